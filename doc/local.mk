@@ -1,0 +1,2 @@
+# Manual pages; the section is the file's suffix.
+dist_man_MANS =

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Attributes of mutexes.
+ *
+ * An attribute object is the caller's alone: dmutex_init() copies it, later changes do not reach
+ * the mutex.  No function here blocks or does I/O.  All return 0 or a positive errno value:
+ *
+ *   EINVAL     the object was not set up by dmutexattr_init() or is destroyed; the value is not
+ *              one of those named; a NULL pointer.  Nothing is changed.
+ *
+ * Since 0.1.  Source: POSIX pthread_mutexattr_*(); the _np ones: doc/man/dmutexattr.3.
+ */
+#ifndef DMUTEX_ATTR_H
+#define DMUTEX_ATTR_H
+
+#include <dmutex/types.h>
+
+DMUTEX_BEGIN_DECLS
+
+/* Sets all attributes to their defaults: anonymous, normal, stalled, private, lease 10 s. */
+DMUTEX_API int dmutexattr_init(dmutexattr_t *attr);
+
+/* Ends the use of the object; using it then is EINVAL until it is set up again. */
+DMUTEX_API int dmutexattr_destroy(dmutexattr_t *attr);
+
+/* PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK or _DEFAULT (which is _NORMAL). */
+DMUTEX_API int dmutexattr_settype(dmutexattr_t *attr, int type);
+DMUTEX_API int dmutexattr_gettype(const dmutexattr_t *attr, int *ret_type);
+
+/*
+ * PTHREAD_MUTEX_STALLED (default) or PTHREAD_MUTEX_ROBUST: the owner after one that died gets
+ * EOWNERDEAD.  Unlike POSIX, a stalled mutex of a dead owner is not stuck for ever: the next owner
+ * gets 0 once the lease has ended, and a higher token.
+ */
+DMUTEX_API int dmutexattr_setrobust(dmutexattr_t *attr, int robust);
+DMUTEX_API int dmutexattr_getrobust(const dmutexattr_t *attr, int *ret_robust);
+
+/* PTHREAD_PROCESS_PRIVATE (default) or _SHARED.  Matters to anonymous mutexes only. */
+DMUTEX_API int dmutexattr_setpshared(dmutexattr_t *attr, int pshared);
+DMUTEX_API int dmutexattr_getpshared(const dmutexattr_t *attr, int *ret_pshared);
+
+/* PTHREAD_PRIO_NONE; PTHREAD_PRIO_INHERIT and _PROTECT: ENOTSUP. */
+DMUTEX_API int dmutexattr_setprotocol(dmutexattr_t *attr, int protocol);
+DMUTEX_API int dmutexattr_getprotocol(const dmutexattr_t *attr, int *ret_protocol);
+
+/* EINVAL always: there are no ceilings without PTHREAD_PRIO_PROTECT. */
+DMUTEX_API int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling);
+DMUTEX_API int dmutexattr_getprioceiling(const dmutexattr_t *attr, int *ret_ceiling);
+
+/*
+ * The name, copied: 1 to DMUTEX_NAME_MAX_NP bytes, "group/leaf" or one word.  NULL makes the
+ * attributes anonymous again.  EINVAL for an empty or too long name, an empty group or leaf.
+ */
+DMUTEX_API int dmutexattr_setname_np(dmutexattr_t *attr, const char *name);
+
+/* Copies the name with its NUL into buf.  ENOENT: none; ERANGE: buf is too small, untouched. */
+DMUTEX_API int dmutexattr_getname_np(const dmutexattr_t *attr, char *buf, size_t size);
+
+/*
+ * How long the server keeps the lock without hearing from the owner, in ms: 100 to 3 600 000,
+ * default 10 000.  Renewed every third of it while the owner lives.  A killed owner's mutex is
+ * free after at most one lease.
+ */
+DMUTEX_API int dmutexattr_setlease_np(dmutexattr_t *attr, unsigned ms);
+DMUTEX_API int dmutexattr_getlease_np(const dmutexattr_t *attr, unsigned *ret_ms);
+
+/*
+ * The longest hold, in ms, from the acquire or the last dmutex_renew_np(); the hold is then lost.
+ * 0 (default): none.  A fixed lease, for jobs that must not run on.
+ */
+DMUTEX_API int dmutexattr_setmaxhold_np(dmutexattr_t *attr, unsigned ms);
+DMUTEX_API int dmutexattr_getmaxhold_np(const dmutexattr_t *attr, unsigned *ret_ms);
+
+/*
+ * For how long after the last unlock the lease is kept, in ms, unless another process asks.
+ * Default 0.  In this version the value is kept and told, and has no effect yet.
+ */
+DMUTEX_API int dmutexattr_setlinger_np(dmutexattr_t *attr, unsigned ms);
+DMUTEX_API int dmutexattr_getlinger_np(const dmutexattr_t *attr, unsigned *ret_ms);
+
+/*
+ * DMUTEX_THROUGHPUT_NP (default) or DMUTEX_FAIR_NP.  In this version the value is kept and told;
+ * every mutex is FIFO over all threads of all hosts.
+ */
+DMUTEX_API int dmutexattr_setfairness_np(dmutexattr_t *attr, int fairness);
+DMUTEX_API int dmutexattr_getfairness_np(const dmutexattr_t *attr, int *ret_fairness);
+
+DMUTEX_END_DECLS
+
+#endif

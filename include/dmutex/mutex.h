@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mutexes: the functions of <pthread.h>, across hosts, and what POSIX does not have (_np).
+ *
+ * Common to all functions of this header, unless said otherwise:
+ *
+ *   Returns    0 or a positive errno value; never EINTR; errno itself is left as it was.  What
+ *              went wrong is told in a sentence by dmutex_strerror_np().
+ *   Threads    Any thread, at any time.
+ *   Signals    Not async-signal-safe, as the pthread functions are not.  No signal handler is
+ *              installed, no SIGPIPE raised; a handler that runs meanwhile does not end the call.
+ *   Cancel     No function here is a cancellation point.
+ *   Fork       The child of fork() is another owner: it holds nothing of what the parent holds.
+ *              A child of vfork() must not call anything here.
+ *   Since      0.1, each of them.
+ *
+ * Further errors that every function which uses a mutex may return:
+ *
+ *   EINVAL     the object is not a mutex, was destroyed, or its name is empty or too long
+ *   ENOLCK     no server is configured properly, or the server refuses for good (see the sentence)
+ */
+#ifndef DMUTEX_MUTEX_H
+#define DMUTEX_MUTEX_H
+
+#include <dmutex/types.h>
+
+DMUTEX_BEGIN_DECLS
+
+/*
+ * Sets up a mutex by attributes, which may be NULL and are copied.  The mutex is free unless
+ * another process holds the same name.  Does not talk to the server, and does not read the old
+ * bytes of *mutex.
+ *
+ * Returns 0; EINVAL for an attribute object that dmutexattr_init() has not set up.
+ *
+ * Source: POSIX pthread_mutex_init().
+ */
+DMUTEX_API int dmutex_init(dmutex_t *mutex, const dmutexattr_t *attr);
+
+/*
+ * The same with a name, which is copied and takes the place of the attributes' name.
+ *
+ * Returns 0; EINVAL for attributes as above, or a name that is NULL, empty, longer than
+ * DMUTEX_NAME_MAX_NP, or that has an empty group or leaf ("/x", "x/").
+ */
+DMUTEX_API int dmutex_init_np(dmutex_t *mutex, const char *name, const dmutexattr_t *attr);
+
+/*
+ * Ends the use of an object.  The mutex of that name goes on for others; an anonymous one is
+ * deleted on the server.  Legal at once after the caller's own unlock, also while another thread
+ * is still returning from its unlock.  A name that is not recoverable, and neither held nor waited
+ * for, becomes clean again.
+ *
+ * Returns 0; EBUSY when a thread of this process holds the mutex or waits for it, or, for an
+ * anonymous one, a thread of any process; EINVAL when it is destroyed already.
+ *
+ * Blocks for the answers to unlocks that were not awaited, and for the deletion, each at most
+ * command_timeout; a server that does not answer is no error: what is left there expires.
+ *
+ * Source: POSIX pthread_mutex_destroy().
+ */
+DMUTEX_API int dmutex_destroy(dmutex_t *mutex);
+
+/*
+ * Locks, waiting as long as it takes.  Uncontended: one round trip.  Contended: the thread sleeps
+ * until the owner's release, which makes it the owner on the server, or until the owner's lease
+ * ends.  While the server cannot be reached the call goes on trying (DMUTEX_ONDOWN=fail: ENOLCK).
+ *
+ * Returns
+ *   0                the caller owns the mutex
+ *   EOWNERDEAD       the caller owns the mutex, robust; an owner died, the guarded state may be
+ *                    half changed: mend it and call dmutex_consistent() before the unlock
+ *   ENOTRECOVERABLE  not owned: an owner unlocked after EOWNERDEAD without dmutex_consistent()
+ *   EDEADLK          not owned anew: PTHREAD_MUTEX_ERRORCHECK, and the caller owns it already
+ *   EAGAIN           not owned: recursion limit, the server is out of memory, or 10 000 wait
+ *   ENOLCK, EINVAL   not owned, see above
+ *
+ * A PTHREAD_MUTEX_NORMAL mutex that the caller owns already: blocks for ever, as in POSIX.
+ * When the caller's earlier hold of the name was lost, this is a fresh acquire.
+ *
+ * Source: POSIX pthread_mutex_lock(); doc/design/protocol.md.
+ */
+DMUTEX_API int dmutex_lock(dmutex_t *mutex);
+
+/*
+ * Locks if the mutex is free now: one round trip, answered within command_timeout.  Never waits
+ * for a lease.  A free mutex for which others wait goes to them.
+ *
+ * Returns as dmutex_lock(), and EBUSY when it is owned by anybody, the caller included (save for
+ * PTHREAD_MUTEX_RECURSIVE); ENOLCK when the server does not answer in time: then nothing is held.
+ *
+ * Source: POSIX pthread_mutex_trylock().
+ */
+DMUTEX_API int dmutex_trylock(dmutex_t *mutex);
+
+/*
+ * As dmutex_lock(), until the absolute time `abstime` of CLOCK_REALTIME.  A mutex that is free is
+ * locked whatever abstime says.
+ *
+ * Returns as dmutex_lock(), and ETIMEDOUT (not owned, never early), also when the server could not
+ * be reached until then; EINVAL when it would have to wait and tv_nsec is not in 0..999999999.
+ *
+ * When the server does not answer about the deadline, a late grant is given back by itself: until
+ * then, at most one lease, others wait.
+ *
+ * Source: POSIX pthread_mutex_timedlock().
+ */
+DMUTEX_API int dmutex_timedlock(dmutex_t *mutex, const struct timespec *abstime);
+
+/*
+ * The same by CLOCK_REALTIME or CLOCK_MONOTONIC.
+ *
+ * Returns as dmutex_timedlock(), and EINVAL for another clock, also when the mutex is free.
+ *
+ * Source: POSIX.1-2024 pthread_mutex_clocklock().
+ */
+DMUTEX_API int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime);
+
+/*
+ * Gives the mutex back, to the first waiter if there is one.  Touches nothing of *mutex once
+ * another thread can own it: the last user may free the object straight after.
+ *
+ * Returns 0; EPERM when the calling thread does not own it: never did, or its hold was lost.  For
+ * every type.  0 also when the server cannot be reached: the hold has ended for the caller, the
+ * release is repeated, at last the lease ends it.
+ *
+ * Blocks only until the release is in the kernel, so a process may _exit() at once; a robust mutex
+ * waits for the server's answer (DMUTEX_SYNC_UNLOCK=1 or 0 decides for all).
+ *
+ * Source: POSIX pthread_mutex_unlock(); "posted unlock" in doc/design/protocol.md.
+ */
+DMUTEX_API int dmutex_unlock(dmutex_t *mutex);
+
+/*
+ * After EOWNERDEAD: the guarded state is whole again.  The next owner gets 0.
+ *
+ * Returns 0; EINVAL when the mutex is not robust, the caller did not get EOWNERDEAD for this hold,
+ * said so already, or lost the hold; EPERM when it is not the owner; ENOLCK when the server does
+ * not answer within command_timeout (call again).
+ *
+ * Source: POSIX pthread_mutex_consistent().
+ */
+DMUTEX_API int dmutex_consistent(dmutex_t *mutex);
+
+/*
+ * There are no priority ceilings across hosts.  Both return EINVAL, as POSIX asks for a mutex of
+ * protocol PTHREAD_PRIO_NONE, and touch nothing.
+ */
+DMUTEX_API int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling);
+DMUTEX_API int dmutex_setprioceiling(dmutex_t *mutex, int ceiling, int *ret_old_ceiling);
+
+/*
+ * Copies the name, with its NUL, into buf of size bytes.
+ *
+ * Returns 0; ENOENT for an anonymous mutex; ERANGE when buf is too small (then untouched).
+ */
+DMUTEX_API int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size);
+
+/*
+ * Asks the server now to confirm the caller's hold for a whole lease; a max-hold starts anew.
+ *
+ * Returns 0 confirmed; EPERM not held or lost; ENOLCK no answer within command_timeout: the hold
+ * goes on as long as dmutex_remaining_np() says.
+ */
+DMUTEX_API int dmutex_renew_np(dmutex_t *mutex);
+
+/*
+ * The fencing token of the caller's hold: greater than that of every hold of this name before, on
+ * any host.  Give it to the guarded resource, and let that refuse a lower one.  No I/O.
+ *
+ * Returns 0; EPERM when the caller neither holds the mutex nor has just lost it (a lost hold still
+ * tells its old token).
+ */
+DMUTEX_API int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token);
+
+/*
+ * Milliseconds for which the caller's hold is certain, by the local CLOCK_BOOTTIME.  No I/O.
+ *
+ * Returns 0; EPERM when it is not held; a lost hold returns 0 with *ret_ms = 0.
+ */
+DMUTEX_API int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms);
+
+/*
+ * The recursion depth of the calling thread, 0 when it does not hold the mutex.  No I/O.
+ *
+ * Returns 0.
+ */
+DMUTEX_API int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count);
+
+/*
+ * Asks the server whether anybody holds the mutex.
+ *
+ * Returns 0 and 0 or 1 in *ret_locked; ENOLCK when the server does not answer within
+ * command_timeout.
+ */
+DMUTEX_API int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked);
+
+/*
+ * Asks the server for all it knows of the mutex.  info->struct_size must be sizeof(*info).
+ *
+ * Returns 0; EINVAL for a wrong struct_size; ENOLCK when the server does not answer within
+ * command_timeout.  *info is untouched on failure.
+ */
+DMUTEX_API int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info);
+
+/*
+ * Breaks the lock, whoever holds it.  The owner is told by message, at the latest by its next
+ * renewal; until then two threads may believe that they own the mutex: only a resource that
+ * checks tokens is safe.  The next owner gets a higher token and, robust, EOWNERDEAD.
+ *
+ * Returns 0, also when it was free; ENOLCK when the server does not answer within command_timeout
+ * (then it may still be done).
+ */
+DMUTEX_API int dmutex_forceunlock_np(dmutex_t *mutex);
+
+DMUTEX_END_DECLS
+
+#endif

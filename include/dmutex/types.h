@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Objects of libdmutex and their static initialisers.
+ *
+ * Every object is 256 bytes, aligned to 8, the same on 32 and 64 bit, and holds no pointer: it may
+ * lie in memory shared by several processes, at different addresses.  What a process knows about
+ * an object beyond these bytes is kept in a table of that process, found by the object's name.
+ *
+ * The fields are private.  They are visible only because C needs them for a static initialiser.
+ */
+#ifndef DMUTEX_TYPES_H
+#define DMUTEX_TYPES_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#ifdef __cplusplus
+#define DMUTEX_BEGIN_DECLS extern "C" {
+#define DMUTEX_END_DECLS }
+#else
+#define DMUTEX_BEGIN_DECLS
+#define DMUTEX_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define DMUTEX_API __attribute__((__visibility__("default")))
+#define DMUTEX_ALIGNED __attribute__((__aligned__(8)))
+#else
+#define DMUTEX_API
+#define DMUTEX_ALIGNED
+#endif
+
+/*
+ * Longest name, in bytes.  A name may hold any byte but NUL.  "group/leaf": the group ends at the
+ * first '/'; a name without one is its own group.  Objects of one group live together on the
+ * server.
+ */
+#define DMUTEX_NAME_MAX_NP 200
+
+/* Room for a name inside an object: a literal that is too long is seen, not cut. */
+#define DMUTEX_PRIVATE_NAME_ROOM 208
+
+/*
+ * A mutex that excludes threads of many processes on many hosts.
+ *
+ * Invariant: two objects stand for one mutex if and only if they have the same name on the same
+ * server; or, both being anonymous and PTHREAD_PROCESS_SHARED, if they are the same memory; or,
+ * both being anonymous and PTHREAD_PROCESS_PRIVATE, if they are the same memory of one process.
+ *
+ * An all-zero object is a valid anonymous, private, normal mutex, as DMUTEX_ANONYMOUS_INITIALIZER
+ * makes it.  A copy of an object is not a mutex.
+ *
+ * Example (examples/counter.c):
+ *
+ *     static dmutex_t ledger = DMUTEX_INITIALIZER("billing/ledger");
+ *
+ *     if (dmutex_lock(&ledger) == 0) {       // guards the file "total" on all hosts
+ *         add_to_total(1);
+ *         dmutex_unlock(&ledger);
+ *     }
+ */
+typedef struct dmutex {
+    uint64_t dm_id[2];      /* anonymous: made at first use by compare-and-swap, 0 before */
+    uint32_t dm_state;      /* 0 usable, else a mark left by dmutex_destroy() */
+    uint32_t dm_lease_ms;   /* 0: the default */
+    uint32_t dm_maxhold_ms; /* 0: no limit */
+    uint32_t dm_linger_ms;  /* 0: the default */
+    uint8_t dm_type;        /* PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK */
+    uint8_t dm_robust;      /* PTHREAD_MUTEX_STALLED, _ROBUST */
+    uint8_t dm_pshared;     /* PTHREAD_PROCESS_PRIVATE, _SHARED */
+    uint8_t dm_fairness;    /* DMUTEX_THROUGHPUT_NP, DMUTEX_FAIR_NP */
+    uint8_t dm_named;       /* 1: dm_name is a name, even when it is empty (then: EINVAL) */
+    uint8_t dm_pad[3];
+    uint32_t dm_reserved[2];
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* "": anonymous */
+} DMUTEX_ALIGNED dmutex_t;
+
+/* A condition variable on which threads of many processes and hosts wait. */
+typedef struct dcond {
+    uint64_t dm_id[2];
+    uint32_t dm_state;
+    uint32_t dm_clock;
+    uint8_t dm_pshared;
+    uint8_t dm_named;
+    uint8_t dm_pad[2];
+    uint32_t dm_reserved[5];
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
+} DMUTEX_ALIGNED dcond_t;
+
+/* Attributes of a mutex: made by dmutexattr_init(), copied by dmutex_init(). */
+typedef struct dmutexattr {
+    uint32_t dm_state; /* a mark of dmutexattr_init() */
+    uint32_t dm_lease_ms;
+    uint32_t dm_maxhold_ms;
+    uint32_t dm_linger_ms;
+    uint8_t dm_type;
+    uint8_t dm_robust;
+    uint8_t dm_pshared;
+    uint8_t dm_fairness;
+    uint8_t dm_named;
+    uint8_t dm_pad[3];
+    uint32_t dm_reserved[6];
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
+} DMUTEX_ALIGNED dmutexattr_t;
+
+/* Attributes of a condition variable. */
+typedef struct dcondattr {
+    uint32_t dm_state;
+    uint32_t dm_clock;
+    uint8_t dm_pshared;
+    uint8_t dm_named;
+    uint8_t dm_pad[2];
+    uint32_t dm_reserved[9];
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
+} DMUTEX_ALIGNED dcondattr_t;
+
+/* One static initialiser of a named mutex; the numbers are checked against <pthread.h> in the library. */
+#define DMUTEX_PRIVATE_INITIALIZER(type, robust, named, name) \
+    { { 0, 0 }, 0, 0, 0, 0, type, robust, 0, 0, named, { 0, 0, 0 }, { 0, 0 }, name }
+
+/*
+ * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; a longer or
+ * an empty one makes every call on the object return EINVAL.
+ */
+#define DMUTEX_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(0, 0, 1, "" name)
+#define DMUTEX_RECURSIVE_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(1, 0, 1, "" name)
+#define DMUTEX_ERRORCHECK_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(2, 0, 1, "" name)
+#define DMUTEX_ROBUST_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(0, 1, 1, "" name)
+
+/* An anonymous mutex, private to the process: all bytes zero. */
+#define DMUTEX_ANONYMOUS_INITIALIZER DMUTEX_PRIVATE_INITIALIZER(0, 0, 0, "")
+
+/* The same for condition variables. */
+#define DCOND_PRIVATE_INITIALIZER(named, name) \
+    { { 0, 0 }, 0, 0, 0, named, { 0, 0 }, { 0, 0, 0, 0, 0 }, name }
+#define DCOND_INITIALIZER(name) DCOND_PRIVATE_INITIALIZER(1, "" name)
+#define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
+
+/* Order among waiters, for dmutexattr_setfairness_np(). */
+#define DMUTEX_THROUGHPUT_NP 0 /* FIFO between processes; threads of the holder may come first, bounded */
+#define DMUTEX_FAIR_NP 1       /* FIFO over all threads of all hosts */
+
+/*
+ * What dmutex_getinfo_np() tells.  The caller sets struct_size to sizeof(dmutex_info_t) before the
+ * call, so that a later library knows how much it may write.
+ */
+typedef struct dmutex_info {
+    uint32_t struct_size; /* set by the caller */
+    int32_t locked;       /* 0: nobody holds it, the texts are empty */
+    uint64_t token;       /* fencing token of the current or, when free, of the last hold */
+    int64_t remaining_ms; /* what the server still grants the owner */
+    uint64_t thread;      /* the owner's thread serial, as libdmutex counts threads */
+    uint32_t hold_count;  /* recursion depth; may be a third of a lease old */
+    uint32_t waiters;     /* threads of all hosts in the queue */
+    uint32_t pid;         /* the owner's, in its own pid namespace */
+    uint32_t health;      /* 0 clean, 1 an owner died, 2 not recoverable */
+    char owner[33];       /* the owner's process, 32 hex digits */
+    char host[65];        /* the owner's host label */
+    char program[33];     /* the owner's program */
+} dmutex_info_t;
+
+#endif

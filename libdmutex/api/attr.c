@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dmutex/attr.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/error.h"
+
+static int check(const dmutexattr_t *attr)
+{
+    if (!attr)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    return attr->dm_state == DM_MARK_ATTR ? 0 : dm_fail(DM_FAIL_BAD_ATTR, NULL);
+}
+
+static int check_get(const dmutexattr_t *attr, const void *ret)
+{
+    int error = check(attr);
+
+    return error || ret ? error : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+}
+
+static int check_choice(const dmutexattr_t *attr, int value, int most)
+{
+    int error = check(attr);
+
+    if (error)
+        return error;
+    return value >= 0 && value <= most ? 0 : dm_fail(DM_FAIL_BAD_VALUE, NULL);
+}
+
+int dmutexattr_init(dmutexattr_t *attr)
+{
+    if (!attr)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    memset(attr, 0, sizeof *attr);
+    attr->dm_state = DM_MARK_ATTR;
+    attr->dm_lease_ms = DM_LEASE_DEFAULT_MS;
+    return 0;
+}
+
+int dmutexattr_destroy(dmutexattr_t *attr)
+{
+    int error = check(attr);
+
+    if (!error)
+        attr->dm_state = DM_MARK_DESTROYED;
+    return error;
+}
+
+/* A small attribute with values 0..most, kept in one byte. */
+#define DEFINE_CHOICE(name, field, most)                            \
+    int dmutexattr_set##name(dmutexattr_t *attr, int value)         \
+    {                                                               \
+        int error = check_choice(attr, value, most);                \
+                                                                    \
+        if (!error)                                                 \
+            attr->field = (uint8_t)value;                           \
+        return error;                                               \
+    }                                                               \
+                                                                    \
+    int dmutexattr_get##name(const dmutexattr_t *attr, int *ret)    \
+    {                                                               \
+        int error = check_get(attr, ret);                           \
+                                                                    \
+        if (!error)                                                 \
+            *ret = attr->field;                                     \
+        return error;                                               \
+    }
+
+DEFINE_CHOICE(type, dm_type, PTHREAD_MUTEX_ERRORCHECK)
+DEFINE_CHOICE(robust, dm_robust, PTHREAD_MUTEX_ROBUST)
+DEFINE_CHOICE(pshared, dm_pshared, PTHREAD_PROCESS_SHARED)
+DEFINE_CHOICE(fairness_np, dm_fairness, DMUTEX_FAIR_NP)
+
+/* A time in milliseconds, least..most. */
+#define DEFINE_TIME(name, field, least, most)                            \
+    int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)            \
+    {                                                                    \
+        int error = check(attr);                                         \
+                                                                         \
+        if (!error && (ms + 1u < (least) + 1u || ms > (most)))           \
+            error = dm_fail(DM_FAIL_BAD_VALUE, NULL);                    \
+        if (!error)                                                      \
+            attr->field = ms;                                            \
+        return error;                                                    \
+    }                                                                    \
+                                                                         \
+    int dmutexattr_get##name(const dmutexattr_t *attr, unsigned *ret_ms) \
+    {                                                                    \
+        int error = check_get(attr, ret_ms);                             \
+                                                                         \
+        if (!error)                                                      \
+            *ret_ms = attr->field;                                       \
+        return error;                                                    \
+    }
+
+DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS)
+DEFINE_TIME(maxhold_np, dm_maxhold_ms, 0, UINT32_MAX - 1)
+DEFINE_TIME(linger_np, dm_linger_ms, 0, UINT32_MAX - 1)
+
+int dmutexattr_setprotocol(dmutexattr_t *attr, int protocol)
+{
+    int error = check(attr);
+
+    if (error)
+        return error;
+    if (protocol == PTHREAD_PRIO_NONE)
+        return 0;
+    if (protocol == PTHREAD_PRIO_INHERIT || protocol == PTHREAD_PRIO_PROTECT)
+        return dm_fail(DM_FAIL_PROTOCOL, NULL);
+    return dm_fail(DM_FAIL_BAD_VALUE, NULL);
+}
+
+int dmutexattr_getprotocol(const dmutexattr_t *attr, int *ret_protocol)
+{
+    int error = check_get(attr, ret_protocol);
+
+    if (!error)
+        *ret_protocol = PTHREAD_PRIO_NONE;
+    return error;
+}
+
+int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling)
+{
+    (void)attr;
+    (void)ceiling;
+    return dm_fail(DM_FAIL_CEILING, NULL);
+}
+
+int dmutexattr_getprioceiling(const dmutexattr_t *attr, int *ret_ceiling)
+{
+    (void)attr;
+    (void)ret_ceiling;
+    return dm_fail(DM_FAIL_CEILING, NULL);
+}
+
+int dmutexattr_setname_np(dmutexattr_t *attr, const char *name)
+{
+    int error = check(attr);
+
+    if (error)
+        return error;
+    if (name)
+        error = dm_object_check_name(name, DMUTEX_PRIVATE_NAME_ROOM);
+    if (error)
+        return error;
+    attr->dm_named = name != NULL;
+    memset(attr->dm_name, 0, sizeof attr->dm_name);
+    if (name)
+        memcpy(attr->dm_name, name, strlen(name));
+    return 0;
+}
+
+int dmutexattr_getname_np(const dmutexattr_t *attr, char *buf, size_t size)
+{
+    int error = check_get(attr, buf);
+
+    if (error)
+        return error;
+    if (!attr->dm_named)
+        return dm_fail(DM_FAIL_NO_NAME, NULL);
+    if (strlen(attr->dm_name) >= size)
+        return dm_fail(DM_FAIL_NAME_ROOM, NULL);
+    memcpy(buf, attr->dm_name, strlen(attr->dm_name) + 1);
+    return 0;
+}

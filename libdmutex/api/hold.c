@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the calling thread can ask about its hold, and anybody about a mutex. */
+#include <errno.h>
+
+#include "api/object.h"
+#include "base/error.h"
+#include "dmutex/mutex.h"
+#include "runtime/release.h"
+#include "runtime/steps.h"
+
+/* What is known of the calling thread's hold, read under the lock. */
+struct hold {
+    enum dm_phase phase; /* DM_OVER: there is none */
+    unsigned depth;
+    uint64_t token;
+    int64_t left_ns;
+};
+
+static int look(dmutex_t *mutex, struct hold *ret_hold)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    struct dm_name *name;
+    struct dm_claim *claim = NULL;
+    int error = dm_object_read(mutex, runtime, &target);
+
+    *ret_hold = (struct hold){ .phase = DM_OVER };
+    if (error || !runtime)
+        return dm_visit_end(visit, error);
+    dm_state_lock();
+    name = dm_registry_find(&runtime->registry, target.key);
+    if (name)
+        claim = dm_name_hold(name, dm_self_get()->serial);
+    if (claim) {
+        const struct dm_attempt *attempt = &claim->attempt;
+        int64_t until_ns = MIN(attempt->certain_until_ns, attempt->hold_ends_ns);
+
+        dm_step_time(runtime, claim);
+        *ret_hold = (struct hold){ attempt->phase, attempt->depth, attempt->token, until_ns - dm_clock_boot_ns() };
+    }
+    dm_state_unlock();
+    return dm_visit_end(visit, 0);
+}
+
+int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
+{
+    struct hold hold;
+    int error = ret_token ? look(mutex, &hold) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+
+    if (error)
+        return error;
+    if (hold.phase == DM_OVER)
+        return dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    *ret_token = hold.token << DM_TOKEN_SHIFT;
+    return 0;
+}
+
+int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms)
+{
+    struct hold hold;
+    int error = ret_ms ? look(mutex, &hold) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+
+    if (error)
+        return error;
+    if (hold.phase == DM_OVER)
+        return dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    *ret_ms = hold.phase == DM_HELD && hold.left_ns > 0 ? hold.left_ns / DM_NS_PER_MS : 0;
+    return 0;
+}
+
+int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count)
+{
+    struct hold hold;
+    int error = ret_count ? look(mutex, &hold) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+
+    if (!error)
+        *ret_count = hold.phase == DM_HELD ? hold.depth : 0;
+    return error;
+}
+
+int dmutex_renew_np(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    int error = dm_object_read(mutex, runtime, &target);
+
+    if (!error)
+        error = runtime ? dm_release_renew(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return dm_visit_end(visit, error);
+}
+
+/* ---- asking the server about a name ------------------------------------------------------ */
+
+/* A question about a name, for which its keys are needed; the answer goes to `user`. */
+typedef enum dm_verdict (*question)(struct dm_runtime *runtime, struct dm_name *name,
+                                    const struct dm_deadline *deadline, void *user, char *ret_reason);
+
+static int ask(dmutex_t *mutex, question put, void *user)
+{
+    struct dm_runtime *runtime = NULL;
+    struct dm_target target;
+    struct dm_deadline deadline;
+    char reason[DM_REASON_ROOM] = "";
+    enum dm_verdict verdict;
+    struct dm_name *name;
+    int error = dm_object_check(mutex);
+
+    if (error)
+        return error;
+    runtime = dm_runtime_get();
+    if (!runtime)
+        return ENOLCK;
+    dm_object_read(mutex, runtime, &target);
+    deadline = dm_runtime_call_deadline(runtime);
+    dm_state_lock();
+    name = dm_registry_name(&runtime->registry, runtime->url->prefix, target.key);
+    if (name)
+        name->pins++;
+    dm_state_unlock();
+    if (!name)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    verdict = put(runtime, name, &deadline, user, reason);
+    dm_state_lock();
+    name->pins--;
+    dm_registry_forget(&runtime->registry, name);
+    dm_state_unlock();
+    if (verdict == DM_SAYS_DONE)
+        return 0;
+    return dm_fail(verdict == DM_SAYS_NOTHING ? DM_FAIL_NO_ANSWER : DM_FAIL_REFUSED, "%s", reason);
+}
+
+static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
+                                void *user, char *ret_reason)
+{
+    return dm_store_info(&runtime->store, name->keys, deadline, user, ret_reason);
+}
+
+/* The holds of this process learn of it at once, those of others by message or renewal. */
+static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
+                                 void *user, char *ret_reason)
+{
+    enum dm_verdict verdict = dm_store_force(&runtime->store, name->keys, deadline, ret_reason);
+
+    (void)user;
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    dm_state_lock();
+    for (struct dm_claim *claim = name->claims; claim; claim = claim->next_of_name) {
+        if (claim->attempt.phase == DM_HELD && claim->attempt.is_entered)
+            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    }
+    dm_state_unlock();
+    return verdict;
+}
+
+int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info)
+{
+    struct dm_visit visit = dm_visit_begin();
+    dmutex_info_t found;
+    int error;
+
+    if (!info)
+        return dm_visit_end(visit, dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
+    if (info->struct_size != sizeof *info)
+        return dm_visit_end(visit, dm_fail(DM_FAIL_BAD_VALUE, "struct_size must be sizeof(dmutex_info_t)"));
+    error = ask(mutex, put_info, &found);
+    if (!error) {
+        found.token <<= DM_TOKEN_SHIFT;
+        *info = found;
+    }
+    return dm_visit_end(visit, error);
+}
+
+int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked)
+{
+    dmutex_info_t info = { .struct_size = sizeof info };
+    int error = ret_locked ? dmutex_getinfo_np(mutex, &info) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+
+    if (!error)
+        *ret_locked = info.locked;
+    return error;
+}
+
+int dmutex_forceunlock_np(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+
+    return dm_visit_end(visit, ask(mutex, put_force, NULL));
+}

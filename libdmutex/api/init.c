@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Objects: how they begin, how they end, what they are called. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/error.h"
+#include "dmutex/mutex.h"
+#include "runtime/release.h"
+#include "runtime/steps.h"
+
+static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
+{
+    if (!mutex)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (attr && attr->dm_state != DM_MARK_ATTR)
+        return dm_fail(DM_FAIL_BAD_ATTR, NULL);
+    memset(mutex, 0, sizeof *mutex);
+    if (attr) {
+        mutex->dm_lease_ms = attr->dm_lease_ms;
+        mutex->dm_maxhold_ms = attr->dm_maxhold_ms;
+        mutex->dm_linger_ms = attr->dm_linger_ms;
+        mutex->dm_type = attr->dm_type;
+        mutex->dm_robust = attr->dm_robust;
+        mutex->dm_pshared = attr->dm_pshared;
+        mutex->dm_fairness = attr->dm_fairness;
+    }
+    if (name) {
+        mutex->dm_named = 1;
+        memcpy(mutex->dm_name, name, strlen(name));
+    }
+    return 0;
+}
+
+int dmutex_init(dmutex_t *mutex, const dmutexattr_t *attr)
+{
+    return set_up(mutex, attr && attr->dm_named == 1 ? attr->dm_name : NULL, attr);
+}
+
+int dmutex_init_np(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
+{
+    int error;
+
+    if (!name)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    error = dm_object_check_name(name, DMUTEX_PRIVATE_NAME_ROOM);
+    return error ? error : set_up(mutex, name, attr);
+}
+
+int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
+{
+    int error = dm_object_check(mutex);
+
+    if (error)
+        return error;
+    if (!buf)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (!mutex->dm_named)
+        return dm_fail(DM_FAIL_NO_NAME, NULL);
+    if (strlen(mutex->dm_name) >= size)
+        return dm_fail(DM_FAIL_NAME_ROOM, NULL);
+    memcpy(buf, mutex->dm_name, strlen(mutex->dm_name) + 1);
+    return 0;
+}
+
+/* True if a thread of this process holds the name or waits for it. */
+static bool is_used_here(const struct dm_name *name)
+{
+    for (const struct dm_claim *claim = name->claims; claim; claim = claim->next_of_name) {
+        if (claim->is_waiting || claim->attempt.phase == DM_HELD)
+            return true;
+    }
+    return false;
+}
+
+/* What a hold of the caller that was lost has left: the caller has no more use for it. */
+static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
+{
+    struct dm_claim *claim = dm_name_hold(name, dm_self_get()->serial);
+
+    if (claim && claim->attempt.phase == DM_LOST)
+        dm_step_close(runtime, claim);
+}
+
+/* Pins the record, if there is one.  EBUSY if it is in use. */
+static int take_record(struct dm_runtime *runtime, const char *key, struct dm_name **ret_name)
+{
+    struct dm_name *name = dm_registry_find(&runtime->registry, key);
+
+    if (name) {
+        close_lost(runtime, name);
+        if (is_used_here(name))
+            return dm_fail(DM_FAIL_IN_USE, NULL);
+        name->pins++;
+    }
+    *ret_name = name;
+    return 0;
+}
+
+/* On the server: an anonymous mutex goes, one that is not recoverable becomes clean. */
+static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM];
+    enum dm_verdict verdict;
+
+    dm_release_await_owed(runtime, name, &deadline);
+    if (!target->is_anonymous && !name->is_not_recoverable)
+        return 0;
+    deadline = dm_runtime_call_deadline(runtime);
+    verdict = dm_store_drop(&runtime->store, name->keys, target->is_anonymous, &deadline, reason);
+    return verdict == DM_SAYS_BUSY ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
+}
+
+static int end(struct dm_runtime *runtime, const struct dm_target *target)
+{
+    struct dm_name *name = NULL;
+    int error;
+
+    dm_state_lock();
+    error = take_record(runtime, target->key, &name);
+    dm_state_unlock();
+    if (error || !name)
+        return error;
+    error = end_on_store(runtime, target, name);
+    dm_state_lock();
+    name->pins--;
+    if (!error)
+        dm_registry_forget(&runtime->registry, name);
+    dm_state_unlock();
+    return error;
+}
+
+int dmutex_destroy(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    int error = dm_object_read(mutex, runtime, &target);
+
+    if (!error && runtime)
+        error = end(runtime, &target);
+    if (!error)
+        mutex->dm_state = DM_MARK_DESTROYED;
+    return dm_visit_end(visit, error);
+}

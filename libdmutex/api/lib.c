@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The library as a whole: its server, its callbacks, its sentence, its version. */
+#include "base/error.h"
+#include "base/log.h"
+#include "dmutex/error.h"
+#include "dmutex/version.h"
+#include "runtime/runtime.h"
+
+int dmutex_configure_np(const char *url)
+{
+    if (!url)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    return dm_runtime_configure(url);
+}
+
+int dmutex_setlost_np(dmutex_lost_fn lost, void *user)
+{
+    dm_runtime_set_lost(lost, user);
+    return 0;
+}
+
+int dmutex_setlog_np(dmutex_log_fn log, void *user)
+{
+    dm_log_set(log, user);
+    return 0;
+}
+
+const char *dmutex_strerror_np(void)
+{
+    return dm_error_sentence();
+}
+
+const char *dmutex_version_np(void)
+{
+    return DMUTEX_VERSION_STRING;
+}

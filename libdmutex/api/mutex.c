@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lock and unlock. */
+#include "dmutex/mutex.h"
+
+#include <errno.h>
+
+#include "api/object.h"
+#include "base/error.h"
+#include "runtime/release.h"
+
+/* The runtime and the object as every call needs them; starts the runtime. */
+static int read_object(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target)
+{
+    int error = dm_object_check(mutex);
+
+    if (error)
+        return error;
+    *ret_runtime = dm_runtime_get();
+    return *ret_runtime ? dm_object_read(mutex, *ret_runtime, ret_target) : ENOLCK;
+}
+
+static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *deadline)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime;
+    struct dm_target target;
+    int result = read_object(mutex, &runtime, &target);
+
+    if (!result)
+        result = dm_acquire(runtime, &target, may_wait, deadline);
+    return dm_visit_end(visit, result);
+}
+
+int dmutex_lock(dmutex_t *mutex)
+{
+    return acquire(mutex, true, &dm_deadline_endless);
+}
+
+int dmutex_trylock(dmutex_t *mutex)
+{
+    return acquire(mutex, false, &dm_deadline_endless);
+}
+
+/*
+ * A free mutex is locked whatever the time says, and whatever is wrong with it: a time that cannot
+ * be one is found out only when there is something to wait for.
+ */
+static int acquire_untimed(dmutex_t *mutex)
+{
+    int result = dmutex_trylock(mutex);
+
+    return result == EBUSY ? dm_fail(DM_FAIL_BAD_TIME, NULL) : result;
+}
+
+int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
+{
+    struct dm_deadline deadline = { .clock = clock_id };
+
+    if (clock_id != CLOCK_REALTIME && clock_id != CLOCK_MONOTONIC)
+        return dm_fail(DM_FAIL_BAD_CLOCK, NULL);
+    if (!abstime)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (abstime->tv_nsec < 0 || abstime->tv_nsec >= DM_NS_PER_S)
+        return acquire_untimed(mutex);
+    deadline.at = *abstime;
+    return acquire(mutex, true, &deadline);
+}
+
+int dmutex_timedlock(dmutex_t *mutex, const struct timespec *abstime)
+{
+    return dmutex_clocklock(mutex, CLOCK_REALTIME, abstime);
+}
+
+int dmutex_unlock(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    int result = dm_object_read(mutex, runtime, &target);
+
+    if (!result)
+        result = runtime ? dm_release(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return dm_visit_end(visit, result);
+}
+
+int dmutex_consistent(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    int result = dm_object_read(mutex, runtime, &target);
+
+    if (!result && !target.is_robust)
+        result = dm_fail(DM_FAIL_NOT_INCONSISTENT, "the mutex is not robust");
+    else if (!result)
+        result = runtime ? dm_release_consistent(runtime, &target) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return dm_visit_end(visit, result);
+}
+
+int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling)
+{
+    (void)mutex;
+    (void)ret_ceiling;
+    return dm_fail(DM_FAIL_CEILING, NULL);
+}
+
+int dmutex_setprioceiling(dmutex_t *mutex, int ceiling, int *ret_old_ceiling)
+{
+    (void)mutex;
+    (void)ceiling;
+    (void)ret_old_ceiling;
+    return dm_fail(DM_FAIL_CEILING, NULL);
+}

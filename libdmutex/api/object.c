@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/object.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* The public header spells these numbers out, for it must compile without feature macros. */
+_Static_assert(sizeof(dmutex_t) == 256 && _Alignof(dmutex_t) == 8, "the size of dmutex_t is part of the ABI");
+_Static_assert(sizeof(dcond_t) == 256 && _Alignof(dcond_t) == 8, "the size of dcond_t is part of the ABI");
+_Static_assert(sizeof(dmutexattr_t) == 256 && sizeof(dcondattr_t) == 256, "the sizes are part of the ABI");
+_Static_assert(PTHREAD_MUTEX_NORMAL == 0 && PTHREAD_MUTEX_DEFAULT == 0, "DMUTEX_INITIALIZER");
+_Static_assert(PTHREAD_MUTEX_RECURSIVE == 1, "DMUTEX_RECURSIVE_INITIALIZER");
+_Static_assert(PTHREAD_MUTEX_ERRORCHECK == 2, "DMUTEX_ERRORCHECK_INITIALIZER");
+_Static_assert(PTHREAD_MUTEX_STALLED == 0 && PTHREAD_MUTEX_ROBUST == 1, "DMUTEX_ROBUST_INITIALIZER");
+_Static_assert(PTHREAD_PROCESS_PRIVATE == 0 && PTHREAD_PROCESS_SHARED == 1, "all-zero is private");
+
+struct dm_visit dm_visit_begin(void)
+{
+    struct dm_visit visit = { .kept_errno = errno };
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit.cancel_state);
+    return visit;
+}
+
+int dm_visit_end(struct dm_visit visit, int result)
+{
+    pthread_setcancelstate(visit.cancel_state, NULL);
+    errno = visit.kept_errno;
+    return result;
+}
+
+int dm_object_check_name(const char *name, size_t room)
+{
+    size_t length = strnlen(name, room);
+    const char *slash;
+
+    if (length == 0)
+        return dm_fail(DM_FAIL_NAME_EMPTY, NULL);
+    if (length > DMUTEX_NAME_MAX_NP)
+        return dm_fail(DM_FAIL_NAME_LONG, NULL);
+    slash = strchr(name, '/');
+    if (slash && (slash == name || !slash[1]))
+        return dm_fail(DM_FAIL_NAME_PART, NULL);
+    return 0;
+}
+
+int dm_object_check(const dmutex_t *mutex)
+{
+    if (!mutex)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (mutex->dm_state == DM_MARK_DESTROYED)
+        return dm_fail(DM_FAIL_DESTROYED, NULL);
+    if (mutex->dm_state != 0 || mutex->dm_type > PTHREAD_MUTEX_ERRORCHECK || mutex->dm_robust > 1 ||
+        mutex->dm_pshared > 1 || mutex->dm_fairness > 1 || mutex->dm_named > 1)
+        return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
+    if (mutex->dm_named)
+        return dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name);
+    return 0;
+}
+
+/*
+ * Each half is written once, by whoever comes first, in whatever process: all read the same id.
+ * No step in between can be left half done by a process that dies.
+ */
+static void make_id(dmutex_t *mutex, uint64_t ret_id[2])
+{
+    uint64_t fresh[2];
+
+    for (int i = 0; i < 2; i++)
+        ret_id[i] = __atomic_load_n(&mutex->dm_id[i], __ATOMIC_ACQUIRE);
+    if (ret_id[0] && ret_id[1])
+        return;
+    dm_ident_random(fresh, 2);
+    for (int i = 0; i < 2; i++) {
+        uint64_t none = 0;
+
+        if (__atomic_compare_exchange_n(&mutex->dm_id[i], &none, fresh[i], false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            ret_id[i] = fresh[i];
+        else
+            ret_id[i] = none;
+    }
+}
+
+/* A private mutex has the process in its name: a forked child's copy is another mutex. */
+static void write_anonymous_key(dmutex_t *mutex, const struct dm_runtime *runtime, char *key, size_t size)
+{
+    uint64_t id[2];
+
+    if (!runtime) {
+        key[0] = '\0';
+        return;
+    }
+    make_id(mutex, id);
+    if (mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
+        snprintf(key, size, "a~%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+    else
+        snprintf(key, size, "a~%s.%016" PRIx64 "%016" PRIx64, runtime->ident.uuid, id[0], id[1]);
+}
+
+int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target)
+{
+    int error = dm_object_check(mutex);
+
+    if (error)
+        return error;
+    ret_target->type = mutex->dm_type;
+    ret_target->is_robust = mutex->dm_robust == PTHREAD_MUTEX_ROBUST;
+    ret_target->is_anonymous = !mutex->dm_named;
+    ret_target->lease_ms = mutex->dm_lease_ms;
+    ret_target->maxhold_ms = mutex->dm_maxhold_ms;
+    if (mutex->dm_named) {
+        ret_target->key[0] = 'n';
+        memcpy(ret_target->key + 1, mutex->dm_name, strlen(mutex->dm_name) + 1);
+    } else {
+        write_anonymous_key(mutex, runtime, ret_target->key, sizeof ret_target->key);
+    }
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/ident.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define HOST_ROOM 65
+#define PROGRAM_ROOM 33
+
+void dm_ident_random(uint64_t *ret_words, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        do {
+            if (getrandom(&ret_words[i], sizeof ret_words[i], 0) != (ssize_t)sizeof ret_words[i])
+                ret_words[i] = (uint64_t)dm_clock_boot_ns() * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)getpid();
+        } while (ret_words[i] == 0);
+    }
+}
+
+/* Labels are words for people: what is not printable ASCII, or a space, becomes '_'. */
+static void copy_word(char *to, size_t room, const char *from)
+{
+    size_t length = strnlen(from, room - 1);
+
+    for (size_t i = 0; i < length; i++)
+        to[i] = isgraph((unsigned char)from[i]) ? from[i] : '_';
+    to[length] = '\0';
+    if (length == 0)
+        snprintf(to, room, "-");
+}
+
+static void host_label(char host[HOST_ROOM])
+{
+    const char *given = secure_getenv("DMUTEX_HOST");
+    char name[HOST_ROOM] = "";
+
+    if (!given && gethostname(name, sizeof name - 1) == 0)
+        given = name;
+    copy_word(host, HOST_ROOM, given ? given : "");
+}
+
+void dm_ident_draw(struct dm_ident *ret_ident)
+{
+    uint64_t bits[2];
+    char host[HOST_ROOM], program[PROGRAM_ROOM];
+
+    dm_ident_random(bits, 2);
+    snprintf(ret_ident->uuid, sizeof ret_ident->uuid, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
+    host_label(host);
+    copy_word(program, sizeof program, program_invocation_short_name);
+    snprintf(ret_ident->label, sizeof ret_ident->label, "%d %s %s", (int)getpid(), host, program);
+}

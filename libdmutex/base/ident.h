@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who we are: the process's uuid, the thread's serial, the label for people.
+ *
+ * Never the pid, the thread id or pthread_self(): those are equal in a forked child, or used again
+ * after a death.  The uuid is 128 random bits, drawn again in a forked child; a serial is given
+ * once and never again.
+ */
+#ifndef DM_BASE_IDENT_H
+#define DM_BASE_IDENT_H
+
+#include <stdint.h>
+
+#define DM_UUID_LENGTH 32
+
+/* Room for "<pid> <host> <program>". */
+#define DM_LABEL_ROOM 128
+
+struct dm_ident {
+    char uuid[DM_UUID_LENGTH + 1];
+    char label[DM_LABEL_ROOM];
+};
+
+/* Draws a new uuid and reads the label anew. */
+void dm_ident_draw(struct dm_ident *ret_ident);
+
+/* `count` random 64-bit words, none of them 0. */
+void dm_ident_random(uint64_t *ret_words, unsigned count);
+
+#endif

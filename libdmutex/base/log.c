@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rank.h"
+
+#define LINE_ROOM 512
+
+/* lock guards all below.  Rank LOG: nothing nests in it; not held while the callback runs. */
+static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
+static dmutex_log_fn callback;
+static void *callback_user;
+static int env_level; /* 0: nothing goes to env_fd */
+static int env_fd = STDERR_FILENO;
+
+static pthread_once_t env_once = PTHREAD_ONCE_INIT;
+
+static int level_by_name(const char *name, size_t length)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } names[] = { { "warn", DMUTEX_LOG_WARN }, { "info", DMUTEX_LOG_INFO }, { "debug", DMUTEX_LOG_DEBUG } };
+
+    for (size_t i = 0; i < DM_COUNT(names); i++) {
+        if (strlen(names[i].name) == length && memcmp(names[i].name, name, length) == 0)
+            return names[i].level;
+    }
+    return 0;
+}
+
+/* DMUTEX_LOG=warn|info|debug[:path] */
+static void read_environment(void)
+{
+    const char *value = secure_getenv("DMUTEX_LOG");
+    const char *colon;
+
+    if (!value)
+        return;
+    colon = strchrnul(value, ':');
+    env_level = level_by_name(value, (size_t)(colon - value));
+    if (*colon) {
+        int fd = open(colon + 1, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+        if (fd >= 0)
+            env_fd = fd;
+        else
+            env_level = 0;
+    }
+}
+
+static void write_line(int level, const char *message)
+{
+    static const char *const words[] = { "", "error", "warning", "info", "debug" };
+    char line[LINE_ROOM + 40];
+    int length = snprintf(line, sizeof line, "libdmutex[%d]: %s: %s\n", (int)getpid(), words[level], message);
+
+    if (length > 0 && write(env_fd, line, (size_t)length) < 0)
+        return; /* nowhere to tell it */
+}
+
+static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
+{
+    int kept = errno;
+    char message[LINE_ROOM];
+    dmutex_log_fn log;
+    void *user;
+    bool to_env;
+
+    pthread_once(&env_once, read_environment);
+    dm_mutex_lock(&lock);
+    log = callback;
+    user = callback_user;
+    to_env = level <= env_level;
+    dm_mutex_unlock(&lock);
+    if (log || to_env) {
+        vsnprintf(message, sizeof message, format, args);
+        if (to_env)
+            write_line(level, message);
+        if (log)
+            log(level, message, user);
+    }
+    errno = kept;
+}
+
+#define DEFINE_LEVEL(name, level)             \
+    void name(const char *format, ...)        \
+    {                                         \
+        va_list args;                         \
+                                              \
+        va_start(args, format);               \
+        emit(level, format, args);            \
+        va_end(args);                         \
+    }
+
+DEFINE_LEVEL(dm_log_error, DMUTEX_LOG_ERROR)
+DEFINE_LEVEL(dm_log_warn, DMUTEX_LOG_WARN)
+DEFINE_LEVEL(dm_log_info, DMUTEX_LOG_INFO)
+DEFINE_LEVEL(dm_log_debug, DMUTEX_LOG_DEBUG)
+
+void dm_log_set(dmutex_log_fn log, void *user)
+{
+    dm_mutex_lock(&lock);
+    callback = log;
+    callback_user = user;
+    dm_mutex_unlock(&lock);
+}
+
+void dm_log_fork_prepare(void)
+{
+    dm_mutex_lock(&lock);
+}
+
+void dm_log_fork_parent(void)
+{
+    dm_mutex_unlock(&lock);
+}
+
+void dm_log_fork_child(void)
+{
+    dm_mutex_reset(&lock);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages: to the application's callback, and to where DMUTEX_LOG says.  Silent by default. */
+#ifndef DM_BASE_LOG_H
+#define DM_BASE_LOG_H
+
+#include "base/attrs.h"
+#include "dmutex/error.h"
+
+void dm_log_error(const char *format, ...) DM_PRINTF(1, 2);
+void dm_log_warn(const char *format, ...) DM_PRINTF(1, 2);
+void dm_log_info(const char *format, ...) DM_PRINTF(1, 2);
+void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);
+
+/* The application's callback; NULL for none. */
+void dm_log_set(dmutex_log_fn log, void *user);
+
+/* Around fork(): the log's lock is held over it, so the child finds the settings whole. */
+void dm_log_fork_prepare(void);
+void dm_log_fork_parent(void);
+void dm_log_fork_child(void);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/rank.h"
+
+#include "base/real.h"
+
+#ifdef DM_LOCK_CHECKS
+#include <stdio.h>
+#include <stdlib.h>
+
+/* How often the calling thread holds a lock of each rank; connections are two of one rank. */
+static __thread unsigned char held[DM_RANK_COUNT];
+
+static void check_order(enum dm_rank rank)
+{
+    for (int higher = (int)rank + 1; higher < DM_RANK_COUNT; higher++) {
+        if (held[higher]) {
+            fprintf(stderr, "libdmutex: lock of rank %d taken while holding rank %d\n", rank, higher);
+            abort();
+        }
+    }
+}
+
+static void note(enum dm_rank rank, int change)
+{
+    held[rank] = (unsigned char)(held[rank] + change);
+}
+
+bool dm_mutex_holds_none(void)
+{
+    for (int rank = 0; rank < DM_RANK_COUNT; rank++) {
+        if (held[rank])
+            return false;
+    }
+    return true;
+}
+#else
+static void check_order(enum dm_rank rank)
+{
+    (void)rank;
+}
+
+static void note(enum dm_rank rank, int change)
+{
+    (void)rank;
+    (void)change;
+}
+
+bool dm_mutex_holds_none(void)
+{
+    return true;
+}
+#endif
+
+void dm_mutex_lock(struct dm_mutex *mutex)
+{
+    check_order(mutex->rank);
+    dm_real.mutex_lock(&mutex->mutex);
+    note(mutex->rank, 1);
+}
+
+void dm_mutex_unlock(struct dm_mutex *mutex)
+{
+    note(mutex->rank, -1);
+    dm_real.mutex_unlock(&mutex->mutex);
+}
+
+void dm_mutex_reset(struct dm_mutex *mutex)
+{
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+    mutex->mutex = fresh;
+#ifdef DM_LOCK_CHECKS
+    held[mutex->rank] = 0;
+#endif
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's own locks and the order in which they nest: a thread that holds one may take only
+ * those of a higher rank.  Built with -DDM_LOCK_CHECKS (sanitizer builds), a breach aborts.
+ *
+ * No lock is held over the network, over a user's callback, or while sleeping.
+ */
+#ifndef DM_BASE_RANK_H
+#define DM_BASE_RANK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum dm_rank {
+    DM_RANK_GATE,    /* runtime/loop.c: the loop thread runs; left only in poll and in callbacks */
+    DM_RANK_START,   /* runtime/runtime.c: the runtime is being made or configured */
+    DM_RANK_STATE,   /* runtime/registry.c: names, attempts, everything the core decides on */
+    DM_RANK_CONN,    /* redis/conn.c: one connection's socket, slots and buffers */
+    DM_RANK_LOG,     /* base/log.c: the log's destination */
+    DM_RANK_COUNT
+};
+
+struct dm_mutex {
+    pthread_mutex_t mutex;
+    enum dm_rank rank;
+};
+
+#define DM_MUTEX_INITIALIZER(rank) { PTHREAD_MUTEX_INITIALIZER, rank }
+
+void dm_mutex_lock(struct dm_mutex *mutex);
+void dm_mutex_unlock(struct dm_mutex *mutex);
+
+/* In a forked child: the lock is free and new, whoever held it in the parent. */
+void dm_mutex_reset(struct dm_mutex *mutex);
+
+/* True if the calling thread holds no lock of this library.  Always true without the checks. */
+bool dm_mutex_holds_none(void);
+
+#endif

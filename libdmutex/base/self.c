@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/self.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+static __thread struct dm_self self;
+static __thread int ends_seen;
+
+static uint64_t last_serial;
+static pthread_key_t end_key;
+static void (*end_report)(struct dm_self *);
+
+/*
+ * Other libraries' destructors may still use a mutex, so ours puts itself off until the last pass.
+ * The value of the key is the thread's dm_self.
+ */
+static void thread_ends(void *value)
+{
+    if (++ends_seen < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(end_key, value);
+    else
+        end_report(value);
+}
+
+void dm_self_on_thread_end(void (*report)(struct dm_self *))
+{
+    end_report = report;
+    pthread_key_create(&end_key, thread_ends);
+}
+
+struct dm_self *dm_self_get(void)
+{
+    if (self.serial == 0) {
+        self.serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED);
+        sem_init(&self.wake, 0, 0);
+        if (end_report)
+            pthread_setspecific(end_key, &self);
+    }
+    return &self;
+}
+
+bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
+{
+    if (deadline->is_endless)
+        return sem_wait(&sleeper->wake) == 0;
+    return sem_clockwait(&sleeper->wake, deadline->clock, &deadline->at) == 0;
+}
+
+void dm_self_wake(struct dm_self *sleeper)
+{
+    sem_post(&sleeper->wake);
+}
+
+void dm_self_fork_child(void)
+{
+    if (self.serial == 0)
+        return;
+    sem_init(&self.wake, 0, 0);
+    self.attempts = 0;
+}

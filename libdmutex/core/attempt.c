@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/attempt.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+/* A renewal that got no answer is repeated this often, and a poll at most. */
+#define RETRY_MIN_MS 50
+#define POLL_MIN_MS 10
+
+static int64_t ms(int64_t value)
+{
+    return value * DM_NS_PER_MS;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread, uint32_t lease_ms,
+                     uint32_t maxhold_ms, bool is_robust)
+{
+    memset(attempt, 0, sizeof *attempt);
+    attempt->thread = thread;
+    attempt->lease_ms = lease_ms ? lease_ms : DM_LEASE_DEFAULT_MS;
+    attempt->maxhold_ms = maxhold_ms;
+    attempt->is_robust = is_robust;
+    attempt->serial = serial;
+    attempt->poll_ns = attempt->renew_ns = attempt->hold_ends_ns = DM_NEVER;
+}
+
+void dm_attempt_rename(struct dm_attempt *attempt, uint64_t serial)
+{
+    attempt->serial = serial;
+    attempt->phase = DM_ASKING;
+    attempt->last_request = 0;
+    attempt->is_owner_dead = false;
+    attempt->poll_ns = attempt->renew_ns = attempt->hold_ends_ns = DM_NEVER;
+    memset(attempt->requests, 0, sizeof attempt->requests);
+}
+
+/*
+ * The lease to ask for: the object's, or less when the max-hold ends sooner, such that 0.8 of it
+ * reaches just there.
+ */
+static uint32_t lease_to_ask(const struct dm_attempt *attempt, int64_t now_ns)
+{
+    int64_t left_ms = attempt->maxhold_ms;
+
+    if (left_ms == 0)
+        return attempt->lease_ms;
+    if (attempt->hold_ends_ns != DM_NEVER)
+        left_ms = max64((attempt->hold_ends_ns - now_ns) / DM_NS_PER_MS, 0);
+    return (uint32_t)min64(attempt->lease_ms, left_ms * 5 / 4 + 1);
+}
+
+struct dm_request dm_attempt_send(struct dm_attempt *attempt, int64_t now_ns)
+{
+    struct dm_request *slot = &attempt->requests[++attempt->last_request % DM_REQUESTS_REMEMBERED];
+
+    slot->serial = attempt->last_request;
+    slot->sent_ns = now_ns;
+    slot->lease_ms = lease_to_ask(attempt, now_ns);
+    return *slot;
+}
+
+/* The end of certainty that an answer to this request proves; 0 when it is not remembered. */
+static int64_t certain_by(const struct dm_attempt *attempt, uint64_t serial)
+{
+    const struct dm_request *request = &attempt->requests[serial % DM_REQUESTS_REMEMBERED];
+
+    if (serial == 0 || request->serial != serial)
+        return 0;
+    return request->sent_ns + ms(request->lease_ms) * 8 / 10;
+}
+
+static int64_t renewal_by(const struct dm_attempt *attempt, uint64_t serial)
+{
+    const struct dm_request *request = &attempt->requests[serial % DM_REQUESTS_REMEMBERED];
+
+    return request->sent_ns + ms(request->lease_ms) / 3;
+}
+
+bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns)
+{
+    return attempt->phase == DM_HELD && now_ns < attempt->certain_until_ns && now_ns < attempt->hold_ends_ns;
+}
+
+void dm_attempt_restart_maxhold(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->maxhold_ms)
+        attempt->hold_ends_ns = now_ns + ms(attempt->maxhold_ms);
+}
+
+static void extend(struct dm_attempt *attempt, uint64_t request)
+{
+    attempt->certain_until_ns = max64(attempt->certain_until_ns, certain_by(attempt, request));
+    attempt->renew_ns = renewal_by(attempt, request);
+}
+
+static void enter(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    attempt->phase = DM_HELD;
+    attempt->depth = 1;
+    attempt->token = answer->token;
+    attempt->is_owner_dead = answer->is_owner_dead;
+    attempt->certain_until_ns = 0;
+    dm_attempt_restart_maxhold(attempt, now_ns);
+    extend(attempt, request);
+}
+
+/* Ask the store; a thread asks in its own time, so it is woken. */
+static unsigned ask_again(struct dm_attempt *attempt)
+{
+    attempt->phase = DM_ASKING;
+    attempt->poll_ns = DM_NEVER;
+    return DM_DO_WAKE;
+}
+
+/*
+ * "You own it", from an answer or a message.  First match wins:
+ *  1. given back or lost before: it stays so, the store is told (I4)
+ *  2. held already: the same hold, at most confirmed once more
+ *  3. the request is not remembered, or what it proves is past: a hint, ask
+ *  4. the lock is ours
+ */
+static unsigned on_owned(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (attempt->phase == DM_OVER || attempt->phase == DM_LOST)
+        return DM_DO_GIVE_BACK;
+    if (attempt->phase == DM_HELD) {
+        if (certain_by(attempt, request) > attempt->certain_until_ns)
+            extend(attempt, request);
+        return 0;
+    }
+    if (certain_by(attempt, request) <= now_ns)
+        return ask_again(attempt);
+    enter(attempt, request, answer, now_ns);
+    return DM_DO_WAKE;
+}
+
+/*
+ * The head looks just after the owner's lease can end, those behind it later, so that a dead
+ * owner costs one poll and a dead head little more.
+ */
+static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
+{
+    int64_t behind_ms = answer->position <= 1 ? 1 : min64((int64_t)answer->position * 20, 80);
+    int64_t wait_ms = min64(attempt->lease_ms / 3, answer->remaining_ms + behind_ms);
+
+    attempt->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
+}
+
+static unsigned on_queued(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (attempt->phase != DM_ASKING && attempt->phase != DM_QUEUED)
+        return 0; /* a message overtook the answer */
+    attempt->phase = DM_QUEUED;
+    if (answer->arrival)
+        attempt->arrival = answer->arrival;
+    plan_poll(attempt, answer, now_ns);
+    return 0;
+}
+
+/* The store has forgotten a waiter: it comes again under another serial, to its old place. */
+static unsigned on_unknown(struct dm_attempt *attempt)
+{
+    if (attempt->phase != DM_QUEUED)
+        return 0;
+    return ask_again(attempt) | DM_DO_NEW_SERIAL;
+}
+
+static unsigned on_refused(struct dm_attempt *attempt, enum dm_verdict verdict)
+{
+    if (attempt->phase != DM_ASKING && attempt->phase != DM_QUEUED)
+        return 0;
+    attempt->phase = DM_OVER;
+    attempt->refusal = verdict;
+    return DM_DO_WAKE;
+}
+
+static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    switch (answer->verdict) {
+    case DM_SAYS_OWNED:
+        return on_owned(attempt, request, answer, now_ns);
+    case DM_SAYS_QUEUED:
+        return on_queued(attempt, answer, now_ns);
+    case DM_SAYS_UNKNOWN:
+        return on_unknown(attempt);
+    case DM_SAYS_NOTHING:
+        if (attempt->phase == DM_QUEUED)
+            attempt->poll_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
+        return 0;
+    default:
+        return on_refused(attempt, answer->verdict);
+    }
+}
+
+/* The store's hold is another's or nobody's: ours has ended, whatever our clock says. */
+static unsigned lose(struct dm_attempt *attempt)
+{
+    attempt->phase = DM_LOST;
+    attempt->renew_ns = DM_NEVER;
+    return DM_DO_GIVE_BACK | (attempt->is_entered ? DM_DO_TELL_LOST : DM_DO_WAKE);
+}
+
+static unsigned on_renewed(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (attempt->phase != DM_HELD)
+        return 0; /* its release goes the same way, behind the renewal */
+    if (answer->verdict == DM_SAYS_OWNED) {
+        extend(attempt, request);
+        return 0;
+    }
+    if (answer->verdict == DM_SAYS_UNKNOWN)
+        return lose(attempt);
+    attempt->renew_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
+    return 0;
+}
+
+static unsigned on_time(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->phase == DM_HELD) {
+        if (!dm_attempt_is_certain(attempt, now_ns))
+            return lose(attempt);
+        if (now_ns >= attempt->renew_ns) {
+            attempt->renew_ns = DM_NEVER;
+            return DM_DO_RENEW;
+        }
+    } else if (attempt->phase == DM_QUEUED && now_ns >= attempt->poll_ns) {
+        attempt->poll_ns = DM_NEVER;
+        return DM_DO_POLL;
+    }
+    return 0;
+}
+
+static unsigned on_given_back(struct dm_attempt *attempt)
+{
+    attempt->phase = DM_OVER;
+    attempt->poll_ns = attempt->renew_ns = DM_NEVER;
+    return DM_DO_GIVE_BACK;
+}
+
+unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
+{
+    switch (event->kind) {
+    case DM_EV_ANSWER:
+        return on_answer(attempt, event->request, event->answer, now_ns);
+    case DM_EV_GRANTED:
+        return on_owned(attempt, event->request, event->answer, now_ns);
+    case DM_EV_TOLD_LOST:
+        return attempt->phase == DM_HELD ? lose(attempt) : 0;
+    case DM_EV_TOLD_ASK:
+        if (attempt->phase == DM_QUEUED)
+            attempt->poll_ns = now_ns;
+        return 0;
+    case DM_EV_RENEWED:
+        return on_renewed(attempt, event->request, event->answer, now_ns);
+    case DM_EV_TIME:
+        return on_time(attempt, now_ns);
+    case DM_EV_GIVEN_BACK:
+        return on_given_back(attempt);
+    }
+    return 0;
+}
+
+int64_t dm_attempt_next_ns(const struct dm_attempt *attempt)
+{
+    if (attempt->phase == DM_HELD)
+        return min64(attempt->renew_ns, min64(attempt->certain_until_ns, attempt->hold_ends_ns));
+    if (attempt->phase == DM_QUEUED)
+        return attempt->poll_ns;
+    return DM_NEVER;
+}

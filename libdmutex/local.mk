@@ -1,0 +1,168 @@
+# The library: one convenience library per floor, linked into one shared library.
+
+# ---------------------------------------------------------------------------
+# Public headers
+# ---------------------------------------------------------------------------
+dmutexincludedir = $(includedir)/dmutex
+dmutexinclude_HEADERS = \
+    include/dmutex/attr.h \
+    include/dmutex/dmutex.h \
+    include/dmutex/error.h \
+    include/dmutex/mutex.h \
+    include/dmutex/types.h \
+    include/dmutex/version.h
+
+# Exceptions: a thread may be cancelled inside a call of ours and unwinds through it.
+floor_cflags = $(common_cflags) -fvisibility=hidden -fexceptions
+
+# ---------------------------------------------------------------------------
+# base: no glib, no hiredis
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libbase.la
+libdmutex_libbase_la_CFLAGS = $(floor_cflags)
+libdmutex_libbase_la_SOURCES = \
+    libdmutex/base/attrs.h \
+    libdmutex/base/clock.c \
+    libdmutex/base/clock.h \
+    libdmutex/base/error.c \
+    libdmutex/base/error.def \
+    libdmutex/base/error.h \
+    libdmutex/base/ident.c \
+    libdmutex/base/ident.h \
+    libdmutex/base/log.c \
+    libdmutex/base/log.h \
+    libdmutex/base/rank.c \
+    libdmutex/base/rank.h \
+    libdmutex/base/real.c \
+    libdmutex/base/real.h \
+    libdmutex/base/self.c \
+    libdmutex/base/self.h \
+    libdmutex/base/units.h
+
+# ---------------------------------------------------------------------------
+# core: decisions only
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libcore.la
+libdmutex_libcore_la_CFLAGS = $(floor_cflags)
+libdmutex_libcore_la_SOURCES = \
+    libdmutex/core/answer.h \
+    libdmutex/core/attempt.c \
+    libdmutex/core/attempt.h
+
+# ---------------------------------------------------------------------------
+# redis: hiredis is seen here only
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libredis.la
+libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
+libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
+libdmutex_libredis_la_SOURCES = \
+    libdmutex/redis/command.c \
+    libdmutex/redis/command.h \
+    libdmutex/redis/conn.c \
+    libdmutex/redis/conn.h \
+    libdmutex/redis/greeting.c \
+    libdmutex/redis/greeting.h \
+    libdmutex/redis/keys.c \
+    libdmutex/redis/keys.h \
+    libdmutex/redis/reply.c \
+    libdmutex/redis/reply.h \
+    libdmutex/redis/scripts.h \
+    libdmutex/redis/socket.c \
+    libdmutex/redis/socket.h \
+    libdmutex/redis/store.c \
+    libdmutex/redis/store.h \
+    libdmutex/redis/url.c \
+    libdmutex/redis/url.h
+nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
+
+# Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
+lua_scripts = \
+    libdmutex/redis/lua/acquire.lua \
+    libdmutex/redis/lua/cancel.lua \
+    libdmutex/redis/lua/consistent.lua \
+    libdmutex/redis/lua/drop.lua \
+    libdmutex/redis/lua/force.lua \
+    libdmutex/redis/lua/info.lua \
+    libdmutex/redis/lua/poll.lua \
+    libdmutex/redis/lua/probe.lua \
+    libdmutex/redis/lua/release.lua \
+    libdmutex/redis/lua/renew.lua
+lua_includes = \
+    libdmutex/redis/lua/_own.lua \
+    libdmutex/redis/lua/_serve.lua
+
+EXTRA_DIST += $(lua_scripts) $(lua_includes)
+CLEANFILES += libdmutex/redis/scripts.c
+libdmutex/redis/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D)
+	$(AM_V_at)(cd $(srcdir) && $(AWK) -f build-aux/embed-lua.awk $(lua_scripts)) >$@.tmp
+	$(AM_V_at)mv $@.tmp $@
+
+# ---------------------------------------------------------------------------
+# runtime: threads, sockets, timers; glib from here up
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libruntime.la
+libdmutex_libruntime_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
+libdmutex_libruntime_la_LIBADD = $(GLIB_LIBS)
+libdmutex_libruntime_la_SOURCES = \
+    libdmutex/runtime/acquire.c \
+    libdmutex/runtime/acquire.h \
+    libdmutex/runtime/inbox.c \
+    libdmutex/runtime/inbox.h \
+    libdmutex/runtime/lifetime.c \
+    libdmutex/runtime/lifetime.h \
+    libdmutex/runtime/local.c \
+    libdmutex/runtime/local.h \
+    libdmutex/runtime/loop.c \
+    libdmutex/runtime/loop.h \
+    libdmutex/runtime/loss.c \
+    libdmutex/runtime/loss.h \
+    libdmutex/runtime/registry.c \
+    libdmutex/runtime/registry.h \
+    libdmutex/runtime/release.c \
+    libdmutex/runtime/release.h \
+    libdmutex/runtime/runtime.c \
+    libdmutex/runtime/runtime.h \
+    libdmutex/runtime/schedule.c \
+    libdmutex/runtime/schedule.h \
+    libdmutex/runtime/settings.c \
+    libdmutex/runtime/settings.h \
+    libdmutex/runtime/steps.c \
+    libdmutex/runtime/steps.h
+
+# ---------------------------------------------------------------------------
+# api: the only exporters
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libapi.la
+libdmutex_libapi_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
+libdmutex_libapi_la_SOURCES = \
+    libdmutex/api/attr.c \
+    libdmutex/api/hold.c \
+    libdmutex/api/init.c \
+    libdmutex/api/lib.c \
+    libdmutex/api/mutex.c \
+    libdmutex/api/object.c \
+    libdmutex/api/object.h
+
+# ---------------------------------------------------------------------------
+# The floors up to a given one, for a test that is linked to no higher one
+# ---------------------------------------------------------------------------
+up_to_base = libdmutex/libbase.la
+up_to_core = libdmutex/libcore.la $(up_to_base)
+up_to_redis = libdmutex/libredis.la $(up_to_core)
+up_to_runtime = libdmutex/libruntime.la $(up_to_redis)
+up_to_api = libdmutex/libapi.la $(up_to_runtime)
+
+# ---------------------------------------------------------------------------
+# The library. nodelete: its threads must not lose their code when it is dlclose()d.
+# ---------------------------------------------------------------------------
+lib_LTLIBRARIES += libdmutex/libdmutex.la
+libdmutex_libdmutex_la_SOURCES =
+libdmutex_libdmutex_la_LIBADD = $(up_to_api)
+libdmutex_libdmutex_la_LDFLAGS = \
+    -version-info $(ABI_VERSION) \
+    -no-undefined \
+    -Wl,-z,nodelete \
+    -Wl,--version-script=$(srcdir)/libdmutex/libdmutex.map
+EXTRA_libdmutex_libdmutex_la_DEPENDENCIES = libdmutex/libdmutex.map
+EXTRA_DIST += libdmutex/libdmutex.map

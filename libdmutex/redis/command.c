@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/command.h"
+
+#include <hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One block: pointers, lengths, digits. */
+int dm_args_init(struct dm_args *args, int count, int numbers)
+{
+    size_t pointers = (size_t)count * sizeof *args->texts;
+    size_t lengths = (size_t)count * sizeof *args->lengths;
+    char *block = malloc(pointers + lengths + (size_t)numbers * DM_ARG_DIGITS + 1);
+
+    if (!block)
+        return -1;
+    args->texts = (const char **)block;
+    args->lengths = (size_t *)(block + pointers);
+    args->digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths);
+    args->count = args->numbers = 0;
+    args->room = count;
+    args->numbers_room = numbers;
+    return 0;
+}
+
+void dm_args_free(struct dm_args *args)
+{
+    free(args->texts);
+}
+
+void dm_args_bytes(struct dm_args *args, const char *text, size_t length)
+{
+    if (args->count == args->room)
+        abort();
+    args->texts[args->count] = text;
+    args->lengths[args->count++] = length;
+}
+
+void dm_args_text(struct dm_args *args, const char *text)
+{
+    dm_args_bytes(args, text, strlen(text));
+}
+
+void dm_args_number(struct dm_args *args, uint64_t number)
+{
+    char *at = args->digits[args->numbers];
+
+    if (args->numbers++ == args->numbers_room)
+        abort();
+    dm_args_bytes(args, at, (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, number));
+}
+
+struct dm_command dm_args_format(const struct dm_args *args)
+{
+    struct dm_command command = { NULL, 0 };
+    /* int in hiredis 0.14, long long from 1.0 on */
+    long long length = redisFormatCommandArgv(&command.bytes, args->count, args->texts, args->lengths);
+
+    if (length < 0)
+        command.bytes = NULL;
+    else
+        command.length = (size_t)length;
+    return command;
+}
+
+void dm_command_free(struct dm_command *command)
+{
+    if (command->bytes)
+        redisFreeCommand(command->bytes);
+    command->bytes = NULL;
+}

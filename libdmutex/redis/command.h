@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A command in the words of the wire: made of arguments, sent as bytes. */
+#ifndef DM_REDIS_COMMAND_H
+#define DM_REDIS_COMMAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dm_command {
+    char *bytes; /* NULL without memory */
+    size_t length;
+};
+
+/*
+ * Arguments being collected.  Texts are borrowed until dm_args_format(); numbers are written into
+ * `digits`.  Too many arguments or digits are a bug of ours: the room is counted at each use.
+ */
+#define DM_ARG_DIGITS 21
+
+struct dm_args {
+    const char **texts;
+    size_t *lengths;
+    char (*digits)[DM_ARG_DIGITS];
+    int count, room;
+    int numbers, numbers_room;
+};
+
+/* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives it back. */
+int dm_args_init(struct dm_args *args, int count, int numbers);
+void dm_args_free(struct dm_args *args);
+
+void dm_args_text(struct dm_args *args, const char *text);
+void dm_args_bytes(struct dm_args *args, const char *text, size_t length);
+void dm_args_number(struct dm_args *args, uint64_t number);
+
+struct dm_command dm_args_format(const struct dm_args *args);
+void dm_command_free(struct dm_command *command);
+
+#endif

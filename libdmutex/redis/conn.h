@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One connection to the server, shared by all threads of the process.
+ *
+ * Threads that wait for a reply take turns to read (leader and followers): one of them, the
+ * leader, sleeps in ppoll(); whoever finds bytes reads them for all, hands each reply to its slot
+ * and wakes the slot's thread.  Leadership is the sleep only.  Reading and dispatch do not block
+ * and run under a short lock with signals masked, so that any thread can do them: the loop thread
+ * does, when nobody else has for a while.  A leader that is stopped, or leaves by its deadline,
+ * stops nobody.
+ *
+ * The order of commands is the order of dm_conn_call() and dm_conn_post(); a reply slot belongs to
+ * the connection, not to the thread, which may leave earlier.
+ *
+ * A connection is opened when it is first wanted and again after it broke; nobody waits for it
+ * with a lock held.  It is never freed: a forked child closes its socket and forgets it.
+ */
+#ifndef DM_REDIS_CONN_H
+#define DM_REDIS_CONN_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "redis/command.h"
+#include "redis/greeting.h"
+#include "redis/url.h"
+
+struct dm_conn;
+struct redisReply; /* hiredis stays below this floor */
+
+/* Called without locks, by any thread that uses the connection. */
+struct dm_conn_hooks {
+    /* Makes the server ready, in a thread of its own; may block.  False with the reason. */
+    bool (*prepare)(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
+    /* The connection can be used now, for the first time or again. */
+    void (*on_ready)(void *user);
+    /* A message of the inbox; valid during the call. */
+    void (*on_message)(void *user, const char *text);
+    /* dm_conn_watch() has something new to say. */
+    void (*on_change)(void *user);
+    void *user;
+};
+
+/*
+ * Takes a reply, or NULL when the connection broke before it came (whether the command was
+ * executed is then not known).  Called once, without locks, by any thread.
+ */
+typedef void (*dm_reply_fn)(void *user, const struct redisReply *reply);
+
+enum dm_conn_result {
+    DM_CONN_OK,     /* answered; or, posted, in the kernel */
+    DM_CONN_BROKEN, /* sent, and the connection broke before the answer */
+    DM_CONN_LATE,   /* the deadline passed, sent or not */
+    DM_CONN_DOWN    /* not sent: there is no connection now; or there is no memory */
+};
+
+/* inbox: the channel to subscribe to, copied; NULL for a connection for commands. */
+struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct dm_conn_hooks *hooks);
+
+/*
+ * Sends the command, once the connection is ready, and waits for the reply, which the caller frees
+ * with freeReplyObject().  Blocks until the deadline at most; takes no longer than command_timeout
+ * once sent.  *ret_reply is set if and only if DM_CONN_OK.
+ */
+enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, struct redisReply **ret_reply);
+
+/*
+ * Sends the command now, without waiting.  DM_CONN_OK: its bytes are in the kernel, behind at most
+ * 16 KiB of unanswered commands.  DM_CONN_LATE: it will be sent, or is behind more.  Either way
+ * `handler` is called.  DM_CONN_DOWN: nothing was sent and nothing will be called.
+ */
+enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                 void *user);
+
+/* Opens the connection if it is not, without waiting. */
+void dm_conn_want(struct dm_conn *conn);
+
+/* The server turned out to be the wrong one: connect anew. */
+void dm_conn_distrust(struct dm_conn *conn, const char *reason);
+
+bool dm_conn_is_ready(struct dm_conn *conn);
+
+/* Waits until the connection is ready.  False when the deadline has passed. */
+bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline);
+
+/*
+ * Waits until all that was sent is answered.  False when the deadline has passed, or there is no
+ * connection.
+ */
+bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline);
+
+/* Why the connection is down, for people; "" if it never was. */
+void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM]);
+
+/* For the loop thread: what to poll for (fd -1: nothing), and when there is something to do. */
+struct dm_conn_watch {
+    int fd;
+    short events;
+    int64_t due_ns;     /* CLOCK_BOOTTIME; DM_NEVER */
+    bool is_attended;   /* a thread sleeps in ppoll() on it */
+    uint64_t activity;  /* grows with every reply read */
+    bool is_unanswered; /* a reply is awaited */
+};
+void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch);
+
+/* Does what can be done now: reads, writes, connects, gives up.  Never blocks. */
+void dm_conn_work(struct dm_conn *conn);
+
+/* Around fork(): no command is half copied; the child closes the socket and forgets it. */
+void dm_conn_fork_prepare(struct dm_conn *conn);
+void dm_conn_fork_parent(struct dm_conn *conn);
+void dm_conn_fork_child(struct dm_conn *conn);
+
+#endif

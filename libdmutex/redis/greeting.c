@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/greeting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "redis/reply.h"
+#include "redis/scripts.h"
+
+void dm_greeting_begin(struct dm_greeting *greeting)
+{
+    if (greeting->client_id) {
+        greeting->old_client_id = greeting->client_id;
+        memcpy(greeting->old_run_id, greeting->run_id, sizeof greeting->run_id);
+    }
+    greeting->client_id = 0;
+    greeting->run_id[0] = '\0';
+    greeting->round = 0;
+}
+
+static void plan(struct dm_greeting *greeting, enum dm_greeting_step step)
+{
+    greeting->steps[greeting->step_count++] = step;
+}
+
+static void plan_first_round(struct dm_greeting *greeting)
+{
+    if (greeting->url->password)
+        plan(greeting, DM_STEP_AUTH);
+    plan(greeting, DM_STEP_ROLE);
+    if (greeting->inbox) {
+        plan(greeting, DM_STEP_SUBSCRIBE);
+        return;
+    }
+    if (greeting->url->db)
+        plan(greeting, DM_STEP_SELECT);
+    plan(greeting, DM_STEP_ID);
+    plan(greeting, DM_STEP_INFO);
+    plan(greeting, DM_STEP_PROBE);
+}
+
+/* After a restart of the server the old number may be another client's. */
+static void plan_second_round(struct dm_greeting *greeting)
+{
+    if (greeting->old_client_id && strcmp(greeting->run_id, greeting->old_run_id) == 0)
+        plan(greeting, DM_STEP_KILL);
+}
+
+static void write_probe(const struct dm_greeting *greeting, struct dm_args *args, char room[3][160])
+{
+    const char *prefix = greeting->url->prefix;
+
+    snprintf(room[0], 160, "%s:{probe}:state", prefix);
+    snprintf(room[1], 160, "%s:{probe}:queue", prefix);
+    snprintf(room[2], 160, "%s:inbox:probe", prefix);
+    dm_args_text(args, "EVAL");
+    dm_args_text(args, dm_lua_probe);
+    dm_args_text(args, "2");
+    for (int i = 0; i < 3; i++)
+        dm_args_text(args, room[i]);
+}
+
+static void write_words(struct dm_args *args, const char *const *words)
+{
+    while (*words)
+        dm_args_text(args, *words++);
+}
+
+static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_args *args,
+                       char room[3][160])
+{
+    const struct dm_url *url = greeting->url;
+
+    switch (step) {
+    case DM_STEP_AUTH:
+        dm_args_text(args, "AUTH");
+        if (url->user)
+            dm_args_text(args, url->user);
+        dm_args_text(args, url->password);
+        return;
+    case DM_STEP_SELECT:
+        dm_args_text(args, "SELECT");
+        dm_args_number(args, url->db);
+        return;
+    case DM_STEP_ID:
+        write_words(args, (const char *const[]){ "CLIENT", "ID", NULL });
+        return;
+    case DM_STEP_ROLE:
+        dm_args_text(args, "ROLE");
+        return;
+    case DM_STEP_INFO:
+        write_words(args, (const char *const[]){ "INFO", "server", "memory", NULL });
+        return;
+    case DM_STEP_PROBE:
+        write_probe(greeting, args, room);
+        return;
+    case DM_STEP_KILL:
+        write_words(args, (const char *const[]){ "CLIENT", "KILL", "ID", NULL });
+        dm_args_number(args, greeting->old_client_id);
+        return;
+    case DM_STEP_SUBSCRIBE:
+        write_words(args, (const char *const[]){ "SUBSCRIBE", greeting->inbox, NULL });
+        return;
+    }
+}
+
+static bool append(struct dm_command *all, const struct dm_command *one)
+{
+    char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length) : NULL;
+
+    if (!bytes)
+        return false;
+    memcpy(bytes + all->length, one->bytes, one->length);
+    all->bytes = bytes;
+    all->length += one->length;
+    return true;
+}
+
+static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_command *all)
+{
+    struct dm_args args;
+    struct dm_command command;
+    char room[3][160];
+    bool is_done;
+
+    if (dm_args_init(&args, 8, 1) < 0)
+        return false;
+    write_step(greeting, step, &args, room);
+    command = dm_args_format(&args);
+    is_done = append(all, &command);
+    dm_command_free(&command);
+    dm_args_free(&args);
+    return is_done;
+}
+
+struct dm_command dm_greeting_round(struct dm_greeting *greeting)
+{
+    struct dm_command all = { NULL, 0 };
+    bool is_whole = true;
+
+    greeting->step_count = greeting->steps_done = 0;
+    greeting->round++;
+    if (greeting->round == 1)
+        plan_first_round(greeting);
+    else if (greeting->round == 2)
+        plan_second_round(greeting);
+    for (int i = 0; i < greeting->step_count; i++)
+        is_whole = is_whole && append_step(greeting, greeting->steps[i], &all);
+    if (!is_whole) {
+        free(all.bytes);
+        all.bytes = NULL;
+    }
+    return all;
+}
+
+bool dm_greeting_is_round_over(const struct dm_greeting *greeting)
+{
+    return greeting->steps_done == greeting->step_count;
+}
+
+static bool take_role(const redisReply *reply, char *ret_reason)
+{
+    if (dm_reply_is(reply, "master"))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "the server is not a master (ROLE says %.40s)",
+             reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str ? reply->element[0]->str
+                                                                                           : "nothing we know");
+    return false;
+}
+
+/* Copies the value of a line "key:value\r\n" of INFO; "" if there is none. */
+static void find_line(const char *info, const char *key, char *value, size_t size)
+{
+    const char *at = strstr(info, key);
+
+    value[0] = '\0';
+    if (at)
+        snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\r\n"), at + strlen(key));
+}
+
+/* A server that throws keys away under memory pressure throws locks away. */
+static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
+{
+    char policy[40];
+
+    if (reply->type != REDIS_REPLY_STRING) {
+        dm_log_warn("INFO is not permitted: whether the server may evict keys is not known");
+        return true;
+    }
+    find_line(reply->str, "\nrun_id:", greeting->run_id, sizeof greeting->run_id);
+    find_line(reply->str, "\nmaxmemory_policy:", policy, sizeof policy);
+    if (!policy[0] || strcmp(policy, "noeviction") == 0 || greeting->url->may_evict)
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM,
+             "the server may evict locks: set maxmemory-policy to noeviction (it is %s), or add eviction=allow", policy);
+    return false;
+}
+
+/* The number is wanted; where it is not to be had, ghosts of a broken connection end by lease. */
+static void take_id(struct dm_greeting *greeting, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
+        greeting->client_id = (uint64_t)reply->integer;
+    else
+        dm_log_warn("CLIENT ID is not permitted: commands of a broken connection may still run late");
+}
+
+static void take_kill(struct dm_greeting *greeting, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        greeting->old_client_id = 0;
+    else
+        dm_log_warn("CLIENT KILL is not permitted: commands of a broken connection may still run late");
+}
+
+/* Replies that need no more than not to be an error. */
+static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char *ret_reason)
+{
+    static const char *const meanings[] = {
+        [DM_STEP_AUTH] = "the password or user is refused",
+        [DM_STEP_SELECT] = "the database cannot be selected",
+        [DM_STEP_ROLE] = "ROLE failed",
+        [DM_STEP_PROBE] = "the probe failed",
+        [DM_STEP_SUBSCRIBE] = "the inbox cannot be subscribed",
+    };
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "%s: %.120s", meanings[step], reply->str);
+    return false;
+}
+
+bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
+
+    switch (step) {
+    case DM_STEP_ID:
+        take_id(greeting, reply);
+        return true;
+    case DM_STEP_KILL:
+        take_kill(greeting, reply);
+        return true;
+    case DM_STEP_INFO:
+        return take_info(greeting, reply, ret_reason);
+    case DM_STEP_ROLE:
+        return take_plain(step, reply, ret_reason) && take_role(reply, ret_reason);
+    default:
+        return take_plain(step, reply, ret_reason);
+    }
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is said on a new connection before it is used: who we are, whether this is the right server
+ * in the right state, and the end of the connection before it.
+ *
+ * Bytes of a closed connection may still run after the new one's; so a connection that follows
+ * another on the same server first has that one killed, and awaits it (doc/design/protocol.md).
+ */
+#ifndef DM_REDIS_GREETING_H
+#define DM_REDIS_GREETING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "redis/command.h"
+#include "redis/url.h"
+
+struct redisReply; /* hiredis stays below this floor */
+
+#define DM_RUN_ID_ROOM 48
+#define DM_GREETING_STEPS 6
+
+enum dm_greeting_step {
+    DM_STEP_AUTH,
+    DM_STEP_SELECT,
+    DM_STEP_ID,
+    DM_STEP_ROLE,
+    DM_STEP_INFO,
+    DM_STEP_PROBE,
+    DM_STEP_KILL,
+    DM_STEP_SUBSCRIBE
+};
+
+struct dm_greeting {
+    const struct dm_url *url;
+    const char *inbox; /* the channel to subscribe to, or NULL: a connection for commands */
+
+    enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
+    int step_count, steps_done;
+    int round;
+
+    uint64_t client_id; /* of this connection, 0 unknown */
+    uint64_t old_client_id;
+    char run_id[DM_RUN_ID_ROOM]; /* of the server, "" unknown */
+    char old_run_id[DM_RUN_ID_ROOM];
+};
+
+/* A new connection begins; what the last one learned becomes "old". */
+void dm_greeting_begin(struct dm_greeting *greeting);
+
+/*
+ * The commands of this round, to be sent together; none: the greeting is over.  bytes is NULL
+ * without memory.  To be freed by free().
+ */
+struct dm_command dm_greeting_round(struct dm_greeting *greeting);
+
+/* Takes the next reply.  False with the reason if the server cannot be used. */
+bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+
+/* True when all replies of the round have been taken. */
+bool dm_greeting_is_round_over(const struct dm_greeting *greeting);
+
+#endif

@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- Tries every command that the other scripts use, so that a missing permission is found when we
+-- connect and not between two writes.
+-- KEYS  a hash and a zset of the probe
+-- ARGV  1 a channel below the inbox prefix
+-- Answer now; an error that names the command
+local h, z = KEYS[1], KEYS[2]
+local tries = {
+  { 'HSET', h, 'a', 1 }, { 'HMGET', h, 'a' }, { 'HGET', h, 'a' }, { 'HGETALL', h }, { 'HLEN', h },
+  { 'ZADD', z, 1, 'a' }, { 'ZRANGE', z, 0, 1 }, { 'ZRANK', z, 'a' }, { 'ZSCORE', z, 'a' }, { 'ZCARD', z },
+  { 'EXISTS', h }, { 'PEXPIRE', h, 1000 }, { 'PTTL', h }, { 'PUBLISH', ARGV[1], '' },
+  { 'HDEL', h, 'a' }, { 'ZREM', z, 'a' }, { 'DEL', h, z }, { 'TIME' },
+}
+local result
+for _, command in ipairs(tries) do
+  result = redis.pcall(unpack(command))
+  if type(result) == 'table' and result.err then
+    return redis.error_reply('NOPERM ' .. command[1] .. ' failed: ' .. result.err)
+  end
+end
+return result[1] * 1000000 + result[2]

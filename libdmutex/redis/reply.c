@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
+#define ELEMENTS_MAX 1024
+#define BUFFERED_MAX (256 * 1024)
+
+static const struct {
+    const char *prefix;
+    enum dm_error_row row;
+} rows[] = {
+    { "NOSCRIPT", DM_ROW_SCRIPT },
+    { "LOADING", DM_ROW_RETRY },
+    { "BUSY", DM_ROW_RETRY },
+    { "UNKILLABLE", DM_ROW_RETRY },
+    { "TRYAGAIN", DM_ROW_RETRY },
+    { "CLUSTERDOWN", DM_ROW_RETRY },
+    { "NOREPLICAS", DM_ROW_RETRY },
+    { "MISCONF", DM_ROW_RETRY },
+    { "MASTERDOWN", DM_ROW_REDISCOVER },
+    { "READONLY", DM_ROW_REDISCOVER },
+    { "MOVED", DM_ROW_REDISCOVER },
+    { "NOAUTH", DM_ROW_REDISCOVER },
+    { "OOM", DM_ROW_NO_MEMORY },
+    { "NOPERM", DM_ROW_REFUSED },
+    { "WRONGTYPE", DM_ROW_REFUSED },
+    { "WRONGPASS", DM_ROW_REFUSED },
+    { "DMSTATE", DM_ROW_REFUSED },
+};
+
+enum dm_error_row dm_reply_row(const redisReply *reply)
+{
+    size_t word;
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return DM_ROW_NONE;
+    word = strcspn(reply->str, " ");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strlen(rows[i].prefix) == word && memcmp(rows[i].prefix, reply->str, word) == 0)
+            return rows[i].row;
+    }
+    return DM_ROW_REFUSED;
+}
+
+static bool read_digits(const char *text, size_t length, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (length == 0 || length > 19)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    }
+    *ret_number = number;
+    return true;
+}
+
+bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number)
+{
+    const redisReply *element;
+
+    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return false;
+    element = reply->element[index];
+    if (element->type == REDIS_REPLY_STRING)
+        return read_digits(element->str, (size_t)element->len, ret_number);
+    if (element->type != REDIS_REPLY_INTEGER || element->integer < 0)
+        return false;
+    *ret_number = (uint64_t)element->integer;
+    return true;
+}
+
+bool dm_reply_is(const redisReply *reply, const char *word)
+{
+    const redisReply *first;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
+        return false;
+    first = reply->element[0];
+    return first->type == REDIS_REPLY_STRING && strcmp(first->str, word) == 0;
+}
+
+/* hiredis's own functions, but for the one that would reserve room for whatever is announced. */
+static redisReplyObjectFunctions capped;
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+static void *(*create_array)(const redisReadTask *, element_count);
+
+static void *create_array_capped(const redisReadTask *task, element_count elements)
+{
+    return elements <= ELEMENTS_MAX ? create_array(task, elements) : NULL;
+}
+
+/* Always the same values, so that it does not matter which of two threads writes them. */
+static void learn_functions(const redisReader *reader)
+{
+    __atomic_store_n(&create_array, reader->fn->createArray, __ATOMIC_RELAXED);
+    capped = *reader->fn;
+    capped.createArray = create_array_capped;
+}
+
+redisReader *dm_reply_reader_new(void)
+{
+    static bool is_learned;
+    redisReader *reader = redisReaderCreate();
+
+    if (!reader)
+        return NULL;
+    if (!__atomic_load_n(&is_learned, __ATOMIC_ACQUIRE)) {
+        learn_functions(reader);
+        __atomic_store_n(&is_learned, true, __ATOMIC_RELEASE);
+    }
+    reader->fn = &capped;
+    return reader;
+}
+
+bool dm_reply_reader_is_sane(const redisReader *reader)
+{
+    return reader->len <= BUFFERED_MAX;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Replies of the server: what its errors mean to us, and safe readers of what scripts return.
+ * Nothing a server sends is trusted: a reply of another shape is an error, never a grant.
+ */
+#ifndef DM_REDIS_REPLY_H
+#define DM_REDIS_REPLY_H
+
+#include <hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What to do about an error reply. */
+enum dm_error_row {
+    DM_ROW_NONE,       /* it is not an error */
+    DM_ROW_SCRIPT,     /* NOSCRIPT: send the text */
+    DM_ROW_RETRY,      /* the server is not ready: again, a little later */
+    DM_ROW_REDISCOVER, /* it is the wrong server, or does not know us any more: connect anew */
+    DM_ROW_NO_MEMORY,
+    DM_ROW_REFUSED     /* a person must mend something; anything we do not know */
+};
+
+enum dm_error_row dm_reply_row(const redisReply *reply);
+
+/* Element `index` of an array as a number; false if there is no such number. */
+bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number);
+
+/* True if `reply` is an array whose first element is the text `word`. */
+bool dm_reply_is(const redisReply *reply, const char *word);
+
+/* A reader that refuses replies no script of ours gives: too many elements, too long. */
+redisReader *dm_reply_reader_new(void);
+
+/* True while what the reader has buffered can still be a reply of ours. */
+bool dm_reply_reader_is_sane(const redisReader *reader);
+
+#endif

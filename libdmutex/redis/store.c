@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/reply.h"
+#include "redis/scripts.h"
+
+struct script {
+    const char *sha;
+    const char *text;
+};
+
+#define SCRIPT(name) ((struct script){ dm_sha_##name, dm_lua_##name })
+
+void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
+                   const char *label)
+{
+    store->conn = conn;
+    store->uuid = uuid;
+    store->label = label;
+    snprintf(store->inbox_prefix, sizeof store->inbox_prefix, "%s:inbox:", prefix);
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* EVALSHA sha n, or EVAL text n. */
+static bool begin(struct dm_args *args, struct script script, bool by_text, int keys, int arguments, int numbers)
+{
+    if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
+        return false;
+    dm_args_text(args, by_text ? "EVAL" : "EVALSHA");
+    dm_args_text(args, by_text ? script.text : script.sha);
+    dm_args_number(args, (uint64_t)keys);
+    return true;
+}
+
+static void put_keys(struct dm_args *args, const struct dm_keys *keys, int count)
+{
+    for (int key = 0; key < count; key++)
+        dm_args_bytes(args, keys->text[key], keys->length[key]);
+}
+
+/* "<uuid>:<thread>" */
+#define OWNER_ROOM (DM_UUID_LENGTH + DM_ARG_DIGITS + 2)
+
+static void write_owner(char owner[OWNER_ROOM], const struct dm_store *store, uint64_t thread)
+{
+    snprintf(owner, OWNER_ROOM, "%s:%" PRIu64, store->uuid, thread);
+}
+
+/* ---- asking and waiting ------------------------------------------------------------------ */
+
+static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *reply, char *ret_reason)
+{
+    enum dm_error_row row = dm_reply_row(reply);
+
+    if (row == DM_ROW_NONE)
+        return DM_SAYS_DONE;
+    snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
+    if (row == DM_ROW_NO_MEMORY)
+        return DM_SAYS_NO_MEMORY;
+    if (row == DM_ROW_REFUSED)
+        return DM_SAYS_REFUSED;
+    if (row == DM_ROW_REDISCOVER)
+        dm_conn_distrust(store->conn, reply->str);
+    return DM_SAYS_NOTHING;
+}
+
+static redisReply *call(struct dm_store *store, struct dm_args *args, const struct dm_deadline *deadline)
+{
+    struct dm_command command = dm_args_format(args);
+    redisReply *reply = NULL;
+
+    dm_conn_call(store->conn, &command, deadline, &reply);
+    dm_command_free(&command);
+    return reply;
+}
+
+/*
+ * Runs the script whose arguments begin with EVALSHA, by its text where the server does not know
+ * it.  DONE with a reply that is no error, or what the error means.  Frees the arguments.
+ */
+static enum dm_verdict run(struct dm_store *store, struct dm_args *args, struct script script,
+                           const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
+{
+    redisReply *reply = call(store, args, deadline);
+    enum dm_verdict verdict;
+
+    if (reply && dm_reply_row(reply) == DM_ROW_SCRIPT) {
+        freeReplyObject(reply);
+        args->texts[0] = "EVAL";
+        args->lengths[0] = 4;
+        args->texts[1] = script.text;
+        args->lengths[1] = strlen(script.text);
+        reply = call(store, args, deadline);
+    }
+    dm_args_free(args);
+    if (!reply) {
+        dm_conn_reason(store->conn, ret_reason);
+        return DM_SAYS_NOTHING;
+    }
+    verdict = verdict_of(store, reply, ret_reason);
+    if (verdict == DM_SAYS_DONE)
+        *ret_reply = reply;
+    else
+        freeReplyObject(reply);
+    return verdict;
+}
+
+static enum dm_verdict no_memory(char *ret_reason)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+    return DM_SAYS_NOTHING;
+}
+
+static enum dm_verdict nonsense(char *ret_reason)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
+    return DM_SAYS_REFUSED;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static uint64_t number_at(const redisReply *reply, size_t index)
+{
+    uint64_t number = 0;
+
+    dm_reply_number(reply, index, &number);
+    return number;
+}
+
+/* {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now} ... */
+static bool read_answer(const redisReply *reply, struct dm_answer *ret_answer)
+{
+    struct dm_answer answer = { 0 };
+
+    if (dm_reply_is(reply, "owned")) {
+        answer.verdict = DM_SAYS_OWNED;
+        answer.is_owner_dead = number_at(reply, 2) == 1;
+        answer.store_us = (int64_t)number_at(reply, 3);
+        if (!dm_reply_number(reply, 1, &answer.token))
+            return false;
+    } else if (dm_reply_is(reply, "busy")) {
+        answer.verdict = DM_SAYS_BUSY;
+        answer.remaining_ms = (int64_t)number_at(reply, 1);
+        answer.store_us = (int64_t)number_at(reply, 2);
+    } else if (dm_reply_is(reply, "queued")) {
+        answer.verdict = DM_SAYS_QUEUED;
+        answer.position = number_at(reply, 1);
+        answer.remaining_ms = (int64_t)number_at(reply, 2);
+        answer.arrival = number_at(reply, 3);
+        answer.store_us = (int64_t)number_at(reply, 4);
+    } else if (dm_reply_is(reply, "unknown")) {
+        answer.verdict = DM_SAYS_UNKNOWN;
+        answer.is_wanted = number_at(reply, 1) == 1;
+    } else if (dm_reply_is(reply, "full")) {
+        answer.verdict = DM_SAYS_FULL;
+    } else if (dm_reply_is(reply, "notrecoverable")) {
+        answer.verdict = DM_SAYS_NOT_RECOVERABLE;
+    } else if (dm_reply_is(reply, "left")) {
+        answer.verdict = DM_SAYS_DONE;
+    } else {
+        return false;
+    }
+    *ret_answer = answer;
+    return true;
+}
+
+static struct dm_answer answer_or_nonsense(redisReply *reply, char *ret_reason)
+{
+    struct dm_answer answer;
+
+    if (!read_answer(reply, &answer))
+        answer = (struct dm_answer){ .verdict = nonsense(ret_reason) };
+    freeReplyObject(reply);
+    return answer;
+}
+
+/* ---- acquire, cancel, release ------------------------------------------------------------ */
+
+struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                  const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM])
+{
+    char owed_texts[DM_BATCH][DM_ARG_DIGITS + 4];
+    struct script script = SCRIPT(acquire);
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!begin(&args, script, false, DM_KEY_COUNT, 11 + owed_count, 6))
+        return (struct dm_answer){ .verdict = no_memory(ret_reason) };
+    put_keys(&args, ask->keys, DM_KEY_COUNT);
+    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, store->uuid);
+    dm_args_number(&args, ask->thread);
+    dm_args_number(&args, ask->attempt);
+    dm_args_number(&args, ask->request.serial);
+    dm_args_number(&args, ask->request.lease_ms);
+    dm_args_text(&args, ask->is_robust ? "1" : "0");
+    dm_args_text(&args, may_queue ? "queue" : "try");
+    dm_args_number(&args, ask->seen);
+    dm_args_text(&args, store->label);
+    if (ask->arrival)
+        dm_args_number(&args, ask->arrival);
+    else
+        dm_args_text(&args, "");
+    for (int i = 0; i < owed_count; i++) {
+        snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%d", owed[i].attempt, (int)owed[i].end);
+        dm_args_text(&args, owed_texts[i]);
+    }
+    verdict = run(store, &args, script, deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    return answer_or_nonsense(reply, ret_reason);
+}
+
+struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                 char ret_reason[DM_REASON_ROOM])
+{
+    char owner[OWNER_ROOM];
+    struct script script = SCRIPT(cancel);
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!begin(&args, script, false, DM_KEY_COUNT, 4, 2))
+        return (struct dm_answer){ .verdict = no_memory(ret_reason) };
+    write_owner(owner, store, ask->thread);
+    put_keys(&args, ask->keys, DM_KEY_COUNT);
+    dm_args_text(&args, owner);
+    dm_args_number(&args, ask->attempt);
+    dm_args_number(&args, ask->request.lease_ms);
+    dm_args_text(&args, ask->is_robust ? "1" : "0");
+    verdict = run(store, &args, script, deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    return answer_or_nonsense(reply, ret_reason);
+}
+
+static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
+                          char owner[OWNER_ROOM], struct dm_args *args)
+{
+    if (!begin(args, SCRIPT(release), by_text, DM_KEY_COUNT, 4, 2))
+        return false;
+    write_owner(owner, store, ask->thread);
+    put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_args_text(args, store->inbox_prefix);
+    dm_args_text(args, owner);
+    dm_args_number(args, ask->attempt);
+    dm_args_number(args, end);
+    return true;
+}
+
+enum dm_released dm_store_read_release(const redisReply *reply)
+{
+    if (!reply)
+        return DM_RELEASED_UNKNOWN;
+    if (dm_reply_is(reply, "released"))
+        return number_at(reply, 1) ? DM_RELEASED_MORE : DM_RELEASED;
+    if (dm_reply_is(reply, "left"))
+        return DM_RELEASED_LEFT;
+    if (dm_reply_is(reply, "notowner"))
+        return DM_RELEASED_NOT_OWNER;
+    return dm_reply_row(reply) == DM_ROW_SCRIPT ? DM_RELEASED_NO_SCRIPT : DM_RELEASED_UNKNOWN;
+}
+
+enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    char owner[OWNER_ROOM];
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_released released = DM_RELEASED_UNKNOWN;
+
+    if (!write_release(store, ask, end, false, owner, &args)) {
+        no_memory(ret_reason);
+        return DM_RELEASED_UNKNOWN;
+    }
+    if (run(store, &args, SCRIPT(release), deadline, ret_reason, &reply) == DM_SAYS_DONE) {
+        released = dm_store_read_release(reply);
+        freeReplyObject(reply);
+    }
+    return released;
+}
+
+static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, dm_reply_fn handler, void *user)
+{
+    struct dm_command command = dm_args_format(args);
+    enum dm_conn_result result = dm_conn_post(store->conn, &command, handler, user);
+
+    dm_command_free(&command);
+    dm_args_free(args);
+    return result;
+}
+
+enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                          bool by_text, dm_reply_fn handler, void *user)
+{
+    char owner[OWNER_ROOM];
+    struct dm_args args;
+
+    if (!write_release(store, ask, end, by_text, owner, &args))
+        return DM_CONN_DOWN;
+    return post(store, &args, handler, user);
+}
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+bool dm_store_wants_text(const redisReply *reply)
+{
+    return reply && dm_reply_row(reply) == DM_ROW_SCRIPT;
+}
+
+enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
+                                       dm_reply_fn handler, void *user)
+{
+    struct dm_args args;
+
+    if (!begin(&args, SCRIPT(poll), by_text, count * DM_KEY_COUNT, 3 + count * 6, count * 5))
+        return DM_CONN_DOWN;
+    for (int i = 0; i < count; i++)
+        put_keys(&args, asks[i].keys, DM_KEY_COUNT);
+    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, store->uuid);
+    dm_args_text(&args, store->label);
+    for (int i = 0; i < count; i++) {
+        dm_args_number(&args, asks[i].thread);
+        dm_args_number(&args, asks[i].attempt);
+        dm_args_number(&args, asks[i].request.serial);
+        dm_args_number(&args, asks[i].request.lease_ms);
+        dm_args_text(&args, asks[i].is_robust ? "1" : "0");
+        dm_args_number(&args, asks[i].seen);
+    }
+    return post(store, &args, handler, user);
+}
+
+/* Element 0 is the server's clock, then one answer per attempt. */
+struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    if (reply && reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
+        read_answer(reply->element[index + 1], &answer))
+        answer.store_us = (int64_t)number_at(reply, 0);
+    return answer;
+}
+
+static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
+                           struct dm_args *args)
+{
+    if (!begin(args, SCRIPT(renew), by_text, count * 2, 2 + count * 5, count * 5))
+        return false;
+    for (int i = 0; i < count; i++)
+        put_keys(args, renewals[i].keys, 2);
+    dm_args_text(args, store->uuid);
+    dm_args_text(args, store->label);
+    for (int i = 0; i < count; i++) {
+        dm_args_number(args, renewals[i].thread);
+        dm_args_number(args, renewals[i].attempt);
+        dm_args_number(args, renewals[i].request.lease_ms);
+        dm_args_number(args, renewals[i].depth);
+        dm_args_number(args, renewals[i].token);
+    }
+    return true;
+}
+
+enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
+                                        bool by_text, dm_reply_fn handler, void *user)
+{
+    struct dm_args args;
+
+    if (!write_renewals(store, renewals, count, by_text, &args))
+        return DM_CONN_DOWN;
+    return post(store, &args, handler, user);
+}
+
+struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    uint64_t state;
+
+    if (!reply || !dm_reply_number(reply, (size_t)index + 1, &state))
+        return answer;
+    answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
+    answer.is_wanted = state == 2;
+    answer.store_us = (int64_t)number_at(reply, 0);
+    return answer;
+}
+
+struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
+                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct dm_args args;
+    redisReply *reply = NULL;
+
+    if (!write_renewals(store, renewal, 1, false, &args)) {
+        answer.verdict = no_memory(ret_reason);
+        return answer;
+    }
+    answer.verdict = run(store, &args, SCRIPT(renew), deadline, ret_reason, &reply);
+    if (answer.verdict == DM_SAYS_DONE) {
+        answer = dm_store_read_renew(reply, 0);
+        freeReplyObject(reply);
+    }
+    return answer;
+}
+
+/* ---- the rest ---------------------------------------------------------------------------- */
+
+/* Scripts that answer a number: 1 done, 0 not. */
+static enum dm_verdict run_for_number(struct dm_store *store, struct dm_args *args, struct script script,
+                                      enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
+{
+    redisReply *reply = NULL;
+    enum dm_verdict verdict = run(store, args, script, deadline, ret_reason, &reply);
+
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        verdict = nonsense(ret_reason);
+    else if (reply->integer == 0)
+        verdict = zero;
+    freeReplyObject(reply);
+    return verdict;
+}
+
+enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    char owner[OWNER_ROOM];
+    struct dm_args args;
+
+    if (!begin(&args, SCRIPT(consistent), false, 2, 2, 1))
+        return no_memory(ret_reason);
+    write_owner(owner, store, ask->thread);
+    put_keys(&args, ask->keys, 2);
+    dm_args_text(&args, owner);
+    dm_args_number(&args, ask->attempt);
+    return run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
+}
+
+enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
+                               char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 1, 0))
+        return no_memory(ret_reason);
+    put_keys(&args, keys, DM_KEY_COUNT);
+    dm_args_text(&args, store->inbox_prefix);
+    verdict = run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
+    if (verdict == DM_SAYS_DONE)
+        freeReplyObject(reply);
+    return verdict;
+}
+
+enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
+                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+
+    if (!begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 1, 0))
+        return no_memory(ret_reason);
+    put_keys(&args, keys, DM_KEY_COUNT);
+    dm_args_text(&args, is_anonymous ? "delete" : "clean");
+    return run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
+}
+
+static const char *text_at(const redisReply *reply, size_t index)
+{
+    const redisReply *element = index < reply->elements ? reply->element[index] : NULL;
+
+    return element && element->type == REDIS_REPLY_STRING ? element->str : "";
+}
+
+/* {owner or '', hold count, remaining ms, token, label, waiters, health} */
+static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
+{
+    dmutex_info_t info = { .struct_size = sizeof info };
+    const char *owner = text_at(reply, 0);
+
+    info.token = number_at(reply, 3);
+    info.waiters = (uint32_t)number_at(reply, 5);
+    info.health = (uint32_t)number_at(reply, 6);
+    if (owner[0]) {
+        info.locked = 1;
+        info.hold_count = (uint32_t)number_at(reply, 1);
+        info.remaining_ms = (int64_t)number_at(reply, 2);
+        sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
+        sscanf(text_at(reply, 4), "%" SCNu32 " %64s %32s", &info.pid, info.host, info.program);
+    }
+    *ret_info = info;
+}
+
+enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
+                              dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!begin(&args, SCRIPT(info), false, 3, 0, 0))
+        return no_memory(ret_reason);
+    put_keys(&args, keys, 3);
+    verdict = run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 7)
+        read_info(reply, ret_info);
+    else
+        verdict = nonsense(ret_reason);
+    freeReplyObject(reply);
+    return verdict;
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static bool read_granted(const char *text, struct dm_message *message)
+{
+    unsigned dead;
+
+    message->kind = DM_MESSAGE_GRANTED;
+    message->answer.verdict = DM_SAYS_OWNED;
+    if (sscanf(text, "granted %" SCNu64 " %" SCNu64 " %" SCNu64 " %*u %u", &message->attempt, &message->request,
+               &message->answer.token, &dead) != 4)
+        return false;
+    message->answer.is_owner_dead = dead == 1;
+    return true;
+}
+
+bool dm_store_read_message(const char *text, struct dm_message *ret_message)
+{
+    struct dm_message message = { 0 };
+
+    if (sscanf(text, "lost %" SCNu64, &message.attempt) == 1)
+        message.kind = DM_MESSAGE_LOST;
+    else if (sscanf(text, "ask %" SCNu64, &message.attempt) == 1)
+        message.kind = DM_MESSAGE_ASK;
+    else if (!read_granted(text, &message))
+        return false;
+    *ret_message = message;
+    return true;
+}

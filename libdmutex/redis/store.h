@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lock store on a Redis or Valkey server: each function is one script, one round trip.  What
+ * the scripts promise stands in lua/ and in doc/design/protocol.md.
+ *
+ * Functions with a deadline block until then at most and may be called by any thread that holds no
+ * lock; their verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people.
+ * Functions named post never block; their handler gets the reply, or NULL, and reads it with the
+ * reader beside it.
+ */
+#ifndef DM_REDIS_STORE_H
+#define DM_REDIS_STORE_H
+
+#include "base/ident.h"
+#include "core/answer.h"
+#include "core/attempt.h"
+#include "dmutex/types.h"
+#include "redis/conn.h"
+#include "redis/keys.h"
+
+#define DM_BATCH 100
+
+struct dm_store {
+    struct dm_conn *conn;
+    const char *uuid;
+    const char *label;
+    char inbox_prefix[96]; /* of all processes' inboxes */
+};
+
+void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
+                   const char *label);
+
+/* One request about one attempt. */
+struct dm_ask {
+    const struct dm_keys *keys;
+    uint64_t thread;
+    uint64_t attempt;
+    struct dm_request request;
+    bool is_robust;
+    uint64_t seen;    /* the highest token of this name that the process knows of */
+    uint64_t arrival; /* the place in the queue to come back to, 0 none */
+};
+
+/* How a hold ends. */
+enum dm_end { DM_END_UNLOCKED, DM_END_DIED, DM_END_NOT_RECOVERABLE };
+
+/* A release that the store has not confirmed. */
+struct dm_owed {
+    uint64_t attempt;
+    enum dm_end end;
+};
+
+struct dm_renewal {
+    const struct dm_keys *keys;
+    uint64_t thread;
+    uint64_t attempt;
+    struct dm_request request;
+    unsigned depth;
+    uint64_t token;
+};
+
+enum dm_released {
+    DM_RELEASED,
+    DM_RELEASED_MORE, /* waiters are left that a poll must serve */
+    DM_RELEASED_LEFT, /* it did not own, it waited */
+    DM_RELEASED_NOT_OWNER,
+    DM_RELEASED_NO_SCRIPT, /* not executed: send it again by text */
+    DM_RELEASED_UNKNOWN    /* no answer, or one that asks for another try */
+};
+
+/* OWNED, BUSY, QUEUED, FULL, NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.  `owed` goes first. */
+struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                  const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM]);
+
+/* OWNED or DONE (it waits no longer), REFUSED or NOTHING. */
+struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                 char ret_reason[DM_REASON_ROOM]);
+
+enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                          bool by_text, dm_reply_fn handler, void *user);
+enum dm_released dm_store_read_release(const struct redisReply *reply);
+
+/* At most DM_BATCH each.  A batch that answers DM_ROW_SCRIPT is sent again by text. */
+enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
+                                       dm_reply_fn handler, void *user);
+struct dm_answer dm_store_read_poll(const struct redisReply *reply, int index);
+
+/* The answers are OWNED, UNKNOWN (lost), or NOTHING. */
+enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
+                                        bool by_text, dm_reply_fn handler, void *user);
+struct dm_answer dm_store_read_renew(const struct redisReply *reply, int index);
+
+/* One renewal, awaited. */
+struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
+                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* True if a batch was not executed because the server does not know the script. */
+bool dm_store_wants_text(const struct redisReply *reply);
+
+/* DONE; UNKNOWN: not the owner any more; REFUSED or NOTHING. */
+enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* DONE, REFUSED or NOTHING. */
+enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
+                               char ret_reason[DM_REASON_ROOM]);
+
+/* Deletes all of an anonymous mutex, or makes a name clean again.  DONE, BUSY, REFUSED, NOTHING. */
+enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
+                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* DONE, REFUSED or NOTHING.  Tokens are the store's. */
+enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
+                              dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM]);
+
+/* A message of the inbox. */
+enum dm_message_kind { DM_MESSAGE_GRANTED, DM_MESSAGE_LOST, DM_MESSAGE_ASK };
+
+struct dm_message {
+    enum dm_message_kind kind;
+    uint64_t attempt;
+    uint64_t request;        /* GRANTED */
+    struct dm_answer answer; /* GRANTED */
+};
+
+/* False for a message of another kind: a later version's, or nonsense. */
+bool dm_store_read_message(const char *text, struct dm_message *ret_message);
+
+#endif

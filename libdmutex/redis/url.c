@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/url.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define DEFAULT_PORT "6379"
+#define DEFAULT_PREFIX "dmutex"
+#define DEFAULT_TIMEOUT_MS 2000
+#define TIMEOUT_MAX_MS 3600000
+#define PREFIX_MAX 64
+#define SECRET_ROOM 512
+
+/* A part of the URL, not yet decoded. */
+struct part {
+    const char *text;
+    size_t length;
+};
+
+static bool complain(char *ret_reason, const char *what, struct part part)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "%s: \"%.*s\"", what, (int)(part.length < 80 ? part.length : 80),
+             part.text);
+    return false;
+}
+
+static struct part rest(const char *text)
+{
+    return (struct part){ text, strlen(text) };
+}
+
+/* Cuts what stands before `mark` off `*from`; all of it when there is no mark. */
+static struct part cut(struct part *from, char mark, bool *ret_found)
+{
+    const char *at = memchr(from->text, mark, from->length);
+    struct part head = *from;
+
+    *ret_found = at != NULL;
+    if (at) {
+        head.length = (size_t)(at - from->text);
+        from->text = at + 1;
+        from->length -= head.length + 1;
+    } else {
+        from->text += from->length;
+        from->length = 0;
+    }
+    return head;
+}
+
+static int hex_value(char digit)
+{
+    if (!isxdigit((unsigned char)digit))
+        return -1;
+    return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
+}
+
+/* Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. */
+static char *decode(struct part part)
+{
+    char *out = malloc(part.length + 1);
+    size_t used = 0;
+
+    for (size_t i = 0; out && i < part.length; i++) {
+        int byte = (unsigned char)part.text[i];
+
+        if (byte == '%') {
+            int high = i + 2 < part.length ? hex_value(part.text[i + 1]) : -1;
+            int low = high >= 0 ? hex_value(part.text[i + 2]) : -1;
+
+            byte = low >= 0 ? high * 16 + low : 0;
+            i += 2;
+        }
+        if (byte == 0) {
+            free(out);
+            return NULL;
+        }
+        out[used++] = (char)byte;
+    }
+    if (out)
+        out[used] = '\0';
+    return out;
+}
+
+static bool read_number(struct part part, unsigned least, unsigned most, unsigned *ret_number)
+{
+    unsigned long number = 0;
+
+    if (part.length == 0 || part.length > 9)
+        return false;
+    for (size_t i = 0; i < part.length; i++) {
+        if (!isdigit((unsigned char)part.text[i]))
+            return false;
+        number = number * 10 + (unsigned)(part.text[i] - '0');
+    }
+    if (number < least || number > most)
+        return false;
+    *ret_number = (unsigned)number;
+    return true;
+}
+
+static bool set_text(char **slot, struct part value)
+{
+    free(*slot);
+    *slot = decode(value);
+    return *slot != NULL;
+}
+
+static bool set_prefix(struct dm_url *url, struct part value)
+{
+    if (value.length == 0 || value.length > PREFIX_MAX)
+        return false;
+    for (size_t i = 0; i < value.length; i++) {
+        unsigned char byte = (unsigned char)value.text[i];
+
+        if (!isalnum(byte) && !strchr("._:-", byte))
+            return false;
+    }
+    return set_text(&url->prefix, value);
+}
+
+/* The first line of the file. */
+static bool set_password_file(struct dm_url *url, struct part value)
+{
+    char secret[SECRET_ROOM];
+    char *path = decode(value);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    bool is_read = file && fgets(secret, sizeof secret, file);
+
+    if (file)
+        fclose(file);
+    free(path);
+    if (!is_read)
+        return false;
+    secret[strcspn(secret, "\r\n")] = '\0';
+    free(url->password);
+    url->password = strdup(secret);
+    explicit_bzero(secret, sizeof secret);
+    return url->password != NULL;
+}
+
+static bool is_word(struct part part, const char *word)
+{
+    return part.length == strlen(word) && memcmp(part.text, word, part.length) == 0;
+}
+
+static bool set_option(struct dm_url *url, struct part key, struct part value, char *ret_reason)
+{
+    bool is_good;
+
+    if (is_word(key, "connect_timeout"))
+        is_good = read_number(value, 1, TIMEOUT_MAX_MS, &url->connect_timeout_ms);
+    else if (is_word(key, "command_timeout"))
+        is_good = read_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
+    else if (is_word(key, "db"))
+        is_good = url->kind == DM_URL_UNIX && read_number(value, 0, 999999, &url->db);
+    else if (is_word(key, "prefix"))
+        is_good = set_prefix(url, value);
+    else if (is_word(key, "password_file"))
+        is_good = set_password_file(url, value);
+    else if (is_word(key, "eviction"))
+        is_good = url->may_evict = is_word(value, "allow");
+    else
+        return complain(ret_reason, "this option is not known", key);
+    return is_good || complain(ret_reason, "this option has a value that cannot be used", key);
+}
+
+static bool read_options(struct dm_url *url, struct part options, char *ret_reason)
+{
+    bool found;
+
+    while (options.length) {
+        struct part option = cut(&options, '&', &found);
+        struct part key = cut(&option, '=', &found);
+
+        if (!found)
+            return complain(ret_reason, "an option is written name=value", key);
+        if (!set_option(url, key, option, ret_reason))
+            return false;
+    }
+    return true;
+}
+
+/* user[:password]@ at the beginning, if there. */
+static bool read_login(struct dm_url *url, struct part *from, char *ret_reason)
+{
+    const char *at = memrchr(from->text, '@', from->length);
+    struct part login, user;
+    bool has_password;
+
+    if (!at)
+        return true;
+    login = (struct part){ from->text, (size_t)(at - from->text) };
+    from->length -= login.length + 1;
+    from->text = at + 1;
+    user = cut(&login, ':', &has_password);
+    if (user.length && !set_text(&url->user, user))
+        return complain(ret_reason, "the user name cannot be decoded", user);
+    if (has_password && !set_text(&url->password, login))
+        return complain(ret_reason, "the password cannot be decoded", rest(""));
+    return true;
+}
+
+/* host[:port], an IPv6 address in brackets */
+static bool read_address(struct dm_url *url, struct part address, char *ret_reason)
+{
+    struct part host = address, port = rest(DEFAULT_PORT);
+    bool found;
+    unsigned number;
+
+    if (address.length && address.text[0] == '[') {
+        host = (struct part){ address.text + 1, address.length - 1 };
+        address = host;
+        host = cut(&address, ']', &found);
+        if (!found || (address.length && address.text[0] != ':'))
+            return complain(ret_reason, "an IPv6 address is written [address]:port", host);
+        if (address.length)
+            port = (struct part){ address.text + 1, address.length - 1 };
+    } else {
+        host = cut(&address, ':', &found);
+        if (found)
+            port = address;
+    }
+    if (host.length == 0)
+        return complain(ret_reason, "the host is missing", address);
+    if (!read_number(port, 1, 65535, &number))
+        return complain(ret_reason, "the port is not in 1..65535", port);
+    return (set_text(&url->host, host) && set_text(&url->port, port)) ||
+           complain(ret_reason, "the host cannot be decoded", host);
+}
+
+static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
+{
+    bool has_db;
+    struct part db = where;
+    struct part address = cut(&db, '/', &has_db);
+
+    url->kind = DM_URL_TCP;
+    if (db.length && !read_number(db, 0, 999999, &url->db))
+        return complain(ret_reason, "the database is not a number", db);
+    return read_login(url, &address, ret_reason) && read_address(url, address, ret_reason);
+}
+
+static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
+{
+    const char *slash = memchr(where.text, '/', where.length);
+    struct part login = where;
+
+    url->kind = DM_URL_UNIX;
+    login.length = slash ? (size_t)(slash - where.text) : 0;
+    if (!read_login(url, &login, ret_reason))
+        return false;
+    if (!slash || login.length)
+        return complain(ret_reason, "a socket is written unix:///path", where);
+    where.length -= (size_t)(slash - where.text);
+    where.text = slash;
+    if (!set_text(&url->path, where))
+        return complain(ret_reason, "the path cannot be decoded", where);
+    if (strlen(url->path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return complain(ret_reason, "the socket's path is longer than 107 bytes", where);
+    return true;
+}
+
+static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
+{
+    url->kind = DM_URL_LOCAL;
+    return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"", where);
+}
+
+static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
+{
+    static const struct {
+        const char *scheme;
+        bool (*read)(struct dm_url *, struct part, char *);
+    } schemes[] = { { "redis://", read_tcp }, { "unix://", read_unix }, { "local:", read_local } };
+    static const char *const later[] = { "rediss://", "redis+sentinel://", "redis+cluster://" };
+    struct part options = text;
+    bool found;
+    struct part where = cut(&options, '?', &found);
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        size_t length = strlen(schemes[i].scheme);
+
+        if (where.length < length || memcmp(where.text, schemes[i].scheme, length) != 0)
+            continue;
+        if (memchr(where.text, ',', where.length) && schemes[i].read != read_unix)
+            return complain(ret_reason, "a list of servers is not possible in this version", rest(""));
+        where.text += length;
+        where.length -= length;
+        return schemes[i].read(url, where, ret_reason) && read_options(url, options, ret_reason);
+    }
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        if (strncmp(text.text, later[i], strlen(later[i])) == 0)
+            return complain(ret_reason, "this scheme is not possible in this version", rest(later[i]));
+    }
+    return complain(ret_reason, "it begins with none of redis://, unix:// and local:", (struct part){ text.text, strcspn(text.text, ":@") });
+}
+
+struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_url *url = calloc(1, sizeof *url);
+
+    snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+    if (!url)
+        return NULL;
+    url->connect_timeout_ms = url->command_timeout_ms = DEFAULT_TIMEOUT_MS;
+    url->prefix = strdup(DEFAULT_PREFIX);
+    if (url->prefix && read_url(url, rest(text), ret_reason))
+        return url;
+    dm_url_free(url);
+    return NULL;
+}
+
+void dm_url_free(struct dm_url *url)
+{
+    if (!url)
+        return;
+    if (url->password)
+        explicit_bzero(url->password, strlen(url->password));
+    free(url->host);
+    free(url->port);
+    free(url->path);
+    free(url->user);
+    free(url->password);
+    free(url->prefix);
+    free(url);
+}
+
+void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
+{
+    if (url->kind == DM_URL_TCP)
+        snprintf(buf, size, "%s:%s", url->host, url->port);
+    else
+        snprintf(buf, size, "%s", url->path ? url->path : "local:");
+}

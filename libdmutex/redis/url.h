@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the server is and how to talk to it, from a URL as dmutex_configure_np() describes it. */
+#ifndef DM_REDIS_URL_H
+#define DM_REDIS_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Room for a reason in one sentence, here and wherever the server is spoken to. */
+#define DM_REASON_ROOM 200
+
+enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
+
+struct dm_url {
+    enum dm_url_kind kind;
+    char *host; /* TCP */
+    char *port; /* TCP */
+    char *path; /* UNIX; LOCAL: set by who knows where local servers are */
+    char *user;     /* or NULL */
+    char *password; /* or NULL */
+    char *prefix;
+    unsigned db;
+    unsigned connect_timeout_ms;
+    unsigned command_timeout_ms;
+    bool may_evict; /* accept a server that may evict keys */
+};
+
+/*
+ * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a
+ * sentence.  Reads the password file, if one is named.
+ */
+struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
+
+void dm_url_free(struct dm_url *url);
+
+/* For people, without secrets: "host:port", or the socket's path. */
+void dm_url_describe(const struct dm_url *url, char *buf, size_t size);
+
+#endif

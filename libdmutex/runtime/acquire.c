@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/acquire.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/steps.h"
+
+/* A deadline that is near or past still allows one real try; a timeout that is to be settled waits
+ * this long for the server, then leaves it to the loop thread. */
+#define SETTLE_NS (50 * DM_NS_PER_MS)
+
+/* Pauses between tries while the server says that it is not ready. */
+#define PAUSE_MIN_NS (5 * DM_NS_PER_MS)
+#define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
+
+/* One call of dm_acquire(); on its thread's stack. */
+struct wait {
+    struct dm_runtime *runtime;
+    const struct dm_target *target;
+    struct dm_name *name; /* pinned */
+    struct dm_claim *claim;
+    bool may_wait;
+    struct dm_deadline deadline; /* the caller's */
+    struct dm_deadline patience; /* for the server: how long an answer is waited for */
+    bool is_inbox_needed;        /* the store said busy before we could be told of a grant */
+    int64_t pause_ns;
+    char reason[DM_REASON_ROOM];
+};
+
+/* ---- what the thread holds already ------------------------------------------------------- */
+
+enum { GO_ON = -1 };
+
+/*
+ * The thread's own hold decides first.  Rules, first match wins:
+ *  1. no hold, or a lost one: a fresh acquire
+ *  2. recursive: one deeper
+ *  3. error-checking: EDEADLK, or EBUSY for a try
+ *  4. normal: EBUSY for a try, else wait behind oneself
+ */
+static int look_at_own(struct wait *wait)
+{
+    struct dm_claim *hold = dm_name_hold(wait->name, dm_self_get()->serial);
+
+    if (hold)
+        dm_step_time(wait->runtime, hold);
+    if (!hold || hold->attempt.phase == DM_LOST) {
+        if (hold)
+            dm_step_close(wait->runtime, hold);
+        return GO_ON;
+    }
+    if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
+        if (hold->attempt.depth == DM_DEPTH_MAX)
+            return dm_fail(DM_FAIL_DEPTH, NULL);
+        hold->attempt.depth++;
+        return 0;
+    }
+    if (!wait->may_wait)
+        return dm_fail(DM_FAIL_BUSY, "by the calling thread itself");
+    if (wait->target->type == PTHREAD_MUTEX_ERRORCHECK)
+        return dm_fail(DM_FAIL_RELOCK, NULL);
+    return GO_ON;
+}
+
+static bool make_claim(struct wait *wait)
+{
+    wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
+                                    wait->target->maxhold_ms, wait->target->is_robust);
+    if (wait->claim)
+        wait->claim->is_waiting = true;
+    return wait->claim != NULL;
+}
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+/* Releases of this name that the store has not confirmed; the acquire has them done first. */
+static int collect_owed(const struct dm_name *name, struct dm_owed owed[DM_BATCH])
+{
+    int count = 0;
+
+    for (const struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name) {
+        if (claim->is_owed && !claim->is_loss_untold)
+            owed[count++] = (struct dm_owed){ claim->attempt.serial, claim->end };
+    }
+    return count;
+}
+
+/*
+ * "busy" to one who would wait: it was asked without a place in the queue, because nobody could
+ * have told us of a grant yet.  Not an event: the attempt goes on asking.
+ */
+static bool is_for_queue_later(const struct wait *wait, const struct dm_answer *answer)
+{
+    return wait->may_wait && answer->verdict == DM_SAYS_BUSY;
+}
+
+/* The server answers, but is not ready: leave it some time. */
+static void rest(struct wait *wait)
+{
+    struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);
+
+    dm_self_sleep(wait->claim->self, &until);
+    wait->pause_ns = wait->pause_ns * 2 < PAUSE_MAX_NS ? wait->pause_ns * 2 : PAUSE_MAX_NS;
+}
+
+static void ask(struct wait *wait)
+{
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_owed owed[DM_BATCH];
+    struct dm_answer answer;
+    struct dm_ask request;
+    int owed_count;
+    bool may_queue = wait->may_wait && dm_conn_is_ready(runtime->inbox);
+
+    dm_state_lock();
+    request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+    owed_count = collect_owed(wait->name, owed);
+    dm_state_unlock();
+
+    answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+
+    dm_state_lock();
+    dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
+    wait->is_inbox_needed = is_for_queue_later(wait, &answer);
+    if (!wait->is_inbox_needed)
+        dm_step(runtime, wait->claim,
+                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
+    dm_state_unlock();
+    if (answer.verdict == DM_SAYS_NOTHING && dm_conn_is_ready(runtime->commands))
+        rest(wait);
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+/* Not owned: the claim ends, and what the store may still think is undone by a release. */
+static void abandon(struct wait *wait)
+{
+    dm_state_lock();
+    dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+}
+
+static int fail_without_answer(struct wait *wait)
+{
+    abandon(wait);
+    if (wait->may_wait && !wait->deadline.is_endless)
+        return dm_fail(DM_FAIL_TIMED_OUT, wait->reason[0] ? "%s" : NULL, wait->reason);
+    return dm_fail(dm_conn_is_ready(wait->runtime->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN,
+                   wait->reason[0] ? "%s" : NULL, wait->reason);
+}
+
+static int fail_refused(struct wait *wait)
+{
+    enum dm_verdict refusal = wait->claim->attempt.refusal;
+
+    dm_state_lock();
+    wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+    switch (refusal) {
+    case DM_SAYS_BUSY:
+        return dm_fail(DM_FAIL_BUSY, NULL);
+    case DM_SAYS_FULL:
+        return dm_fail(DM_FAIL_QUEUE_FULL, NULL);
+    case DM_SAYS_NO_MEMORY:
+        return dm_fail(DM_FAIL_SERVER_FULL, "%s", wait->reason);
+    case DM_SAYS_NOT_RECOVERABLE:
+        return dm_fail(DM_FAIL_NOT_RECOVERABLE, NULL);
+    default:
+        return dm_fail(DM_FAIL_REFUSED, "%s", wait->reason);
+    }
+}
+
+/* The hold is this thread's from here on.  False if it ended before the thread got here. */
+static bool enter(struct wait *wait)
+{
+    struct dm_attempt *attempt = &wait->claim->attempt;
+    bool is_entered;
+
+    dm_state_lock();
+    is_entered = dm_attempt_is_certain(attempt, dm_clock_boot_ns());
+    if (is_entered) {
+        struct dm_claim *old = dm_name_hold(wait->name, attempt->thread);
+
+        if (old) /* waited behind its own hold, which was lost or broken meanwhile */
+            dm_step_close(wait->runtime, old);
+        attempt->is_entered = true;
+        wait->claim->is_waiting = false;
+        wait->name->is_not_recoverable = false;
+    } else {
+        dm_step_time(wait->runtime, wait->claim);
+    }
+    dm_state_unlock();
+    return is_entered;
+}
+
+static int succeed(struct wait *wait)
+{
+    return wait->claim->attempt.is_owner_dead ? dm_fail(DM_FAIL_OWNER_DEAD, NULL) : 0;
+}
+
+/* The deadline has passed while queued: the server says whether we leave or own. */
+static int settle(struct wait *wait)
+{
+    struct dm_deadline soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+    struct dm_answer answer;
+    struct dm_ask request;
+
+    dm_state_lock();
+    request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+    dm_state_unlock();
+    answer = dm_store_cancel(&wait->runtime->store, &request, &soon, wait->reason);
+    if (answer.verdict == DM_SAYS_OWNED) {
+        dm_state_lock();
+        dm_step(wait->runtime, wait->claim,
+                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
+        dm_state_unlock();
+        if (enter(wait))
+            return succeed(wait);
+    }
+    if (answer.verdict != DM_SAYS_DONE)
+        return fail_without_answer(wait);
+    dm_state_lock();
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+    return dm_fail(DM_FAIL_TIMED_OUT, NULL);
+}
+
+/* ---- the way through --------------------------------------------------------------------- */
+
+static enum dm_phase phase_of(struct wait *wait)
+{
+    enum dm_phase phase;
+
+    dm_state_lock();
+    phase = wait->claim->attempt.phase;
+    dm_state_unlock();
+    return phase;
+}
+
+/* True when asking is over without an answer. */
+static bool is_out_of_patience(const struct wait *wait)
+{
+    return dm_deadline_left_ns(&wait->patience) == 0;
+}
+
+/* Before a place in the queue is asked for, grants must be able to reach us. */
+static bool await_inbox(struct wait *wait)
+{
+    if (dm_conn_await_ready(wait->runtime->inbox, &wait->patience))
+        return true;
+    dm_conn_reason(wait->runtime->inbox, wait->reason);
+    return false;
+}
+
+static bool is_asked(struct wait *wait)
+{
+    if (wait->is_inbox_needed && !await_inbox(wait))
+        return false;
+    ask(wait);
+    return phase_of(wait) != DM_ASKING || !is_out_of_patience(wait);
+}
+
+/* A hold that was lost before it was entered: as if it had never been, under a new claim. */
+static bool begin_anew(struct wait *wait)
+{
+    bool is_made;
+
+    dm_state_lock();
+    dm_step_close(wait->runtime, wait->claim);
+    is_made = make_claim(wait);
+    dm_state_unlock();
+    return is_made;
+}
+
+static int run(struct wait *wait)
+{
+    for (;;) {
+        switch (phase_of(wait)) {
+        case DM_ASKING:
+            if (!is_asked(wait))
+                return fail_without_answer(wait);
+            break;
+        case DM_QUEUED:
+            if (!dm_self_sleep(wait->claim->self, &wait->deadline) && errno == ETIMEDOUT &&
+                phase_of(wait) == DM_QUEUED)
+                return settle(wait);
+            break;
+        case DM_HELD:
+            if (enter(wait))
+                return succeed(wait);
+            break;
+        case DM_LOST:
+            if (!begin_anew(wait))
+                return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+            break;
+        case DM_OVER:
+            return fail_refused(wait);
+        }
+    }
+}
+
+/*
+ * How long the server's answers are waited for: a lock without deadline tries for ever (or, with
+ * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until its
+ * deadline, but never so short that no real try is made.
+ */
+static struct dm_deadline patience_of(const struct wait *wait)
+{
+    int64_t left_ns = dm_deadline_left_ns(&wait->deadline);
+
+    if (!wait->may_wait || left_ns == 0)
+        return dm_runtime_call_deadline(wait->runtime);
+    if (wait->deadline.is_endless)
+        return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
+    return left_ns < SETTLE_NS ? dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS) : wait->deadline;
+}
+
+static int begin(struct wait *wait)
+{
+    int result;
+
+    wait->name = dm_registry_name(&wait->runtime->registry, wait->runtime->url->prefix, wait->target->key);
+    if (!wait->name)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    result = look_at_own(wait);
+    if (result != GO_ON)
+        return result;
+    if (!make_claim(wait))
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    wait->name->pins++;
+    return GO_ON;
+}
+
+int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
+               const struct dm_deadline *deadline)
+{
+    struct wait wait = { .runtime = runtime,
+                         .target = target,
+                         .may_wait = may_wait,
+                         .deadline = *deadline,
+                         .pause_ns = PAUSE_MIN_NS };
+    int result;
+
+    dm_state_lock();
+    result = begin(&wait);
+    dm_state_unlock();
+    if (result != GO_ON)
+        return result;
+    wait.patience = patience_of(&wait);
+    result = run(&wait);
+    dm_state_lock();
+    wait.name->pins--;
+    dm_state_unlock();
+    return result;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a thread comes to own a mutex: it asks, waits and, at its deadline, settles. */
+#ifndef DM_RUNTIME_ACQUIRE_H
+#define DM_RUNTIME_ACQUIRE_H
+
+#include "runtime/runtime.h"
+
+/* A mutex object, read and checked: the object itself is not touched any more. */
+struct dm_target {
+    char key[DMUTEX_NAME_MAX_NP + 2]; /* as in struct dm_name */
+    int type;
+    bool is_robust;
+    bool is_anonymous;
+    uint32_t lease_ms; /* 0: the default */
+    uint32_t maxhold_ms;
+};
+
+/*
+ * Locks for the calling thread, as dmutex_lock() and its kin: 0 or an errno value, noted.
+ * may_wait false: dmutex_trylock(); the deadline is then ignored.
+ */
+int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
+               const struct dm_deadline *deadline);
+
+#endif

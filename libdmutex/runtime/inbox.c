@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/inbox.h"
+
+#include "base/log.h"
+#include "runtime/steps.h"
+
+static struct dm_event event_of(const struct dm_message *message)
+{
+    static const enum dm_event_kind kinds[] = {
+        [DM_MESSAGE_GRANTED] = DM_EV_GRANTED,
+        [DM_MESSAGE_LOST] = DM_EV_TOLD_LOST,
+        [DM_MESSAGE_ASK] = DM_EV_TOLD_ASK,
+    };
+
+    return (struct dm_event){ .kind = kinds[message->kind], .request = message->request, .answer = &message->answer };
+}
+
+/* A message about an attempt that is over is answered by nothing: its release is on its way. */
+void dm_inbox_take(void *user, const char *text)
+{
+    struct dm_runtime *runtime = user;
+    struct dm_message message;
+    struct dm_event event;
+    struct dm_claim *claim;
+
+    if (!dm_store_read_message(text, &message)) {
+        dm_log_debug("a message of an unknown kind: %.60s", text);
+        return;
+    }
+    event = event_of(&message);
+    dm_state_lock();
+    claim = dm_registry_attempt(&runtime->registry, message.attempt);
+    if (claim)
+        dm_step(runtime, claim, &event);
+    dm_state_unlock();
+}

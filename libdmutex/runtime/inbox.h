@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process's one inbox: messages of the server become events of the core. */
+#ifndef DM_RUNTIME_INBOX_H
+#define DM_RUNTIME_INBOX_H
+
+/* A dm_conn_hooks.on_message; user is the struct dm_runtime. */
+void dm_inbox_take(void *user, const char *text);
+
+#endif

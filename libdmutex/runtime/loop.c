@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/loop.h"
+
+#include <glib.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/rank.h"
+#include "runtime/runtime.h"
+#include "runtime/schedule.h"
+
+/* How long bytes may lie on the command connection while callers seem to read it. */
+#define TICK_NS (10 * DM_NS_PER_MS)
+
+/* A connection's descriptor as the loop polls it. */
+struct watched {
+    struct dm_conn *conn;
+    int fd;         /* the one that is in the loop, or -1 */
+    short events;
+    gpointer tag;
+    uint64_t activity; /* at the last turn */
+};
+
+struct dm_loop {
+    struct dm_runtime *runtime;
+    GMainContext *context;
+    GSource *source;
+    struct watched commands, inbox;
+    bool is_ticking; /* callers read the command connection; we look every TICK_NS */
+
+    /* Guarded by dm_state_lock(): when the schedule runs next. */
+    int64_t due_ns;
+};
+
+static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
+
+/* Set in the loop thread while it is inside a callback of the application. */
+static __thread bool is_outside;
+
+/* Set in the loop thread: it plans anew before it sleeps, and needs no waking. */
+static __thread bool is_loop_thread;
+
+void dm_loop_leave_gate(void)
+{
+    is_outside = true;
+    dm_mutex_unlock(&gate);
+}
+
+void dm_loop_enter_gate(void)
+{
+    dm_mutex_lock(&gate);
+    is_outside = false;
+}
+
+static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
+{
+    int ready;
+
+    dm_mutex_unlock(&gate);
+    ready = poll((struct pollfd *)(void *)fds, count, timeout_ms); /* the same layout, as glib promises */
+    dm_mutex_lock(&gate);
+    return ready;
+}
+
+/* ---- what to wait for -------------------------------------------------------------------- */
+
+static void watch_fd(struct dm_loop *loop, struct watched *watched, int fd, short events)
+{
+    if (watched->fd == fd && watched->events == events)
+        return;
+    if (watched->tag)
+        g_source_remove_unix_fd(loop->source, watched->tag);
+    watched->tag = fd >= 0 ? g_source_add_unix_fd(loop->source, fd, (GIOCondition)events) : NULL;
+    watched->fd = fd;
+    watched->events = events;
+}
+
+/* The inbox is ours: always polled, unless a thread waits for it to open. */
+static int64_t plan_inbox(struct dm_loop *loop)
+{
+    struct dm_conn_watch watch;
+
+    dm_conn_watch(loop->inbox.conn, &watch);
+    watch_fd(loop, &loop->inbox, watch.fd, watch.events);
+    return watch.due_ns;
+}
+
+/*
+ * Callers read their own replies.  While they do, we keep away from the descriptor, for every wake
+ * of ours would cost them time, and look every TICK_NS instead; when nobody has read for a tick we
+ * poll it, for the answers to posted commands, and for the end of the connection.
+ */
+static int64_t plan_commands(struct dm_loop *loop)
+{
+    struct dm_conn_watch watch;
+    bool is_busy;
+
+    dm_conn_watch(loop->commands.conn, &watch);
+    is_busy = watch.activity != loop->commands.activity || watch.is_attended;
+    loop->commands.activity = watch.activity;
+    loop->is_ticking = is_busy;
+    if (!is_busy) {
+        watch_fd(loop, &loop->commands, watch.fd, watch.events);
+        return watch.due_ns;
+    }
+    watch_fd(loop, &loop->commands, -1, 0);
+    return MIN(watch.due_ns, dm_clock_boot_ns() + TICK_NS);
+}
+
+/* glib's timers are CLOCK_MONOTONIC; every turn compares CLOCK_BOOTTIME again. */
+static void set_timer(struct dm_loop *loop, int64_t due_ns)
+{
+    int64_t left_ns;
+
+    if (due_ns == DM_NEVER) {
+        g_source_set_ready_time(loop->source, -1);
+        return;
+    }
+    left_ns = MAX(due_ns - dm_clock_boot_ns(), 0);
+    g_source_set_ready_time(loop->source, g_get_monotonic_time() + (left_ns + 999) / 1000);
+}
+
+static void plan(struct dm_loop *loop)
+{
+    int64_t due_ns = MIN(plan_inbox(loop), plan_commands(loop));
+
+    dm_state_lock();
+    due_ns = MIN(due_ns, loop->due_ns);
+    set_timer(loop, due_ns);
+    dm_state_unlock();
+}
+
+/* ---- a turn ------------------------------------------------------------------------------ */
+
+/* While callers read, only what has been lying for a whole tick is ours. */
+static void turn_commands(struct dm_loop *loop)
+{
+    struct dm_conn_watch watch;
+
+    dm_conn_watch(loop->commands.conn, &watch);
+    if (watch.activity != loop->commands.activity)
+        return;
+    if (loop->is_ticking || !watch.is_attended)
+        dm_conn_work(loop->commands.conn);
+}
+
+static bool is_schedule_due(struct dm_loop *loop)
+{
+    bool is_due;
+
+    dm_state_lock();
+    is_due = loop->due_ns <= dm_clock_boot_ns();
+    dm_state_unlock();
+    return is_due;
+}
+
+static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
+{
+    struct dm_loop *loop = *(struct dm_loop **)(source + 1);
+
+    (void)callback;
+    (void)user;
+    dm_conn_work(loop->inbox.conn);
+    turn_commands(loop);
+    if (is_schedule_due(loop))
+        dm_schedule_run(loop->runtime);
+    return G_SOURCE_CONTINUE;
+}
+
+static void *run(void *user)
+{
+    struct dm_loop *loop = user;
+
+    is_loop_thread = true;
+    pthread_setname_np(pthread_self(), "dmutex");
+    dm_mutex_lock(&gate);
+    for (;;) {
+        plan(loop);
+        g_main_context_iteration(loop->context, TRUE);
+    }
+    return NULL;
+}
+
+/* ---- from other threads ------------------------------------------------------------------ */
+
+void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+{
+    if (due_ns >= loop->due_ns)
+        return;
+    loop->due_ns = due_ns;
+    dm_loop_nudge(loop);
+}
+
+void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
+{
+    loop->due_ns = due_ns;
+}
+
+void dm_loop_nudge(struct dm_loop *loop)
+{
+    if (!is_loop_thread)
+        g_main_context_wakeup(loop->context);
+}
+
+/* ---- beginning --------------------------------------------------------------------------- */
+
+static bool start_thread(struct dm_loop *loop)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, mask;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = pthread_create(&thread, &attributes, run, loop);
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return error == 0;
+}
+
+struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
+{
+    static GSourceFuncs functions = { .dispatch = turn };
+    struct dm_loop *loop = calloc(1, sizeof *loop);
+
+    if (!loop)
+        return NULL;
+    loop->runtime = runtime;
+    loop->due_ns = DM_NEVER;
+    loop->commands = (struct watched){ .conn = runtime->commands, .fd = -1 };
+    loop->inbox = (struct watched){ .conn = runtime->inbox, .fd = -1 };
+    loop->context = g_main_context_new();
+    g_main_context_set_poll_func(loop->context, poll_outside_gate);
+    loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
+    *(struct dm_loop **)(loop->source + 1) = loop;
+    g_source_attach(loop->source, loop->context);
+    runtime->loop = loop;
+    if (start_thread(loop))
+        return loop;
+    runtime->loop = NULL;
+    g_source_destroy(loop->source);
+    g_source_unref(loop->source);
+    g_main_context_unref(loop->context);
+    free(loop);
+    return NULL;
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+/* A fork inside a callback of the application finds the gate left by this very thread. */
+void dm_loop_fork_prepare(void)
+{
+    dm_mutex_lock(&gate);
+}
+
+void dm_loop_fork_parent(void)
+{
+    dm_mutex_unlock(&gate);
+}
+
+void dm_loop_fork_child(void)
+{
+    dm_mutex_reset(&gate);
+    is_outside = is_loop_thread = false;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's one thread: a glib main loop of its own, all signals blocked.  It reads the inbox,
+ * runs the schedule (renewals, polls, deadlines), tells losses, and reads the command connection
+ * when no caller does.
+ *
+ * The gate: the thread holds a lock while it runs glib code and leaves it only in poll() and in
+ * the application's callbacks.  fork() takes it, so no lock of glib's is held by this thread then.
+ */
+#ifndef DM_RUNTIME_LOOP_H
+#define DM_RUNTIME_LOOP_H
+
+#include <stdint.h>
+
+struct dm_loop;
+struct dm_runtime;
+
+/* Starts the thread.  NULL if that is not possible. */
+struct dm_loop *dm_loop_new(struct dm_runtime *runtime);
+
+/* The schedule is to run at this moment at the latest (DM_NEVER: no matter).  State lock held. */
+void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns);
+
+/* The next run of the schedule was planned for this moment; the loop thread.  State lock held. */
+void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns);
+
+/* The connections have something new to say.  Any thread. */
+void dm_loop_nudge(struct dm_loop *loop);
+
+/* Around a callback of the application; the loop thread, no lock but the gate held. */
+void dm_loop_leave_gate(void);
+void dm_loop_enter_gate(void);
+
+void dm_loop_fork_prepare(void);
+void dm_loop_fork_parent(void);
+void dm_loop_fork_child(void);
+
+#endif

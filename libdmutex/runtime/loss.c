@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/loss.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "runtime/loop.h"
+#include "runtime/steps.h"
+
+struct loss {
+    uint64_t attempt;
+    uint64_t token;
+    char name[DMUTEX_NAME_MAX_NP + 1];
+};
+
+static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
+{
+    struct dm_claim *claim = runtime->registry.claims;
+
+    while (claim && !claim->is_loss_untold)
+        claim = claim->next;
+    if (!claim)
+        return false;
+    ret_loss->attempt = claim->attempt.serial;
+    ret_loss->token = claim->attempt.token << DM_TOKEN_SHIFT;
+    snprintf(ret_loss->name, sizeof ret_loss->name, "%s", claim->name->key[0] == 'n' ? claim->name->key + 1 : "");
+    return true;
+}
+
+static void tell(const struct dm_runtime *runtime, const struct loss *loss)
+{
+    dmutex_lost_fn lost;
+    void *user;
+
+    dm_log_error("the hold of \"%s\" with token %" PRIu64 " was lost", loss->name, loss->token);
+    dm_runtime_get_lost(&lost, &user);
+    if (lost) {
+        dm_loop_leave_gate();
+        lost(loss->name, loss->token, user);
+        dm_loop_enter_gate();
+    }
+    if (runtime->settings.on_lost == DM_LOST_ABORT)
+        abort();
+    if (runtime->settings.on_lost == DM_LOST_SIGNAL)
+        kill(getpid(), runtime->settings.lost_signal);
+}
+
+void dm_loss_tell_all(struct dm_runtime *runtime)
+{
+    struct loss loss;
+    struct dm_claim *claim;
+
+    dm_state_lock();
+    while (next_loss(runtime, &loss)) {
+        dm_state_unlock();
+        tell(runtime, &loss);
+        dm_state_lock();
+        claim = dm_registry_attempt(&runtime->registry, loss.attempt);
+        if (claim)
+            dm_step_told(runtime, claim);
+    }
+    dm_state_unlock();
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rank.h"
+
+static struct dm_mutex state_lock = DM_MUTEX_INITIALIZER(DM_RANK_STATE);
+
+void dm_state_lock(void)
+{
+    dm_mutex_lock(&state_lock);
+}
+
+void dm_state_unlock(void)
+{
+    dm_mutex_unlock(&state_lock);
+}
+
+void dm_state_fork_child(void)
+{
+    dm_mutex_reset(&state_lock);
+}
+
+void dm_registry_init(struct dm_registry *registry)
+{
+    registry->names = g_hash_table_new(g_str_hash, g_str_equal);
+    registry->serials = g_hash_table_new(g_int64_hash, g_int64_equal);
+}
+
+struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
+{
+    return g_hash_table_lookup(registry->names, key);
+}
+
+static void free_name(struct dm_name *name)
+{
+    free(name->key);
+    free(name->keys);
+    free(name);
+}
+
+struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key)
+{
+    struct dm_name *name = dm_registry_find(registry, key);
+
+    if (name)
+        return name;
+    name = calloc(1, sizeof *name);
+    if (!name)
+        return NULL;
+    name->key = strdup(key);
+    name->keys = dm_keys_new(prefix, key + 1, key[0] == 'a');
+    if (!name->key || !name->keys) {
+        free_name(name);
+        return NULL;
+    }
+    g_hash_table_insert(registry->names, name->key, name);
+    return name;
+}
+
+void dm_registry_forget(struct dm_registry *registry, struct dm_name *name)
+{
+    if (name->claims || name->pins || name->must_serve)
+        return;
+    g_hash_table_remove(registry->names, name->key);
+    free_name(name);
+}
+
+struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
+                                   uint32_t maxhold_ms, bool is_robust)
+{
+    struct dm_claim *claim = calloc(1, sizeof *claim);
+
+    if (!claim)
+        return NULL;
+    claim->self = dm_self_get();
+    claim->name = name;
+    dm_attempt_init(&claim->attempt, ++registry->last_serial, claim->self->serial, lease_ms, maxhold_ms, is_robust);
+    claim->next_of_name = name->claims;
+    name->claims = claim;
+    claim->next = registry->claims;
+    claim->link = &registry->claims;
+    if (claim->next)
+        claim->next->link = &claim->next;
+    registry->claims = claim;
+    g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
+    return claim;
+}
+
+void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
+{
+    g_hash_table_remove(registry->serials, &claim->attempt.serial);
+    dm_attempt_rename(&claim->attempt, ++registry->last_serial);
+    g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
+}
+
+void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
+{
+    struct dm_claim **at = &claim->name->claims;
+
+    while (*at != claim)
+        at = &(*at)->next_of_name;
+    *at = claim->next_of_name;
+    *claim->link = claim->next;
+    if (claim->next)
+        claim->next->link = claim->link;
+    g_hash_table_remove(registry->serials, &claim->attempt.serial);
+    free(claim);
+}
+
+struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial)
+{
+    gint64 key = (gint64)serial;
+
+    return g_hash_table_lookup(registry->serials, &key);
+}
+
+struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread)
+{
+    struct dm_claim *claim = name->claims;
+
+    while (claim && !(claim->attempt.thread == thread &&
+                      (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LOST) && claim->attempt.is_entered))
+        claim = claim->next_of_name;
+    return claim;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What this process knows: one record per name, and in it the claims of its threads.
+ *
+ * A claim is a core attempt with its thread and name.  It lives from lock until the store has
+ * confirmed that it is given back; in between it may be owed (given back by its thread, not yet
+ * confirmed) and is then named by the next acquire of that name, and sent again after a break.
+ *
+ * All of it is guarded by dm_state_lock(), one lock for the process: sections are short, and
+ * nothing blocks inside.
+ */
+#ifndef DM_RUNTIME_REGISTRY_H
+#define DM_RUNTIME_REGISTRY_H
+
+#include <glib.h>
+
+#include "base/self.h"
+#include "core/attempt.h"
+#include "redis/store.h"
+
+struct dm_claim;
+
+struct dm_name {
+    char *key; /* in the table: 'n' and the name, or 'a' and the id of an anonymous mutex */
+    struct dm_keys *keys;
+    struct dm_claim *claims;
+    uint64_t seen;            /* the highest of the store's tokens that we know of */
+    bool is_not_recoverable;  /* the store said so last */
+    bool must_serve;          /* waiters are left that a poll of ours is to serve */
+    unsigned pins;            /* calls and batches that use keys without the lock */
+};
+
+struct dm_claim {
+    struct dm_attempt attempt;
+    struct dm_name *name;
+    struct dm_self *self;
+    bool is_waiting; /* its thread is inside lock: self may be woken */
+
+    /* Owed: given back, and the store has not confirmed it. */
+    bool is_owed;
+    bool by_text;          /* the server did not know the script */
+    enum dm_end end;
+    unsigned sends;
+    int64_t owed_due_ns;   /* when to send (again); DM_NEVER while it is on its way */
+    int64_t owed_until_ns; /* when the lease has done it */
+
+    bool is_loss_untold; /* the lost callback comes first, then the release */
+
+    struct dm_claim *next_of_name;
+    struct dm_claim *next, **link; /* all claims */
+};
+
+struct dm_registry {
+    GHashTable *names;  /* key -> struct dm_name */
+    GHashTable *serials; /* &attempt.serial -> struct dm_claim */
+    struct dm_claim *claims;
+    uint64_t last_serial;
+    unsigned names_to_serve; /* names with must_serve */
+};
+
+void dm_state_lock(void);
+void dm_state_unlock(void);
+void dm_state_fork_child(void);
+
+void dm_registry_init(struct dm_registry *registry);
+
+/* The record of a name, made if there is none; `key` as in dm_name.  NULL without memory. */
+struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key);
+
+/* The record, or NULL. */
+struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
+
+/* Forgets a record that nothing uses; keeps one that is in use. */
+void dm_registry_forget(struct dm_registry *registry, struct dm_name *name);
+
+/* A new claim of the calling thread.  NULL without memory. */
+struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
+                                   uint32_t maxhold_ms, bool is_robust);
+
+/* The claim goes on under a new serial. */
+void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);
+
+/* Ends and frees a claim. */
+void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);
+
+/* The claim of an attempt, or NULL. */
+struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial);
+
+/* The thread's claim that is HELD or LOST, or NULL. */
+struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/release.h"
+
+#include "base/error.h"
+#include "runtime/schedule.h"
+#include "runtime/steps.h"
+
+/* Between two tries to get a release confirmed. */
+#define PAUSE_NS (5 * DM_NS_PER_MS)
+
+/* ---- unlock ------------------------------------------------------------------------------ */
+
+/* The calling thread's hold of a name, after time has passed for it; NULL: none. */
+static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
+{
+    struct dm_name *name = dm_registry_find(&runtime->registry, key);
+    struct dm_claim *claim = name ? dm_name_hold(name, dm_self_get()->serial) : NULL;
+
+    if (claim)
+        dm_step_time(runtime, claim);
+    return claim;
+}
+
+static bool is_awaited(const struct dm_runtime *runtime, const struct dm_claim *claim)
+{
+    if (runtime->settings.sync_unlock == DM_SYNC_ROBUST)
+        return claim->attempt.is_robust;
+    return runtime->settings.sync_unlock == DM_SYNC_ALWAYS;
+}
+
+enum { GO_ON = -1 };
+
+/* What an unlock is to send, once the state lock is free. */
+struct sending {
+    struct dm_name *name; /* pinned */
+    struct dm_ask ask;
+    enum dm_end end;
+    bool is_awaited;
+};
+
+static int begin(struct dm_runtime *runtime, const char *key, struct sending *ret_sending)
+{
+    struct dm_claim *claim = own_hold(runtime, key);
+
+    if (!claim)
+        return dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    if (claim->attempt.phase == DM_LOST) {
+        dm_step_close(runtime, claim);
+        return dm_fail(DM_FAIL_LOST, NULL);
+    }
+    if (claim->attempt.depth > 1) {
+        claim->attempt.depth--;
+        return 0;
+    }
+    ret_sending->end = claim->attempt.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
+    ret_sending->is_awaited = is_awaited(runtime, claim);
+    ret_sending->name = claim->name;
+    claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
+    claim->name->pins++;
+    dm_step_give_back_now(runtime, claim, ret_sending->end);
+    ret_sending->ask = dm_step_ask(claim, (struct dm_request){ 0 });
+    return GO_ON;
+}
+
+static void await(struct dm_runtime *runtime, const struct sending *sending)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM];
+    enum dm_released released = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
+    struct dm_claim *claim;
+
+    dm_state_lock();
+    claim = dm_registry_attempt(&runtime->registry, sending->ask.attempt);
+    if (claim && claim->is_owed)
+        dm_step_released(runtime, claim, released);
+    dm_state_unlock();
+}
+
+/*
+ * A post that the kernel did not take whole, or behind many unanswered bytes, is not sure to be
+ * executed if the process ended now: then its answer is awaited.
+ */
+static void post(struct dm_runtime *runtime, const struct sending *sending)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+
+    if (dm_schedule_post_release(runtime, &sending->ask, sending->end, false) == DM_CONN_LATE)
+        dm_conn_drain(runtime->commands, &deadline);
+}
+
+int dm_release(struct dm_runtime *runtime, const char *key)
+{
+    struct sending sending;
+    int result;
+
+    dm_state_lock();
+    result = begin(runtime, key, &sending);
+    dm_state_unlock();
+    if (result != GO_ON)
+        return result;
+    if (sending.is_awaited)
+        await(runtime, &sending);
+    else
+        post(runtime, &sending);
+    dm_state_lock();
+    sending.name->pins--;
+    dm_state_unlock();
+    return 0;
+}
+
+/* ---- all that is owed -------------------------------------------------------------------- */
+
+static bool is_anything_owed(const struct dm_runtime *runtime, const struct dm_name *name)
+{
+    const struct dm_claim *claim = runtime->registry.claims;
+
+    while (claim && !(claim->is_owed && (!name || claim->name == name)))
+        claim = claim->next;
+    return claim != NULL;
+}
+
+void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline)
+{
+    bool is_owed;
+
+    for (;;) {
+        dm_state_lock();
+        is_owed = is_anything_owed(runtime, name);
+        dm_state_unlock();
+        if (!is_owed || dm_deadline_left_ns(deadline) == 0)
+            return;
+        dm_schedule_send_owed(runtime);
+        if (!dm_conn_drain(runtime->commands, deadline)) {
+            struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
+
+            dm_self_sleep(dm_self_get(), &pause);
+        }
+    }
+}
+
+/* ---- consistent, renew ------------------------------------------------------------------- */
+
+int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *target)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM];
+    struct dm_claim *claim;
+    struct dm_name *name;
+    struct dm_ask ask;
+    enum dm_verdict verdict;
+
+    dm_state_lock();
+    claim = own_hold(runtime, target->key);
+    if (!claim || claim->attempt.phase == DM_LOST || !claim->attempt.is_owner_dead) {
+        dm_state_unlock();
+        if (!claim && target->is_robust)
+            return dm_fail(DM_FAIL_NOT_OWNER, NULL);
+        return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
+    }
+    name = claim->name;
+    name->pins++;
+    ask = dm_step_ask(claim, (struct dm_request){ 0 });
+    dm_state_unlock();
+
+    verdict = dm_store_consistent(&runtime->store, &ask, &deadline, reason);
+
+    dm_state_lock();
+    name->pins--;
+    claim = dm_registry_attempt(&runtime->registry, ask.attempt);
+    if (claim && verdict == DM_SAYS_DONE)
+        claim->attempt.is_owner_dead = false;
+    if (claim && verdict == DM_SAYS_UNKNOWN)
+        dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    dm_state_unlock();
+    if (verdict == DM_SAYS_DONE)
+        return 0;
+    if (verdict == DM_SAYS_UNKNOWN)
+        return dm_fail(DM_FAIL_NOT_INCONSISTENT, "the hold was lost");
+    return dm_fail(verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
+}
+
+int dm_release_renew(struct dm_runtime *runtime, const char *key)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM];
+    struct dm_renewal renewal;
+    struct dm_answer answer;
+    struct dm_claim *claim;
+    struct dm_name *name;
+    bool is_held;
+
+    dm_state_lock();
+    claim = own_hold(runtime, key);
+    if (!claim || claim->attempt.phase == DM_LOST) {
+        dm_state_unlock();
+        return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
+    }
+    name = claim->name;
+    name->pins++;
+    dm_attempt_restart_maxhold(&claim->attempt, dm_clock_boot_ns());
+    renewal = dm_step_renewal(claim);
+    dm_state_unlock();
+
+    answer = dm_store_renew(&runtime->store, &renewal, &deadline, reason);
+
+    dm_state_lock();
+    name->pins--;
+    claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
+    if (claim)
+        dm_step(runtime, claim,
+                &(struct dm_event){ .kind = DM_EV_RENEWED, .request = renewal.request.serial, .answer = &answer });
+    is_held = claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
+    dm_state_unlock();
+    if (answer.verdict == DM_SAYS_UNKNOWN || !is_held)
+        return dm_fail(DM_FAIL_LOST, NULL);
+    if (answer.verdict != DM_SAYS_OWNED)
+        return dm_fail(answer.verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a thread gives a mutex back, and what else it may do with its hold. */
+#ifndef DM_RUNTIME_RELEASE_H
+#define DM_RUNTIME_RELEASE_H
+
+#include "runtime/acquire.h"
+
+/* As the public functions of these names: 0 or an errno value, noted. */
+int dm_release(struct dm_runtime *runtime, const char *key);
+int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *target);
+int dm_release_renew(struct dm_runtime *runtime, const char *key);
+
+/*
+ * Waits until every release of this process, or of one name, is confirmed, or the deadline has
+ * passed; sends what is to be sent.  name NULL: all.
+ */
+void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/rank.h"
+#include "runtime/inbox.h"
+#include "runtime/lifetime.h"
+#include "runtime/local.h"
+#include "runtime/loop.h"
+#include "runtime/schedule.h"
+
+/* start guards the making of `current` and all below.  Rank START: connections nest in it. */
+static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
+static struct dm_runtime *current; /* written under start, read by acquire load */
+static char *configured_url;
+static dmutex_lost_fn lost_callback;
+static void *lost_user;
+
+static void commands_ready(void *user)
+{
+    dm_schedule_reconnected(user);
+}
+
+static void inbox_ready(void *user)
+{
+    dm_schedule_resubscribed(user);
+}
+
+static void nudge(void *user)
+{
+    struct dm_runtime *runtime = user;
+
+    if (runtime->loop)
+        dm_loop_nudge(runtime->loop);
+}
+
+static bool open_connections(struct dm_runtime *runtime)
+{
+    struct dm_conn_hooks hooks = { .prepare = dm_local_start, .on_change = nudge, .user = runtime };
+    char channel[160];
+
+    hooks.on_ready = commands_ready;
+    runtime->commands = dm_conn_new(runtime->url, NULL, &hooks);
+    hooks.on_ready = inbox_ready;
+    hooks.on_message = dm_inbox_take;
+    snprintf(channel, sizeof channel, "%s:inbox:%s", runtime->url->prefix, runtime->ident.uuid);
+    runtime->inbox = dm_conn_new(runtime->url, channel, &hooks);
+    return runtime->commands && runtime->inbox;
+}
+
+/* Nothing here is freed on failure but the block itself: it is all or a few bytes, once. */
+static struct dm_runtime *make(void)
+{
+    struct dm_runtime *runtime = calloc(1, sizeof *runtime);
+
+    if (!runtime) {
+        dm_fail(DM_FAIL_NO_MEMORY, NULL);
+        return NULL;
+    }
+    runtime->pid = getpid();
+    dm_settings_read(&runtime->settings);
+    dm_ident_draw(&runtime->ident);
+    runtime->url = dm_settings_url(configured_url);
+    if (!runtime->url) {
+        free(runtime);
+        return NULL;
+    }
+    dm_registry_init(&runtime->registry);
+    if (!open_connections(runtime)) {
+        dm_fail(DM_FAIL_NO_MEMORY, NULL);
+        return NULL;
+    }
+    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
+    if (!dm_loop_new(runtime)) {
+        dm_fail(DM_FAIL_NO_THREAD, NULL);
+        return NULL;
+    }
+    return runtime;
+}
+
+struct dm_runtime *dm_runtime_get(void)
+{
+    struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+
+    if (runtime)
+        return runtime;
+    dm_mutex_lock(&start);
+    runtime = current;
+    if (!runtime) {
+        runtime = make();
+        __atomic_store_n(&current, runtime, __ATOMIC_RELEASE);
+    }
+    dm_mutex_unlock(&start);
+    return runtime;
+}
+
+struct dm_runtime *dm_runtime_peek(void)
+{
+    struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+
+    return runtime && runtime->pid == getpid() ? runtime : NULL;
+}
+
+int dm_runtime_configure(const char *url)
+{
+    char reason[DM_REASON_ROOM];
+    struct dm_url *parsed = dm_url_parse(url, reason);
+    int error = 0;
+
+    if (!parsed)
+        return dm_fail(DM_FAIL_BAD_URL, "%s", reason);
+    dm_url_free(parsed);
+    dm_mutex_lock(&start);
+    if (current) {
+        error = dm_fail(DM_FAIL_CONFIGURED_LATE, NULL);
+    } else {
+        free(configured_url);
+        configured_url = strdup(url);
+        if (!configured_url)
+            error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    }
+    dm_mutex_unlock(&start);
+    return error;
+}
+
+void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
+{
+    dm_mutex_lock(&start);
+    lost_callback = lost;
+    lost_user = user;
+    dm_mutex_unlock(&start);
+}
+
+void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
+{
+    dm_mutex_lock(&start);
+    *ret_lost = lost_callback;
+    *ret_user = lost_user;
+    dm_mutex_unlock(&start);
+}
+
+struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
+{
+    return dm_deadline_in_ms(runtime->url->command_timeout_ms);
+}
+
+/*
+ * fork(): all locks are taken in their order, so that the child's copy of every table is whole and
+ * no command is half written.
+ */
+void dm_runtime_fork_prepare(void)
+{
+    dm_loop_fork_prepare();
+    dm_mutex_lock(&start);
+    dm_state_lock();
+    if (current) {
+        dm_conn_fork_prepare(current->commands);
+        dm_conn_fork_prepare(current->inbox);
+    }
+    dm_log_fork_prepare();
+}
+
+void dm_runtime_fork_parent(void)
+{
+    dm_log_fork_parent();
+    if (current) {
+        dm_conn_fork_parent(current->inbox);
+        dm_conn_fork_parent(current->commands);
+    }
+    dm_state_unlock();
+    dm_mutex_unlock(&start);
+    dm_loop_fork_parent();
+}
+
+/* The child closes the parent's sockets, forgets its tables unfreed, and begins anew when used. */
+void dm_runtime_fork_child(void)
+{
+    dm_log_fork_child();
+    if (current) {
+        dm_conn_fork_child(current->inbox);
+        dm_conn_fork_child(current->commands);
+    }
+    current = NULL;
+    dm_state_fork_child();
+    dm_mutex_reset(&start);
+    dm_loop_fork_child();
+    dm_self_fork_child();
+}

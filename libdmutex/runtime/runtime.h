@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library in this process: made at the first use of a mutex, made anew in a forked child,
+ * never ended.
+ */
+#ifndef DM_RUNTIME_RUNTIME_H
+#define DM_RUNTIME_RUNTIME_H
+
+#include <sys/types.h>
+
+#include "base/ident.h"
+#include "dmutex/error.h"
+#include "redis/store.h"
+#include "runtime/registry.h"
+#include "runtime/settings.h"
+
+struct dm_loop;
+
+struct dm_runtime {
+    pid_t pid; /* a child that was not made by fork() must not speak in our name */
+    struct dm_settings settings;
+    struct dm_ident ident;
+    struct dm_url *url;
+    struct dm_conn *commands;
+    struct dm_conn *inbox;
+    struct dm_store store;
+    struct dm_loop *loop;
+
+    /* Guarded by dm_state_lock(). */
+    struct dm_registry registry;
+    int64_t store_ahead_ns; /* the store's clock minus ours, as last seen; 0 not known */
+};
+
+/*
+ * The runtime; started if need be, which blocks for no network.  NULL with the failure noted.
+ */
+struct dm_runtime *dm_runtime_get(void);
+
+/* The runtime if it was started in this very process, else NULL. */
+struct dm_runtime *dm_runtime_peek(void);
+
+/* Names the server, before the first use. */
+int dm_runtime_configure(const char *url);
+
+void dm_runtime_set_lost(dmutex_lost_fn lost, void *user);
+void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);
+
+/* How long a call that must not wait for a lease may take. */
+struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime);
+
+#endif

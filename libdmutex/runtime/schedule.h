@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is due by time, for all claims of the process, by the loop thread: losses are told, then
+ * releases sent that are owed, renewals and polls in batches.
+ */
+#ifndef DM_RUNTIME_SCHEDULE_H
+#define DM_RUNTIME_SCHEDULE_H
+
+#include "runtime/runtime.h"
+
+/* Does what is due and plans the next run.  The loop thread, gate held. */
+void dm_schedule_run(struct dm_runtime *runtime);
+
+/* The command connection is there again: what is owed goes first, what waits is polled. */
+void dm_schedule_reconnected(struct dm_runtime *runtime);
+
+/* The inbox is subscribed (again): messages may have been missed, so all waiters are polled. */
+void dm_schedule_resubscribed(struct dm_runtime *runtime);
+
+/* Sends the releases that are due.  Any thread, no lock held. */
+void dm_schedule_send_owed(struct dm_runtime *runtime);
+
+/* Sends the claim's release now, without waiting.  No lock held; the claim is owed. */
+enum dm_conn_result dm_schedule_post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end,
+                                             bool by_text);
+
+#endif

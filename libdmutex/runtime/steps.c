@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/steps.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "runtime/loop.h"
+
+/* A step of the server's clock below this is indistinguishable from a slow answer. */
+#define CLOCK_STEP_NS (200 * DM_NS_PER_MS)
+
+#define RETRY_MIN_NS (50 * DM_NS_PER_MS)
+
+static int64_t lease_ns(const struct dm_claim *claim)
+{
+    return claim->attempt.lease_ms * DM_NS_PER_MS;
+}
+
+/* From here on the store is to be told, by whoever comes first: the loop, or this thread. */
+static void owe(struct dm_claim *claim, enum dm_end end, int64_t now_ns)
+{
+    claim->is_owed = true;
+    claim->end = end;
+    claim->sends = 0;
+    claim->owed_due_ns = now_ns;
+    claim->owed_until_ns = now_ns + 2 * lease_ns(claim);
+    if (claim->attempt.certain_until_ns)
+        claim->owed_until_ns = claim->attempt.certain_until_ns + lease_ns(claim) / 5;
+}
+
+static void owe_soon(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    if (claim->is_owed)
+        return;
+    owe(claim, end, now_ns);
+    dm_loop_wake_at(runtime->loop, now_ns);
+}
+
+/* A hold that its thread never entered ended without harm; any other looks like a death. */
+static enum dm_end end_of_lost(const struct dm_claim *claim)
+{
+    return claim->attempt.is_entered ? DM_END_DIED : DM_END_UNLOCKED;
+}
+
+unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+    unsigned actions = dm_attempt_step(&claim->attempt, event, now_ns);
+
+    if (claim->attempt.token > claim->name->seen)
+        claim->name->seen = claim->attempt.token;
+    if (actions & DM_DO_NEW_SERIAL)
+        dm_registry_rename(&runtime->registry, claim);
+    if (actions & DM_DO_TELL_LOST)
+        claim->is_loss_untold = true;
+    if (actions & DM_DO_GIVE_BACK && event->kind != DM_EV_GIVEN_BACK)
+        owe_soon(runtime, claim, end_of_lost(claim));
+    if (actions & DM_DO_WAKE && claim->is_waiting)
+        dm_self_wake(claim->self);
+    dm_loop_wake_at(runtime->loop, dm_attempt_next_ns(&claim->attempt));
+    return actions;
+}
+
+unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    return dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TIME });
+}
+
+void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
+{
+    dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK });
+    owe_soon(runtime, claim, end);
+}
+
+void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
+{
+    dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK });
+    owe(claim, end, dm_clock_boot_ns());
+    claim->owed_due_ns = DM_NEVER;
+    claim->sends = 1;
+}
+
+void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    claim->attempt.phase = DM_OVER;
+    claim->is_waiting = false;
+    if (!claim->is_owed && !claim->is_loss_untold)
+        dm_registry_drop(&runtime->registry, claim);
+}
+
+static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    claim->is_owed = false;
+    if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_loss_untold)
+        dm_registry_drop(&runtime->registry, claim);
+}
+
+/*
+ * "Not the owner" to the only release that was sent, for a hold that was certain: it was broken by
+ * force or by a loss of data, and nobody has noticed yet.
+ */
+static void note_silent_loss(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    if (claim->sends != 1 || claim->end != DM_END_UNLOCKED || !claim->attempt.is_entered)
+        return;
+    claim->is_loss_untold = true;
+    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+}
+
+void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name)
+{
+    name->must_serve = true;
+    runtime->registry.names_to_serve++;
+    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+}
+
+void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    claim->is_loss_untold = false;
+    if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_owed)
+        dm_registry_drop(&runtime->registry, claim);
+}
+
+void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    switch (released) {
+    case DM_RELEASED_NOT_OWNER:
+        note_silent_loss(runtime, claim);
+        break;
+    case DM_RELEASED_MORE:
+        dm_step_must_serve(runtime, claim->name);
+        break;
+    case DM_RELEASED_NO_SCRIPT:
+        claim->by_text = true;
+        claim->owed_due_ns = now_ns;
+        dm_loop_wake_at(runtime->loop, now_ns);
+        return;
+    case DM_RELEASED_UNKNOWN:
+        claim->owed_due_ns = now_ns + MAX(lease_ns(claim) / 20, RETRY_MIN_NS);
+        dm_loop_wake_at(runtime->loop, claim->owed_due_ns);
+        return;
+    case DM_RELEASED:
+    case DM_RELEASED_LEFT:
+        break;
+    }
+    settle(runtime, claim);
+}
+
+/* What we know of the store's clock is an interval, as wide as the answer took. */
+void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns)
+{
+    int64_t store_ns = store_us * DM_NS_PER_US;
+    int64_t least = store_ns - now_ns, most = store_ns - sent_ns;
+    int64_t known = runtime->store_ahead_ns;
+
+    if (store_us == 0)
+        return;
+    if (known && (least > known + CLOCK_STEP_NS || most < known - CLOCK_STEP_NS))
+        dm_log_warn("the server's clock was stepped by about %lld ms: leases may have ended early or last longer",
+                    (long long)((least - known) / DM_NS_PER_MS));
+    runtime->store_ahead_ns = least;
+}
+
+struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
+{
+    return (struct dm_ask){
+        .keys = claim->name->keys,
+        .thread = claim->attempt.thread,
+        .attempt = claim->attempt.serial,
+        .request = request,
+        .is_robust = claim->attempt.is_robust,
+        .seen = claim->name->seen,
+        .arrival = claim->attempt.arrival,
+    };
+}
+
+struct dm_renewal dm_step_renewal(struct dm_claim *claim)
+{
+    return (struct dm_renewal){
+        .keys = claim->name->keys,
+        .thread = claim->attempt.thread,
+        .attempt = claim->attempt.serial,
+        .request = dm_attempt_send(&claim->attempt, dm_clock_boot_ns()),
+        .depth = claim->attempt.depth,
+        .token = claim->attempt.token,
+    };
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events into the core, and its actions into the world: every step of every attempt goes through
+ * dm_step().  What needs the network is noted in the claim and done by the loop thread's next turn
+ * (schedule.h), or by the thread that caused it.
+ */
+#ifndef DM_RUNTIME_STEPS_H
+#define DM_RUNTIME_STEPS_H
+
+#include "runtime/runtime.h"
+
+/* One step.  State lock held.  Returns the actions that the caller may want to carry out at once. */
+unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
+
+/* The thread has no more use for the claim: it is given back, owed until the store confirms. */
+void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
+
+/* The same, and the caller sends the release itself, at once. */
+void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
+
+/* Time passes for one claim; marks a hold lost whose certainty has ended. */
+unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* A release was answered, or not; sends == 1: the answer is to the only one sent. */
+void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released);
+
+/* The application has been told of the claim's loss. */
+void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* Waiters of others are left on a free lock: the next run of the schedule serves them. */
+void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name);
+
+/* A claim's thread has seen the end of it: freed, unless it is still owed. */
+void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* The store's clock was `store_us` between two moments of ours: a step is logged. */
+void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);
+
+/* Describes a claim's request for the store; its keys are valid while the name is pinned. */
+struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
+
+/* Describes a claim's renewal, which goes out now. */
+struct dm_renewal dm_step_renewal(struct dm_claim *claim);
+
+#endif

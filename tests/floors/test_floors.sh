@@ -1,0 +1,172 @@
+#!/bin/sh
+# Guards the walls of the house: who may include what, that each header compiles alone, and that
+# the library exports what the public headers declare, no more. Speaks TAP.
+#
+# Run by `make check` in the build directory; srcdir, CC, CXX, NM, GLIB_CFLAGS, HIREDIS_CFLAGS and
+# PACKAGE_VERSION come from there.
+
+set -u
+LC_ALL=C
+export LC_ALL
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tests=0
+
+# result SENTENCE: passed if the file of complaints is empty.
+result()
+{
+    tests=$((tests + 1))
+    if [ -s "$scratch/complaints" ]; then
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$scratch/complaints"
+    else
+        echo "ok $tests - $1"
+    fi
+}
+
+# includes: each #include of the library and its public headers, as grep -n prints it.
+includes()
+{
+    (cd "$srcdir/libdmutex" && grep -nE '^[[:space:]]*#[[:space:]]*include' -- */*.[ch])
+    (cd "$srcdir/include" && grep -nE '^[[:space:]]*#[[:space:]]*include' -- dmutex/*.h)
+}
+
+# as_triples: the same as FILE LINE INCLUDED, both files spelled as the compiler finds them:
+# base/clock.h, dmutex/types.h, glib.h.
+as_triples()
+{
+    awk -F: '{
+        file = $1
+        included = $0
+        sub(/^[^<"]*[<"]/, "", included)
+        sub(/[>"].*/, "", included)
+        if (/"/ && included !~ /\//) {
+            floor = file
+            sub(/\/.*/, "/", floor)
+            if (included != "config.h")
+                included = floor included
+        }
+        print file, $2, included
+    }'
+}
+
+# complain_about PROGRAM: an awk program over the triples sees file, line, included, and the floors
+# of both as floor and target: 1 is base, 0 is none.
+complain_about()
+{
+    awk 'BEGIN {
+        floors = split("base core redis runtime api", order, " ")
+        for (i = 1; i <= floors; i++)
+            height[order[i]] = i
+    }
+    function height_of(path) { sub(/\/.*/, "", path); return path in height ? height[path] : 0 }
+    function complain(why) { print file ":" line ": <" included "> " why }
+    {
+        file = $1; line = $2; included = $3
+        floor = height_of(file); target = height_of(included)
+    }'"$1" "$scratch/includes" >"$scratch/complaints"
+}
+
+# compile NAME FLAGS...: complains unless the header NAME compiles as the only one of a unit.
+compile()
+{
+    header=$1
+    shift
+    echo "#include <$header>" |
+        "$@" -Wall -Wextra -Werror -fsyntax-only -I"$srcdir/include" - 2>>"$scratch/complaints" ||
+        echo "$header does not compile alone" >>"$scratch/complaints"
+}
+
+# ---------------------------------------------------------------------------
+# Includes
+# ---------------------------------------------------------------------------
+includes | as_triples >"$scratch/includes"
+
+complain_about 'floor && target > floor { complain("is on a higher floor") }
+    !floor && target { complain("is not public") }
+    included ~ /\.\.\// { complain("is not spelled as floor/file.h") }'
+result "includes go down: base < core < redis < runtime < api"
+
+complain_about 'included ~ /^(glib|gio|gobject)[.\/-]/ && (!floor || floor < height["runtime"]) {
+        complain("is glib, which is used from runtime/ up") }'
+result "glib is included from runtime/ up only"
+
+complain_about 'included ~ /hiredis/ && floor != height["redis"] {
+        complain("is hiredis, which is used in redis/ only") }'
+result "hiredis is included in redis/ only"
+
+complain_about 'floor == height["core"] && included ~ /^(pthread|time)\.h$/ {
+        complain("is not for core/, which has neither threads nor a clock") }'
+result "core/ includes neither <pthread.h> nor <time.h>"
+
+# tsort names the members of each loop, and fails if there is one.
+awk '$1 ~ /\.h$/ { print $1, $3 }' "$scratch/includes" | tsort 2>"$scratch/complaints" >/dev/null
+result "no header includes itself by way of others"
+
+(
+    cd "$srcdir" || exit
+    for file in include/dmutex/*.h libdmutex/*/*.[ch] libdmutex/*/*/*.lua; do
+        grep -qF " $file" libdmutex/local.mk || echo "$file is not in libdmutex/local.mk"
+    done
+) >"$scratch/complaints"
+result "each file of the library is listed to be built or distributed"
+
+# ---------------------------------------------------------------------------
+# Headers alone
+# ---------------------------------------------------------------------------
+for standard in c89 c99 c11; do
+    : >"$scratch/complaints"
+    for header in "$srcdir"/include/dmutex/*.h; do
+        compile "dmutex/${header##*/}" $CC -x c -std=$standard -pedantic-errors
+    done
+    result "each public header compiles alone in $standard"
+done
+
+for standard in c++98 c++17; do
+    [ -n "$CXX" ] || continue
+    : >"$scratch/complaints"
+    for header in "$srcdir"/include/dmutex/*.h; do
+        compile "dmutex/${header##*/}" $CXX -x c++ -std=$standard -pedantic-errors
+    done
+    result "each public header compiles alone in $standard"
+done
+
+: >"$scratch/complaints"
+for header in "$srcdir"/libdmutex/*/*.h; do
+    floor=$(basename "$(dirname "$header")")
+    case $floor in
+        redis) library_cflags=$HIREDIS_CFLAGS ;;
+        runtime | api) library_cflags=$GLIB_CFLAGS ;;
+        *) library_cflags= ;;
+    esac
+    compile "$floor/${header##*/}" \
+        $CC -x c -std=gnu11 -D_GNU_SOURCE -I. -I"$srcdir/libdmutex" $library_cflags
+done
+result "each internal header compiles alone"
+
+# ---------------------------------------------------------------------------
+# What the library shows
+# ---------------------------------------------------------------------------
+for header in "$srcdir"/include/dmutex/*.h; do
+    echo "#include <dmutex/${header##*/}>"
+done | $CC -E -P -x c -D_GNU_SOURCE -I"$srcdir/include" - |
+    grep -oE '\b(dmutex|dcond)[a-z]*_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u >"$scratch/declared"
+$NM -D --defined-only libdmutex/.libs/libdmutex.so |
+    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$scratch/exported"
+{
+    comm -23 "$scratch/declared" "$scratch/exported" | sed 's/$/ is declared and not exported/'
+    comm -13 "$scratch/declared" "$scratch/exported" | sed 's/$/ is exported and not declared/'
+} >"$scratch/complaints"
+result "the library exports what the public headers declare"
+
+echo '#include <dmutex/version.h>
+DMUTEX_VERSION_STRING DMUTEX_VERSION_MAJOR.DMUTEX_VERSION_MINOR.DMUTEX_VERSION_MICRO' |
+    $CC -E -P -x c -I"$srcdir/include" - | tail -n 1 | tr -d ' ' >"$scratch/version"
+if [ "$(cat "$scratch/version")" = "\"$PACKAGE_VERSION\"$PACKAGE_VERSION" ]; then
+    : >"$scratch/complaints"
+else
+    echo "version.h: $(cat "$scratch/version"), package: $PACKAGE_VERSION" >"$scratch/complaints"
+fi
+result "the headers and the package have one version"
+
+echo "1..$tests"
