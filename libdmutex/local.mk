@@ -60,6 +60,11 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/command.h \
     libdmutex/redis/conn.c \
     libdmutex/redis/conn.h \
+    libdmutex/redis/conn_call.c \
+    libdmutex/redis/conn_io.c \
+    libdmutex/redis/conn_open.c \
+    libdmutex/redis/conn_parts.h \
+    libdmutex/redis/conn_slot.c \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
     libdmutex/redis/keys.c \
@@ -89,7 +94,8 @@ lua_scripts = \
     libdmutex/redis/lua/renew.lua
 lua_includes = \
     libdmutex/redis/lua/_own.lua \
-    libdmutex/redis/lua/_serve.lua
+    libdmutex/redis/lua/_serve.lua \
+    libdmutex/redis/lua/_state.lua
 
 EXTRA_DIST += $(lua_scripts) $(lua_includes)
 CLEANFILES += libdmutex/redis/scripts.c

@@ -44,12 +44,24 @@ static void put_keys(struct dm_args *args, const struct dm_keys *keys, int count
         dm_args_bytes(args, keys->text[key], keys->length[key]);
 }
 
-/* "<uuid>:<thread>" */
-#define OWNER_ROOM (DM_UUID_LENGTH + DM_ARG_DIGITS + 2)
+/* What names an attempt to the server: see lua/_own.lua. */
+struct identity {
+    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];  /* <uuid>:<thread> */
+    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2]; /* <owner>:<attempt> */
+    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 4]; /* <id> <lease> <label> */
+};
 
-static void write_owner(char owner[OWNER_ROOM], const struct dm_store *store, uint64_t thread)
+static void identify(struct identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
+                     uint32_t lease_ms)
 {
-    snprintf(owner, OWNER_ROOM, "%s:%" PRIu64, store->uuid, thread);
+    snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, store->uuid, thread);
+    snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
+    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s", identity->id, lease_ms, store->label);
+}
+
+static const char *flag(bool is_set)
+{
+    return is_set ? "1" : "0";
 }
 
 /* ---- asking and waiting ------------------------------------------------------------------ */
@@ -182,33 +194,39 @@ static struct dm_answer answer_or_nonsense(redisReply *reply, char *ret_reason)
 
 /* ---- acquire, cancel, release ------------------------------------------------------------ */
 
+static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                        const struct identity *identity)
+{
+    put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_args_text(args, identity->owner);
+    dm_args_text(args, identity->hold);
+    dm_args_number(args, ask->request.lease_ms);
+    dm_args_number(args, ask->seen);
+    dm_args_number(args, ask->request.serial);
+    dm_args_text(args, flag(ask->is_robust));
+    dm_args_text(args, may_queue ? "queue" : "try");
+    if (ask->arrival)
+        dm_args_number(args, ask->arrival);
+    else
+        dm_args_text(args, "");
+    dm_args_text(args, store->inbox_prefix);
+}
+
 struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
 {
     char owed_texts[DM_BATCH][DM_ARG_DIGITS + 4];
     struct script script = SCRIPT(acquire);
+    struct identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, script, false, DM_KEY_COUNT, 11 + owed_count, 6))
+    if (!begin(&args, script, false, DM_KEY_COUNT, 9 + owed_count, 4))
         return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    put_keys(&args, ask->keys, DM_KEY_COUNT);
-    dm_args_text(&args, store->inbox_prefix);
-    dm_args_text(&args, store->uuid);
-    dm_args_number(&args, ask->thread);
-    dm_args_number(&args, ask->attempt);
-    dm_args_number(&args, ask->request.serial);
-    dm_args_number(&args, ask->request.lease_ms);
-    dm_args_text(&args, ask->is_robust ? "1" : "0");
-    dm_args_text(&args, may_queue ? "queue" : "try");
-    dm_args_number(&args, ask->seen);
-    dm_args_text(&args, store->label);
-    if (ask->arrival)
-        dm_args_number(&args, ask->arrival);
-    else
-        dm_args_text(&args, "");
+    identify(&identity, store, ask->thread, ask->attempt, ask->request.lease_ms);
+    put_acquire(&args, store, ask, may_queue, &identity);
     for (int i = 0; i < owed_count; i++) {
         snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%d", owed[i].attempt, (int)owed[i].end);
         dm_args_text(&args, owed_texts[i]);
@@ -222,20 +240,19 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
 struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
-    char owner[OWNER_ROOM];
     struct script script = SCRIPT(cancel);
+    struct identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, script, false, DM_KEY_COUNT, 4, 2))
+    if (!begin(&args, script, false, DM_KEY_COUNT, 3, 1))
         return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    write_owner(owner, store, ask->thread);
+    identify(&identity, store, ask->thread, ask->attempt, ask->request.lease_ms);
     put_keys(&args, ask->keys, DM_KEY_COUNT);
-    dm_args_text(&args, owner);
-    dm_args_number(&args, ask->attempt);
+    dm_args_text(&args, identity.id);
     dm_args_number(&args, ask->request.lease_ms);
-    dm_args_text(&args, ask->is_robust ? "1" : "0");
+    dm_args_text(&args, flag(ask->is_robust));
     verdict = run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -243,16 +260,15 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
 }
 
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
-                          char owner[OWNER_ROOM], struct dm_args *args)
+                          struct identity *identity, struct dm_args *args)
 {
-    if (!begin(args, SCRIPT(release), by_text, DM_KEY_COUNT, 4, 2))
+    if (!begin(args, SCRIPT(release), by_text, DM_KEY_COUNT, 3, 1))
         return false;
-    write_owner(owner, store, ask->thread);
+    identify(identity, store, ask->thread, ask->attempt, 0);
     put_keys(args, ask->keys, DM_KEY_COUNT);
-    dm_args_text(args, store->inbox_prefix);
-    dm_args_text(args, owner);
-    dm_args_number(args, ask->attempt);
+    dm_args_text(args, identity->id);
     dm_args_number(args, end);
+    dm_args_text(args, store->inbox_prefix);
     return true;
 }
 
@@ -272,12 +288,12 @@ enum dm_released dm_store_read_release(const redisReply *reply)
 enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    char owner[OWNER_ROOM];
+    struct identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_released released = DM_RELEASED_UNKNOWN;
 
-    if (!write_release(store, ask, end, false, owner, &args)) {
+    if (!write_release(store, ask, end, false, &identity, &args)) {
         no_memory(ret_reason);
         return DM_RELEASED_UNKNOWN;
     }
@@ -301,10 +317,10 @@ static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, dm
 enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                           bool by_text, dm_reply_fn handler, void *user)
 {
-    char owner[OWNER_ROOM];
+    struct identity identity;
     struct dm_args args;
 
-    if (!write_release(store, ask, end, by_text, owner, &args))
+    if (!write_release(store, ask, end, by_text, &identity, &args))
         return DM_CONN_DOWN;
     return post(store, &args, handler, user);
 }
@@ -319,24 +335,27 @@ bool dm_store_wants_text(const redisReply *reply)
 enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                                        dm_reply_fn handler, void *user)
 {
+    struct identity *identities = malloc((size_t)count * sizeof *identities);
+    enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
 
-    if (!begin(&args, SCRIPT(poll), by_text, count * DM_KEY_COUNT, 3 + count * 6, count * 5))
-        return DM_CONN_DOWN;
-    for (int i = 0; i < count; i++)
-        put_keys(&args, asks[i].keys, DM_KEY_COUNT);
-    dm_args_text(&args, store->inbox_prefix);
-    dm_args_text(&args, store->uuid);
-    dm_args_text(&args, store->label);
-    for (int i = 0; i < count; i++) {
-        dm_args_number(&args, asks[i].thread);
-        dm_args_number(&args, asks[i].attempt);
-        dm_args_number(&args, asks[i].request.serial);
-        dm_args_number(&args, asks[i].request.lease_ms);
-        dm_args_text(&args, asks[i].is_robust ? "1" : "0");
-        dm_args_number(&args, asks[i].seen);
+    if (identities && begin(&args, SCRIPT(poll), by_text, count * DM_KEY_COUNT, 2 + count * 5, count * 3)) {
+        for (int i = 0; i < count; i++)
+            put_keys(&args, asks[i].keys, DM_KEY_COUNT);
+        dm_args_text(&args, store->inbox_prefix);
+        dm_args_text(&args, store->label);
+        for (int i = 0; i < count; i++) {
+            identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
+            dm_args_text(&args, identities[i].id);
+            dm_args_number(&args, asks[i].request.serial);
+            dm_args_number(&args, asks[i].request.lease_ms);
+            dm_args_text(&args, flag(asks[i].is_robust));
+            dm_args_number(&args, asks[i].seen);
+        }
+        result = post(store, &args, handler, user);
     }
-    return post(store, &args, handler, user);
+    free(identities);
+    return result;
 }
 
 /* Element 0 is the server's clock, then one answer per attempt. */
@@ -350,18 +369,18 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
     return answer;
 }
 
+/* `identities`: room for `count`, borrowed by the arguments. */
 static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
-                           struct dm_args *args)
+                           struct identity *identities, struct dm_args *args)
 {
-    if (!begin(args, SCRIPT(renew), by_text, count * 2, 2 + count * 5, count * 5))
+    if (!identities || !begin(args, SCRIPT(renew), by_text, count * 2, count * 5, count * 3))
         return false;
     for (int i = 0; i < count; i++)
         put_keys(args, renewals[i].keys, 2);
-    dm_args_text(args, store->uuid);
-    dm_args_text(args, store->label);
     for (int i = 0; i < count; i++) {
-        dm_args_number(args, renewals[i].thread);
-        dm_args_number(args, renewals[i].attempt);
+        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].request.lease_ms);
+        dm_args_text(args, identities[i].owner);
+        dm_args_text(args, identities[i].hold);
         dm_args_number(args, renewals[i].request.lease_ms);
         dm_args_number(args, renewals[i].depth);
         dm_args_number(args, renewals[i].token);
@@ -372,11 +391,14 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
 enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
                                         bool by_text, dm_reply_fn handler, void *user)
 {
+    struct identity *identities = malloc((size_t)count * sizeof *identities);
+    enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
 
-    if (!write_renewals(store, renewals, count, by_text, &args))
-        return DM_CONN_DOWN;
-    return post(store, &args, handler, user);
+    if (write_renewals(store, renewals, count, by_text, identities, &args))
+        result = post(store, &args, handler, user);
+    free(identities);
+    return result;
 }
 
 struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
@@ -396,10 +418,11 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
 
-    if (!write_renewals(store, renewal, 1, false, &args)) {
+    if (!write_renewals(store, renewal, 1, false, &identity, &args)) {
         answer.verdict = no_memory(ret_reason);
         return answer;
     }
@@ -433,15 +456,14 @@ static enum dm_verdict run_for_number(struct dm_store *store, struct dm_args *ar
 enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    char owner[OWNER_ROOM];
+    struct identity identity;
     struct dm_args args;
 
-    if (!begin(&args, SCRIPT(consistent), false, 2, 2, 1))
+    if (!begin(&args, SCRIPT(consistent), false, 1, 1, 0))
         return no_memory(ret_reason);
-    write_owner(owner, store, ask->thread);
-    put_keys(&args, ask->keys, 2);
-    dm_args_text(&args, owner);
-    dm_args_number(&args, ask->attempt);
+    identify(&identity, store, ask->thread, ask->attempt, 0);
+    dm_args_bytes(&args, ask->keys->text[DM_KEY_STATE], ask->keys->length[DM_KEY_STATE]);
+    dm_args_text(&args, identity.id);
     return run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 

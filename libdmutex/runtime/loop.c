@@ -30,7 +30,8 @@ struct dm_loop {
     GMainContext *context;
     GSource *source;
     struct watched commands, inbox;
-    bool is_ticking; /* callers read the command connection; we look every TICK_NS */
+    int64_t planned_ns; /* when the next turn is due, whatever happens */
+    bool is_ticking;    /* callers read the command connection; we look every TICK_NS */
 
     /* Guarded by dm_state_lock(): when the schedule runs next. */
     int64_t due_ns;
@@ -111,27 +112,49 @@ static int64_t plan_commands(struct dm_loop *loop)
     return MIN(watch.due_ns, dm_clock_boot_ns() + TICK_NS);
 }
 
-/* glib's timers are CLOCK_MONOTONIC; every turn compares CLOCK_BOOTTIME again. */
-static void set_timer(struct dm_loop *loop, int64_t due_ns)
-{
-    int64_t left_ns;
-
-    if (due_ns == DM_NEVER) {
-        g_source_set_ready_time(loop->source, -1);
-        return;
-    }
-    left_ns = MAX(due_ns - dm_clock_boot_ns(), 0);
-    g_source_set_ready_time(loop->source, g_get_monotonic_time() + (left_ns + 999) / 1000);
-}
-
 static void plan(struct dm_loop *loop)
 {
     int64_t due_ns = MIN(plan_inbox(loop), plan_commands(loop));
 
     dm_state_lock();
-    due_ns = MIN(due_ns, loop->due_ns);
-    set_timer(loop, due_ns);
+    loop->planned_ns = MIN(due_ns, loop->due_ns);
     dm_state_unlock();
+}
+
+static struct dm_loop *loop_of(GSource *source)
+{
+    return *(struct dm_loop **)(source + 1);
+}
+
+/*
+ * glib sleeps by CLOCK_MONOTONIC and in milliseconds; every turn compares CLOCK_BOOTTIME again.
+ * Not by g_source_set_ready_time(): it wakes the very loop that is about to sleep.
+ */
+static gboolean prepare(GSource *source, gint *ret_timeout_ms)
+{
+    struct dm_loop *loop = loop_of(source);
+    int64_t left_ns;
+
+    if (loop->planned_ns == DM_NEVER) {
+        *ret_timeout_ms = -1;
+        return FALSE;
+    }
+    left_ns = MAX(loop->planned_ns - dm_clock_boot_ns(), 0);
+    *ret_timeout_ms = (gint)MIN((left_ns + DM_NS_PER_MS - 1) / DM_NS_PER_MS, G_MAXINT);
+    return left_ns == 0;
+}
+
+static bool has_bytes(struct dm_loop *loop, const struct watched *watched)
+{
+    return watched->tag && g_source_query_unix_fd(loop->source, watched->tag);
+}
+
+static gboolean check(GSource *source)
+{
+    struct dm_loop *loop = loop_of(source);
+
+    return has_bytes(loop, &loop->inbox) || has_bytes(loop, &loop->commands) ||
+           loop->planned_ns <= dm_clock_boot_ns();
 }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
@@ -160,7 +183,7 @@ static bool is_schedule_due(struct dm_loop *loop)
 
 static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
 {
-    struct dm_loop *loop = *(struct dm_loop **)(source + 1);
+    struct dm_loop *loop = loop_of(source);
 
     (void)callback;
     (void)user;
@@ -227,7 +250,7 @@ static bool start_thread(struct dm_loop *loop)
 
 struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
 {
-    static GSourceFuncs functions = { .dispatch = turn };
+    static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
     struct dm_loop *loop = calloc(1, sizeof *loop);
 
     if (!loop)

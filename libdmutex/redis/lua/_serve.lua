@@ -1,33 +1,28 @@
--- The queue of a name: a zset of waiters by arrival number and a hash with what each has said.
--- A waiter's entry: request, lease, robust, heard (server us), seen (token), label.
-local function entry_text(w)
-  return table.concat({ w.request, w.lease, w.robust, text(w.heard), text(w.seen), w.label }, ' ')
-end
-
+-- The queue of a name: a zset of waiters' ids by arrival number, and a hash of what each has said:
+-- "<request> <lease> <robust> <heard, server us> <token seen> <label>".
 local function entry(k, id)
-  local e = redis.call('HGET', k[4], id)
+  local e = call('HGET', k[4], id)
   if not e then return nil end
   local request, lease, robust, heard, seen, label = e:match('^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$')
-  local owner, attempt = id:match('^(.*):(%d+)$')
-  if not (request and owner) then return nil end
-  return { id = id, owner = owner, attempt = attempt, request = request, lease = lease, robust = robust,
-    heard = tonumber(heard), seen = tonumber(seen), label = label }
+  if not (request and owner_of(id)) then return nil end
+  return { id = id, request = request, lease = lease, robust = robust, heard = tonumber(heard), seen = tonumber(seen),
+    label = label }
 end
 
 -- A queue of the wrong type raises here, before the first write.
 local function check_queue(k)
-  redis.call('ZCARD', k[3])
-  redis.call('HLEN', k[4])
+  call('ZCARD', k[3])
+  call('HLEN', k[4])
 end
 
 local function forget(k, id)
-  redis.call('ZREM', k[3], id)
-  redis.call('HDEL', k[4], id)
+  call('ZREM', k[3], id)
+  call('HDEL', k[4], id)
 end
 
 -- Returns how many heard it.  An error (no right to publish) is nobody.
-local function tell(inbox, owner, message)
-  local heard = redis.pcall('PUBLISH', inbox .. owner:match('^[^:]*'), message)
+local function tell(inbox, id, message)
+  local heard = redis.pcall('PUBLISH', inbox .. id:match('^[^:]*'), message)
   return type(heard) == 'number' and heard or 0
 end
 
@@ -40,7 +35,7 @@ local function is_gone(w, now) return now - w.heard > math.max(w.lease * 2, 2000
 -- itself stands before them.
 local function first_unseen(k, s, me)
   if not s.cursor then return '-inf' end
-  local mine = me and redis.call('ZSCORE', k[3], me)
+  local mine = me and call('ZSCORE', k[3], me)
   if mine and tonumber(mine) <= tonumber(s.cursor) then return '-inf' end
   return '(' .. s.cursor
 end
@@ -48,30 +43,36 @@ end
 -- 16 heads were looked at in vain: the next call goes on behind them.  Fewer: it begins anew.
 local function note_unseen(k, s, heads)
   if #heads == 16 then
-    redis.call('HSET', k[2], 'cursor', text(tonumber(redis.call('ZSCORE', k[3], heads[16]) or s.cursor or 0)))
+    call('HSET', k[2], 'cursor', text(tonumber(call('ZSCORE', k[3], heads[16]) or s.cursor or 0)))
   elseif s.cursor then
-    redis.call('HDEL', k[2], 'cursor')
+    call('HDEL', k[2], 'cursor')
   elseif #heads == 0 then
-    redis.call('HDEL', k[2], 'wanted')
+    call('HDEL', k[2], 'wanted')
   end
+end
+
+local function attempt_of(id) return id:match('%d+$') end
+
+local function grant_message(s, w, now)
+  local dead = w.robust == '1' and s.health or 0
+  local token = math.max(s.last + 1, w.seen + 1, now)
+  return table.concat({ 'granted', attempt_of(w.id), w.request, text(token), w.lease, dead }, ' ')
 end
 
 -- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
 -- its inbox says, and told by the answer.  Returns the new owner or nil, its token, dead, and
 -- whether there are more heads than were looked at.
 local function serve(k, s, inbox, now, me)
-  local heads = redis.call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
+  local heads = call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
   for i, id in ipairs(heads) do
     local w = entry(k, id)
     if not w or (id ~= me and is_gone(w, now)) then
       if i < 16 then forget(k, id) end
     elseif id == me or not is_silent(w, now) then
-      local dead = w.robust == '1' and s.health or 0
-      local message = table.concat({ 'granted', w.attempt, w.request, text(next_token(s, w, now)), w.lease, dead }, ' ')
-      if id == me or tell(inbox, w.owner, message) > 0 then
-        local token = own(k, s, w, now)
+      if id == me or tell(inbox, id, grant_message(s, w, now)) > 0 then
+        local token, dead = own(k, s, w, now)
         forget(k, id)
-        if s.cursor then redis.call('HDEL', k[2], 'cursor') end
+        if s.cursor then call('HDEL', k[2], 'cursor') end
         return w, token, dead, false
       end
     end
@@ -82,46 +83,45 @@ end
 
 -- Nobody can have the lock any more: 16 waiters are told to ask, and each that asks tells on.
 local function tell_unrecoverable(k, inbox)
-  for _, id in ipairs(redis.call('ZRANGE', k[3], 0, 15)) do
-    local owner, attempt = id:match('^(.*):(%d+)$')
-    if owner then tell(inbox, owner, 'ask ' .. attempt) end
+  for _, id in ipairs(call('ZRANGE', k[3], 0, 15)) do
+    if owner_of(id) then tell(inbox, id, 'ask ' .. attempt_of(id)) end
   end
 end
 
 -- The owner's hold ends.  how: 0 unlocked, 1 died, 2 unlocked and not recoverable.
 local function give_up(k, s, how)
-  redis.call('DEL', k[1])
-  redis.call('HDEL', k[2], 'owner', 'attempt', 'lease', 'label')
-  s.owner = false
+  call('DEL', k[1])
+  call('HDEL', k[2], 'hold')
+  s.hold, s.id, s.lease = false, nil, nil
   if how ~= 0 then
     s.health = how
-    redis.call('HSET', k[2], 'health', how)
+    call('HSET', k[2], 'health', how)
   end
 end
 
 -- A hold whose lease ended without being given back: its owner died.
 local function note_death(k, s)
-  if s.owner then give_up(k, s, 1) end
+  if s.hold then give_up(k, s, 1) end
 end
 
 -- What the server still grants the owner, in ms.  More than its lease: the server's clock was set
 -- back, or somebody wrote the key; then the lease is put right.
 local function remaining(k, s, fallback)
-  local lease = s.lease > 0 and s.lease or tonumber(fallback)
-  local left = redis.call('PTTL', k[1])
+  local lease = s.lease or tonumber(fallback)
+  local left = call('PTTL', k[1])
   if left == -1 or left > lease then
-    redis.call('PEXPIRE', k[1], lease)
+    call('PEXPIRE', k[1], lease)
     return lease
   end
-  return left
+  return math.max(left, 0)
 end
 
 -- Puts a waiter into the queue, or notes that it was heard of; both keys live three leases on.
 local function enter(k, w, arrival)
-  if arrival then redis.call('ZADD', k[3], text(arrival), w.id) end
-  redis.call('HSET', k[4], w.id, entry_text(w))
-  if redis.call('PTTL', k[3]) < w.lease * 3 then
-    redis.call('PEXPIRE', k[3], text(w.lease * 3))
-    redis.call('PEXPIRE', k[4], text(w.lease * 3))
+  if arrival then call('ZADD', k[3], text(arrival), w.id) end
+  call('HSET', k[4], w.id, table.concat({ w.request, w.lease, w.robust, text(w.heard), text(w.seen), w.label }, ' '))
+  if call('PTTL', k[3]) < w.lease * 3 then
+    call('PEXPIRE', k[3], text(w.lease * 3))
+    call('PEXPIRE', k[4], text(w.lease * 3))
   end
 end

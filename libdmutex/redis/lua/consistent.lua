@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- The owner has mended what an owner before it left half done.
--- KEYS  lock state
--- ARGV  1 owner, 2 attempt
+-- KEYS  state
+-- ARGV  1 id
 -- Answer 1 done, also when repeated; 0 not the owner any more
-local v = redis.call('HMGET', KEYS[2], 'owner', 'attempt')
-if v[1] ~= ARGV[1] or v[2] ~= ARGV[2] then return 0 end
-redis.call('HDEL', KEYS[2], 'health')
+local hold = redis.call('HGET', KEYS[1], 'hold')
+if not hold or hold:find(ARGV[1] .. ' ', 1, true) ~= 1 then return 0 end
+redis.call('HDEL', KEYS[1], 'health')
 return 1

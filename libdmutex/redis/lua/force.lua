@@ -4,18 +4,16 @@
 -- ARGV  1 inbox prefix
 -- Answer {broken, more} {free}
 --@include _own
+--@include _state
 --@include _serve
-local k = KEYS
-local s = read(k[2])
-if not s then return redis.error_reply('DMSTATE the state of this mutex was not written by libdmutex') end
+local k, s = KEYS, read(KEYS[2])
 check_queue(k)
-local is_held = redis.call('HLEN', k[1]) > 0
-if not (is_held or s.owner) then return { 'free' } end
-if s.owner then tell(ARGV[1], s.owner, 'lost ' .. s.attempt) end
+local is_held = call('HLEN', k[1]) > 0
+if not (is_held or s.hold) then return { 'free' } end
+if s.id then tell(ARGV[1], s.id, 'lost ' .. attempt_of(s.id)) end
 give_up(k, s, 1)
 s.last = s.last + 1
-redis.call('HSET', k[2], 'token', text(s.last))
-local now = clock()
-keep(k, s, now)
-local _, _, _, more = serve(k, s, ARGV[1], now)
+call('HSET', k[2], 'token', text(s.last))
+call('PEXPIRE', k[2], 604800000)
+local _, _, _, more = serve(k, s, ARGV[1], clock())
 return { 'broken', more and 1 or 0 }

@@ -1,25 +1,22 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; serves a free lock by the way.
 -- KEYS  per attempt: lock state queue waiter
--- ARGV  1 inbox prefix, 2 uuid, 3 label, then per attempt: thread, attempt, request, lease ms, robust,
---       highest token seen.  An attempt that waits for nothing (serving only) polls as attempt 0.
+-- ARGV  1 inbox prefix, 2 label, then per attempt: id, request, lease ms, robust, highest token seen.
+--       An attempt that waits for nothing (serving only) polls as attempt 0.
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining} {unknown, more}
 --        {notrecoverable} {error, message}
 --@include _own
+--@include _state
 --@include _serve
 local now = clock()
 local inbox = ARGV[1]
 
-local function is_owner(s, me) return s.owner == me.owner and s.attempt == me.attempt end
-
 local function look(k, me)
   local s = read(k[2])
-  if not s then return { 'error', 'DMSTATE' } end
   check_queue(k)
-  local is_held, more = redis.call('HLEN', k[1]) > 0, false
-  if is_owner(s, me) then
-    if not is_held then redis.call('HSET', k[1], me.owner, 1) end
-    redis.call('PEXPIRE', k[1], me.lease)
+  local is_held, more = call('HLEN', k[1]) > 0, false
+  if s.id == me.id then
+    go_on(k, me.id, me.lease)
     return { 'owned', s.last, me.robust == '1' and s.health or 0 }
   end
   if not is_held then note_death(k, s) end
@@ -28,24 +25,23 @@ local function look(k, me)
     tell_unrecoverable(k, inbox)
     return { 'notrecoverable' }
   end
-  local is_waiting = redis.call('ZSCORE', k[3], me.id)
+  local is_waiting = call('ZSCORE', k[3], me.id)
   if is_waiting then enter(k, me) end
   if not is_held then
     local winner, token, dead, rest = serve(k, s, inbox, now, is_waiting and me.id)
     if winner and winner.id == me.id then return { 'owned', token, dead } end
-    s.lease = winner and tonumber(winner.lease) or 0
+    s.lease = winner and tonumber(winner.lease)
     is_held, more = winner, rest
   end
   if not is_waiting then return { 'unknown', more and 1 or 0 } end
-  return { 'queued', redis.call('ZRANK', k[3], me.id) + 1, is_held and remaining(k, s, me.lease) or 0 }
+  return { 'queued', call('ZRANK', k[3], me.id) + 1, is_held and remaining(k, s, me.lease) or 0 }
 end
 
 local answer = { now }
 for i = 1, #KEYS / 4 do
-  local key, a = i * 4 - 4, (i - 1) * 6 + 3
-  local me = { owner = ARGV[2] .. ':' .. ARGV[a + 1], attempt = ARGV[a + 2], request = ARGV[a + 3],
-    lease = ARGV[a + 4], robust = ARGV[a + 5], seen = tonumber(ARGV[a + 6]), label = ARGV[3], heard = now }
-  me.id = me.owner .. ':' .. me.attempt
+  local key, a = i * 4 - 4, i * 5 - 3
+  local me = { id = ARGV[a + 1], request = ARGV[a + 2], lease = ARGV[a + 3], robust = ARGV[a + 4],
+    seen = tonumber(ARGV[a + 5]), label = ARGV[2], heard = now }
   local is_done, result = pcall(look, { KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4] }, me)
   answer[i + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
 end

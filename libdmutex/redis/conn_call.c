@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "redis/conn_parts.h"
+
+static struct timespec to_timespec(int64_t ns)
+{
+    return (struct timespec){ .tv_sec = (time_t)(ns / DM_NS_PER_S), .tv_nsec = (long)(ns % DM_NS_PER_S) };
+}
+
+/* How long to sleep: until the caller's deadline, or until the connection has something to do. */
+static int64_t sleep_ns(const struct dm_conn *conn, const struct dm_deadline *deadline)
+{
+    int64_t left = dm_deadline_left_ns(deadline), due = dm_conn_due_ns(conn);
+
+    if (due != DM_NEVER) {
+        int64_t until_due = due - dm_clock_boot_ns();
+
+        if (until_due < left)
+            left = until_due > 0 ? until_due : 0;
+    }
+    return left;
+}
+
+static void lead(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+{
+    struct pollfd pollers[] = { { .fd = conn->fd, .events = dm_conn_wanted_events(conn) },
+                                { .fd = conn->leader_bell, .events = POLLIN } };
+    int64_t left = sleep_ns(conn, deadline);
+    struct timespec timeout = to_timespec(left);
+    uint64_t rings;
+
+    conn->leader = me;
+    dm_mutex_unlock(&conn->lock);
+    ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, mask);
+    dm_mutex_lock(&conn->lock);
+    conn->leader = NULL;
+    if (pollers[1].revents && read(conn->leader_bell, &rings, sizeof rings) < 0)
+        return; /* somebody else was woken by it */
+}
+
+static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+{
+    int64_t left = sleep_ns(conn, deadline);
+    struct dm_deadline until = left == DM_NEVER ? *deadline : dm_deadline_sooner(deadline, left);
+    sigset_t masked;
+
+    me->is_asleep = true;
+    dm_conn_leave(conn);
+    pthread_sigmask(SIG_SETMASK, mask, &masked);
+    dm_self_sleep(me->self, &until);
+    pthread_sigmask(SIG_SETMASK, &masked, NULL);
+    dm_conn_enter(conn);
+    me->is_asleep = false;
+}
+
+static void wait_turn(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+{
+    if (conn->fd >= 0 && !conn->leader)
+        lead(conn, me, deadline, mask);
+    else
+        follow(conn, me, deadline, mask);
+    if (!me->is_done)
+        dm_conn_do_work(conn);
+}
+
+/* Somebody must sleep in ppoll() while threads wait. */
+static void promote(struct dm_conn *conn)
+{
+    struct dm_call *call = conn->calls;
+
+    while (call && (call->is_done || !call->is_asleep))
+        call = call->next;
+    if (call && !conn->leader)
+        dm_conn_wake(conn, call);
+}
+
+static void add_call(struct dm_conn *conn, struct dm_call *call)
+{
+    call->self = dm_self_get();
+    call->next = conn->calls;
+    conn->calls = call;
+}
+
+static void remove_call(struct dm_conn *conn, struct dm_call *call)
+{
+    struct dm_call **at = &conn->calls;
+
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    if (call->slot && !call->is_done)
+        call->slot->call = NULL; /* the slot stays: its reply will come */
+    promote(conn);
+}
+
+/*
+ * Runs a call until is_over says so or the deadline passes.  Signals are masked but for the
+ * sleeps, so that no handler finds this thread with the lock held.
+ */
+static bool run_call(struct dm_conn *conn, struct dm_call *call, const struct dm_deadline *deadline,
+                     bool (*is_over)(struct dm_conn *, struct dm_call *, void *), void *user)
+{
+    sigset_t all, mask;
+    bool is_over_now;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    dm_conn_enter(conn);
+    add_call(conn, call);
+    for (;;) {
+        is_over_now = is_over(conn, call, user);
+        if (is_over_now || dm_deadline_left_ns(deadline) == 0)
+            break;
+        conn->is_wanted = true;
+        dm_conn_open_if_due(conn);
+        if (dm_conn_has_news(conn)) { /* what is to be called must not wait for our sleep */
+            dm_conn_leave(conn);
+            dm_conn_enter(conn);
+            continue;
+        }
+        wait_turn(conn, call, deadline, &mask);
+    }
+    remove_call(conn, call);
+    dm_conn_leave(conn);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return is_over_now;
+}
+
+static bool is_answered(struct dm_conn *conn, struct dm_call *call, void *user)
+{
+    const struct dm_command *command = user;
+
+    if (!call->slot && !call->is_done && conn->state == DM_CONN_READY) {
+        call->slot = dm_conn_send(conn, command->bytes, command->length);
+        if (call->slot)
+            call->slot->call = call;
+    }
+    return call->is_done;
+}
+
+enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, redisReply **ret_reply)
+{
+    struct dm_call call = { .result = DM_CONN_LATE };
+
+    if (!command->bytes)
+        return DM_CONN_DOWN;
+    run_call(conn, &call, deadline, is_answered, (void *)command);
+    if (call.result == DM_CONN_OK)
+        *ret_reply = call.reply;
+    return call.result;
+}
+
+static bool is_ready(struct dm_conn *conn, struct dm_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+    return conn->state == DM_CONN_READY;
+}
+
+bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline)
+{
+    struct dm_call call = { .result = DM_CONN_LATE };
+
+    return run_call(conn, &call, deadline, is_ready, NULL);
+}
+
+static bool is_drained(struct dm_conn *conn, struct dm_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+    return conn->first == NULL;
+}
+
+bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline)
+{
+    struct dm_call call = { .result = DM_CONN_LATE };
+
+    return run_call(conn, &call, deadline, is_drained, NULL) && dm_conn_is_ready(conn);
+}

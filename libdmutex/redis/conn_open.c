@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "redis/conn_parts.h"
+#include "redis/reply.h"
+
+static void begin_greeting(struct dm_conn *conn)
+{
+    conn->reader = dm_reply_reader_new();
+    if (!conn->reader) {
+        dm_conn_fail(conn, "cannot be opened (out of memory)");
+        return;
+    }
+    dm_greeting_begin(&conn->greeting);
+    conn->state = DM_CONN_CONNECTING;
+    conn->deadline_ns = dm_clock_boot_ns() + conn->url->connect_timeout_ms * DM_NS_PER_MS;
+    conn->is_change_news = true;
+    dm_conn_wake_all(conn);
+}
+
+static void connect_next(struct dm_conn *conn)
+{
+    conn->fd = dm_socket_connect(conn->addresses, conn->url->command_timeout_ms);
+    if (conn->fd >= 0)
+        begin_greeting(conn);
+    else
+        dm_conn_fail(conn, "cannot be opened (%s)", strerror(errno));
+}
+
+/* The helper thread: looks a name up, or starts the local server; both can block for long. */
+static void *prepare(void *user)
+{
+    struct dm_conn *conn = user;
+    char reason[DM_REASON_ROOM] = "";
+    struct dm_addresses *addresses = NULL;
+
+    if (conn->url->kind != DM_URL_LOCAL || conn->hooks.prepare(conn->url, reason))
+        addresses = dm_addresses_find(conn->url, true, reason);
+    dm_conn_enter(conn);
+    dm_addresses_free(conn->addresses);
+    conn->addresses = addresses;
+    if (addresses)
+        connect_next(conn);
+    else
+        dm_conn_fail(conn, "%s", reason);
+    dm_conn_leave(conn);
+    return NULL;
+}
+
+static void start_preparing(struct dm_conn *conn)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, mask;
+
+    conn->state = DM_CONN_PREPARING;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask); /* the thread takes no signal of the application */
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, prepare, conn) != 0)
+        dm_conn_fail(conn, "cannot be opened (no thread for the look-up)");
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* A local server that runs already needs no preparing. */
+static void open_local(struct dm_conn *conn)
+{
+    conn->fd = dm_socket_connect(conn->addresses, conn->url->command_timeout_ms);
+    if (conn->fd >= 0)
+        begin_greeting(conn);
+    else
+        start_preparing(conn);
+}
+
+/* Addresses are found anew each time: the server may have moved. */
+static void open_conn(struct dm_conn *conn)
+{
+    char reason[DM_REASON_ROOM];
+
+    dm_addresses_free(conn->addresses);
+    conn->addresses = dm_addresses_find(conn->url, false, reason);
+    if (!conn->addresses && reason[0])
+        dm_conn_fail(conn, "%s", reason);
+    else if (!conn->addresses)
+        start_preparing(conn);
+    else if (conn->url->kind == DM_URL_LOCAL)
+        open_local(conn);
+    else
+        connect_next(conn);
+}
+
+void dm_conn_open_if_due(struct dm_conn *conn)
+{
+    if (conn->state == DM_CONN_CLOSED && conn->is_wanted && dm_clock_boot_ns() >= conn->retry_ns)
+        open_conn(conn);
+}
+
+static void become_ready(struct dm_conn *conn)
+{
+    if (conn->failures)
+        dm_log_info("the connection is back");
+    conn->state = DM_CONN_READY;
+    conn->failures = 0;
+    conn->is_ready_news = true;
+    conn->is_change_news = true;
+    dm_conn_wake_all(conn);
+}
+
+void dm_conn_greet(struct dm_conn *conn)
+{
+    struct dm_command round = dm_greeting_round(&conn->greeting);
+    bool is_written;
+
+    conn->state = DM_CONN_GREETING;
+    if (conn->greeting.step_count == 0) {
+        become_ready(conn);
+        return;
+    }
+    is_written = round.bytes && dm_conn_write(conn, round.bytes, round.length);
+    free(round.bytes);
+    if (!is_written) {
+        dm_conn_fail(conn, "broke in the greeting");
+        return;
+    }
+    for (int i = 0; i < conn->greeting.step_count; i++) {
+        struct dm_slot *slot = dm_conn_take_slot(conn);
+
+        if (!slot) {
+            dm_conn_fail(conn, "cannot be opened (out of memory)");
+            return;
+        }
+        slot->is_greeting = true;
+        slot->sent_ns = dm_clock_boot_ns();
+        dm_conn_push_slot(conn, slot);
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of a connection, for the files conn*.c alone:
+ *
+ *   conn.c       its life, and what can be done at any moment without blocking
+ *   conn_open.c  how it comes to be ready: address, socket, greeting
+ *   conn_io.c    bytes out, bytes in, and its end
+ *   conn_slot.c  replies to where they belong; the lock
+ *   conn_call.c  threads that wait for replies: leader and followers
+ *
+ * Every function here wants the lock held, but dm_conn_enter().
+ */
+#ifndef DM_REDIS_CONN_PARTS_H
+#define DM_REDIS_CONN_PARTS_H
+
+#include <hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attrs.h"
+#include "base/rank.h"
+#include "base/self.h"
+#include "redis/conn.h"
+#include "redis/socket.h"
+
+/* Where a reply goes: to a thread that waits, to a handler, or, with neither, nowhere. */
+struct dm_slot {
+    struct dm_slot *next;
+    struct dm_call *call;
+    dm_reply_fn handler;
+    void *user;
+    redisReply *reply; /* once it is on the finished list */
+    size_t bytes;
+    int64_t sent_ns;
+    bool is_greeting;
+};
+
+/* A thread in dm_conn_call(); on its stack, in conn->calls while it is there. */
+struct dm_call {
+    struct dm_call *next;
+    struct dm_self *self;
+    struct dm_slot *slot; /* once sent */
+    redisReply *reply;
+    enum dm_conn_result result;
+    bool is_done;
+    bool is_asleep; /* as a follower */
+};
+
+enum dm_conn_state {
+    DM_CONN_CLOSED,     /* opened again from retry_ns on, if wanted */
+    DM_CONN_PREPARING,  /* a thread of its own finds the address */
+    DM_CONN_CONNECTING,
+    DM_CONN_GREETING,
+    DM_CONN_READY
+};
+
+/*
+ * lock guards all below.  Rank CONN: nothing but LOG nests in it.
+ * Invariant: slots are in the order of the bytes sent; a slot is there for every command sent and
+ * not answered.  state is DM_CONN_READY or DM_CONN_GREETING if there are slots.
+ */
+struct dm_conn {
+    struct dm_mutex lock;
+    struct dm_url *url;
+    struct dm_conn_hooks hooks;
+    struct dm_greeting greeting;
+    char channel[128];
+
+    enum dm_conn_state state;
+    bool is_wanted;
+    int64_t retry_ns;    /* DM_CONN_CLOSED */
+    int64_t deadline_ns; /* DM_CONN_CONNECTING, DM_CONN_GREETING */
+    unsigned failures;   /* since it was last DM_CONN_READY */
+    char reason[DM_REASON_ROOM];
+    struct dm_addresses *addresses;
+
+    int fd;
+    redisReader *reader;
+    char *out; /* bytes that the kernel did not take yet */
+    size_t out_length;
+    struct dm_slot *first, *last;
+    size_t unanswered;
+    struct dm_slot *spare;
+    uint64_t activity;
+
+    struct dm_call *leader;
+    int leader_bell; /* an eventfd beside the socket in the leader's ppoll() */
+    struct dm_call *calls;
+
+    struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
+    bool is_ready_news, is_change_news;
+};
+
+/* conn_slot.c */
+void dm_conn_enter(struct dm_conn *conn);
+/* Unlocks, then calls the handlers of what has finished meanwhile. */
+void dm_conn_leave(struct dm_conn *conn);
+/* True if dm_conn_leave() has something to call: then nobody may sleep before it did. */
+bool dm_conn_has_news(const struct dm_conn *conn);
+
+struct dm_slot *dm_conn_take_slot(struct dm_conn *conn);
+void dm_conn_spare_slot(struct dm_conn *conn, struct dm_slot *slot);
+void dm_conn_push_slot(struct dm_conn *conn, struct dm_slot *slot);
+struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn);
+/* Hands a reply, or NULL, to where it belongs. */
+void dm_conn_finish(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
+void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
+void dm_conn_wake(struct dm_conn *conn, struct dm_call *call);
+void dm_conn_wake_all(struct dm_conn *conn);
+
+/* conn_io.c */
+/* The connection is broken or useless: closes it and answers all its slots with nothing. */
+void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
+bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length);
+void dm_conn_flush(struct dm_conn *conn);
+/* Sends on an open connection and takes a slot for the reply; NULL if the connection broke. */
+struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t length);
+void dm_conn_read(struct dm_conn *conn);
+
+/* conn_open.c */
+void dm_conn_open_if_due(struct dm_conn *conn);
+/* The next round of the greeting, or ready. */
+void dm_conn_greet(struct dm_conn *conn);
+
+/* conn.c */
+int64_t dm_conn_due_ns(const struct dm_conn *conn);
+short dm_conn_wanted_events(const struct dm_conn *conn);
+void dm_conn_do_work(struct dm_conn *conn);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "redis/conn_parts.h"
+
+struct dm_slot *dm_conn_take_slot(struct dm_conn *conn)
+{
+    struct dm_slot *slot = conn->spare;
+
+    if (!slot)
+        return calloc(1, sizeof *slot);
+    conn->spare = slot->next;
+    memset(slot, 0, sizeof *slot);
+    return slot;
+}
+
+void dm_conn_spare_slot(struct dm_conn *conn, struct dm_slot *slot)
+{
+    slot->next = conn->spare;
+    conn->spare = slot;
+}
+
+void dm_conn_push_slot(struct dm_conn *conn, struct dm_slot *slot)
+{
+    slot->next = NULL;
+    if (conn->last)
+        conn->last->next = slot;
+    else
+        conn->first = slot;
+    conn->last = slot;
+    conn->unanswered += slot->bytes;
+}
+
+struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn)
+{
+    struct dm_slot *slot = conn->first;
+
+    if (!slot)
+        return NULL;
+    conn->first = slot->next;
+    if (!conn->first)
+        conn->last = NULL;
+    conn->unanswered -= slot->bytes;
+    return slot;
+}
+
+void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    slot->next = NULL;
+    *conn->finished_end = slot;
+    conn->finished_end = &slot->next;
+}
+
+static void ring(struct dm_conn *conn)
+{
+    uint64_t one = 1;
+
+    if (write(conn->leader_bell, &one, sizeof one) < 0)
+        return; /* it rings already */
+}
+
+/* A follower sleeps on its semaphore; the leader in ppoll(), if somebody else has read for it. */
+void dm_conn_wake(struct dm_conn *conn, struct dm_call *call)
+{
+    if (call == conn->leader)
+        ring(conn);
+    if (call->is_asleep) {
+        call->is_asleep = false;
+        dm_self_wake(call->self);
+    }
+}
+
+void dm_conn_wake_all(struct dm_conn *conn)
+{
+    for (struct dm_call *call = conn->calls; call; call = call->next)
+        dm_conn_wake(conn, call);
+}
+
+/* Hands a reply, or NULL, to where it belongs. */
+void dm_conn_finish(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply)
+{
+    struct dm_call *call = slot->call;
+
+    if (slot->handler) {
+        dm_conn_finish_later(conn, slot, reply);
+        return;
+    }
+    if (call) {
+        call->reply = reply;
+        call->result = reply ? DM_CONN_OK : DM_CONN_BROKEN;
+        call->is_done = true;
+        dm_conn_wake(conn, call);
+    } else if (reply) {
+        freeReplyObject(reply);
+    }
+    dm_conn_spare_slot(conn, slot);
+}
+
+/* ---- lock -------------------------------------------------------------------------------- */
+
+void dm_conn_enter(struct dm_conn *conn)
+{
+    dm_mutex_lock(&conn->lock);
+}
+
+bool dm_conn_has_news(const struct dm_conn *conn)
+{
+    return conn->finished || conn->is_ready_news || conn->is_change_news;
+}
+
+/* Unlocks, then calls the handlers of what has finished meanwhile. */
+void dm_conn_leave(struct dm_conn *conn)
+{
+    struct dm_slot *finished = conn->finished;
+    bool is_ready_news = conn->is_ready_news, is_change_news = conn->is_change_news;
+
+    conn->finished = NULL;
+    conn->finished_end = &conn->finished;
+    conn->is_ready_news = conn->is_change_news = false;
+    dm_mutex_unlock(&conn->lock);
+    while (finished) {
+        struct dm_slot *slot = finished;
+
+        finished = slot->next;
+        slot->handler(slot->user, slot->reply);
+        if (slot->reply)
+            freeReplyObject(slot->reply);
+        free(slot);
+    }
+    if (is_ready_news && conn->hooks.on_ready)
+        conn->hooks.on_ready(conn->hooks.user);
+    if (is_change_news && conn->hooks.on_change)
+        conn->hooks.on_change(conn->hooks.user);
+}
