@@ -137,20 +137,38 @@ static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name
     return dm_store_info(&runtime->store, name->keys, deadline, user, ret_reason);
 }
 
-/* The holds of this process learn of it at once, those of others by message or renewal. */
+/* The attempt by which a thread of this process holds the name, 0 if none does. */
+static uint64_t holding_attempt(const struct dm_name *name)
+{
+    const struct dm_claim *claim = name->claims;
+
+    while (claim && !(claim->attempt.phase == DM_HELD && claim->attempt.is_entered))
+        claim = claim->next_of_name;
+    return claim ? claim->attempt.serial : 0;
+}
+
+/*
+ * A hold of this process learns of it at once, those of others by message or renewal.  Noted
+ * beforehand: when the answer is here, the lock may be another thread's already.
+ */
 static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                  void *user, char *ret_reason)
 {
-    enum dm_verdict verdict = dm_store_force(&runtime->store, name->keys, deadline, ret_reason);
+    enum dm_verdict verdict;
+    struct dm_claim *claim;
+    uint64_t broken;
 
     (void)user;
+    dm_state_lock();
+    broken = holding_attempt(name);
+    dm_state_unlock();
+    verdict = dm_store_force(&runtime->store, name->keys, deadline, ret_reason);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     dm_state_lock();
-    for (struct dm_claim *claim = name->claims; claim; claim = claim->next_of_name) {
-        if (claim->attempt.phase == DM_HELD && claim->attempt.is_entered)
-            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
-    }
+    claim = dm_registry_attempt(&runtime->registry, broken);
+    if (claim)
+        dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
     dm_state_unlock();
     return verdict;
 }

@@ -10,7 +10,7 @@
 
 #include "base/attrs.h"
 
-#define DM_SENTENCE_ROOM 320
+#define DM_SENTENCE_ROOM 480
 
 enum dm_failure {
 #define X(code, number, sentence) DM_FAIL_##code,

@@ -12,7 +12,7 @@
 
 #include "base/rank.h"
 
-#define LINE_ROOM 512
+#define LINE_ROOM 600
 
 /* lock guards all below.  Rank LOG: nothing nests in it; not held while the callback runs. */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);

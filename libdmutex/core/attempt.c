@@ -71,6 +71,12 @@ struct dm_request dm_attempt_send(struct dm_attempt *attempt, int64_t now_ns)
     return *slot;
 }
 
+struct dm_request dm_attempt_send_due(struct dm_attempt *attempt, int64_t now_ns)
+{
+    attempt->poll_ns = attempt->renew_ns = DM_NEVER;
+    return dm_attempt_send(attempt, now_ns);
+}
+
 /* The end of certainty that an answer to this request proves; 0 when it is not remembered. */
 static int64_t certain_by(const struct dm_attempt *attempt, uint64_t serial)
 {
@@ -231,12 +237,9 @@ static unsigned on_time(struct dm_attempt *attempt, int64_t now_ns)
     if (attempt->phase == DM_HELD) {
         if (!dm_attempt_is_certain(attempt, now_ns))
             return lose(attempt);
-        if (now_ns >= attempt->renew_ns) {
-            attempt->renew_ns = DM_NEVER;
+        if (now_ns >= attempt->renew_ns)
             return DM_DO_RENEW;
-        }
     } else if (attempt->phase == DM_QUEUED && now_ns >= attempt->poll_ns) {
-        attempt->poll_ns = DM_NEVER;
         return DM_DO_POLL;
     }
     return 0;

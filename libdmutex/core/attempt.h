@@ -107,7 +107,14 @@ void dm_attempt_rename(struct dm_attempt *attempt, uint64_t serial);
 /* A request goes out now: remembers when, and returns what it carries. */
 struct dm_request dm_attempt_send(struct dm_attempt *attempt, int64_t now_ns);
 
-/* Takes the event in and returns what is to be done. */
+/* The same for a poll or renewal that was due: the next is planned when it is answered. */
+struct dm_request dm_attempt_send_due(struct dm_attempt *attempt, int64_t now_ns);
+
+/*
+ * Takes the event in and returns what is to be done.  DM_DO_POLL and DM_DO_RENEW are said again by
+ * every DM_EV_TIME until dm_attempt_send_due(): a caller that only wants the time to pass may
+ * leave them to the schedule.
+ */
 unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
 
 /* The next moment at which DM_EV_TIME may have something to do; DM_NEVER if none. */

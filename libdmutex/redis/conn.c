@@ -129,7 +129,7 @@ enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *
 void dm_conn_want(struct dm_conn *conn)
 {
     dm_conn_enter(conn);
-    conn->is_wanted = true;
+    conn->is_wanted = conn->was_wanted = true;
     dm_conn_open_if_due(conn);
     conn->is_change_news = true;
     dm_conn_leave(conn);
@@ -169,6 +169,8 @@ void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
     ret_watch->is_attended = conn->leader != NULL;
     ret_watch->activity = conn->activity;
     ret_watch->is_unanswered = conn->first != NULL;
+    ret_watch->is_down = conn->state == DM_CONN_CLOSED && !conn->is_wanted;
+    ret_watch->was_wanted = conn->was_wanted;
     dm_conn_leave(conn);
 }
 

@@ -32,7 +32,10 @@ struct redisReply; /* hiredis stays below this floor */
 
 /* Called without locks, by any thread that uses the connection. */
 struct dm_conn_hooks {
-    /* Makes the server ready, in a thread of its own; may block.  False with the reason. */
+    /*
+     * Makes a local server ready, in a thread of its own; may block.  False with the reason: no use
+     * to wait for it, the calls that want it fail.
+     */
     bool (*prepare)(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
     /* The connection can be used now, for the first time or again. */
     void (*on_ready)(void *user);
@@ -53,7 +56,7 @@ enum dm_conn_result {
     DM_CONN_OK,     /* answered; or, posted, in the kernel */
     DM_CONN_BROKEN, /* sent, and the connection broke before the answer */
     DM_CONN_LATE,   /* the deadline passed, sent or not */
-    DM_CONN_DOWN    /* not sent: there is no connection now; or there is no memory */
+    DM_CONN_DOWN    /* not sent: posted, there is no connection now; called, there can be none */
 };
 
 /* inbox: the channel to subscribe to, copied; NULL for a connection for commands. */
@@ -103,6 +106,8 @@ struct dm_conn_watch {
     bool is_attended;   /* a thread sleeps in ppoll() on it */
     uint64_t activity;  /* grows with every reply read */
     bool is_unanswered; /* a reply is awaited */
+    bool is_down;       /* closed, and nobody wants it open: somebody may say dm_conn_want() */
+    bool was_wanted;    /* somebody once did */
 };
 void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch);
 

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "redis/conn_parts.h"
+
+/* How long a leader looks before it sleeps; after how many looks in vain it stops; how often it tries again. */
+#define GLANCE_NS (50 * DM_NS_PER_US)
+#define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let somebody else run */
+#define GLANCES_IN_VAIN 4
+#define GLANCE_AGAIN 64
 
 static struct timespec to_timespec(int64_t ns)
 {
@@ -25,19 +32,57 @@ static int64_t sleep_ns(const struct dm_conn *conn, const struct dm_deadline *de
     return left;
 }
 
+/*
+ * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the
+ * leader first looks for a while.  Where answers take longer, or others need this core (on a
+ * machine with one: the server), it stops looking but for a try now and then.
+ */
+static bool is_glance_worthwhile(struct dm_conn *conn)
+{
+    return conn->glances_missed < GLANCES_IN_VAIN || ++conn->glances_left_out % GLANCE_AGAIN == 0;
+}
+
+static bool is_core_wanted(int64_t *now_ns)
+{
+    int64_t before_ns = *now_ns;
+
+    sched_yield();
+    *now_ns = dm_clock_boot_ns();
+    return *now_ns - before_ns > YIELD_NS;
+}
+
+/* Returns whether looking was of use. */
+static bool glance(struct pollfd *pollers, nfds_t count)
+{
+    int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + GLANCE_NS;
+
+    while (now_ns < end_ns) {
+        if (is_core_wanted(&now_ns))
+            return false;
+        if (poll(pollers, count, 0) > 0)
+            return true;
+    }
+    return false;
+}
+
 static void lead(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
 {
     struct pollfd pollers[] = { { .fd = conn->fd, .events = dm_conn_wanted_events(conn) },
                                 { .fd = conn->leader_bell, .events = POLLIN } };
     int64_t left = sleep_ns(conn, deadline);
     struct timespec timeout = to_timespec(left);
+    bool is_worthwhile = is_glance_worthwhile(conn), is_seen;
     uint64_t rings;
 
     conn->leader = me;
     dm_mutex_unlock(&conn->lock);
-    ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, mask);
+    is_seen = is_worthwhile && glance(pollers, 2);
+    if (!is_seen)
+        ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, mask);
     dm_mutex_lock(&conn->lock);
     conn->leader = NULL;
+    if (is_worthwhile)
+        conn->glances_missed = is_seen ? 0 : conn->glances_missed + 1;
     if (pollers[1].revents && read(conn->leader_bell, &rings, sizeof rings) < 0)
         return; /* somebody else was woken by it */
 }
@@ -81,6 +126,7 @@ static void promote(struct dm_conn *conn)
 static void add_call(struct dm_conn *conn, struct dm_call *call)
 {
     call->self = dm_self_get();
+    call->hopeless = conn->hopeless;
     call->next = conn->calls;
     conn->calls = call;
 }
@@ -115,7 +161,11 @@ static bool run_call(struct dm_conn *conn, struct dm_call *call, const struct dm
         is_over_now = is_over(conn, call, user);
         if (is_over_now || dm_deadline_left_ns(deadline) == 0)
             break;
-        conn->is_wanted = true;
+        if (conn->hopeless != call->hopeless) {
+            call->result = DM_CONN_DOWN;
+            break;
+        }
+        conn->is_wanted = conn->was_wanted = true;
         dm_conn_open_if_due(conn);
         if (dm_conn_has_news(conn)) { /* what is to be called must not wait for our sleep */
             dm_conn_leave(conn);

@@ -55,7 +55,7 @@ void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
     dm_url_describe(conn->url, where, sizeof where);
-    snprintf(conn->reason, sizeof conn->reason, "%.90s: %.100s", where, why);
+    snprintf(conn->reason, sizeof conn->reason, "%.90s: %.220s", where, why);
     if (conn->failures == 0)
         dm_log_warn("the connection to %s", conn->reason);
     drop_socket(conn);

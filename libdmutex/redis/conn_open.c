@@ -38,12 +38,14 @@ static void *prepare(void *user)
     struct dm_conn *conn = user;
     char reason[DM_REASON_ROOM] = "";
     struct dm_addresses *addresses = NULL;
+    bool is_hopeless = conn->url->kind == DM_URL_LOCAL && !conn->hooks.prepare(conn->url, reason);
 
-    if (conn->url->kind != DM_URL_LOCAL || conn->hooks.prepare(conn->url, reason))
+    if (!is_hopeless)
         addresses = dm_addresses_find(conn->url, true, reason);
     dm_conn_enter(conn);
     dm_addresses_free(conn->addresses);
     conn->addresses = addresses;
+    conn->hopeless += is_hopeless;
     if (addresses)
         connect_next(conn);
     else

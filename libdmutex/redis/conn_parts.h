@@ -44,6 +44,7 @@ struct dm_call {
     enum dm_conn_result result;
     bool is_done;
     bool is_asleep; /* as a follower */
+    unsigned hopeless; /* the connection's, when the call began */
 };
 
 enum dm_conn_state {
@@ -67,7 +68,8 @@ struct dm_conn {
     char channel[128];
 
     enum dm_conn_state state;
-    bool is_wanted;
+    bool is_wanted, was_wanted;
+    unsigned hopeless; /* how often it turned out that there can be no connection */
     int64_t retry_ns;    /* DM_CONN_CLOSED */
     int64_t deadline_ns; /* DM_CONN_CONNECTING, DM_CONN_GREETING */
     unsigned failures;   /* since it was last DM_CONN_READY */
@@ -86,6 +88,7 @@ struct dm_conn {
     struct dm_call *leader;
     int leader_bell; /* an eventfd beside the socket in the leader's ppoll() */
     struct dm_call *calls;
+    unsigned glances_missed, glances_left_out; /* see conn_call.c */
 
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
     bool is_ready_news, is_change_news;

@@ -228,7 +228,7 @@ static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "%s: %.120s", meanings[step], reply->str);
+    snprintf(ret_reason, DM_REASON_ROOM, "%s: %.200s", meanings[step], reply->str);
     return false;
 }
 

@@ -82,14 +82,14 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     return DM_SAYS_NOTHING;
 }
 
-static redisReply *call(struct dm_store *store, struct dm_args *args, const struct dm_deadline *deadline)
+static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, const struct dm_deadline *deadline,
+                                redisReply **ret_reply)
 {
     struct dm_command command = dm_args_format(args);
-    redisReply *reply = NULL;
+    enum dm_conn_result result = dm_conn_call(store->conn, &command, deadline, ret_reply);
 
-    dm_conn_call(store->conn, &command, deadline, &reply);
     dm_command_free(&command);
-    return reply;
+    return result;
 }
 
 /*
@@ -99,21 +99,22 @@ static redisReply *call(struct dm_store *store, struct dm_args *args, const stru
 static enum dm_verdict run(struct dm_store *store, struct dm_args *args, struct script script,
                            const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
-    redisReply *reply = call(store, args, deadline);
+    redisReply *reply = NULL;
+    enum dm_conn_result result = call(store, args, deadline, &reply);
     enum dm_verdict verdict;
 
-    if (reply && dm_reply_row(reply) == DM_ROW_SCRIPT) {
+    if (result == DM_CONN_OK && dm_reply_row(reply) == DM_ROW_SCRIPT) {
         freeReplyObject(reply);
         args->texts[0] = "EVAL";
         args->lengths[0] = 4;
         args->texts[1] = script.text;
         args->lengths[1] = strlen(script.text);
-        reply = call(store, args, deadline);
+        result = call(store, args, deadline, &reply);
     }
     dm_args_free(args);
-    if (!reply) {
+    if (result != DM_CONN_OK) {
         dm_conn_reason(store->conn, ret_reason);
-        return DM_SAYS_NOTHING;
+        return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
     verdict = verdict_of(store, reply, ret_reason);
     if (verdict == DM_SAYS_DONE)

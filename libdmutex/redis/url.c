@@ -21,8 +21,15 @@ struct part {
     size_t length;
 };
 
+/* Quotes the part, but nothing that may be a user's name or password. */
 static bool complain(char *ret_reason, const char *what, struct part part)
 {
+    const char *login_end = memrchr(part.text, '@', part.length);
+
+    if (login_end) {
+        part.length -= (size_t)(login_end + 1 - part.text);
+        part.text = login_end + 1;
+    }
     snprintf(ret_reason, DM_REASON_ROOM, "%s: \"%.*s\"", what, (int)(part.length < 80 ? part.length : 80),
              part.text);
     return false;
@@ -122,23 +129,33 @@ static bool set_prefix(struct dm_url *url, struct part value)
     return set_text(&url->prefix, value);
 }
 
-/* The first line of the file. */
+/* The first line of a file, without its end; false for an empty line, or one that does not fit. */
+static bool read_secret(FILE *file, char secret[SECRET_ROOM])
+{
+    size_t length;
+
+    if (!fgets(secret, SECRET_ROOM, file))
+        return false;
+    length = strcspn(secret, "\r\n");
+    if (length == 0 || (!secret[length] && !feof(file)))
+        return false;
+    secret[length] = '\0';
+    return true;
+}
+
 static bool set_password_file(struct dm_url *url, struct part value)
 {
     char secret[SECRET_ROOM];
     char *path = decode(value);
     FILE *file = path ? fopen(path, "re") : NULL;
-    bool is_read = file && fgets(secret, sizeof secret, file);
 
-    if (file)
-        fclose(file);
     free(path);
-    if (!is_read)
+    if (!file)
         return false;
-    secret[strcspn(secret, "\r\n")] = '\0';
     free(url->password);
-    url->password = strdup(secret);
+    url->password = read_secret(file, secret) ? strdup(secret) : NULL;
     explicit_bzero(secret, sizeof secret);
+    fclose(file);
     return url->password != NULL;
 }
 
@@ -227,7 +244,7 @@ static bool read_address(struct dm_url *url, struct part address, char *ret_reas
     if (host.length == 0)
         return complain(ret_reason, "the host is missing", address);
     if (!read_number(port, 1, 65535, &number))
-        return complain(ret_reason, "the port is not in 1..65535", port);
+        return complain(ret_reason, "the port is not in 1..65535", rest(""));
     return (set_text(&url->host, host) && set_text(&url->port, port)) ||
            complain(ret_reason, "the host cannot be decoded", host);
 }
@@ -296,7 +313,7 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
         if (strncmp(text.text, later[i], strlen(later[i])) == 0)
             return complain(ret_reason, "this scheme is not possible in this version", rest(later[i]));
     }
-    return complain(ret_reason, "it begins with none of redis://, unix:// and local:", (struct part){ text.text, strcspn(text.text, ":@") });
+    return complain(ret_reason, "it does not begin with redis:// or unix:// or \"local:\"", (struct part){ text.text, strcspn(text.text, ":@") });
 }
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])

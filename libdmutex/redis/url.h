@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Room for a reason in one sentence, here and wherever the server is spoken to. */
-#define DM_REASON_ROOM 200
+#define DM_REASON_ROOM 320
 
 enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
 

@@ -77,13 +77,15 @@ static bool make_claim(struct wait *wait)
 /* ---- asking ------------------------------------------------------------------------------ */
 
 /* Releases of this name that the store has not confirmed; the acquire has them done first. */
-static int collect_owed(const struct dm_name *name, struct dm_owed owed[DM_BATCH])
+static int collect_owed(struct dm_name *name, struct dm_owed owed[DM_BATCH])
 {
     int count = 0;
 
-    for (const struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name) {
-        if (claim->is_owed && !claim->is_loss_untold)
-            owed[count++] = (struct dm_owed){ claim->attempt.serial, claim->end };
+    for (struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name) {
+        if (!claim->is_owed || claim->is_loss_untold)
+            continue;
+        owed[count++] = (struct dm_owed){ claim->attempt.serial, claim->end };
+        claim->is_named = true;
     }
     return count;
 }

@@ -80,12 +80,32 @@ static void watch_fd(struct dm_loop *loop, struct watched *watched, int fd, shor
     watched->events = events;
 }
 
-/* The inbox is ours: always polled, unless a thread waits for it to open. */
+/*
+ * While there is any claim, a connection that broke is opened again, by its own back-off, without
+ * waiting for a call: waiters need their inbox, holds their renewals.
+ */
+static void watch_conn(struct dm_loop *loop, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
+{
+    bool is_needed;
+
+    dm_conn_watch(conn, ret_watch);
+    if (!ret_watch->is_down || !ret_watch->was_wanted)
+        return;
+    dm_state_lock();
+    is_needed = loop->runtime->registry.claims != NULL;
+    dm_state_unlock();
+    if (!is_needed)
+        return;
+    dm_conn_want(conn);
+    dm_conn_watch(conn, ret_watch);
+}
+
+/* The inbox is ours: always polled. */
 static int64_t plan_inbox(struct dm_loop *loop)
 {
     struct dm_conn_watch watch;
 
-    dm_conn_watch(loop->inbox.conn, &watch);
+    watch_conn(loop, loop->inbox.conn, &watch);
     watch_fd(loop, &loop->inbox, watch.fd, watch.events);
     return watch.due_ns;
 }
@@ -100,7 +120,7 @@ static int64_t plan_commands(struct dm_loop *loop)
     struct dm_conn_watch watch;
     bool is_busy;
 
-    dm_conn_watch(loop->commands.conn, &watch);
+    watch_conn(loop, loop->commands.conn, &watch);
     is_busy = watch.activity != loop->commands.activity || watch.is_attended;
     loop->commands.activity = watch.activity;
     loop->is_ticking = is_busy;

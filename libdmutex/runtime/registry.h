@@ -41,6 +41,7 @@ struct dm_claim {
     bool by_text;          /* the server did not know the script */
     enum dm_end end;
     unsigned sends;
+    bool is_named;         /* an acquire has had it done, maybe before its own release */
     int64_t owed_due_ns;   /* when to send (again); DM_NEVER while it is on its way */
     int64_t owed_until_ns; /* when the lease has done it */
 

@@ -66,7 +66,7 @@ static void add_poll(struct dm_runtime *runtime, struct work *work, struct dm_cl
 
     if (!batch)
         return;
-    batch->of.asks[batch->count] = dm_step_ask(claim, dm_attempt_send(&claim->attempt, dm_clock_boot_ns()));
+    batch->of.asks[batch->count] = dm_step_ask(claim, dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()));
     batch->names[batch->count++] = claim->name;
     pin(claim->name);
 }
@@ -252,10 +252,8 @@ static void look_at(struct dm_runtime *runtime, struct work *work, struct dm_cla
     if (actions & DM_DO_POLL)
         add_poll(runtime, work, claim);
     if (actions & DM_DO_RENEW ||
-        (claim->attempt.phase == DM_HELD && work->open[RENEWALS] && claim->attempt.renew_ns <= now_ns + along_ns)) {
-        claim->attempt.renew_ns = DM_NEVER;
+        (claim->attempt.phase == DM_HELD && work->open[RENEWALS] && claim->attempt.renew_ns <= now_ns + along_ns))
         add_renewal(runtime, work, claim);
-    }
 }
 
 static int64_t next_look(const struct dm_claim *claim)

@@ -98,12 +98,12 @@ static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
 }
 
 /*
- * "Not the owner" to the only release that was sent, for a hold that was certain: it was broken by
+ * "Not the owner" to the only release of a hold that was certain, which nobody else can have done: it was broken by
  * force or by a loss of data, and nobody has noticed yet.
  */
 static void note_silent_loss(struct dm_runtime *runtime, struct dm_claim *claim)
 {
-    if (claim->sends != 1 || claim->end != DM_END_UNLOCKED || !claim->attempt.is_entered)
+    if (claim->sends != 1 || claim->is_named || claim->end != DM_END_UNLOCKED || !claim->attempt.is_entered)
         return;
     claim->is_loss_untold = true;
     dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
@@ -184,7 +184,7 @@ struct dm_renewal dm_step_renewal(struct dm_claim *claim)
         .keys = claim->name->keys,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
-        .request = dm_attempt_send(&claim->attempt, dm_clock_boot_ns()),
+        .request = dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()),
         .depth = claim->attempt.depth,
         .token = claim->attempt.token,
     };
