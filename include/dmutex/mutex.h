@@ -49,7 +49,7 @@ DMUTEX_API int dmutex_init_np(dmutex_t *mutex, const char *name, const dmutexatt
  * Ends the use of an object.  The mutex of that name goes on for others; an anonymous one is
  * deleted on the server.  Legal at once after the caller's own unlock, also while another thread
  * is still returning from its unlock.  A name that is not recoverable, and neither held nor waited
- * for, becomes clean again.
+ * for, becomes clean again, if the object is robust or this process has met ENOTRECOVERABLE.
  *
  * Returns 0; EBUSY when a thread of this process holds the mutex or waits for it, or, for an
  * anonymous one, a thread of any process; EINVAL when it is destroyed already.

@@ -105,6 +105,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
     char reason[DM_REASON_ROOM] = "";
     enum dm_verdict verdict;
     struct dm_name *name;
+    bool is_new;
     int error = dm_object_check(mutex);
 
     if (error)
@@ -115,6 +116,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
     dm_object_read(mutex, runtime, &target);
     deadline = dm_runtime_call_deadline(runtime);
     dm_state_lock();
+    is_new = !dm_registry_find(&runtime->registry, target.key);
     name = dm_registry_name(&runtime->registry, runtime->url->prefix, target.key);
     if (name)
         name->pins++;
@@ -124,7 +126,8 @@ static int ask(dmutex_t *mutex, question put, void *user)
     verdict = put(runtime, name, &deadline, user, reason);
     dm_state_lock();
     name->pins--;
-    dm_registry_forget(&runtime->registry, name);
+    if (is_new) /* whoever only asks about many names need not remember them */
+        dm_registry_forget(&runtime->registry, name);
     dm_state_unlock();
     if (verdict == DM_SAYS_DONE)
         return 0;

@@ -82,11 +82,13 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
         dm_step_close(runtime, claim);
 }
 
-/* Pins the record, if there is one.  EBUSY if it is in use. */
-static int take_record(struct dm_runtime *runtime, const char *key, struct dm_name **ret_name)
+/* Pins the record, if the name is of any interest to this process or the server. */
+static int take_record(struct dm_runtime *runtime, const struct dm_target *target, bool is_used, struct dm_name **ret_name)
 {
-    struct dm_name *name = dm_registry_find(&runtime->registry, key);
+    struct dm_name *name = dm_registry_find(&runtime->registry, target->key);
 
+    if (!name && (target->is_anonymous ? is_used : target->is_robust))
+        name = dm_registry_name(&runtime->registry, runtime->url->prefix, target->key);
     if (name) {
         close_lost(runtime, name);
         if (is_used_here(name))
@@ -105,20 +107,20 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     enum dm_verdict verdict;
 
     dm_release_await_owed(runtime, name, &deadline);
-    if (!target->is_anonymous && !name->is_not_recoverable)
+    if (!target->is_anonymous && !target->is_robust && !name->is_not_recoverable)
         return 0;
     deadline = dm_runtime_call_deadline(runtime);
     verdict = dm_store_drop(&runtime->store, name->keys, target->is_anonymous, &deadline, reason);
-    return verdict == DM_SAYS_BUSY ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
+    return verdict == DM_SAYS_BUSY && target->is_anonymous ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
 }
 
-static int end(struct dm_runtime *runtime, const struct dm_target *target)
+static int end(struct dm_runtime *runtime, const struct dm_target *target, bool is_used)
 {
     struct dm_name *name = NULL;
     int error;
 
     dm_state_lock();
-    error = take_record(runtime, target->key, &name);
+    error = take_record(runtime, target, is_used, &name);
     dm_state_unlock();
     if (error || !name)
         return error;
@@ -136,10 +138,11 @@ int dmutex_destroy(dmutex_t *mutex)
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
     struct dm_target target;
+    bool is_used = mutex && mutex->dm_id[0] != 0; /* an anonymous one has been locked by somebody */
     int error = dm_object_read(mutex, runtime, &target);
 
     if (!error && runtime)
-        error = end(runtime, &target);
+        error = end(runtime, &target, is_used);
     if (!error)
         mutex->dm_state = DM_MARK_DESTROYED;
     return dm_visit_end(visit, error);

@@ -24,12 +24,25 @@ static int64_t max64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/*
+ * The lease of every request: the object's, or less with a max-hold, such that 0.8 of it is enough.
+ * Always the same: a request that is late must not undercut one that came after it.
+ */
+static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
+{
+    if (lease_ms == 0)
+        lease_ms = DM_LEASE_DEFAULT_MS;
+    if (maxhold_ms == 0)
+        return lease_ms;
+    return (uint32_t)min64(lease_ms, (int64_t)maxhold_ms * 5 / 4 + 1);
+}
+
 void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread, uint32_t lease_ms,
                      uint32_t maxhold_ms, bool is_robust)
 {
     memset(attempt, 0, sizeof *attempt);
     attempt->thread = thread;
-    attempt->lease_ms = lease_ms ? lease_ms : DM_LEASE_DEFAULT_MS;
+    attempt->lease_ms = lease_to_ask(lease_ms, maxhold_ms);
     attempt->maxhold_ms = maxhold_ms;
     attempt->is_robust = is_robust;
     attempt->serial = serial;
@@ -46,28 +59,12 @@ void dm_attempt_rename(struct dm_attempt *attempt, uint64_t serial)
     memset(attempt->requests, 0, sizeof attempt->requests);
 }
 
-/*
- * The lease to ask for: the object's, or less when the max-hold ends sooner, such that 0.8 of it
- * reaches just there.
- */
-static uint32_t lease_to_ask(const struct dm_attempt *attempt, int64_t now_ns)
-{
-    int64_t left_ms = attempt->maxhold_ms;
-
-    if (left_ms == 0)
-        return attempt->lease_ms;
-    if (attempt->hold_ends_ns != DM_NEVER)
-        left_ms = max64((attempt->hold_ends_ns - now_ns) / DM_NS_PER_MS, 0);
-    return (uint32_t)min64(attempt->lease_ms, left_ms * 5 / 4 + 1);
-}
-
 struct dm_request dm_attempt_send(struct dm_attempt *attempt, int64_t now_ns)
 {
     struct dm_request *slot = &attempt->requests[++attempt->last_request % DM_REQUESTS_REMEMBERED];
 
     slot->serial = attempt->last_request;
     slot->sent_ns = now_ns;
-    slot->lease_ms = lease_to_ask(attempt, now_ns);
     return *slot;
 }
 
@@ -84,14 +81,14 @@ static int64_t certain_by(const struct dm_attempt *attempt, uint64_t serial)
 
     if (serial == 0 || request->serial != serial)
         return 0;
-    return request->sent_ns + ms(request->lease_ms) * 8 / 10;
+    return request->sent_ns + ms(attempt->lease_ms) * 8 / 10;
 }
 
 static int64_t renewal_by(const struct dm_attempt *attempt, uint64_t serial)
 {
     const struct dm_request *request = &attempt->requests[serial % DM_REQUESTS_REMEMBERED];
 
-    return request->sent_ns + ms(request->lease_ms) / 3;
+    return request->sent_ns + ms(attempt->lease_ms) / 3;
 }
 
 bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns)

@@ -44,7 +44,6 @@ enum dm_phase {
 struct dm_request {
     uint64_t serial; /* 1, 2, 3 ... within the attempt; 0: none */
     int64_t sent_ns;
-    uint32_t lease_ms;
 };
 
 struct dm_attempt {

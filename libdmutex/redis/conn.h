@@ -90,8 +90,8 @@ bool dm_conn_is_ready(struct dm_conn *conn);
 bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline);
 
 /*
- * Waits until all that was sent is answered.  False when the deadline has passed, or there is no
- * connection.
+ * Waits until all that was sent before is answered.  False when the deadline has passed, or there
+ * is no connection.
  */
 bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline);
 

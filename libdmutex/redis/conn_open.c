@@ -81,11 +81,18 @@ static void open_local(struct dm_conn *conn)
         start_preparing(conn);
 }
 
-/* Addresses are found anew each time: the server may have moved. */
+/*
+ * All addresses of a name are tried, one after the other; then they are found anew, for the server
+ * may have moved.
+ */
 static void open_conn(struct dm_conn *conn)
 {
     char reason[DM_REASON_ROOM];
 
+    if (dm_addresses_has_more(conn->addresses)) {
+        connect_next(conn);
+        return;
+    }
     dm_addresses_free(conn->addresses);
     conn->addresses = dm_addresses_find(conn->url, false, reason);
     if (!conn->addresses && reason[0])
@@ -108,6 +115,8 @@ static void become_ready(struct dm_conn *conn)
 {
     if (conn->failures)
         dm_log_info("the connection is back");
+    dm_addresses_free(conn->addresses);
+    conn->addresses = NULL;
     conn->state = DM_CONN_READY;
     conn->failures = 0;
     conn->is_ready_news = true;

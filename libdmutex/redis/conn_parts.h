@@ -81,7 +81,8 @@ struct dm_conn {
     char *out; /* bytes that the kernel did not take yet */
     size_t out_length;
     struct dm_slot *first, *last;
-    size_t unanswered;
+    size_t unanswered;              /* bytes of commands in slots */
+    uint64_t pushed, popped;        /* slots ever: how far replies have come */
     struct dm_slot *spare;
     uint64_t activity;
 

@@ -31,6 +31,7 @@ void dm_conn_push_slot(struct dm_conn *conn, struct dm_slot *slot)
         conn->first = slot;
     conn->last = slot;
     conn->unanswered += slot->bytes;
+    conn->pushed++;
 }
 
 struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn)
@@ -43,6 +44,7 @@ struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn)
     if (!conn->first)
         conn->last = NULL;
     conn->unanswered -= slot->bytes;
+    conn->popped++;
     return slot;
 }
 

@@ -9,9 +9,10 @@
 #include "redis/reply.h"
 #include "redis/scripts.h"
 
+/* An old connection is remembered until its kill was answered, however many come and go meanwhile. */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
-    if (greeting->client_id) {
+    if (greeting->client_id && !greeting->old_client_id) {
         greeting->old_client_id = greeting->client_id;
         memcpy(greeting->old_run_id, greeting->run_id, sizeof greeting->run_id);
     }
@@ -41,10 +42,12 @@ static void plan_first_round(struct dm_greeting *greeting)
     plan(greeting, DM_STEP_PROBE);
 }
 
-/* After a restart of the server the old number may be another client's. */
+/* After a restart of the server the old connection is gone, and its number another client's. */
 static void plan_second_round(struct dm_greeting *greeting)
 {
-    if (greeting->old_client_id && strcmp(greeting->run_id, greeting->old_run_id) == 0)
+    if (strcmp(greeting->run_id, greeting->old_run_id) != 0)
+        greeting->old_client_id = 0;
+    if (greeting->old_client_id)
         plan(greeting, DM_STEP_KILL);
 }
 

@@ -45,7 +45,7 @@ enum dm_error_row dm_reply_row(const redisReply *reply)
     return DM_ROW_REFUSED;
 }
 
-static bool read_digits(const char *text, size_t length, uint64_t *ret_number)
+bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
 {
     uint64_t number = 0;
 
@@ -68,7 +68,7 @@ bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number
         return false;
     element = reply->element[index];
     if (element->type == REDIS_REPLY_STRING)
-        return read_digits(element->str, (size_t)element->len, ret_number);
+        return dm_reply_digits(element->str, (size_t)element->len, ret_number);
     if (element->type != REDIS_REPLY_INTEGER || element->integer < 0)
         return false;
     *ret_number = (uint64_t)element->integer;

@@ -22,6 +22,9 @@ enum dm_error_row {
 
 enum dm_error_row dm_reply_row(const redisReply *reply);
 
+/* Digits and nothing else, as a number that fits. */
+bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number);
+
 /* Element `index` of an array as a number; false if there is no such number. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number);
 

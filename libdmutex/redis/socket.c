@@ -14,7 +14,7 @@
 
 struct dm_addresses {
     struct addrinfo *found; /* TCP, else NULL */
-    struct addrinfo *next;
+    struct addrinfo *next;  /* to be tried; NULL after the last */
     struct sockaddr_un path;
 };
 
@@ -39,6 +39,7 @@ static struct dm_addresses *tcp_addresses(const struct dm_url *url, bool may_blo
         return NULL;
     hints.ai_flags = may_block ? AI_ADDRCONFIG : AI_NUMERICHOST;
     error = getaddrinfo(url->host, url->port, &hints, &addresses->found);
+    addresses->next = addresses->found;
     if (error == 0)
         return addresses;
     if (may_block || error != EAI_NONAME)
@@ -61,6 +62,11 @@ void dm_addresses_free(struct dm_addresses *addresses)
     if (addresses && addresses->found)
         freeaddrinfo(addresses->found);
     free(addresses);
+}
+
+bool dm_addresses_has_more(const struct dm_addresses *addresses)
+{
+    return addresses && addresses->next;
 }
 
 /*
@@ -108,7 +114,7 @@ int dm_socket_connect(struct dm_addresses *addresses, unsigned user_timeout_ms)
 
     if (!addresses->found)
         return connect_to((const struct sockaddr *)&addresses->path, sizeof addresses->path, user_timeout_ms);
-    next = addresses->next ? addresses->next : addresses->found;
+    next = addresses->next;
     addresses->next = next->ai_next;
     return connect_to(next->ai_addr, next->ai_addrlen, user_timeout_ms);
 }

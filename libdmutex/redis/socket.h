@@ -20,6 +20,9 @@ struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block,
                                        char ret_reason[DM_REASON_ROOM]);
 void dm_addresses_free(struct dm_addresses *addresses);
 
+/* True if there is an address that dm_socket_connect() has not tried yet. */
+bool dm_addresses_has_more(const struct dm_addresses *addresses);
+
 /*
  * Begins to connect to the next address in turn; poll for POLLOUT, then ask dm_socket_error().
  * Returns the socket, or -1 with errno.

@@ -201,7 +201,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     put_keys(args, ask->keys, DM_KEY_COUNT);
     dm_args_text(args, identity->owner);
     dm_args_text(args, identity->hold);
-    dm_args_number(args, ask->request.lease_ms);
+    dm_args_number(args, ask->lease_ms);
     dm_args_number(args, ask->seen);
     dm_args_number(args, ask->request.serial);
     dm_args_text(args, flag(ask->is_robust));
@@ -226,7 +226,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
 
     if (!begin(&args, script, false, DM_KEY_COUNT, 9 + owed_count, 4))
         return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    identify(&identity, store, ask->thread, ask->attempt, ask->request.lease_ms);
+    identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
     for (int i = 0; i < owed_count; i++) {
         snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%d", owed[i].attempt, (int)owed[i].end);
@@ -249,10 +249,10 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
 
     if (!begin(&args, script, false, DM_KEY_COUNT, 3, 1))
         return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    identify(&identity, store, ask->thread, ask->attempt, ask->request.lease_ms);
+    identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_keys(&args, ask->keys, DM_KEY_COUNT);
     dm_args_text(&args, identity.id);
-    dm_args_number(&args, ask->request.lease_ms);
+    dm_args_number(&args, ask->lease_ms);
     dm_args_text(&args, flag(ask->is_robust));
     verdict = run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
@@ -349,7 +349,7 @@ enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_a
             identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
             dm_args_text(&args, identities[i].id);
             dm_args_number(&args, asks[i].request.serial);
-            dm_args_number(&args, asks[i].request.lease_ms);
+            dm_args_number(&args, asks[i].lease_ms);
             dm_args_text(&args, flag(asks[i].is_robust));
             dm_args_number(&args, asks[i].seen);
         }
@@ -379,10 +379,10 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     for (int i = 0; i < count; i++)
         put_keys(args, renewals[i].keys, 2);
     for (int i = 0; i < count; i++) {
-        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].request.lease_ms);
+        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
         dm_args_text(args, identities[i].owner);
         dm_args_text(args, identities[i].hold);
-        dm_args_number(args, renewals[i].request.lease_ms);
+        dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);
         dm_args_number(args, renewals[i].token);
     }
@@ -407,7 +407,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     uint64_t state;
 
-    if (!reply || !dm_reply_number(reply, (size_t)index + 1, &state))
+    if (!reply || !dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
     answer.is_wanted = state == 2;
@@ -546,29 +546,45 @@ enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-static bool read_granted(const char *text, struct dm_message *message)
-{
-    unsigned dead;
+#define MESSAGE_NUMBERS 5
 
-    message->kind = DM_MESSAGE_GRANTED;
-    message->answer.verdict = DM_SAYS_OWNED;
-    if (sscanf(text, "granted %" SCNu64 " %" SCNu64 " %" SCNu64 " %*u %u", &message->attempt, &message->request,
-               &message->answer.token, &dead) != 4)
+/* "<word> <number>..." with exactly `count` numbers, and nothing else. */
+static bool read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
+{
+    size_t length = strlen(word);
+
+    if (strncmp(text, word, length) != 0)
         return false;
-    message->answer.is_owner_dead = dead == 1;
-    return true;
+    text += length;
+    for (int i = 0; i < count; i++) {
+        if (*text++ != ' ')
+            return false;
+        length = strcspn(text, " ");
+        if (!dm_reply_digits(text, length, &ret_numbers[i]))
+            return false;
+        text += length;
+    }
+    return *text == '\0';
 }
 
 bool dm_store_read_message(const char *text, struct dm_message *ret_message)
 {
     struct dm_message message = { 0 };
+    uint64_t numbers[MESSAGE_NUMBERS] = { 0 };
 
-    if (sscanf(text, "lost %" SCNu64, &message.attempt) == 1)
+    if (read_words(text, "lost", 1, numbers)) {
         message.kind = DM_MESSAGE_LOST;
-    else if (sscanf(text, "ask %" SCNu64, &message.attempt) == 1)
+    } else if (read_words(text, "ask", 1, numbers)) {
         message.kind = DM_MESSAGE_ASK;
-    else if (!read_granted(text, &message))
+    } else if (read_words(text, "granted", 5, numbers)) { /* attempt request token lease dead */
+        message.kind = DM_MESSAGE_GRANTED;
+        message.request = numbers[1];
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2],
+                                             .is_owner_dead = numbers[4] == 1 };
+    } else {
         return false;
+    }
+    message.attempt = numbers[0];
     *ret_message = message;
     return true;
 }

@@ -36,6 +36,7 @@ struct dm_ask {
     uint64_t thread;
     uint64_t attempt;
     struct dm_request request;
+    uint32_t lease_ms;
     bool is_robust;
     uint64_t seen;    /* the highest token of this name that the process knows of */
     uint64_t arrival; /* the place in the queue to come back to, 0 none */
@@ -55,6 +56,7 @@ struct dm_renewal {
     uint64_t thread;
     uint64_t attempt;
     struct dm_request request;
+    uint32_t lease_ms;
     unsigned depth;
     uint64_t token;
 };

@@ -27,6 +27,7 @@ struct wait {
     struct dm_deadline patience; /* for the server: how long an answer is waited for */
     bool is_inbox_needed;        /* the store said busy before we could be told of a grant */
     int64_t pause_ns;
+    int looks_in_vain; /* see is_server_gone() */
     char reason[DM_REASON_ROOM];
 };
 
@@ -279,33 +280,6 @@ static bool begin_anew(struct wait *wait)
     return is_made;
 }
 
-static int run(struct wait *wait)
-{
-    for (;;) {
-        switch (phase_of(wait)) {
-        case DM_ASKING:
-            if (!is_asked(wait))
-                return fail_without_answer(wait);
-            break;
-        case DM_QUEUED:
-            if (!dm_self_sleep(wait->claim->self, &wait->deadline) && errno == ETIMEDOUT &&
-                phase_of(wait) == DM_QUEUED)
-                return settle(wait);
-            break;
-        case DM_HELD:
-            if (enter(wait))
-                return succeed(wait);
-            break;
-        case DM_LOST:
-            if (!begin_anew(wait))
-                return dm_fail(DM_FAIL_NO_MEMORY, NULL);
-            break;
-        case DM_OVER:
-            return fail_refused(wait);
-        }
-    }
-}
-
 /*
  * How long the server's answers are waited for: a lock without deadline tries for ever (or, with
  * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until its
@@ -320,6 +294,62 @@ static struct dm_deadline patience_of(const struct wait *wait)
     if (wait->deadline.is_endless)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
     return left_ns < SETTLE_NS ? dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS) : wait->deadline;
+}
+
+/* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice not, and it fails. */
+static bool is_server_gone(struct wait *wait)
+{
+    if (!wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
+        return false;
+    wait->looks_in_vain = dm_conn_is_ready(wait->runtime->commands) ? 0 : wait->looks_in_vain + 1;
+    if (wait->looks_in_vain < 2)
+        return false;
+    dm_conn_reason(wait->runtime->commands, wait->reason);
+    return true;
+}
+
+/* Sleeps until there may be news.  GO_ON, or the end of the call. */
+static int sleep_queued(struct wait *wait)
+{
+    struct dm_deadline until = wait->deadline;
+
+    if (until.is_endless && wait->runtime->settings.fails_when_down)
+        until = dm_runtime_call_deadline(wait->runtime);
+    if (dm_self_sleep(wait->claim->self, &until) || phase_of(wait) != DM_QUEUED)
+        return GO_ON;
+    if (dm_deadline_left_ns(&wait->deadline) == 0)
+        return settle(wait);
+    return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : GO_ON;
+}
+
+static int run(struct wait *wait)
+{
+    int result = GO_ON;
+
+    while (result == GO_ON) {
+        switch (phase_of(wait)) {
+        case DM_ASKING:
+            if (!is_asked(wait))
+                result = fail_without_answer(wait);
+            break;
+        case DM_QUEUED:
+            result = sleep_queued(wait);
+            wait->patience = patience_of(wait); /* what comes is a question of its own */
+            break;
+        case DM_HELD:
+            if (enter(wait))
+                result = succeed(wait);
+            break;
+        case DM_LOST:
+            if (!begin_anew(wait))
+                result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+            break;
+        case DM_OVER:
+            result = fail_refused(wait);
+            break;
+        }
+    }
+    return result;
 }
 
 static int begin(struct wait *wait)

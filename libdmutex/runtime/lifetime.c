@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/release.h"
 #include "runtime/steps.h"
@@ -26,9 +27,17 @@ static void report_deaths(struct dm_runtime *runtime, uint64_t thread)
     }
 }
 
-static void thread_ends(struct dm_self *self)
+/* The runtime if it is this process's own: a child that fork() did not make is not to speak for it. */
+static struct dm_runtime *own_runtime(void)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
+
+    return runtime && runtime->pid == getpid() ? runtime : NULL;
+}
+
+static void thread_ends(struct dm_self *self)
+{
+    struct dm_runtime *runtime = own_runtime();
 
     if (!runtime)
         return;
@@ -40,7 +49,7 @@ static void thread_ends(struct dm_self *self)
 /* The answers are awaited: a release that nobody reads may not be executed. */
 static void process_ends(void)
 {
-    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_runtime *runtime = own_runtime();
     struct dm_deadline deadline;
 
     if (!runtime)

@@ -102,9 +102,7 @@ struct dm_runtime *dm_runtime_get(void)
 
 struct dm_runtime *dm_runtime_peek(void)
 {
-    struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-
-    return runtime && runtime->pid == getpid() ? runtime : NULL;
+    return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 }
 
 int dm_runtime_configure(const char *url)

@@ -28,7 +28,7 @@ struct dm_runtime {
 
     /* Guarded by dm_state_lock(). */
     struct dm_registry registry;
-    int64_t store_ahead_ns; /* the store's clock minus ours, as last seen; 0 not known */
+    int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
 };
 
 /*
@@ -36,7 +36,7 @@ struct dm_runtime {
  */
 struct dm_runtime *dm_runtime_get(void);
 
-/* The runtime if it was started in this very process, else NULL. */
+/* The runtime if it was started, else NULL. */
 struct dm_runtime *dm_runtime_peek(void);
 
 /* Names the server, before the first use. */

@@ -90,7 +90,7 @@ static void add_serving(struct dm_runtime *runtime, struct work *work, struct dm
     if (!batch)
         return;
     name->must_serve = false;
-    batch->of.asks[batch->count] = (struct dm_ask){ .keys = name->keys, .request = { .lease_ms = DM_LEASE_DEFAULT_MS } };
+    batch->of.asks[batch->count] = (struct dm_ask){ .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
     batch->names[batch->count++] = name;
     pin(name);
 }
@@ -300,14 +300,14 @@ void dm_schedule_run(struct dm_runtime *runtime)
     dm_loop_rearm(runtime->loop, DM_NEVER); /* what comes up from here on asks for a new run */
     look_at_all(runtime, &work, now_ns);
     dm_state_unlock();
-    dm_loss_tell_all(runtime);
-    dm_schedule_send_owed(runtime);
     while (work.batches) {
         struct batch *batch = work.batches;
 
         work.batches = batch->next;
         send_batch(batch);
     }
+    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after it */
+    dm_schedule_send_owed(runtime);
     plan_next(runtime);
 }
 

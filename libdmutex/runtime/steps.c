@@ -150,19 +150,27 @@ void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
     settle(runtime, claim);
 }
 
-/* What we know of the store's clock is an interval, as wide as the answer took. */
+/*
+ * Each answer proves an interval for the store's clock, as wide as the answer took.  Intervals that
+ * lie far apart mean a step; a slow drift moves the interval along.
+ */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns)
 {
-    int64_t store_ns = store_us * DM_NS_PER_US;
-    int64_t least = store_ns - now_ns, most = store_ns - sent_ns;
-    int64_t known = runtime->store_ahead_ns;
+    int64_t least = store_us * DM_NS_PER_US - now_ns, most = store_us * DM_NS_PER_US - sent_ns;
+    int64_t step = MAX(least - runtime->ahead_most_ns, runtime->ahead_least_ns - most);
+    bool is_known = runtime->ahead_least_ns || runtime->ahead_most_ns;
 
     if (store_us == 0)
         return;
-    if (known && (least > known + CLOCK_STEP_NS || most < known - CLOCK_STEP_NS))
+    if (is_known && step > CLOCK_STEP_NS)
         dm_log_warn("the server's clock was stepped by about %lld ms: leases may have ended early or last longer",
-                    (long long)((least - known) / DM_NS_PER_MS));
-    runtime->store_ahead_ns = least;
+                    (long long)(step / DM_NS_PER_MS));
+    if (is_known && step <= 0) {
+        least = MAX(least, runtime->ahead_least_ns);
+        most = MIN(most, runtime->ahead_most_ns);
+    }
+    runtime->ahead_least_ns = least;
+    runtime->ahead_most_ns = most;
 }
 
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
@@ -172,6 +180,7 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
         .request = request,
+        .lease_ms = claim->attempt.lease_ms,
         .is_robust = claim->attempt.is_robust,
         .seen = claim->name->seen,
         .arrival = claim->attempt.arrival,
@@ -185,6 +194,7 @@ struct dm_renewal dm_step_renewal(struct dm_claim *claim)
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
         .request = dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()),
+        .lease_ms = claim->attempt.lease_ms,
         .depth = claim->attempt.depth,
         .token = claim->attempt.token,
     };

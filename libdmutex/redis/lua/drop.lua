@@ -16,7 +16,7 @@ for _, id in ipairs(call('ZRANGE', k[3], 0, 15)) do
 end
 if ARGV[1] == 'delete' then
   call('DEL', k[1], k[2], k[3], k[4])
-else
+elseif call('HGET', k[2], 'health') == '2' then
   call('HDEL', k[2], 'health')
 end
 return 1
