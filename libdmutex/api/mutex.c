@@ -47,9 +47,15 @@ int dmutex_trylock(dmutex_t *mutex)
  */
 static int acquire_untimed(dmutex_t *mutex)
 {
+    unsigned depth = 0;
     int result = dmutex_trylock(mutex);
 
-    return result == EBUSY ? dm_fail(DM_FAIL_BAD_TIME, NULL) : result;
+    if (result != EBUSY)
+        return result;
+    dmutex_holdcount_np(mutex, &depth);
+    if (depth && mutex->dm_type == PTHREAD_MUTEX_ERRORCHECK)
+        return dm_fail(DM_FAIL_RELOCK, NULL);
+    return dm_fail(DM_FAIL_BAD_TIME, NULL);
 }
 
 int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)

@@ -8,17 +8,18 @@ local call = redis.call
 -- Numbers go to the server as whole digits: Lua's own text of a large one has an exponent.
 local function text(number) return string.format('%.0f', number) end
 
+-- The server's clock in us, as a number and as text.
 local function clock()
   local t = call('TIME')
-  return t[1] * 1000000 + t[2]
+  return t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
 end
 
-local function give_token(k, s, seen, hold, now)
-  local token = math.max(s.last + 1, seen + 1, now)
-  call('HSET', k[2], 'hold', hold, 'token', text(token))
-  -- `state` outlives the lock by a week; put off once a day.
+local function next_token(s, seen, now) return math.max(s.last + 1, seen + 1, now) end
+
+-- `state` outlives the lock by a week; put off once a day.
+local function give_token(k, s, hold, token, token_text)
+  call('HSET', k[2], 'hold', hold, 'token', token_text)
   if math.floor(s.last / 86400000000) ~= math.floor(token / 86400000000) then
     call('PEXPIRE', k[2], 604800000)
   end
-  return token
 end

@@ -5,14 +5,13 @@ local function entry(k, id)
   if not e then return nil end
   local request, lease, robust, heard, seen, label = e:match('^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$')
   if not (request and owner_of(id)) then return nil end
-  return { id = id, request = request, lease = lease, robust = robust, heard = tonumber(heard), seen = tonumber(seen),
-    label = label }
+  return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, label = label }
 end
 
--- A queue of the wrong type raises here, before the first write.
+-- A queue of the wrong type raises here, before the first write.  Returns how many wait.
 local function check_queue(k)
-  call('ZCARD', k[3])
   call('HLEN', k[4])
+  return call('ZCARD', k[3])
 end
 
 local function forget(k, id)
@@ -51,14 +50,6 @@ local function note_unseen(k, s, heads)
   end
 end
 
-local function attempt_of(id) return id:match('%d+$') end
-
-local function grant_message(s, w, now)
-  local dead = w.robust == '1' and s.health or 0
-  local token = math.max(s.last + 1, w.seen + 1, now)
-  return table.concat({ 'granted', attempt_of(w.id), w.request, text(token), w.lease, dead }, ' ')
-end
-
 -- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
 -- its inbox says, and told by the answer.  Returns the new owner or nil, its token, dead, and
 -- whether there are more heads than were looked at.
@@ -69,8 +60,12 @@ local function serve(k, s, inbox, now, me)
     if not w or (id ~= me and is_gone(w, now)) then
       if i < 16 then forget(k, id) end
     elseif id == me or not is_silent(w, now) then
-      if id == me or tell(inbox, id, grant_message(s, w, now)) > 0 then
-        local token, dead = own(k, s, w, now)
+      local token = next_token(s, w.seen, now)
+      local token_text = text(token)
+      local dead = w.robust == '1' and s.health or 0
+      if id == me or tell(inbox, id, 'granted ' .. attempt_of(id) .. ' ' .. w.request .. ' ' .. token_text .. ' ' ..
+          w.lease .. ' ' .. dead) > 0 then
+        own(k, s, w, token, token_text)
         forget(k, id)
         if s.cursor then call('HDEL', k[2], 'cursor') end
         return w, token, dead, false
@@ -116,12 +111,12 @@ local function remaining(k, s, fallback)
   return math.max(left, 0)
 end
 
--- Puts a waiter into the queue, or notes that it was heard of; both keys live three leases on.
-local function enter(k, w, arrival)
-  if arrival then call('ZADD', k[3], text(arrival), w.id) end
-  call('HSET', k[4], w.id, table.concat({ w.request, w.lease, w.robust, text(w.heard), text(w.seen), w.label }, ' '))
-  if call('PTTL', k[3]) < w.lease * 3 then
-    call('PEXPIRE', k[3], text(w.lease * 3))
-    call('PEXPIRE', k[4], text(w.lease * 3))
+-- Notes that a waiter was heard of; both keys of the queue live three leases on.
+local function hear(k, w)
+  local three = w.lease * 3
+  call('HSET', k[4], w.id, w.request .. ' ' .. w.lease .. ' ' .. w.robust .. ' ' .. w.heard .. ' ' .. w.seen .. ' ' .. w.label)
+  if call('PTTL', k[3]) < three then
+    call('PEXPIRE', k[3], three)
+    call('PEXPIRE', k[4], three)
   end
 end

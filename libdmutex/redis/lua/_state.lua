@@ -1,19 +1,24 @@
--- All of `state`.  Numbers beyond 2^53 are not ours: refused before anything is written.
-local function read(state)
-  local v = call('HMGET', state, 'hold', 'token', 'health', 'wanted', 'cursor')
+-- All of `state`, from what HMGET gave for these fields.  Numbers beyond 2^53 are not ours: refused
+-- before anything is written.
+local fields = { 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival' }
+
+local function parse(v)
   local s = { hold = v[1], last = tonumber(v[2] or 0), health = tonumber(v[3] or 0), wanted = v[4], cursor = v[5],
-    is_new = not v[2] }
+    arrival = tonumber(v[6] or 0), is_new = not v[2] }
   if s.hold then
     s.id, s.lease = s.hold:match('^(%S+) (%d+) ')
     s.lease = tonumber(s.lease)
   end
-  if not (s.last and s.health) or s.last > 9007199254740991 or (s.hold and not s.lease) then
+  if not (s.last and s.health and s.arrival) or s.last > 9007199254740991 or (s.hold and not s.lease) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
   return s
 end
 
+local function read(state) return parse(call('HMGET', state, unpack(fields))) end
+
 local function owner_of(id) return id:match('^(.*):%d+$') end
+local function attempt_of(id) return id:match('^.*:(%d+)$') end
 
 -- A robust owner learns of a death; one that is not robust clears it.
 local function heir(k, s, robust)
@@ -23,11 +28,12 @@ local function heir(k, s, robust)
   return 0
 end
 
--- w: the new owner (id, lease, robust, seen, label).  Returns the token and 1 for "one died".
-local function own(k, s, w, now)
+-- w: the new owner (id, lease, robust, label), with its token.  Returns 1 for "one died".
+local function own(k, s, w, token, token_text)
   call('HSET', k[1], owner_of(w.id), 1)
   call('PEXPIRE', k[1], w.lease)
-  return give_token(k, s, w.seen, table.concat({ w.id, w.lease, w.label }, ' '), now), heir(k, s, w.robust)
+  give_token(k, s, w.id .. ' ' .. w.lease .. ' ' .. w.label, token, token_text)
+  return heir(k, s, w.robust)
 end
 
 -- The hold is mine and goes on: a full lease, and the lock is put back if it had ended.

@@ -9,22 +9,25 @@
 --        {full} {notrecoverable}
 --@include _own
 -- The usual case: free, nobody died, nobody waits.
-local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted')
+local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
 local is_held = call('HLEN', KEYS[1]) > 0
-local now = clock()
+local now, now_text = clock()
 local last = tonumber(v[2] or 0)
 if not (v[1] or v[3] or v[4] or is_held) and last and last < 9007199254740991 then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
-  return { 'owned', give_token(KEYS, { last = last }, ARGV[4], ARGV[2], now), 0, now }
+  local s = { last = last }
+  local token = next_token(s, ARGV[4], now)
+  give_token(KEYS, s, ARGV[2], token, token == now and now_text or text(token))
+  return { 'owned', token, 0, now }
 end
 --@include _state
 --@include _serve
-local k, s = KEYS, read(KEYS[2])
+local k, s = KEYS, parse(v)
 local inbox = ARGV[9]
 local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
-  seen = tonumber(ARGV[4]), request = ARGV[5], robust = ARGV[6], heard = now }
-check_queue(k)
+  seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
+local waiting = check_queue(k)
 
 if s.id == me.id then
   go_on(k, me.id, me.lease)
@@ -48,21 +51,24 @@ if ARGV[7] == 'try' then
   if is_held then return { 'busy', remaining(k, s, me.lease), now } end
   local winner, _, _, more = serve(k, s, inbox, now)
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end
-  local token, dead = own(k, s, me, now)
-  return { 'owned', token, dead, now }
+  local token = next_token(s, me.seen, now)
+  return { 'owned', token, own(k, s, me, token, text(token)), now }
 end
 
-local arrival = tonumber(call('ZSCORE', k[3], me.id) or ARGV[8])
-if not arrival then
-  if call('ZCARD', k[3]) >= 10000 then return { 'full' } end
-  arrival = math.max((tonumber(call('HGET', k[2], 'arrival') or 0) or 0) + 1, now)
+if waiting >= 10000 and not call('ZSCORE', k[3], me.id) then return { 'full' } end
+local arrival, position = math.max(s.arrival + 1, now), waiting + 1
+local arrival_text = ARGV[8] ~= '' and ARGV[8] or arrival == now and now_text or text(arrival)
+if call('ZADD', k[3], 'NX', arrival_text, me.id) == 0 or ARGV[8] ~= '' then
+  arrival, position = tonumber(call('ZSCORE', k[3], me.id)), call('ZRANK', k[3], me.id) + 1
+  arrival_text = text(math.max(arrival, s.arrival))
 end
-enter(k, me, arrival)
-call('HSET', k[2], 'wanted', 1, 'arrival', text(arrival))
+hear(k, me)
+call('HSET', k[2], 'wanted', 1, 'arrival', arrival_text)
 if s.is_new then call('PEXPIRE', k[2], 604800000) end
 if not is_held then
   local winner, token, dead = serve(k, s, inbox, now, me.id)
   if winner and winner.id == me.id then return { 'owned', token, dead, now } end
   s.lease = winner and tonumber(winner.lease)
+  position = call('ZRANK', k[3], me.id) + 1
 end
-return { 'queued', call('ZRANK', k[3], me.id) + 1, remaining(k, s, me.lease), arrival, now }
+return { 'queued', position, remaining(k, s, me.lease), arrival, now }

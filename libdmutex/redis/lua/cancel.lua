@@ -8,7 +8,7 @@
 local s = read(KEYS[2])
 if s.id == ARGV[1] then
   go_on(KEYS, ARGV[1], ARGV[2])
-  return { 'owned', s.last, ARGV[3] == '1' and s.health or 0, clock() }
+  return { 'owned', s.last, ARGV[3] == '1' and s.health or 0, (clock()) }
 end
 call('HLEN', KEYS[4])
 call('ZREM', KEYS[3], ARGV[1])

@@ -15,5 +15,5 @@ give_up(k, s, 1)
 s.last = s.last + 1
 call('HSET', k[2], 'token', text(s.last))
 call('PEXPIRE', k[2], 604800000)
-local _, _, _, more = serve(k, s, ARGV[1], clock())
+local _, _, _, more = serve(k, s, ARGV[1], (clock()))
 return { 'broken', more and 1 or 0 }

@@ -8,7 +8,7 @@
 --@include _own
 --@include _state
 --@include _serve
-local now = clock()
+local now, now_text = clock()
 local inbox = ARGV[1]
 
 local function look(k, me)
@@ -26,7 +26,7 @@ local function look(k, me)
     return { 'notrecoverable' }
   end
   local is_waiting = call('ZSCORE', k[3], me.id)
-  if is_waiting then enter(k, me) end
+  if is_waiting then hear(k, me) end
   if not is_held then
     local winner, token, dead, rest = serve(k, s, inbox, now, is_waiting and me.id)
     if winner and winner.id == me.id then return { 'owned', token, dead } end
@@ -41,7 +41,7 @@ local answer = { now }
 for i = 1, #KEYS / 4 do
   local key, a = i * 4 - 4, i * 5 - 3
   local me = { id = ARGV[a + 1], request = ARGV[a + 2], lease = ARGV[a + 3], robust = ARGV[a + 4],
-    seen = tonumber(ARGV[a + 5]), label = ARGV[2], heard = now }
+    seen = ARGV[a + 5], label = ARGV[2], heard = now_text }
   local is_done, result = pcall(look, { KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4] }, me)
   answer[i + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
 end

@@ -5,9 +5,9 @@
 -- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
-local v = call('HMGET', KEYS[2], 'hold', 'wanted')
+local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
 local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1
-if is_mine and not v[2] and ARGV[2] == '0' then
+if is_mine and not v[4] and ARGV[2] == '0' then
   call('DEL', KEYS[1])
   call('HDEL', KEYS[2], 'hold')
   return { 'released', 0 }
@@ -15,7 +15,7 @@ end
 --@include _own
 --@include _state
 --@include _serve
-local k, s = KEYS, read(KEYS[2])
+local k, s = KEYS, parse(v)
 check_queue(k)
 if not is_mine then
   local was_waiting = call('ZREM', k[3], ARGV[1])
@@ -27,5 +27,5 @@ if s.health == 2 then
   tell_unrecoverable(k, ARGV[3])
   return { 'released', 0 }
 end
-local _, _, _, more = serve(k, s, ARGV[3], clock())
+local _, _, _, more = serve(k, s, ARGV[3], (clock()))
 return { 'released', more and 1 or 0 }

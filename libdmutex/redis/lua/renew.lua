@@ -8,7 +8,7 @@
 -- still names the hold, or all data of the name is gone.
 --@include _own
 --@include _state
-local answer = { clock() }
+local answer = { (clock()) }
 
 local function confirm(k, owner, hold, lease, count, token)
   local is_read, s = pcall(read, k[2])
