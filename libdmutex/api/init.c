@@ -139,8 +139,12 @@ int dmutex_destroy(dmutex_t *mutex)
     struct dm_runtime *runtime = dm_runtime_peek();
     struct dm_target target;
     bool is_used = mutex && mutex->dm_id[0] != 0; /* an anonymous one has been locked by somebody */
-    int error = dm_object_read(mutex, runtime, &target);
+    int error = dm_object_check(mutex);
 
+    if (!error && !runtime && is_used && mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
+        runtime = dm_runtime_get(); /* that somebody may be another process, and hold it */
+    if (!error)
+        error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)
         error = end(runtime, &target, is_used);
     if (!error)

@@ -261,6 +261,8 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
     case DM_EV_TOLD_ASK:
         if (attempt->phase == DM_QUEUED)
             attempt->poll_ns = now_ns;
+        if (attempt->phase == DM_HELD)
+            attempt->renew_ns = now_ns;
         return 0;
     case DM_EV_RENEWED:
         return on_renewed(attempt, event->request, event->answer, now_ns);

@@ -75,7 +75,7 @@ enum dm_event_kind {
     DM_EV_ANSWER,       /* the answer to an acquire, poll or cancel; `request` and `answer` */
     DM_EV_GRANTED,      /* a message; `request` and `answer` (token, is_owner_dead) */
     DM_EV_TOLD_LOST,    /* a message: the lock was broken by force */
-    DM_EV_TOLD_ASK,     /* a message: things have changed, ask; or the inbox was deaf for a while */
+    DM_EV_TOLD_ASK,     /* a message, or a break of the connection: things may have changed, ask now */
     DM_EV_RENEWED,      /* the answer to a renewal; `request` and `answer` (OWNED, UNKNOWN, NOTHING) */
     DM_EV_TIME,         /* nothing but time has passed */
     DM_EV_GIVEN_BACK    /* its thread has no use for it any more */

@@ -100,29 +100,47 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     return conn;
 }
 
+static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
+{
+    size_t before = conn->unanswered;
+    struct dm_slot *slot = NULL;
+
+    if (conn->state == DM_CONN_READY)
+        slot = dm_conn_send(conn, command->bytes, command->length);
+    if (!slot)
+        return DM_CONN_DOWN;
+    slot->handler = handler;
+    slot->user = user;
+    return conn->out_length == 0 && before <= UNANSWERED_MAX ? DM_CONN_OK : DM_CONN_LATE;
+}
+
 enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
                                  void *user)
 {
-    enum dm_conn_result result = DM_CONN_DOWN;
-    struct dm_slot *slot = NULL;
+    enum dm_conn_result result;
     sigset_t all, mask;
-    size_t before;
 
     if (!command->bytes)
         return DM_CONN_DOWN;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     dm_conn_enter(conn);
-    before = conn->unanswered;
-    if (conn->state == DM_CONN_READY)
-        slot = dm_conn_send(conn, command->bytes, command->length);
-    if (slot) {
-        slot->handler = handler;
-        slot->user = user;
-        result = conn->out_length == 0 && before <= UNANSWERED_MAX ? DM_CONN_OK : DM_CONN_LATE;
-    }
+    result = post(conn, command, handler, user);
     dm_conn_leave(conn);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return result;
+}
+
+enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                         void *user)
+{
+    enum dm_conn_result result = DM_CONN_DOWN;
+
+    if (!command->bytes)
+        return result;
+    dm_conn_enter(conn);
+    result = post(conn, command, handler, user);
+    dm_mutex_unlock(&conn->lock);
     return result;
 }
 

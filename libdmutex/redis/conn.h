@@ -78,6 +78,13 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
 enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
                                  void *user);
 
+/*
+ * The same, and calls nothing before it returns, so that the caller may hold the lock that handlers
+ * take.  When it has given that back it says dm_conn_work(), which calls what there is to call.
+ */
+enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                         void *user);
+
 /* Opens the connection if it is not, without waiting. */
 void dm_conn_want(struct dm_conn *conn);
 

@@ -222,18 +222,15 @@ bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadlin
 /* What was sent before the call, not what others send meanwhile. */
 static bool is_drained(struct dm_conn *conn, struct dm_call *call, void *user)
 {
-    uint64_t *sent = user;
-
-    (void)call;
-    if (*sent == 0)
-        *sent = conn->pushed;
-    return conn->popped >= *sent;
+    (void)user;
+    if (call->drains == 0)
+        call->drains = conn->pushed;
+    return conn->popped >= call->drains;
 }
 
 bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline)
 {
     struct dm_call call = { .result = DM_CONN_LATE };
-    uint64_t sent = 0;
 
-    return run_call(conn, &call, deadline, is_drained, &sent) && dm_conn_is_ready(conn);
+    return run_call(conn, &call, deadline, is_drained, NULL) && dm_conn_is_ready(conn);
 }

@@ -45,6 +45,7 @@ struct dm_call {
     bool is_done;
     bool is_asleep; /* as a follower */
     unsigned hopeless; /* the connection's, when the call began */
+    uint64_t drains;   /* waits until this many slots were answered; 0: for something else */
 };
 
 enum dm_conn_state {

@@ -81,11 +81,20 @@ void dm_conn_wake_all(struct dm_conn *conn)
         dm_conn_wake(conn, call);
 }
 
-/* Hands a reply, or NULL, to where it belongs. */
+
+static void wake_drained(struct dm_conn *conn)
+{
+    for (struct dm_call *call = conn->calls; call; call = call->next) {
+        if (call->drains && conn->popped >= call->drains)
+            dm_conn_wake(conn, call);
+    }
+}
+
 void dm_conn_finish(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply)
 {
     struct dm_call *call = slot->call;
 
+    wake_drained(conn);
     if (slot->handler) {
         dm_conn_finish_later(conn, slot, reply);
         return;

@@ -217,7 +217,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
 {
-    char owed_texts[DM_BATCH][DM_ARG_DIGITS + 4];
+    char owed_texts[DM_BATCH][2 * DM_ARG_DIGITS + 4];
     struct script script = SCRIPT(acquire);
     struct identity identity;
     struct dm_args args;
@@ -229,7 +229,8 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
     for (int i = 0; i < owed_count; i++) {
-        snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%d", owed[i].attempt, (int)owed[i].end);
+        snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%" PRIu64 ":%d", owed[i].thread,
+                 owed[i].attempt, (int)owed[i].end);
         dm_args_text(&args, owed_texts[i]);
     }
     verdict = run(store, &args, script, deadline, ret_reason, &reply);
@@ -305,10 +306,13 @@ enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *a
     return released;
 }
 
-static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, dm_reply_fn handler, void *user)
+typedef enum dm_conn_result post_fn(struct dm_conn *, const struct dm_command *, dm_reply_fn, void *);
+
+static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, post_fn *how, dm_reply_fn handler,
+                                void *user)
 {
     struct dm_command command = dm_args_format(args);
-    enum dm_conn_result result = dm_conn_post(store->conn, &command, handler, user);
+    enum dm_conn_result result = how(store->conn, &command, handler, user);
 
     dm_command_free(&command);
     dm_args_free(args);
@@ -323,7 +327,7 @@ enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct d
 
     if (!write_release(store, ask, end, by_text, &identity, &args))
         return DM_CONN_DOWN;
-    return post(store, &args, handler, user);
+    return post(store, &args, dm_conn_post, handler, user);
 }
 
 /* ---- batches ----------------------------------------------------------------------------- */
@@ -353,7 +357,7 @@ enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_a
             dm_args_text(&args, flag(asks[i].is_robust));
             dm_args_number(&args, asks[i].seen);
         }
-        result = post(store, &args, handler, user);
+        result = post(store, &args, dm_conn_post_quietly, handler, user);
     }
     free(identities);
     return result;
@@ -397,7 +401,7 @@ enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_
     struct dm_args args;
 
     if (write_renewals(store, renewals, count, by_text, identities, &args))
-        result = post(store, &args, handler, user);
+        result = post(store, &args, dm_conn_post_quietly, handler, user);
     free(identities);
     return result;
 }

@@ -47,6 +47,7 @@ enum dm_end { DM_END_UNLOCKED, DM_END_DIED, DM_END_NOT_RECOVERABLE };
 
 /* A release that the store has not confirmed. */
 struct dm_owed {
+    uint64_t thread;
     uint64_t attempt;
     enum dm_end end;
 };
@@ -86,7 +87,10 @@ enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct d
                                           bool by_text, dm_reply_fn handler, void *user);
 enum dm_released dm_store_read_release(const struct redisReply *reply);
 
-/* At most DM_BATCH each.  A batch that answers DM_ROW_SCRIPT is sent again by text. */
+/*
+ * At most DM_BATCH each.  Posted quietly, so that the caller may hold the lock under which it chose
+ * what goes in; dm_conn_work() follows when it has given that back.
+ */
 enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                                        dm_reply_fn handler, void *user);
 struct dm_answer dm_store_read_poll(const struct redisReply *reply, int index);

@@ -85,7 +85,7 @@ static int collect_owed(struct dm_name *name, struct dm_owed owed[DM_BATCH])
     for (struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name) {
         if (!claim->is_owed || claim->is_loss_untold)
             continue;
-        owed[count++] = (struct dm_owed){ claim->attempt.serial, claim->end };
+        owed[count++] = (struct dm_owed){ claim->attempt.thread, claim->attempt.serial, claim->end };
         claim->is_named = true;
     }
     return count;

@@ -15,22 +15,14 @@ enum batch_kind { RENEWALS, POLLS };
 
 /* One script call about many attempts; its names are pinned until it is answered. */
 struct batch {
-    struct batch *next;
     struct dm_runtime *runtime;
     enum batch_kind kind;
-    bool by_text;
     int count;
     struct dm_name *names[DM_BATCH];
     union {
         struct dm_ask asks[DM_BATCH];
         struct dm_renewal renewals[DM_BATCH];
     } of;
-};
-
-/* What a run has collected under the lock, to be sent without it. */
-struct work {
-    struct batch *batches;
-    struct batch *open[2]; /* of each kind, with room */
 };
 
 static void pin(struct dm_name *name)
@@ -43,56 +35,69 @@ static void unpin(struct dm_name *name)
     name->pins--;
 }
 
-/* A batch with room for one more; NULL without memory: then the next run tries again. */
-static struct batch *room_for(struct dm_runtime *runtime, struct work *work, enum batch_kind kind)
+/* ---- what goes in ------------------------------------------------------------------------ */
+
+static void add_poll(struct batch *batch, struct dm_claim *claim)
 {
-    struct batch *batch = work->open[kind];
-
-    if (batch && batch->count < DM_BATCH)
-        return batch;
-    batch = calloc(1, sizeof *batch);
-    if (!batch)
-        return NULL;
-    batch->runtime = runtime;
-    batch->kind = kind;
-    batch->next = work->batches;
-    work->batches = work->open[kind] = batch;
-    return batch;
-}
-
-static void add_poll(struct dm_runtime *runtime, struct work *work, struct dm_claim *claim)
-{
-    struct batch *batch = room_for(runtime, work, POLLS);
-
-    if (!batch)
-        return;
     batch->of.asks[batch->count] = dm_step_ask(claim, dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()));
     batch->names[batch->count++] = claim->name;
     pin(claim->name);
 }
 
-static void add_renewal(struct dm_runtime *runtime, struct work *work, struct dm_claim *claim)
+static void add_renewal(struct batch *batch, struct dm_claim *claim)
 {
-    struct batch *batch = room_for(runtime, work, RENEWALS);
-
-    if (!batch)
-        return;
     batch->of.renewals[batch->count] = dm_step_renewal(claim);
     batch->names[batch->count++] = claim->name;
     pin(claim->name);
 }
 
 /* Nobody of ours waits there: a poll of attempt 0 serves the waiters of others. */
-static void add_serving(struct dm_runtime *runtime, struct work *work, struct dm_name *name)
+static void add_serving(struct batch *batch, struct dm_name *name)
 {
-    struct batch *batch = room_for(runtime, work, POLLS);
-
-    if (!batch)
-        return;
     name->must_serve = false;
     batch->of.asks[batch->count] = (struct dm_ask){ .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
     batch->names[batch->count++] = name;
     pin(name);
+}
+
+/* Once a batch goes out, what is due a little later goes along. */
+static bool is_renewal_near(const struct batch *batch, const struct dm_attempt *attempt, int64_t now_ns)
+{
+    int64_t along_ns = attempt->lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
+
+    return batch->count && attempt->phase == DM_HELD && attempt->renew_ns != DM_NEVER &&
+           attempt->renew_ns - along_ns <= now_ns;
+}
+
+static void collect_claims(struct batch *batch, int64_t now_ns)
+{
+    struct dm_claim *claim = batch->runtime->registry.claims;
+
+    for (; claim && batch->count < DM_BATCH; claim = claim->next) {
+        unsigned actions = dm_step_time(batch->runtime, claim);
+
+        if (batch->kind == POLLS && actions & DM_DO_POLL)
+            add_poll(batch, claim);
+        if (batch->kind == RENEWALS && (actions & DM_DO_RENEW || is_renewal_near(batch, &claim->attempt, now_ns)))
+            add_renewal(batch, claim);
+    }
+}
+
+static void collect_names_to_serve(struct batch *batch)
+{
+    struct dm_registry *registry = &batch->runtime->registry;
+    GHashTableIter names;
+    gpointer name;
+
+    if (!registry->names_to_serve)
+        return;
+    g_hash_table_iter_init(&names, registry->names);
+    while (batch->count < DM_BATCH && g_hash_table_iter_next(&names, NULL, &name)) {
+        if (((struct dm_name *)name)->must_serve)
+            add_serving(batch, name);
+    }
+    if (batch->count < DM_BATCH)
+        registry->names_to_serve = 0;
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */
@@ -107,8 +112,9 @@ static struct dm_request request_of(const struct batch *batch, int index, uint64
     return batch->of.renewals[index].request;
 }
 
-static void take_answer(struct dm_runtime *runtime, const struct batch *batch, int index, const struct redisReply *reply)
+static void take_answer(const struct batch *batch, int index, const struct redisReply *reply)
 {
+    struct dm_runtime *runtime = batch->runtime;
     uint64_t attempt;
     struct dm_request request = request_of(batch, index, &attempt);
     struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
@@ -120,45 +126,65 @@ static void take_answer(struct dm_runtime *runtime, const struct batch *batch, i
     if (claim) {
         dm_step_clock(runtime, answer.store_us, request.sent_ns, dm_clock_boot_ns());
         dm_step(runtime, claim, &event);
+        if (runtime->by_text) /* not executed: again, at once, by the text */
+            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
     } else if (answer.verdict == DM_SAYS_UNKNOWN && answer.is_wanted) {
         dm_step_must_serve(runtime, batch->names[index]);
     }
 }
 
-static void send_batch(struct batch *batch);
-
-static void batch_answered(void *user, const struct redisReply *reply)
+static void take_answers(struct batch *batch, const struct redisReply *reply)
 {
-    struct batch *batch = user;
-    struct dm_runtime *runtime = batch->runtime;
-
-    if (!batch->by_text && dm_store_wants_text(reply)) {
-        batch->by_text = true;
-        send_batch(batch);
-        return;
-    }
-    dm_state_lock();
+    batch->runtime->by_text = dm_store_wants_text(reply);
     for (int i = 0; i < batch->count; i++) {
-        take_answer(runtime, batch, i, reply);
+        take_answer(batch, i, reply);
         unpin(batch->names[i]);
     }
-    dm_state_unlock();
     free(batch);
 }
 
-static void send_batch(struct batch *batch)
+static void batch_answered(void *user, const struct redisReply *reply)
 {
-    struct dm_store *store = &batch->runtime->store;
-    enum dm_conn_result result;
+    dm_state_lock();
+    take_answers(user, reply);
+    dm_state_unlock();
+}
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+static enum dm_conn_result post_batch(struct batch *batch)
+{
+    struct dm_runtime *runtime = batch->runtime;
 
     if (batch->kind == POLLS)
-        result = dm_store_post_poll(store, batch->of.asks, batch->count, batch->by_text, batch_answered, batch);
-    else
-        result = dm_store_post_renew(store, batch->of.renewals, batch->count, batch->by_text, batch_answered, batch);
-    if (result == DM_CONN_DOWN) {
-        dm_conn_want(store->conn);
-        batch_answered(batch, NULL);
-    }
+        return dm_store_post_poll(&runtime->store, batch->of.asks, batch->count, runtime->by_text, batch_answered, batch);
+    return dm_store_post_renew(&runtime->store, batch->of.renewals, batch->count, runtime->by_text, batch_answered, batch);
+}
+
+/*
+ * Chosen and posted under one hold of the state lock: a release that comes later is behind it on
+ * the connection, so nothing is renewed after it was given back.  True if there may be more.
+ */
+static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
+{
+    struct batch *batch = calloc(1, sizeof *batch);
+    bool is_full;
+
+    if (!batch)
+        return false; /* what is due stays due */
+    batch->runtime = runtime;
+    batch->kind = kind;
+    dm_state_lock();
+    collect_claims(batch, dm_clock_boot_ns());
+    if (kind == POLLS)
+        collect_names_to_serve(batch);
+    is_full = batch->count == DM_BATCH;
+    if (batch->count == 0)
+        free(batch);
+    else if (post_batch(batch) == DM_CONN_DOWN)
+        take_answers(batch, NULL);
+    dm_state_unlock();
+    return is_full;
 }
 
 /* ---- releases ---------------------------------------------------------------------------- */
@@ -243,41 +269,11 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 
 /* ---- a run ------------------------------------------------------------------------------- */
 
-/* Lets time pass for a claim, a little ahead so that near ones share a batch. */
-static void look_at(struct dm_runtime *runtime, struct work *work, struct dm_claim *claim, int64_t now_ns)
-{
-    int64_t along_ns = claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
-    unsigned actions = dm_step_time(runtime, claim);
-
-    if (actions & DM_DO_POLL)
-        add_poll(runtime, work, claim);
-    if (actions & DM_DO_RENEW ||
-        (claim->attempt.phase == DM_HELD && work->open[RENEWALS] && claim->attempt.renew_ns <= now_ns + along_ns))
-        add_renewal(runtime, work, claim);
-}
-
 static int64_t next_look(const struct dm_claim *claim)
 {
     int64_t owed_ns = claim->is_owed ? MIN(claim->owed_due_ns, claim->owed_until_ns) : DM_NEVER;
 
     return MIN(owed_ns, dm_attempt_next_ns(&claim->attempt));
-}
-
-static void look_at_all(struct dm_runtime *runtime, struct work *work, int64_t now_ns)
-{
-    GHashTableIter names;
-    gpointer name;
-
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
-        look_at(runtime, work, claim, now_ns);
-    if (!runtime->registry.names_to_serve)
-        return;
-    runtime->registry.names_to_serve = 0;
-    g_hash_table_iter_init(&names, runtime->registry.names);
-    while (g_hash_table_iter_next(&names, NULL, &name)) {
-        if (((struct dm_name *)name)->must_serve)
-            add_serving(runtime, work, name);
-    }
 }
 
 static void plan_next(struct dm_runtime *runtime)
@@ -293,37 +289,35 @@ static void plan_next(struct dm_runtime *runtime)
 
 void dm_schedule_run(struct dm_runtime *runtime)
 {
-    struct work work = { NULL, { NULL, NULL } };
-    int64_t now_ns = dm_clock_boot_ns();
-
     dm_state_lock();
     dm_loop_rearm(runtime->loop, DM_NEVER); /* what comes up from here on asks for a new run */
-    look_at_all(runtime, &work, now_ns);
     dm_state_unlock();
-    while (work.batches) {
-        struct batch *batch = work.batches;
-
-        work.batches = batch->next;
-        send_batch(batch);
-    }
+    while (run_batch(runtime, RENEWALS))
+        continue;
+    while (run_batch(runtime, POLLS))
+        continue;
+    dm_conn_work(runtime->commands);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after it */
     dm_schedule_send_owed(runtime);
     plan_next(runtime);
 }
 
-static void poll_all(struct dm_runtime *runtime)
+static void ask_all(struct dm_runtime *runtime, enum dm_phase phase)
 {
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
-        dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
+    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
+        if (claim->attempt.phase == phase)
+            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
+    }
 }
 
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
     dm_state_lock();
-    poll_all(runtime);
+    ask_all(runtime, DM_QUEUED);
     dm_state_unlock();
 }
 
+/* A server that has lost its data gets the locks back from those who hold them. */
 void dm_schedule_reconnected(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -332,10 +326,9 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
             claim->owed_due_ns = now_ns;
-        if (claim->attempt.phase == DM_HELD && claim->attempt.renew_ns != DM_NEVER)
-            claim->attempt.renew_ns = now_ns; /* a server that has lost its data gets the lock back */
     }
-    poll_all(runtime);
+    ask_all(runtime, DM_HELD);
+    ask_all(runtime, DM_QUEUED);
     dm_loop_wake_at(runtime->loop, now_ns);
     dm_state_unlock();
 }

@@ -4,7 +4,7 @@
 -- KEYS  lock state queue waiter
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix,
---       10... <attempt>:<how> of this process's releases of this lock whose answer was not seen
+--       10... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
 -- Answer {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now}
 --        {full} {notrecoverable}
 --@include _own
@@ -27,17 +27,20 @@ local k, s = KEYS, parse(v)
 local inbox = ARGV[9]
 local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
   seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
-local waiting = check_queue(k)
+check_queue(k)
 
 if s.id == me.id then
   go_on(k, me.id, me.lease)
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end
 for i = 10, #ARGV do
-  local attempt, how = ARGV[i]:match('^(%d+):(%d)$')
-  if s.id and attempt_of(s.id) == attempt and s.id:match('^[^:]*') == me.id:match('^[^:]*') then
+  local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
+  local id = me.id:match('^[^:]*') .. ':' .. who
+  if s.id == id then
     give_up(k, s, tonumber(how))
     is_held = false
+  else
+    forget(k, id)
   end
 end
 if not is_held then note_death(k, s) end
@@ -55,6 +58,7 @@ if ARGV[7] == 'try' then
   return { 'owned', token, own(k, s, me, token, text(token)), now }
 end
 
+local waiting = call('ZCARD', k[3])
 if waiting >= 10000 and not call('ZSCORE', k[3], me.id) then return { 'full' } end
 local arrival, position = math.max(s.arrival + 1, now), waiting + 1
 local arrival_text = ARGV[8] ~= '' and ARGV[8] or arrival == now and now_text or text(arrival)
