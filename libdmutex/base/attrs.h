@@ -6,6 +6,18 @@
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 #define DM_MUST_CHECK __attribute__((__warn_unused_result__))
 
+/* gcc says it one way, clang another. */
+#if defined(__SANITIZE_THREAD__)
+#define DM_UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DM_UNDER_TSAN 1
+#endif
+#endif
+#ifndef DM_UNDER_TSAN
+#define DM_UNDER_TSAN 0
+#endif
+
 #define DM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "base/attrs.h"
+
 struct dm_real dm_real = {
     .mutex_lock = pthread_mutex_lock,
     .mutex_trylock = pthread_mutex_trylock,
@@ -10,7 +12,7 @@ struct dm_real dm_real = {
 };
 
 /* ThreadSanitizer must see our locks, and it sees only what passes through its own functions. */
-#ifndef __SANITIZE_THREAD__
+#if !DM_UNDER_TSAN
 static void replace(void *libc, const char *name, void *slot)
 {
     void *found = dlsym(libc, name);

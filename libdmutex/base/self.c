@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include "base/attrs.h"
+
 static __thread struct dm_self self;
 static __thread int ends_seen;
 
@@ -12,12 +14,14 @@ static pthread_key_t end_key;
 static void (*end_report)(struct dm_self *);
 
 /*
- * Other libraries' destructors may still use a mutex, so ours puts itself off until the last pass.
- * The value of the key is the thread's dm_self.
+ * Other libraries' destructors may still use a mutex, so ours puts itself off until the last pass;
+ * ThreadSanitizer forgets the thread in that one.  The value of the key is the thread's dm_self.
  */
+#define LAST_PASS (PTHREAD_DESTRUCTOR_ITERATIONS - DM_UNDER_TSAN)
+
 static void thread_ends(void *value)
 {
-    if (++ends_seen < PTHREAD_DESTRUCTOR_ITERATIONS)
+    if (++ends_seen < LAST_PASS)
         pthread_setspecific(end_key, value);
     else
         end_report(value);

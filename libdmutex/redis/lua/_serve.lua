@@ -4,7 +4,7 @@ local function entry(k, id)
   local e = call('HGET', k[4], id)
   if not e then return nil end
   local request, lease, robust, heard, seen, label = e:match('^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$')
-  if not (request and owner_of(id)) then return nil end
+  if not (request and owner_of(id) and is_token(tonumber(seen))) then return nil end
   return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, label = label }
 end
 

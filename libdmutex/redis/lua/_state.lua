@@ -9,7 +9,7 @@ local function parse(v)
     s.id, s.lease = s.hold:match('^(%S+) (%d+) ')
     s.lease = tonumber(s.lease)
   end
-  if not (s.last and s.health and s.arrival) or s.last > 9007199254740991 or (s.hold and not s.lease) then
+  if not (is_token(s.last) and s.health and s.arrival) or (s.hold and not s.lease) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
   return s

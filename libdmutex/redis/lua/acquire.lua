@@ -13,7 +13,8 @@ local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 
 local is_held = call('HLEN', KEYS[1]) > 0
 local now, now_text = clock()
 local last = tonumber(v[2] or 0)
-if not (v[1] or v[3] or v[4] or is_held) and last and last < 9007199254740991 then
+if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
+if not (v[1] or v[3] or v[4] or is_held) and is_token(last) then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
   local s = { last = last }

@@ -13,6 +13,7 @@ local inbox = ARGV[1]
 
 local function look(k, me)
   local s = read(k[2])
+  if not is_token(tonumber(me.seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
   check_queue(k)
   local is_held, more = call('HLEN', k[1]) > 0, false
   if s.id == me.id then
