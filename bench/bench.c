@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <dmutex/dmutex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static void die(const char *what)
-{
-    fprintf(stderr, "bench: %s\n", what);
-    exit(1);
-}
+/* ---- server ---------------------------------------------------------------------- */
 
 static void run_server(const struct bench_server *server)
 {
@@ -24,8 +22,9 @@ static void run_server(const struct bench_server *server)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!program || !*program)
         program = "redis-server";
-    execlp(program, program, "--port", "0", "--unixsocket", server->socket, "--save", "", "--appendonly", "no",
-           "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
+    execlp(program, program, "--port", "0", "--unixsocket", server->socket, "--save", "",
+           "--appendonly", "no", "--loglevel", "warning", "--dir", server->directory,
+           "--logfile", "log", (char *)NULL);
     _exit(127);
 }
 
@@ -40,8 +39,7 @@ redisContext *bench_connect(const struct bench_server *server)
         redisFree(context);
         usleep(2000);
     }
-    die("the server does not answer: is redis-server or valkey-server installed?");
-    return NULL;
+    bench_die("the server does not answer: is redis-server or valkey-server installed?");
 }
 
 struct bench_server bench_server_start(void)
@@ -50,7 +48,7 @@ struct bench_server bench_server_start(void)
 
     strcpy(server.directory, "/tmp/dmutex-bench-XXXXXX");
     if (!mkdtemp(server.directory))
-        die("no temporary directory");
+        bench_die("no temporary directory");
     snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
     snprintf(server.url, sizeof server.url, "unix://%s", server.socket);
     server.pid = fork();
@@ -77,26 +75,104 @@ redisReply *bench_command(redisContext *context, int count, const char **words)
     redisReply *reply = redisCommandArgv(context, count, words, NULL);
 
     if (!reply || reply->type == REDIS_REPLY_ERROR)
-        die(reply ? reply->str : "the server has gone");
+        bench_die(reply ? reply->str : "the server has gone");
     return reply;
 }
 
-/* Every script call is one command of a client; what it calls inside is counted apart by name. */
-long long bench_commands_sent(redisContext *context)
+void bench_run(redisContext *context, int count, const char **words)
 {
-    static const char *const names[] = { "cmdstat_evalsha:calls=", "cmdstat_eval:calls=" };
-    redisReply *reply = bench_command(context, 2, (const char *[]){ "INFO", "commandstats" });
-    long long sum = 0;
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *at = strstr(reply->str, names[i]);
-
-        if (at)
-            sum += atoll(at + strlen(names[i]));
-    }
-    freeReplyObject(reply);
-    return sum;
+    freeReplyObject(bench_command(context, count, words));
 }
+
+char *bench_load(redisContext *context, const char *script)
+{
+    const char *load[] = { "SCRIPT", "LOAD", script };
+    redisReply *reply = bench_command(context, 3, load);
+    char *sha = strdup(reply->str);
+
+    freeReplyObject(reply);
+    return sha;
+}
+
+void bench_stats_reset(redisContext *context)
+{
+    bench_run(context, 2, (const char *[]){ "CONFIG", "RESETSTAT" });
+}
+
+/* cmdstat_evalsha:calls=12,usec=345,... */
+double bench_stat(redisContext *context, const char *command, const char *field)
+{
+    redisReply *reply = bench_command(context, 2, (const char *[]){ "INFO", "commandstats" });
+    char name[64];
+    const char *at;
+    double value = 0;
+
+    snprintf(name, sizeof name, "cmdstat_%s:", command);
+    at = strstr(reply->str, name);
+    snprintf(name, sizeof name, "%s=", field);
+    if (at && (at = strstr(at, name)) != NULL)
+        value = atof(at + strlen(name));
+    freeReplyObject(reply);
+    return value;
+}
+
+double bench_scripts_sent(redisContext *context)
+{
+    return bench_stat(context, "evalsha", "calls") + bench_stat(context, "eval", "calls");
+}
+
+/* ---- places ---------------------------------------------------------------------- */
+
+const struct bench_place *bench_places(void)
+{
+    static const struct bench_place two_cores[] = {
+        { "server on one core, clients on another", 0, 1 },
+        { "all on one core", 0, 0 },
+        { "placed by the kernel", -1, -1 },
+        { NULL, 0, 0 },
+    };
+    static const struct bench_place one_core[] = {
+        { "all on one core", 0, 0 },
+        { NULL, 0, 0 },
+    };
+
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? two_cores : one_core;
+}
+
+void bench_pin(pid_t pid, int core)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    for (int i = 0; i < sysconf(_SC_NPROCESSORS_ONLN); i++) {
+        if (core < 0 || i == core)
+            CPU_SET(i, &set);
+    }
+    if (sched_setaffinity(pid, sizeof set, &set) < 0)
+        bench_die("a process cannot be put on one core");
+}
+
+void bench_apart(const struct bench_server *server, int core, const char *sync,
+                 void (*measure)(void *), void *user)
+{
+    int status;
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("DMUTEX_URL", server->url, 1);
+        setenv("DMUTEX_SYNC_UNLOCK", sync, 1);
+        bench_pin(0, core);
+        measure(user);
+        exit(0);
+    }
+    if (waitpid(pid, &status, 0) < 0 || status != 0)
+        bench_die("a process of the benchmark failed");
+}
+
+/* ---- figures --------------------------------------------------------------------- */
 
 double bench_now(void)
 {
@@ -104,6 +180,11 @@ double bench_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void bench_pause(double seconds)
+{
+    usleep((useconds_t)(seconds * 1e6));
 }
 
 static int compare(const void *a, const void *b)
@@ -119,19 +200,43 @@ double bench_median(double *values, int count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-int bench_cores(void)
+double bench_memory(pid_t pid, const char *kind)
 {
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    char path[64], line[256];
+    double kib = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    file = fopen(path, "r");
+    if (!file)
+        bench_die("no /proc");
+    while (fgets(line, sizeof line, file)) {
+        if (strncmp(line, kind, strlen(kind)) == 0 && line[strlen(kind)] == ':')
+            kib = atof(line + strlen(kind) + 1);
+    }
+    fclose(file);
+    return kib * 1024;
 }
 
-int bench_pin(pid_t pid, int core)
+void *bench_share(size_t size)
 {
-    cpu_set_t set;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    CPU_ZERO(&set);
-    for (int i = 0; i < bench_cores(); i++) {
-        if (core < 0 || i == core)
-            CPU_SET(i, &set);
-    }
-    return sched_setaffinity(pid, sizeof set, &set) == 0;
+    if (memory == MAP_FAILED)
+        bench_die("no memory");
+    return memory;
+}
+
+/* ---- errors ---------------------------------------------------------------------- */
+
+void bench_must(int error)
+{
+    if (error)
+        bench_die(dmutex_strerror_np());
+}
+
+void bench_die(const char *what)
+{
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
 }

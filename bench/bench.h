@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the benchmarks share: a server of their own, time, and medians.
+ * What the benchmarks share: a server of their own, places to run, time, and medians.
  *
  * A benchmark prints ratios of the library to a bare loop in the same run; absolute figures move
  * from machine to machine.  Rounds of the two alternate, so that what else the machine does hits
- * both alike.
+ * both alike.  Whatever goes wrong ends the program with a message.
  */
 #ifndef DM_BENCH_H
 #define DM_BENCH_H
 
 #include <hiredis.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+#define BENCH_COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* ---- server ---------------------------------------------------------------------- */
 
 /* A private server in a temporary directory, gone with the benchmark. */
 struct bench_server {
@@ -20,24 +25,65 @@ struct bench_server {
     char url[96]; /* for DMUTEX_URL */
 };
 
-/* Starts it; ends the program with a message if that is not possible. */
 struct bench_server bench_server_start(void);
 void bench_server_stop(struct bench_server *server);
 
 /* A connection to it. */
 redisContext *bench_connect(const struct bench_server *server);
 
-/* A command whose reply is not an error; the program ends if it is. */
+/* A command whose reply is not an error. */
 redisReply *bench_command(redisContext *context, int count, const char **words);
 
-/* Commands that clients have sent since the server's counters were reset, scripts' own left out. */
-long long bench_commands_sent(redisContext *context);
+/* The same; the reply is dropped. */
+void bench_run(redisContext *context, int count, const char **words);
+
+/* Makes a script known to the server; returns its SHA-1, the caller's to free. */
+char *bench_load(redisContext *context, const char *script);
+
+/* The server's counters begin anew; what it has counted since: "calls" or "usec" of a command. */
+void bench_stats_reset(redisContext *context);
+double bench_stat(redisContext *context, const char *command, const char *field);
+
+/* Script calls by clients: the library sends nothing else.  What a script calls is not counted. */
+double bench_scripts_sent(redisContext *context);
+
+/* ---- places ---------------------------------------------------------------------- */
+
+/* Which cores the server and the clients run on; -1: any. */
+struct bench_place {
+    const char *name; /* NULL ends the list */
+    int server_core, client_core;
+};
+
+/* The places that this machine has; on two cores they matter more than code. */
+const struct bench_place *bench_places(void);
+
+/* Puts a process (0: the calling thread and those that it starts) there; -1: anywhere. */
+void bench_pin(pid_t pid, int core);
+
+/*
+ * Calls measure(user) in a process of its own, pinned, with DMUTEX_URL and DMUTEX_SYNC_UNLOCK set:
+ * the library reads its settings once.
+ */
+void bench_apart(const struct bench_server *server, int core, const char *sync,
+                 void (*measure)(void *), void *user);
+
+/* ---- figures --------------------------------------------------------------------- */
 
 double bench_now(void); /* seconds */
+void bench_pause(double seconds);
 double bench_median(double *values, int count);
 
-/* Puts a process (0: the calling thread) on one core; -1: anywhere.  False where that is not possible. */
-int bench_pin(pid_t pid, int core);
-int bench_cores(void);
+/* Memory of a process that is in RAM, of the kind that a line of /proc/PID/status names; bytes. */
+double bench_memory(pid_t pid, const char *kind);
+
+/* Zeroed memory that forked children share. */
+void *bench_share(size_t size);
+
+/* ---- errors ---------------------------------------------------------------------- */
+
+/* A call of the library that must return 0. */
+void bench_must(int error);
+void bench_die(const char *what) __attribute__((noreturn));
 
 #endif

@@ -1,2 +1,85 @@
-# Manual pages; the section is the file's suffix.
-dist_man_MANS =
+# Manual pages; the section is the file's suffix. And what is for developers: doc/design.
+dist_man_MANS = \
+    doc/man/dmutex.7 \
+    doc/man/dmutex_configure_np.3 \
+    doc/man/dmutex_init.3 \
+    doc/man/dmutex_lock.3 \
+    doc/man/dmutex_np.3 \
+    doc/man/dmutexattr.3
+
+# The other functions of a page, so that man finds them by name.
+links_to_configure = \
+    doc/links/dmutex_setlog_np.3 \
+    doc/links/dmutex_setlost_np.3 \
+    doc/links/dmutex_strerror_np.3 \
+    doc/links/dmutex_version_np.3
+links_to_init = \
+    doc/links/dmutex_destroy.3 \
+    doc/links/dmutex_getname_np.3 \
+    doc/links/dmutex_getprioceiling.3 \
+    doc/links/dmutex_init_np.3 \
+    doc/links/dmutex_setprioceiling.3
+links_to_lock = \
+    doc/links/dmutex_clocklock.3 \
+    doc/links/dmutex_consistent.3 \
+    doc/links/dmutex_timedlock.3 \
+    doc/links/dmutex_trylock.3 \
+    doc/links/dmutex_unlock.3
+links_to_np = \
+    doc/links/dmutex_forceunlock_np.3 \
+    doc/links/dmutex_getinfo_np.3 \
+    doc/links/dmutex_holdcount_np.3 \
+    doc/links/dmutex_islocked_np.3 \
+    doc/links/dmutex_remaining_np.3 \
+    doc/links/dmutex_renew_np.3 \
+    doc/links/dmutex_token_np.3
+links_to_attr = \
+    doc/links/dmutexattr_destroy.3 \
+    doc/links/dmutexattr_getfairness_np.3 \
+    doc/links/dmutexattr_getlease_np.3 \
+    doc/links/dmutexattr_getlinger_np.3 \
+    doc/links/dmutexattr_getmaxhold_np.3 \
+    doc/links/dmutexattr_getname_np.3 \
+    doc/links/dmutexattr_getprioceiling.3 \
+    doc/links/dmutexattr_getprotocol.3 \
+    doc/links/dmutexattr_getpshared.3 \
+    doc/links/dmutexattr_getrobust.3 \
+    doc/links/dmutexattr_gettype.3 \
+    doc/links/dmutexattr_init.3 \
+    doc/links/dmutexattr_setfairness_np.3 \
+    doc/links/dmutexattr_setlease_np.3 \
+    doc/links/dmutexattr_setlinger_np.3 \
+    doc/links/dmutexattr_setmaxhold_np.3 \
+    doc/links/dmutexattr_setname_np.3 \
+    doc/links/dmutexattr_setprioceiling.3 \
+    doc/links/dmutexattr_setprotocol.3 \
+    doc/links/dmutexattr_setpshared.3 \
+    doc/links/dmutexattr_setrobust.3 \
+    doc/links/dmutexattr_settype.3
+
+$(links_to_configure): page = dmutex_configure_np
+$(links_to_init): page = dmutex_init
+$(links_to_lock): page = dmutex_lock
+$(links_to_np): page = dmutex_np
+$(links_to_attr): page = dmutexattr
+
+man_links = $(links_to_configure) $(links_to_init) $(links_to_lock) $(links_to_np) $(links_to_attr)
+$(man_links): Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D)
+	$(AM_V_at)echo '.so man3/$(page).3' >$@
+
+nodist_man_MANS = $(man_links)
+CLEANFILES += $(man_links)
+
+script_tests += \
+    doc/check-acl.sh \
+    doc/check-man.sh
+
+EXTRA_DIST += \
+    HACKING.md \
+    README.md \
+    SECURITY.md \
+    doc/design/connection.md \
+    doc/design/errors.md \
+    doc/design/protocol.md \
+    doc/design/threads-and-fork.md

@@ -1,7 +1,27 @@
 # Examples: one idea each, built with the library, not installed. `demo` is what ./quickstart demo
-# runs.
+# runs; run-examples.sh runs them all.
 #
-# A new one is a line here, and examples_NAME_LDADD = libdmutex/libdmutex.la
-example_programs =
+# A new one is a line here, and examples_NAME_LDADD = libdmutex/libdmutex.la; then a word in
+# run-examples.sh and in Makefile.standalone.
+example_programs = \
+    examples/counter \
+    examples/demo \
+    examples/fencing \
+    examples/lostlease \
+    examples/recursive \
+    examples/robust \
+    examples/timed
+
+examples_counter_LDADD = libdmutex/libdmutex.la
+examples_demo_LDADD = libdmutex/libdmutex.la
+examples_fencing_LDADD = libdmutex/libdmutex.la
+examples_lostlease_LDADD = libdmutex/libdmutex.la
+examples_recursive_LDADD = libdmutex/libdmutex.la
+examples_robust_LDADD = libdmutex/libdmutex.la
+examples_timed_LDADD = libdmutex/libdmutex.la
 
 noinst_PROGRAMS += $(example_programs)
+
+script_tests += examples/run-examples.sh
+
+EXTRA_DIST += examples/Makefile.standalone

@@ -8,25 +8,91 @@
 # Groups, one folder each
 # ---------------------------------------------------------------------------
 # one part, alone: no server, no other process
-unit_tests =
+unit_tests = \
+    tests/unit/test_attempt \
+    tests/unit/test_attempt_hold \
+    tests/unit/test_attempt_store \
+    tests/unit/test_attempt_walk \
+    tests/unit/test_clock \
+    tests/unit/test_command \
+    tests/unit/test_error \
+    tests/unit/test_greeting \
+    tests/unit/test_keys \
+    tests/unit/test_reply \
+    tests/unit/test_url
+tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_attempt_store_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_clock_LDADD = $(test_libs) $(up_to_base)
+tests_unit_test_command_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)
+tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_url_LDADD = $(test_libs) $(up_to_redis)
+EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
-server_tests =
+server_tests = \
+    tests/server/test_scripts_death \
+    tests/server/test_scripts_faults \
+    tests/server/test_scripts_own \
+    tests/server/test_scripts_queue \
+    tests/server/test_scripts_retry
+# the Lua scripts, without the library
+scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
+tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
+tests_server_test_scripts_death_LDADD = $(scripts_libs)
+tests_server_test_scripts_faults_LDADD = $(scripts_libs)
+tests_server_test_scripts_own_LDADD = $(scripts_libs)
+tests_server_test_scripts_queue_LDADD = $(scripts_libs)
+tests_server_test_scripts_retry_LDADD = $(scripts_libs)
 
 # what POSIX says about each function
-conformance_tests =
+conformance_tests = \
+    tests/conformance/test_attributes \
+    tests/conformance/test_destroy \
+    tests/conformance/test_errors \
+    tests/conformance/test_exclusion \
+    tests/conformance/test_fork \
+    tests/conformance/test_interrupts \
+    tests/conformance/test_names \
+    tests/conformance/test_objects \
+    tests/conformance/test_ownership \
+    tests/conformance/test_time
 
 # not programs
 script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP =
+TSAN_SKIP = tests/conformance/test_fork
 
 # ---------------------------------------------------------------------------
 # What the tests share
 # ---------------------------------------------------------------------------
-tests_lib_libtest_la_SOURCES =
+tests_lib_libtest_la_LIBADD = $(HIREDIS_LIBS)
+tests_lib_libtest_la_SOURCES = \
+    tests/lib/actor.c \
+    tests/lib/actor.h \
+    tests/lib/actor_serve.c \
+    tests/lib/keeper.c \
+    tests/lib/keeper.h \
+    tests/lib/mutexes.c \
+    tests/lib/mutexes.h \
+    tests/lib/proxy.c \
+    tests/lib/proxy.h \
+    tests/lib/proxy_orders.h \
+    tests/lib/proxy_serve.c \
+    tests/lib/server.c \
+    tests/lib/server.h \
+    tests/lib/side.c \
+    tests/lib/side.h \
+    tests/lib/testlib.c \
+    tests/lib/testlib.h \
+    tests/lib/wait.c \
+    tests/lib/wait.h
 
 test_libs = tests/lib/libtest.la $(CMOCKA_LIBS)
 LDADD = $(test_libs) libdmutex/libdmutex.la
@@ -35,7 +101,7 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # How they run
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
-check_LTLIBRARIES += tests/lib/libtest.la
+check_LTLIBRARIES += tests/lib/libtest.la tests/server/libscripts.la
 program_tests = $(unit_tests) $(server_tests) $(conformance_tests)
 check_PROGRAMS += $(program_tests)
 endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "own.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "redis/scripts.h"
+
+void own_load(redisContext *context)
+{
+    free(bench_load(context, dm_lua_acquire));
+    free(bench_load(context, dm_lua_release));
+}
+
+void own_init(struct own *own, const char *name, int thread)
+{
+    static const char *const kinds[] = { "lock", "state", "queue", "waiter" };
+
+    own->attempt = 0;
+    for (int i = 0; i < 4; i++)
+        snprintf(own->keys[i], sizeof own->keys[i], "dmutex:{bench}:%s:%s", kinds[i], name);
+    snprintf(own->owner, sizeof own->owner, "0123456789abcdef0123456789abcdef:%d", thread);
+}
+
+static redisReply *acquire(struct own *own, redisContext *context, const char *how)
+{
+    const char *words[] = { "EVALSHA", dm_sha_acquire, "4", own->keys[0], own->keys[1], own->keys[2], own->keys[3],
+                            own->owner, own->hold, "10000", "0", "1", "0", how, "", "dmutex:inbox:" };
+
+    snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
+    snprintf(own->hold, sizeof own->hold, "%s 10000 1234 host bench", own->id);
+    return bench_command(context, BENCH_COUNT(words), words);
+}
+
+static void expect(redisReply *reply, const char *word)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || strcmp(reply->element[0]->str, word) != 0)
+        bench_die("a script of the library does not answer as own.c expects");
+    freeReplyObject(reply);
+}
+
+void own_lock(struct own *own, redisContext *context)
+{
+    expect(acquire(own, context, "queue"), "owned");
+}
+
+void own_try_busy(struct own *own, redisContext *context)
+{
+    expect(acquire(own, context, "try"), "busy");
+}
+
+void own_unlock(struct own *own, redisContext *context)
+{
+    const char *words[] = { "EVALSHA", dm_sha_release, "4", own->keys[0], own->keys[1], own->keys[2], own->keys[3],
+                            own->id, "0", "dmutex:inbox:" };
+
+    expect(bench_command(context, BENCH_COUNT(words), words), "released");
+}

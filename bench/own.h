@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's own two scripts with the arguments that it gives them, called by a bare blocking
+ * connection: what a lock and an unlock cost at least.
+ */
+#ifndef DM_BENCH_OWN_H
+#define DM_BENCH_OWN_H
+
+#include <hiredis.h>
+
+/* One owner of one name. */
+struct own {
+    char keys[4][64];
+    char owner[48], id[72], hold[128];
+    long attempt;
+};
+
+/* Makes the scripts known to the server. */
+void own_load(redisContext *context);
+
+void own_init(struct own *own, const char *name, int thread);
+void own_lock(struct own *own, redisContext *context);
+void own_unlock(struct own *own, redisContext *context);
+
+/* Tries a lock that somebody else holds. */
+void own_try_busy(struct own *own, redisContext *context);
+
+#endif

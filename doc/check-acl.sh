@@ -1,0 +1,92 @@
+#!/bin/sh
+# Keeps the documented rights true: with them all goes well, and without any one of them the library
+# says which is missing. Speaks TAP. Run by `make check` in the build directory.
+
+set -u
+server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
+if [ -z "$server" ]; then
+    echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
+    exit 0
+fi
+scratch=$(mktemp -d)
+pid=
+clean_up()
+{
+    [ -z "$pid" ] || kill "$pid"
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+tests=0
+
+# result SENTENCE: passed if the file of complaints is empty.
+result()
+{
+    tests=$((tests + 1))
+    if [ -s "$scratch/complaints" ]; then
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$scratch/complaints"
+    else
+        echo "ok $tests - $1"
+    fi
+    : >"$scratch/complaints"
+}
+
+# rights FILE: the words after ACL SETUSER app.
+rights()
+{
+    sed -n '/ACL SETUSER app/,/zcard/p' "$1" | xargs | sed 's/^ACL SETUSER app //'
+}
+
+# as USER EXAMPLE MS: runs it as that user, with all that the library has to say.
+as()
+{
+    DMUTEX_URL="unix://$1:secret@$scratch/s?command_timeout=$3" \
+        DMUTEX_ONDOWN=fail DMUTEX_LOG=warn timeout 20 "examples/$2" 2>&1
+}
+
+all=$(rights "$srcdir/README.md" 2>/dev/null)
+rights "$srcdir/doc/man/dmutex.7" >"$scratch/page"
+echo "$all" | diff - "$scratch/page" >"$scratch/complaints"
+result "README.md and dmutex(7) give the same rights"
+
+# A user who has all, and for each right one who lacks it.
+needed=$(echo "$all" | grep -oE '\+[a-z|]+' | tr -d +)
+{
+    printf 'user app %s\n' "$all"
+    for right in $needed; do
+        printf 'user no-%s %s -%s\n' "$(echo "$right" | tr '|' -)" "$all" "$right"
+    done
+    printf 'port 0\nunixsocket s\nsave ""\nmaxmemory-policy noeviction\nlogfile log\ndir %s\n' "$scratch"
+} >"$scratch/conf"
+"$server" "$scratch/conf" &
+pid=$!
+tries=0
+while [ ! -S "$scratch/s" ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+
+for example in robust timed recursive lostlease; do
+    as app $example 2000 >"$scratch/output" || cat "$scratch/output" >>"$scratch/complaints"
+    grep -E '^libdmutex.*(NOPERM|not permitted)' "$scratch/output" >>"$scratch/complaints"
+done
+result "with these rights the examples run, and nothing is refused"
+
+# timed has somebody wait; client|kill is used after a broken connection only. All at once, for each
+# waits in vain.
+pids=
+lacking=$(echo "$needed" | grep -v 'client|kill' | tr '|' -)
+for right in $lacking; do
+    as "no-$right" timed 1000 >"$scratch/no-$right" &
+    pids="$pids $!"
+done
+wait $pids
+for right in $lacking; do
+    grep -E 'NOPERM|not permitted' "$scratch/no-$right" |
+        grep -qi "$(echo "$right" | tr - ' ')" ||
+        { echo "without $right:"; cat "$scratch/no-$right"; } >>"$scratch/complaints"
+done
+result "without any one of them, the library says which is missing"
+
+echo "1..$tests"

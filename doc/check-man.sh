@@ -1,0 +1,64 @@
+#!/bin/sh
+# Keeps the manual true to the headers: every public function has a page, no page names one that is
+# not there, the examples compile, and mandoc, where installed, has nothing to say. Speaks TAP.
+#
+# Run by `make check` in the build directory; srcdir and CC come from there.
+
+set -u
+LC_ALL=C
+export LC_ALL
+man=$srcdir/doc/man
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tests=0
+
+# result SENTENCE: passed if the file of complaints is empty.
+result()
+{
+    tests=$((tests + 1))
+    if [ -s "$scratch/complaints" ]; then
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$scratch/complaints"
+    else
+        echo "ok $tests - $1"
+    fi
+    : >"$scratch/complaints"
+}
+
+# Functions by the headers, by the pages' NAME sections, and by the names that man(1) finds.
+cat "$srcdir"/include/dmutex/*.h | sed -n 's/^DMUTEX_API.*[ *]\(d[a-z]*_[a-z_]*\)(.*/\1/p' |
+    sort -u >"$scratch/declared"
+sed -n 's/^\.Nm \(d[a-z_]*\).*/\1/p' "$man"/*.3 | sort -u >"$scratch/named"
+{
+    ls "$man" | sed -n 's/\.3$//p'
+    ls doc/links | sed -n 's/\.3$//p'
+} | sort -u >"$scratch/found"
+
+comm -23 "$scratch/declared" "$scratch/named" >"$scratch/complaints"
+result "every public function is in a page"
+comm -13 "$scratch/declared" "$scratch/named" >"$scratch/complaints"
+result "every function in a page is public"
+comm -23 "$scratch/declared" "$scratch/found" >"$scratch/complaints"
+result "man finds every public function by its name"
+
+# An example is a display that begins with an include; \e is roff's backslash.
+for page in "$man"/*.[37]; do
+    awk -v to="$scratch/${page##*/}" '
+        /^\.Ed/ { is_display = is_code = 0 }
+        is_display && !is_code && /^#include/ { is_code = 1; number++ }
+        is_code { gsub(/\\e/, "\\"); print >(to "-" number ".c") }
+        /^\.Bd -literal/ { is_display = 1 }' "$page"
+done
+for source in "$scratch"/*.c; do
+    $CC -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I"$srcdir/include" "$source" \
+        2>>"$scratch/complaints" || echo "${source##*/} does not compile" >>"$scratch/complaints"
+done
+result "the examples in the pages compile"
+
+# Its remarks on style are left out: they depend on its version and on what is installed.
+if command -v mandoc >/dev/null; then
+    mandoc -T lint -W warning "$man"/*.[37] >"$scratch/complaints" 2>&1
+    result "mandoc warns of nothing"
+fi
+
+echo "1..$tests"

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Runs the examples on a private server of their own; each must say by its exit status that what it
+# shows is true. Speaks TAP. Run by `make check` in the build directory.
+
+set -u
+examples="counter robust timed recursive lostlease fencing demo"
+
+if [ -n "${DMUTEX_TEST_SERVER-}" ]; then
+    PATH=$(dirname "$DMUTEX_TEST_SERVER"):$PATH
+elif ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
+    echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
+    exit 0
+fi
+
+# The first example that locks starts the server, the end of this script ends it.
+DMUTEX_LOCAL_DIR=$(mktemp -d)
+export DMUTEX_LOCAL_DIR PATH
+clean_up()
+{
+    [ ! -s "$DMUTEX_LOCAL_DIR/pid" ] || kill "$(cat "$DMUTEX_LOCAL_DIR/pid")"
+    rm -rf "$DMUTEX_LOCAL_DIR"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+
+tests=0
+for example in $examples; do
+    tests=$((tests + 1))
+    if "examples/$example" >"$DMUTEX_LOCAL_DIR/output" 2>&1; then
+        echo "ok $tests - $example"
+    else
+        echo "not ok $tests - $example"
+    fi
+    sed 's/^/# /' "$DMUTEX_LOCAL_DIR/output"
+done
+echo "1..$tests"

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How objects end: scenarios 15 to 17. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../lib/testlib.h"
+
+/* POSIX scenario 15: EBUSY while a thread of this process holds it, this one or another. */
+static void test_destroy_refuses_when_held(void **state)
+{
+    const char *const names[] = { "destroy/held", NULL };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        dmutex_t mutex;
+
+        make_recursive(&mutex, names[i], 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_destroy(&mutex), EBUSY);
+        assert_result(in_thread(dmutex_destroy, &mutex), EBUSY);
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_destroy(&mutex), EBUSY);
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_destroy(&mutex), 0);
+        assert_result(dmutex_destroy(&mutex), EINVAL);
+    }
+}
+
+/* POSIX scenario 15: EBUSY while a thread of this process waits, though another process holds it. */
+static void test_destroy_refuses_when_waited_for(void **state)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("destroy/waited");
+    struct actor *a = actor_start(the_server);
+    struct errand waiter;
+
+    (void)state;
+    actor_do(a, "0", "lock destroy/waited");
+    errand_begin(&waiter, dmutex_lock, &mutex);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_result(dmutex_destroy(&mutex), EBUSY);
+    actor_do(a, "0", "unlock destroy/waited");
+    assert_result(errand_join(&waiter), 0);
+    assert_result(dmutex_lock(&mutex), 0); /* its thread has ended with it */
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+    actor_end(a);
+}
+
+/* A failed destroy changes nothing: the mutex goes on. */
+static void test_mutex_works_when_destroy_was_refused(void **state)
+{
+    dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+    struct errand waiter;
+
+    (void)state;
+    assert_result(dmutex_lock(&mutex), 0);
+    errand_begin(&waiter, timedlock_soon, &mutex);
+    assert_result(dmutex_destroy(&mutex), EBUSY);
+    assert_result(errand_join(&waiter), ETIMEDOUT);
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* ---- the reference count idiom ----------------------------------------------------------- */
+
+/* An object that its last user frees; on a page of its own, so that a later touch is a crash. */
+struct counted {
+    dmutex_t mutex;
+    int users;
+};
+
+static struct counted *make_counted(const char *name)
+{
+    struct counted *counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(counted, MAP_FAILED);
+    if (name)
+        assert_result(dmutex_init_np(&counted->mutex, name, NULL), 0);
+    counted->users = 2;
+    return counted;
+}
+
+static int leave(dmutex_t *mutex)
+{
+    struct counted *counted = (struct counted *)mutex;
+    int result = dmutex_lock(mutex);
+    bool is_last;
+
+    if (result)
+        return result;
+    is_last = --counted->users == 0;
+    result = dmutex_unlock(mutex);
+    if (result || !is_last)
+        return result;
+    result = dmutex_destroy(mutex);
+    munmap(counted, 4096);
+    return result;
+}
+
+/*
+ * POSIX scenario 16: two threads leave an object, the last one destroys and unmaps it at once:
+ * unlock does not touch it when another can own it.  Destroy right after unlock is never EBUSY.
+ */
+static void leave_again_and_again(const char *name, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        struct counted *counted = make_counted(name);
+        struct errand other;
+
+        errand_begin(&other, leave, &counted->mutex);
+        assert_result(leave(&counted->mutex), 0);
+        assert_result(errand_join(&other), 0);
+    }
+}
+
+static void test_last_user_frees_when_anonymous(void **state)
+{
+    (void)state;
+    leave_again_and_again(NULL, repetitions(1500));
+    assert_int_equal(side_count_keys(the_server->side, "*{~*"), 0);
+}
+
+static void test_last_user_frees_when_named(void **state)
+{
+    (void)state;
+    leave_again_and_again("destroy/counted", repetitions(1500));
+}
+
+static int lock_and_unlock(dmutex_t *mutex)
+{
+    int result = dmutex_lock(mutex);
+
+    return result ? result : dmutex_unlock(mutex);
+}
+
+/* POSIX scenario 15: destroy is 0 right after the own unlock, though a contender is just leaving. */
+static void test_destroy_succeeds_when_a_contender_is_returning(void **state)
+{
+    (void)state;
+    for (int i = 0; i < repetitions(200); i++) {
+        dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+        struct errand other;
+
+        assert_result(dmutex_lock(&mutex), 0);
+        errand_begin(&other, lock_and_unlock, &mutex);
+        assert_result(dmutex_unlock(&mutex), 0);
+        wait_until(errand_is_over(&other));
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_destroy(&mutex), 0);
+        assert_result(errand_join(&other), 0);
+    }
+}
+
+/* ---- handles of one name ----------------------------------------------------------------- */
+
+/* POSIX scenario 17: an object's end does not disturb another process that holds the name. */
+static void test_destroy_spares_the_name_when_another_process_holds(void **state)
+{
+    struct actor *a = actor_start(the_server);
+    dmutex_t mutex = DMUTEX_INITIALIZER("destroy/name");
+    long long token;
+
+    (void)state;
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_do(a, "0", "lock destroy/name");
+    token = actor_value(a, "token destroy/name");
+    assert_result(dmutex_destroy(&mutex), 0);
+    assert_int_equal(actor_value(a, "holdcount destroy/name"), 1);
+    assert_int_equal(actor_value(a, "token destroy/name"), token);
+    actor_do(a, "0", "renew destroy/name");
+
+    make_errorcheck(&mutex, "destroy/name", 0);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(a, "0", "unlock destroy/name");
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_true(token_of(&mutex) > (uint64_t)token);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_end(a);
+}
+
+/* POSIX scenario 17: set up again, also with another type: the type is the object's. */
+static void test_object_works_when_set_up_again_with_another_type(void **state)
+{
+    dmutex_t mutex;
+
+    (void)state;
+    for (int i = 0; i < KIND_COUNT; i++) {
+        make_mutex(&mutex, "destroy/again", &kinds[i], 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_trylock(&mutex),
+                      kinds[i].type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY);
+        while (dmutex_unlock(&mutex) == 0)
+            ;
+        assert_result(dmutex_destroy(&mutex), 0);
+        assert_result(dmutex_lock(&mutex), EINVAL);
+    }
+}
+
+/* An object that was never used is destroyed without the server, and init needs none either. */
+static void test_object_needs_no_server_when_never_used(void **state)
+{
+    struct actor *a = actor_start_at("unix:///nonexistent/socket");
+
+    (void)state;
+    actor_do(a, "0", "init destroy/unused robust");
+    actor_do(a, "0", "destroy destroy/unused");
+    actor_do(a, "0", "zero m");
+    actor_do(a, "EPERM", "unlock m");
+    actor_do(a, "0", "destroy m");
+    actor_end(a);
+}
+
+/* The hold that an object has lost does not keep it from its end. */
+static void test_destroy_succeeds_when_the_hold_was_lost(void **state)
+{
+    dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+
+    (void)state;
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    wait_until(holdcount_of(&mutex) == 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_destroy_refuses_when_held),
+        cmocka_unit_test(test_destroy_refuses_when_waited_for),
+        cmocka_unit_test(test_mutex_works_when_destroy_was_refused),
+        cmocka_unit_test(test_last_user_frees_when_anonymous),
+        cmocka_unit_test(test_last_user_frees_when_named),
+        cmocka_unit_test(test_destroy_succeeds_when_a_contender_is_returning),
+        cmocka_unit_test(test_destroy_spares_the_name_when_another_process_holds),
+        cmocka_unit_test(test_object_works_when_set_up_again_with_another_type),
+        cmocka_unit_test(test_object_needs_no_server_when_never_used),
+        cmocka_unit_test(test_destroy_succeeds_when_the_hold_was_lost),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}

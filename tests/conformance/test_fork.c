@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a forked child may do with its parent's objects.  Left out under the thread sanitizer. */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+/* The result of a call in a forked child, which ends by _exit(). */
+static int in_child(mutex_call call, dmutex_t *mutex)
+{
+    pid_t pid = keeper_fork();
+
+    if (pid == 0)
+        _exit(call(mutex));
+    return WEXITSTATUS(keeper_reap(pid));
+}
+
+static int lock_and_unlock(dmutex_t *mutex)
+{
+    int result = dmutex_lock(mutex);
+
+    return result ? result : dmutex_unlock(mutex);
+}
+
+static int use_and_destroy(dmutex_t *mutex)
+{
+    int result = lock_and_unlock(mutex);
+
+    return result ? result : dmutex_destroy(mutex);
+}
+
+static dmutex_t *shared_memory(void)
+{
+    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    return memory;
+}
+
+static void make_shared(dmutex_t *mutex)
+{
+    dmutexattr_t attr;
+
+    assert_result(dmutexattr_init(&attr), 0);
+    assert_result(dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+    assert_result(dmutex_init(mutex, &attr), 0);
+}
+
+/* The child's copy of an anonymous private mutex is another one, free; the parent's stays held. */
+static void test_private_copy_is_free_when_the_parent_holds(void **state)
+{
+    dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+
+    (void)state;
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(in_child(dmutex_unlock, &mutex), EPERM);
+    assert_result(in_child(use_and_destroy, &mutex), 0);
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_true(is_locked(&mutex));
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* An anonymous shared mutex in shared memory is one for both; the child owns nothing. */
+static void test_shared_object_excludes_when_the_parent_holds(void **state)
+{
+    dmutex_t *mutex = shared_memory();
+
+    (void)state;
+    make_shared(mutex);
+    assert_result(dmutex_lock(mutex), 0);
+    assert_result(in_child(dmutex_trylock, mutex), EBUSY);
+    assert_result(in_child(timedlock_soon, mutex), ETIMEDOUT);
+    assert_result(in_child(dmutex_unlock, mutex), EPERM);
+    assert_result(in_child(dmutex_destroy, mutex), EBUSY);
+    assert_int_equal(holdcount_of(mutex), 1);
+    assert_result(dmutex_unlock(mutex), 0);
+    assert_result(in_child(lock_and_unlock, mutex), 0);
+    assert_result(dmutex_destroy(mutex), 0);
+    munmap(mutex, 4096);
+}
+
+/* POSIX scenario 14: parent and child use a shared object for the first time at once. */
+static void test_first_lock_agrees_when_parent_and_child_begin(void **state)
+{
+    (void)state;
+    for (int round = 0; round < repetitions(10); round++) {
+        int before = side_count_keys(the_server->side, "*{~*:state:*");
+        dmutex_t *mutex = shared_memory();
+        pid_t pid;
+
+        make_shared(mutex);
+        pid = keeper_fork();
+        if (pid == 0)
+            _exit(lock_and_unlock(mutex));
+        assert_result(lock_and_unlock(mutex), 0);
+        assert_int_equal(keeper_reap(pid), 0);
+        assert_int_equal(side_count_keys(the_server->side, "*{~*:state:*"), before + 1);
+        assert_result(dmutex_destroy(mutex), 0);
+        munmap(mutex, 4096);
+    }
+}
+
+/* A named mutex that the parent holds is held for the child, of whatever kind: it is another owner. */
+static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KIND_COUNT; i++) {
+        dmutex_t mutex;
+        uint64_t token;
+
+        make_mutex(&mutex, "fork/named", &kinds[i], 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        token = token_of(&mutex);
+        assert_result(in_child(dmutex_trylock, &mutex), EBUSY);
+        assert_result(in_child(dmutex_unlock, &mutex), EPERM);
+        assert_result(in_child(dmutex_renew_np, &mutex), EPERM);
+        assert_int_equal(holdcount_of(&mutex), 1);
+        assert_true(token_of(&mutex) == token);
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(in_child(lock_and_unlock, &mutex), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_private_copy_is_free_when_the_parent_holds),
+        cmocka_unit_test(test_shared_object_excludes_when_the_parent_holds),
+        cmocka_unit_test(test_first_lock_agrees_when_parent_and_child_begin),
+        cmocka_unit_test(test_named_mutex_is_the_parents_when_the_child_asks),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The test's side of an actor. */
+#include "actor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "testlib.h"
+
+extern char **environ;
+
+#define ANSWER_ROOM 2048
+#define ENVIRONMENT_ROOM 256
+
+struct actor {
+    pid_t pid; /* 0: reaped */
+    int fd;
+    char answer[ANSWER_ROOM];
+};
+
+/* The environment of the test program, with ours before it: the first of two equal names counts. */
+struct environment {
+    char *strings[ENVIRONMENT_ROOM];
+    int count;
+};
+
+static bool is_set(const struct environment *environment, const char *string)
+{
+    size_t length = strcspn(string, "=") + 1;
+
+    for (int i = 0; i < environment->count; i++) {
+        if (strncmp(environment->strings[i], string, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put(struct environment *environment, char *string)
+{
+    if (!is_set(environment, string) && environment->count < ENVIRONMENT_ROOM - 1)
+        environment->strings[environment->count++] = string;
+}
+
+static struct actor *spawn(struct environment *environment)
+{
+    char *const arguments[] = { program_path, (char *)"--role", (char *)"actor", NULL };
+    struct actor *actor = calloc(1, sizeof *actor);
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+
+    assert_non_null(actor);
+    for (char **string = environ; *string; string++)
+        put(environment, *string);
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), errno);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
+    assert_int_equal(posix_spawn(&actor->pid, arguments[0], &actions, NULL, arguments,
+                                 environment->strings), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    keeper_watch(actor->pid);
+    close(ends[1]);
+    actor->fd = ends[0];
+    actor_expect(actor, "ready");
+    return actor;
+}
+
+static char *host_label(char *room, size_t size)
+{
+    static int last;
+
+    snprintf(room, size, "DMUTEX_HOST=host%d", ++last);
+    return room;
+}
+
+/* Then everything that the environment does not say yet. */
+static struct actor *start(struct environment *environment, const char *url)
+{
+    char url_string[256], host[32];
+
+    snprintf(url_string, sizeof url_string, "DMUTEX_URL=%s", url);
+    put(environment, url_string);
+    put(environment, host_label(host, sizeof host));
+    return spawn(environment);
+}
+
+struct actor *actor_start(const struct server *server)
+{
+    return actor_start_with(server, NULL);
+}
+
+struct actor *actor_start_with(const struct server *server, ...)
+{
+    struct environment environment = { .count = 0 };
+    char *string;
+    va_list more;
+
+    va_start(more, server);
+    while ((string = va_arg(more, char *)))
+        put(&environment, string);
+    va_end(more);
+    return start(&environment, server ? server->url : "");
+}
+
+struct actor *actor_start_at(const char *url)
+{
+    struct environment environment = { .count = 0 };
+
+    return start(&environment, url);
+}
+
+static void send_line(struct actor *actor, const char *format, va_list arguments)
+{
+    char line[ANSWER_ROOM];
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+
+    assert_in_range(length, 1, sizeof line - 2);
+    line[length++] = '\n';
+    assert_int_equal(send(actor->fd, line, (size_t)length, MSG_NOSIGNAL), length);
+}
+
+void actor_send(struct actor *actor, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    send_line(actor, format, arguments);
+    va_end(arguments);
+}
+
+static bool is_readable(struct actor *actor, int timeout_ms)
+{
+    struct pollfd ready = { .fd = actor->fd, .events = POLLIN };
+    int result;
+
+    do
+        result = poll(&ready, 1, timeout_ms);
+    while (result < 0 && errno == EINTR);
+    return result > 0;
+}
+
+const char *actor_answer(struct actor *actor)
+{
+    size_t length = 0;
+
+    do {
+        if (!is_readable(actor, WAIT_LIMIT_MS))
+            fail_msg("no answer of the actor");
+        if (read(actor->fd, actor->answer + length, 1) != 1)
+            fail_msg("the actor has ended");
+    } while (actor->answer[length++] != '\n' && length < sizeof actor->answer);
+    actor->answer[length - 1] = '\0';
+    return actor->answer;
+}
+
+bool actor_is_silent(struct actor *actor)
+{
+    return !is_readable(actor, 0);
+}
+
+long long actor_value(struct actor *actor, const char *format, ...)
+{
+    va_list arguments;
+    const char *answer;
+
+    va_start(arguments, format);
+    send_line(actor, format, arguments);
+    va_end(arguments);
+    answer = actor_answer(actor);
+    if (strncmp(answer, "0 ", 2) != 0)
+        fail_msg("%s: %s", format, answer);
+    return strtoll(answer + 2, NULL, 10);
+}
+
+long long actor_counted(const char *path)
+{
+    int64_t number = -1;
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    assert_int_equal(fread(&number, sizeof number, 1, file), 1);
+    fclose(file);
+    return number;
+}
+
+pid_t actor_pid(const struct actor *actor)
+{
+    return actor->pid;
+}
+
+void actor_kill(struct actor *actor)
+{
+    assert_return_code(kill(actor->pid, SIGKILL), errno);
+    keeper_reap(actor->pid);
+    actor->pid = 0;
+}
+
+void actor_stop(struct actor *actor)
+{
+    assert_return_code(kill(actor->pid, SIGSTOP), errno);
+    assert_int_equal(waitpid(actor->pid, NULL, WUNTRACED), actor->pid);
+}
+
+void actor_cont(struct actor *actor)
+{
+    assert_return_code(kill(actor->pid, SIGCONT), errno);
+}
+
+static void release(struct actor *actor)
+{
+    close(actor->fd);
+    free(actor);
+}
+
+int actor_await(struct actor *actor)
+{
+    int status = keeper_reap(actor->pid);
+
+    release(actor);
+    return status;
+}
+
+void actor_end(struct actor *actor)
+{
+    if (actor->pid) {
+        shutdown(actor->fd, SHUT_WR);
+        assert_int_equal(keeper_reap(actor->pid), 0);
+    }
+    release(actor);
+}

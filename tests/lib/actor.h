@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An actor: another process, with a library state of its own, that does what the test says.
+ *
+ * It is the test program itself, executed anew, so that nothing is inherited.  It takes one line
+ * at a time and answers each by one line; the result of a dmutex call is "0" or the name of the
+ * errno value, as "EBUSY".
+ *
+ *     struct actor *b = actor_start(the_server);
+ *     actor_do(b, "0", "init t/x robust lease=300");
+ *     actor_send(b, "lock t/x");                        // blocks over there
+ *     wait_until(waiters_of(&mutex) == 1);
+ *     actor_kill(a);
+ *     actor_expect(b, "EOWNERDEAD");
+ *     actor_end(b);
+ *
+ * What it understands; X is a handle, and the mutex's name unless init says otherwise.  A handle
+ * that was not set up is, with default attributes, at first use.
+ *
+ *   init X [recursive|errorcheck] [robust] [shared] [anonymous] [name=N] [lease=MS] [maxhold=MS]
+ *          [linger=MS] [fair]
+ *   zero X                        all bytes zero: an anonymous, private mutex
+ *   map X FILE OFFSET             X is the object at this offset of a file, used as it lies there
+ *   lock X, trylock X, unlock X, consistent X, renew X, destroy X, forceunlock X
+ *   timedlock X MS, clocklock X MS   until MS from now (may be negative), REALTIME or MONOTONIC
+ *   token X, remaining X, holdcount X, islocked X     "0 VALUE", or the error
+ *   health X, waiters X           the same out of getinfo
+ *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE, unlock;
+ *                                 ENOTUNIQ when another was there at the same time
+ *   lost                          "N TOKEN": calls of the lost callback so far, and its last token
+ *   strerror                      dmutex_strerror_np()
+ *   configure URL                 dmutex_configure_np()
+ *   in-thread COMMAND             does it in a thread that ends then; the answer is COMMAND's
+ *   in-child COMMAND              does it in a forked child that ends by _exit(); the answer is
+ *                                 COMMAND's.  in-child-exit: by exit(); in-vfork-exec: /bin/true
+ *   start COMMAND                 begins it in a thread: "0";  join: its answer, awaited
+ *   cancel                        pthread_cancel() of that thread: "0"
+ *   say WORDS                     WORDS
+ *   exit N, _exit N, abort, segv  do not answer
+ *   exec                          becomes a new actor in the same process: "ready"
+ *
+ * One command is on its way at a time.  The actor ends, by exit(0), when the test ends the
+ * conversation; all actors die with the test program.
+ */
+#ifndef TEST_ACTOR_H
+#define TEST_ACTOR_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "server.h"
+
+struct actor;
+
+/* Starts one, under a host label of its own, with DMUTEX_URL of the server; NULL: none. */
+struct actor *actor_start(const struct server *server);
+
+/* The same with further environment strings, "NAME=value", at the end NULL. */
+struct actor *actor_start_with(const struct server *server, ...) __attribute__((__sentinel__));
+
+/* The same with another URL, as that of a proxy. */
+struct actor *actor_start_at(const char *url);
+
+void actor_send(struct actor *actor, const char *format, ...)
+    __attribute__((__format__(__printf__, 2, 3)));
+
+/* The answer, awaited for at most WAIT_LIMIT_MS, then the test fails.  Until the next answer. */
+const char *actor_answer(struct actor *actor);
+
+/* True if no answer has come yet. */
+bool actor_is_silent(struct actor *actor);
+
+/* Sends nothing; the answer must be `wanted`. */
+#define actor_expect(actor, wanted) assert_string_equal(actor_answer(actor), wanted)
+
+/* Sends a command; its answer must be `wanted`. */
+#define actor_do(actor, wanted, ...)         \
+    do {                                     \
+        actor_send(actor, __VA_ARGS__);      \
+        actor_expect(actor, wanted);         \
+    } while (0)
+
+/* Sends a command that answers "0 VALUE", and returns the value. */
+long long actor_value(struct actor *actor, const char *format, ...)
+    __attribute__((__format__(__printf__, 2, 3)));
+
+/* The number in a file that actors count in. */
+long long actor_counted(const char *path);
+
+pid_t actor_pid(const struct actor *actor);
+
+/* SIGKILL; it is gone when this returns. */
+void actor_kill(struct actor *actor);
+
+/* SIGSTOP, awaited; SIGCONT. */
+void actor_stop(struct actor *actor);
+void actor_cont(struct actor *actor);
+
+/* Awaits its end after exit, _exit, abort or segv, and frees it: the wait status. */
+int actor_await(struct actor *actor);
+
+/* Ends the conversation and awaits exit(0); after actor_kill() only frees it. */
+void actor_end(struct actor *actor);
+
+/* The actor's side: serves commands on fd 3, never returns.  test_begin() calls it. */
+void actor_serve(void) __attribute__((__noreturn__));
+
+#endif

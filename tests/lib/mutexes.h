@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Mutexes of every kind, and calls in other threads of this process. */
+#ifndef TEST_MUTEXES_H
+#define TEST_MUTEXES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <dmutex/dmutex.h>
+
+/* One type with one robustness. */
+struct kind {
+    int type;
+    int robust;
+    const char *words; /* as an actor's init takes them */
+};
+
+/* All eight; PTHREAD_MUTEX_DEFAULT is among them although it is PTHREAD_MUTEX_NORMAL. */
+#define KIND_COUNT 8
+extern const struct kind kinds[KIND_COUNT];
+
+/* Sets up a mutex; name NULL: anonymous.  lease_ms 0: the default. */
+void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms);
+void make_normal(dmutex_t *mutex, const char *name, unsigned lease_ms);
+void make_recursive(dmutex_t *mutex, const char *name, unsigned lease_ms);
+void make_errorcheck(dmutex_t *mutex, const char *name, unsigned lease_ms);
+void make_robust(dmutex_t *mutex, const char *name, unsigned lease_ms);
+
+typedef int (*mutex_call)(dmutex_t *mutex);
+
+/* Until 20 ms from now, as calls without further arguments. */
+int timedlock_soon(dmutex_t *mutex);
+int clocklock_soon(dmutex_t *mutex);
+
+/* The four ways to lock. */
+struct way {
+    const char *name;
+    mutex_call lock;
+    bool is_try;
+};
+#define WAY_COUNT 4
+extern const struct way ways_to_lock[WAY_COUNT];
+
+/* The result of a call in a new thread, which ends then. */
+int in_thread(mutex_call call, dmutex_t *mutex);
+
+/* A call in a thread of its own that may block. */
+struct errand {
+    mutex_call call; /* NULL: dmutex_clocklock() by clock until then */
+    dmutex_t *mutex;
+    clockid_t clock;
+    struct timespec until;
+    pthread_t thread;
+    int result;
+    bool is_over;
+};
+void errand_begin(struct errand *errand, mutex_call call, dmutex_t *mutex);
+void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock,
+                        const struct timespec *until);
+bool errand_is_over(const struct errand *errand);
+
+/* Its result, awaited; the thread has ended. */
+int errand_join(struct errand *errand);
+
+/* What the calling thread knows of its hold; asserts that the call succeeds. */
+unsigned holdcount_of(dmutex_t *mutex);
+uint64_t token_of(dmutex_t *mutex);
+int64_t remaining_of(dmutex_t *mutex);
+
+/* The server's key of one kind (lock, state, queue, waiter) of a name of letters, "group/leaf". */
+const char *key_of(const char *kind, const char *name);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A bad network: a process that stands between clients and a server and passes on whole commands
+ * and replies, late, not at all, or in pieces, as the test says.
+ *
+ *     struct proxy *proxy = proxy_start(the_server);
+ *     struct actor *a = actor_start_at(proxy_url(proxy));
+ *
+ *     actor_do(a, "0", "trylock t/warm");
+ *     proxy_break(proxy, PROXY_SWALLOW_AND_CUT, PROXY_COMMANDS, "lock:x", 1);
+ *     actor_do(a, "0", "lock t/x");          // its reply is lost with the connection
+ *     assert_int_equal(proxy_hits(proxy), 1);
+ *
+ * What is set holds from the next command or reply on that the proxy reads.  Of several proxies in
+ * one test each has its own orders.
+ */
+#ifndef TEST_PROXY_H
+#define TEST_PROXY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server.h"
+
+struct proxy;
+
+/* Which connections: those that have sent SUBSCRIBE, or those that have not. */
+enum proxy_side {
+    PROXY_COMMANDS = 1,
+    PROXY_INBOX = 2,
+    PROXY_ALL = 3
+};
+
+/* What happens to a command that matches, or to its reply. */
+enum proxy_fault {
+    PROXY_NONE,
+    PROXY_SWALLOW_REPLY,   /* the server has done it, the client never hears */
+    PROXY_SWALLOW_AND_CUT, /* the same, and the connection is closed */
+    PROXY_CUT_MID_REPLY,   /* half of the reply arrives, then the connection is closed */
+    PROXY_HOLD_REPLY,      /* this reply and all behind it wait until proxy_pass() */
+    PROXY_SWALLOW_COMMAND, /* the server never hears; the replies that follow are out of step */
+    PROXY_CUT_COMMAND,     /* the server never hears, and the connection is closed */
+    PROXY_CUT_MID_COMMAND  /* the server hears half of it, and the connection is closed */
+};
+
+enum proxy_way {
+    PROXY_TO_SERVER = 1,
+    PROXY_TO_CLIENT = 2,
+    PROXY_BOTH_WAYS = 3
+};
+
+/* Listens in the server's folder and on a port of 127.0.0.1; ends with the test program. */
+struct proxy *proxy_start(const struct server *server);
+void proxy_end(struct proxy *proxy);
+const char *proxy_url(const struct proxy *proxy);
+const char *proxy_tcp_url(const struct proxy *proxy);
+
+/*
+ * The next `times` commands that contain `match` ("": any) suffer the fault.  Of pub/sub messages
+ * (PROXY_INBOX) the message itself is looked at, and the first three faults are possible.
+ * Replaces an earlier order.
+ */
+void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side,
+                 const char *match, int times);
+
+/* How many have suffered the fault since proxy_break(); for replies: when it has happened to them. */
+int proxy_hits(const struct proxy *proxy);
+
+/* Nothing passes in these ways until proxy_pass(); what comes is kept, also beyond a close. */
+void proxy_hold(struct proxy *proxy, enum proxy_way ways, enum proxy_side side);
+
+/* What is held passes: no fault, no hold, no cut; connections are accepted.  Delays stay. */
+void proxy_pass(struct proxy *proxy);
+
+/* Everything that is read from now on takes this long, in each of the ways. */
+void proxy_delay(struct proxy *proxy, enum proxy_way ways, int ms);
+
+/* Each connection is closed after this many more bytes in this way, until proxy_pass(). */
+void proxy_cut_after(struct proxy *proxy, enum proxy_way way, int64_t bytes);
+
+/* Closes all connections; it has happened when this returns.  What is held in them is gone. */
+void proxy_cut(struct proxy *proxy);
+
+/* Connections are closed as soon as they are accepted, until proxy_pass(). */
+void proxy_refuse(struct proxy *proxy);
+
+/* Connections that are open now, and those accepted so far. */
+int proxy_open(const struct proxy *proxy);
+int proxy_accepted(const struct proxy *proxy);
+
+/* The proxy's side: serves on the inherited descriptors.  test_begin() calls it. */
+void proxy_serve(const char *server_path) __attribute__((__noreturn__));
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The proxy process: one thread, poll().  No cmocka here. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "proxy_orders.h"
+#include "testlib.h"
+
+#define LINKS 256
+#define OUTSTANDING 4096
+
+/* Ways, and the two ends of a link: what comes from end w goes way w to end 1 - w. */
+enum { UP, DOWN };
+
+/* Bytes on their way. */
+struct chunk {
+    struct chunk *next;
+    int64_t due_ms;
+    bool is_last; /* the link is closed behind them */
+    size_t size;
+    char data[];
+};
+
+/* One client's connection and ours to the server for it. */
+struct link {
+    bool is_used;
+    int fd[2];
+    bool is_ended[2];
+    char *unread[2]; /* read, and no whole command or reply yet */
+    size_t unread_size[2];
+    struct chunk *first[2], **last[2];
+    int64_t cut_left[2];
+    bool is_inbox;
+    bool is_held; /* by PROXY_HOLD_REPLY */
+    uint8_t marks[OUTSTANDING]; /* a ring: the faults of the replies that are to come */
+    unsigned asked, answered;
+};
+
+static struct proxy_orders *orders;
+static struct link links[LINKS];
+static const char *server_path;
+
+/* ---- commands and replies ---------------------------------------------------------------- */
+
+/* The end of the line that begins at `at`, beyond its CRLF; 0: not there yet. */
+static size_t line_end(const char *data, size_t size, size_t at)
+{
+    const char *found = at < size ? memmem(data + at, size - at, "\r\n", 2) : NULL;
+
+    return found ? (size_t)(found - data) + 2 : 0;
+}
+
+/* The end of the RESP value that begins at `at`; 0: not whole. */
+static size_t value_end(const char *data, size_t size, size_t at)
+{
+    size_t end = line_end(data, size, at);
+    long count;
+
+    if (!end)
+        return 0;
+    count = strtol(data + at + 1, NULL, 10);
+    switch (data[at]) {
+    case '$':
+    case '!':
+    case '=':
+        end += count < 0 ? 0 : (size_t)count + 2;
+        return end <= size ? end : 0;
+    case '%':
+        count *= 2;
+        /* fall through */
+    case '*':
+    case '~':
+    case '>':
+        for (long i = 0; i < count && end; i++)
+            end = value_end(data, size, end);
+        return end;
+    default:
+        return end;
+    }
+}
+
+static bool contains(const char *data, size_t size, const char *text)
+{
+    return memmem(data, size, text, strlen(text)) != NULL;
+}
+
+/* ---- links ------------------------------------------------------------------------------- */
+
+static void free_chunks(struct link *link, int way)
+{
+    struct chunk *chunk;
+
+    while ((chunk = link->first[way])) {
+        link->first[way] = chunk->next;
+        free(chunk);
+    }
+}
+
+static void close_link(struct link *link)
+{
+    for (int end = 0; end < 2; end++) {
+        close(link->fd[end]);
+        free_chunks(link, end);
+        free(link->unread[end]);
+    }
+    memset(link, 0, sizeof *link);
+    proxy_set(orders->open, orders->open - 1);
+}
+
+static int connect_to_server(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    strncpy(address.sun_path, server_path, sizeof address.sun_path - 1);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void accept_one(int listener)
+{
+    int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct link *link = links;
+    int upstream;
+
+    if (client < 0)
+        return;
+    proxy_set(orders->accepted, orders->accepted + 1);
+    upstream = proxy_get(orders->is_refusing) ? -1 : connect_to_server();
+    while (link < links + LINKS - 1 && link->is_used)
+        link++;
+    if (upstream < 0 || link->is_used) {
+        close(client);
+        return;
+    }
+    *link = (struct link){ .is_used = true, .fd = { client, upstream }, .cut_left = { -1, -1 } };
+    for (int way = 0; way < 2; way++)
+        link->last[way] = &link->first[way];
+    proxy_set(orders->open, orders->open + 1);
+}
+
+static void put(struct link *link, int way, const char *data, size_t size, bool is_last)
+{
+    struct chunk *chunk = malloc(sizeof *chunk + size);
+
+    *chunk = (struct chunk){ .due_ms = wait_now_ms() + proxy_get(orders->delay_ms[way]),
+                             .is_last = is_last,
+                             .size = size };
+    memcpy(chunk->data, data, size);
+    *link->last[way] = chunk;
+    link->last[way] = &chunk->next;
+}
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+/* True, and counted, if this command or message is to suffer. */
+static bool takes_fault(const struct link *link, const char *data, size_t size)
+{
+    int side = link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
+
+    if (proxy_get(orders->times) <= 0 || !(proxy_get(orders->side) & side) ||
+        !contains(data, size, orders->match))
+        return false;
+    proxy_set(orders->times, orders->times - 1);
+    return true;
+}
+
+static void note_hit(void)
+{
+    proxy_set(orders->hits, orders->hits + 1);
+}
+
+static void expect_reply(struct link *link, int fault)
+{
+    link->marks[link->asked++ % OUTSTANDING] = (uint8_t)fault;
+}
+
+static void pass_command(struct link *link, const char *data, size_t size)
+{
+    int fault;
+
+    if (contains(data, size, "SUBSCRIBE"))
+        link->is_inbox = true;
+    fault = takes_fault(link, data, size) ? orders->fault : PROXY_NONE;
+    switch (fault) {
+    case PROXY_SWALLOW_COMMAND:
+        note_hit();
+        return;
+    case PROXY_CUT_COMMAND:
+    case PROXY_CUT_MID_COMMAND:
+        note_hit();
+        put(link, UP, data, fault == PROXY_CUT_COMMAND ? 0 : size / 2, true);
+        return;
+    default:
+        expect_reply(link, fault);
+        put(link, UP, data, size, false);
+    }
+}
+
+static void pass_reply(struct link *link, const char *data, size_t size)
+{
+    bool is_message = link->is_inbox && contains(data, size < 32 ? size : 32, "\r\nmessage\r\n");
+    int fault = PROXY_NONE;
+
+    if (is_message)
+        fault = takes_fault(link, data, size) ? orders->fault : PROXY_NONE;
+    else if (link->answered != link->asked)
+        fault = link->marks[link->answered++ % OUTSTANDING];
+    if (fault != PROXY_NONE)
+        note_hit();
+    switch (fault) {
+    case PROXY_SWALLOW_REPLY:
+        return;
+    case PROXY_SWALLOW_AND_CUT:
+        put(link, DOWN, data, 0, true);
+        return;
+    case PROXY_CUT_MID_REPLY:
+        put(link, DOWN, data, size / 2, true);
+        return;
+    case PROXY_HOLD_REPLY:
+        link->is_held = true;
+        break;
+    default:
+        break;
+    }
+    put(link, DOWN, data, size, false);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+/* Reads what there is, and passes on what is whole. */
+static void take(struct link *link, int way)
+{
+    static char bytes[65536];
+    ssize_t count = recv(link->fd[way], bytes, sizeof bytes, 0);
+    size_t at = 0, end;
+    char *unread;
+
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count <= 0) {
+        link->is_ended[way] = true;
+        return;
+    }
+    unread = realloc(link->unread[way], link->unread_size[way] + (size_t)count);
+    memcpy(unread + link->unread_size[way], bytes, (size_t)count);
+    link->unread[way] = unread;
+    link->unread_size[way] += (size_t)count;
+    while ((end = value_end(unread, link->unread_size[way], at))) {
+        if (way == UP)
+            pass_command(link, unread + at, end - at);
+        else
+            pass_reply(link, unread + at, end - at);
+        at = end;
+    }
+    link->unread_size[way] -= at;
+    memmove(unread, unread + at, link->unread_size[way]);
+}
+
+static bool is_held(const struct link *link, int way)
+{
+    int side = link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
+
+    return (proxy_get(orders->hold[way]) & side) || (way == DOWN && link->is_held);
+}
+
+/* How many of these bytes may pass before the cut. */
+static size_t uncut(struct link *link, int way, size_t size)
+{
+    if (proxy_get(orders->cut_after[way]) < 0)
+        return size;
+    if (link->cut_left[way] < 0)
+        link->cut_left[way] = orders->cut_after[way];
+    return (int64_t)size < link->cut_left[way] ? size : (size_t)link->cut_left[way];
+}
+
+/* Sends one chunk.  False: not all of it went; or the link is closed now. */
+static bool send_chunk(struct link *link, int way, struct chunk *chunk)
+{
+    size_t size = uncut(link, way, chunk->size);
+    ssize_t sent = size ? send(link->fd[1 - way], chunk->data, size, MSG_NOSIGNAL) : 0;
+
+    if (sent < 0 && errno == EAGAIN)
+        return false;
+    if (link->cut_left[way] >= 0 && sent > 0)
+        link->cut_left[way] -= sent;
+    if (sent < 0 || link->cut_left[way] == 0 || (chunk->is_last && (size_t)sent == chunk->size)) {
+        close_link(link);
+        return false;
+    }
+    chunk->size -= (size_t)sent;
+    memmove(chunk->data, chunk->data + sent, chunk->size);
+    return chunk->size == 0;
+}
+
+static void send_due(struct link *link, int way)
+{
+    struct chunk *chunk;
+
+    while ((chunk = link->first[way]) && chunk->due_ms <= wait_now_ms() && !is_held(link, way)) {
+        if (!send_chunk(link, way, chunk))
+            return;
+        link->first[way] = chunk->next;
+        if (!link->first[way])
+            link->last[way] = &link->first[way];
+        free(chunk);
+    }
+    if (!link->first[way] && link->is_ended[way] && !is_held(link, way))
+        close_link(link);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------- */
+
+static void follow_orders(void)
+{
+    int cut = proxy_get(orders->cut_order), pass = proxy_get(orders->pass_order);
+
+    for (struct link *link = links; link < links + LINKS; link++) {
+        if (link->is_used && cut != orders->cut_done)
+            close_link(link);
+        if (pass != orders->pass_done) {
+            link->is_held = false;
+            link->cut_left[UP] = link->cut_left[DOWN] = -1;
+        }
+    }
+    proxy_set(orders->cut_done, cut);
+    proxy_set(orders->pass_done, pass);
+}
+
+static void answer_bell(void)
+{
+    char bytes[64];
+
+    if (recv(PROXY_FD_BELL, bytes, sizeof bytes, 0) <= 0)
+        exit(0);
+}
+
+/* Something is delayed or could not be sent: look again soon. */
+static bool is_anything_waiting(void)
+{
+    for (struct link *link = links; link < links + LINKS; link++) {
+        if (link->is_used && (link->first[UP] || link->first[DOWN]))
+            return true;
+    }
+    return false;
+}
+
+static int list_descriptors(struct pollfd fds[3 + 2 * LINKS])
+{
+    int count = 0;
+
+    for (int fd = PROXY_FD_UNIX; fd <= PROXY_FD_BELL; fd++)
+        fds[count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+    for (struct link *link = links; link < links + LINKS; link++) {
+        for (int end = 0; end < 2; end++) {
+            bool is_read = link->is_used && !link->is_ended[end];
+
+            fds[count++] = (struct pollfd){ .fd = is_read ? link->fd[end] : -1, .events = POLLIN };
+        }
+    }
+    return count;
+}
+
+static void serve_once(void)
+{
+    static struct pollfd fds[3 + 2 * LINKS];
+    int count = list_descriptors(fds);
+
+    if (poll(fds, (nfds_t)count, is_anything_waiting() ? 1 : -1) < 0)
+        return;
+    for (int i = 0; i < LINKS; i++) {
+        for (int end = 0; end < 2; end++) {
+            if (links[i].is_used && fds[3 + 2 * i + end].revents)
+                take(&links[i], end);
+        }
+    }
+    if (fds[2].revents)
+        answer_bell();
+    follow_orders();
+    for (int i = 0; i < 2 * LINKS; i++) {
+        if (links[i / 2].is_used)
+            send_due(&links[i / 2], i % 2);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (fds[i].revents)
+            accept_one(fds[i].fd);
+    }
+}
+
+void proxy_serve(const char *path)
+{
+    server_path = path;
+    orders = mmap(NULL, sizeof *orders, PROT_READ | PROT_WRITE, MAP_SHARED, PROXY_FD_ORDERS, 0);
+    if (orders == MAP_FAILED)
+        exit(2);
+    for (;;)
+        serve_once();
+}

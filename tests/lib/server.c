@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "server.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "testlib.h"
+
+extern char **environ;
+
+static void add(struct server *server, const char *argument)
+{
+    assert_true(server->argument_count < (int)(sizeof server->arguments / sizeof(char *)) - 1);
+    server->arguments[server->argument_count++] = strdup(argument);
+}
+
+/* Free now; between here and the server's bind another process could take it. */
+static int free_port(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_return_code(bind(fd, (struct sockaddr *)&address, size), errno);
+    assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), errno);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static void add_standard(struct server *server)
+{
+    const char *program = getenv("DMUTEX_TEST_SERVER");
+    char port[16];
+
+    snprintf(port, sizeof port, "%d", server->port);
+    const char *const standard[] = {
+        program && *program ? program : "redis-server",
+        "--port", port,
+        "--bind", "127.0.0.1",
+        "--unixsocket", server->path,
+        "--unixsocketperm", "700",
+        "--dir", server->folder,
+        "--save", "",
+        "--appendonly", "no",
+        "--enable-debug-command", "local",
+    };
+    for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
+        add(server, standard[i]);
+}
+
+static void show_log(const struct server *server)
+{
+    char path[64], line[512];
+    FILE *log;
+
+    snprintf(path, sizeof path, "%s/log", server->folder);
+    log = fopen(path, "r");
+    while (log && fgets(line, sizeof line, log))
+        print_error("server: %s", line);
+    if (log)
+        fclose(log);
+}
+
+static void spawn(struct server *server)
+{
+    posix_spawn_file_actions_t actions;
+    char log[64];
+    int error;
+
+    snprintf(log, sizeof log, "%s/log", server->folder);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    error = posix_spawnp(&server->pid, server->arguments[0], &actions, NULL, server->arguments,
+                         environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        print_error("%s cannot be started: %s\n", server->arguments[0], strerror(error));
+    assert_int_equal(error, 0);
+    keeper_watch(server->pid);
+}
+
+static void await_ready(struct server *server)
+{
+    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
+
+    while (!(server->side = side_try_open(server->path))) {
+        if (waitpid(server->pid, NULL, WNOHANG) != 0 || wait_now_ms() > until_ms) {
+            show_log(server);
+            fail_msg("the server does not start");
+        }
+        wait_nap();
+    }
+}
+
+static struct server *prepare(int port)
+{
+    struct server *server = calloc(1, sizeof *server);
+
+    assert_non_null(server);
+    server->port = port;
+    keeper_make_folder(server->folder, sizeof server->folder);
+    snprintf(server->path, sizeof server->path, "%s/s", server->folder);
+    snprintf(server->url, sizeof server->url, "unix://%s", server->path);
+    if (port)
+        snprintf(server->tcp_url, sizeof server->tcp_url, "redis://127.0.0.1:%d", port);
+    add_standard(server);
+    return server;
+}
+
+struct server *server_start(void)
+{
+    return server_start_with(false, NULL);
+}
+
+struct server *server_start_with(bool has_tcp, ...)
+{
+    struct server *server = prepare(has_tcp ? free_port() : 0);
+    const char *argument;
+    va_list more;
+
+    va_start(more, has_tcp);
+    while ((argument = va_arg(more, const char *)))
+        add(server, argument);
+    va_end(more);
+    spawn(server);
+    await_ready(server);
+    return server;
+}
+
+static void reap(struct server *server)
+{
+    side_close(server->side);
+    server->side = NULL;
+    keeper_forget(server->pid);
+    assert_int_equal(waitpid(server->pid, NULL, 0), server->pid);
+    server->pid = 0;
+}
+
+void server_kill(struct server *server)
+{
+    assert_return_code(kill(server->pid, SIGKILL), errno);
+    reap(server);
+}
+
+void server_shutdown(struct server *server)
+{
+    assert_return_code(kill(server->pid, SIGTERM), errno);
+    reap(server);
+}
+
+void server_restart(struct server *server)
+{
+    assert_int_equal(server->pid, 0);
+    spawn(server);
+    await_ready(server);
+}
+
+void server_stop(struct server *server)
+{
+    assert_return_code(kill(server->pid, SIGSTOP), errno);
+    assert_int_equal(waitpid(server->pid, NULL, WUNTRACED), server->pid);
+}
+
+void server_cont(struct server *server)
+{
+    assert_return_code(kill(server->pid, SIGCONT), errno);
+}
+
+void server_end(struct server *server)
+{
+    if (server->pid)
+        server_kill(server);
+    keeper_remove_folder(server->folder);
+    for (int i = 0; i < server->argument_count; i++)
+        free(server->arguments[i]);
+    free(server);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "testlib.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *program_path;
+struct server *the_server;
+static int descriptors_before;
+
+void test_begin(int argc, char **argv)
+{
+    static char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    program_path = length > 0 ? path : argv[0];
+    if (argc > 2 && strcmp(argv[1], "--role") == 0) {
+        if (strcmp(argv[2], "actor") == 0)
+            actor_serve();
+        if (strcmp(argv[2], "proxy") == 0 && argc > 3)
+            proxy_serve(argv[3]);
+        fprintf(stderr, "%s is no role\n", argv[2]);
+        exit(2);
+    }
+    keeper_begin();
+}
+
+/* All that the library opens when it is used for the first time, and when it first waits. */
+static void warm_up(void)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("test/warm");
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 20);
+
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_timedlock(&mutex, &soon), ETIMEDOUT);
+    wait_until(side_count_channels(the_server->side) == 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+int test_group_setup(void **state)
+{
+    the_server = server_start();
+    setenv("DMUTEX_URL", the_server->url, 1);
+    warm_up();
+    descriptors_before = open_descriptors();
+    *state = the_server;
+    return 0;
+}
+
+int test_group_teardown(void **state)
+{
+    (void)state;
+    server_end(the_server);
+    return 0;
+}
+
+void test_nothing_is_left(void **state)
+{
+    (void)state;
+    check_descriptors(descriptors_before);
+    check_keys(the_server->side);
+}
+
+int open_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = -3; /* ".", ".." and the folder itself */
+
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+void check_descriptors(int before)
+{
+    wait_until(open_descriptors() <= before);
+}
+
+/* A key that may stay: the state of a named mutex, or a control of a test. */
+static bool may_stay(const char *key)
+{
+    bool is_anonymous = strstr(key, ":{~") != NULL;
+
+    return strncmp(key, "control:", 8) == 0 || (strstr(key, "}:state:") && !is_anonymous);
+}
+
+/* A key that may not stay, "" if there is none; until the next call. */
+static const char *find_leak(struct side *side)
+{
+    static char leak[1024];
+    const char *key = side_keys(side);
+
+    do {
+        snprintf(leak, sizeof leak, "%.*s", (int)strcspn(key, "\n"), key);
+        if (leak[0] && !may_stay(leak))
+            return leak;
+        key += strcspn(key, "\n");
+    } while (*key++);
+    return "";
+}
+
+void check_keys(struct side *side)
+{
+    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS / 3;
+
+    while (find_leak(side)[0]) {
+        if (wait_now_ms() > until_ms)
+            fail_msg("a key is left: %s", find_leak(side));
+        wait_nap();
+    }
+}
+
+const char *result_name(int result)
+{
+    const char *name = result == 0 ? "0" : strerrorname_np(result);
+
+    return name ? name : "no errno value";
+}
+
+int waiters_of(dmutex_t *mutex)
+{
+    dmutex_info_t info = { .struct_size = sizeof info };
+
+    return dmutex_getinfo_np(mutex, &info) == 0 ? (int)info.waiters : -1;
+}
+
+bool is_locked(dmutex_t *mutex)
+{
+    int locked = -1;
+
+    return dmutex_islocked_np(mutex, &locked) == 0 && locked;
+}
+
+int repetitions(int usual)
+{
+    const char *is_long = getenv("DMUTEX_TEST_LONG");
+
+    return is_long && *is_long ? usual * 50 : usual;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All of tests/lib, and what cmocka wants before it.  A test program of a server test is
+ *
+ *     #include "../lib/testlib.h"
+ *
+ *     // POSIX scenario 4
+ *     static void test_token_rises_when_the_lock_changes_hands(void **state) { ... }
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         const struct CMUnitTest tests[] = {
+ *             cmocka_unit_test(test_token_rises_when_the_lock_changes_hands),
+ *             cmocka_unit_test(test_nothing_is_left),
+ *         };
+ *
+ *         test_begin(argc, argv);
+ *         return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+ *     }
+ *
+ *   server.h  a private server: start, kill, stop, restart
+ *   side.h    a plain connection to it: keys, counters, controls for bounds
+ *   actor.h   another process that locks and dies as it is told
+ *   proxy.h   a bad network between a process and the server
+ *   wait.h    waiting for conditions; times
+ *   mutexes.h mutexes of every kind, and calls in other threads
+ *   keeper.h  ends everything when the test program ends
+ *
+ * cmocka's asserts jump out of the test: they are for the test's own thread only, never for
+ * threads or forked children, which hand their results back.
+ */
+#ifndef TEST_TESTLIB_H
+#define TEST_TESTLIB_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include <dmutex/dmutex.h>
+
+#include "actor.h"
+#include "keeper.h"
+#include "mutexes.h"
+#include "proxy.h"
+#include "server.h"
+#include "side.h"
+#include "wait.h"
+
+/* First in main(): this process may be an actor or a proxy; else the keeper is started. */
+void test_begin(int argc, char **argv);
+
+/* The path of this program, to be executed again with --role. */
+extern char *program_path;
+
+/*
+ * A server for the whole group, in `the_server`, to which this process is connected when the first
+ * test begins.
+ */
+int test_group_setup(void **state);
+int test_group_teardown(void **state);
+extern struct server *the_server;
+
+/*
+ * The last test of a group: this process has no more descriptors than before the first one, and the
+ * server no keys but the `state` of named mutexes (and controls).
+ */
+void test_nothing_is_left(void **state);
+
+/* The two checks.  Descriptors: no more than `before` soon. */
+int open_descriptors(void);
+void check_descriptors(int before);
+void check_keys(struct side *side);
+
+/* 0 or an errno value as text: "0", "EBUSY". */
+const char *result_name(int result);
+
+/* A dmutex result as text: assert_result(dmutex_lock(&m), EBUSY). */
+#define assert_result(call, wanted) assert_string_equal(result_name(call), result_name(wanted))
+
+/* Waiters in the queue of a mutex, and whether it is held, as the server sees them. */
+int waiters_of(dmutex_t *mutex);
+bool is_locked(dmutex_t *mutex);
+
+/* Repetitions for tests that try their luck: `usual`, or fifty times that with DMUTEX_TEST_LONG. */
+int repetitions(int usual);
+
+#endif

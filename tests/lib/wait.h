@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting for a condition, and times.
+ *
+ * wait_until(expression) fails the test when the expression has not become true within
+ * WAIT_LIMIT_MS: a bound against hanging, no measure of speed.  A promised bound is checked against
+ * another event, for instance a key on the same server that lives longer (side_set_control()).
+ */
+#ifndef TEST_WAIT_H
+#define TEST_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define WAIT_LIMIT_MS 30000
+
+/* A millisecond's pause between two looks. */
+void wait_nap(void);
+
+/* CLOCK_MONOTONIC in ms. */
+int64_t wait_now_ms(void);
+
+#define wait_until(expression)                                                \
+    do {                                                                      \
+        int64_t wait_until_ms = wait_now_ms() + WAIT_LIMIT_MS;                \
+                                                                              \
+        while (!(expression)) {                                               \
+            if (wait_now_ms() > wait_until_ms)                                \
+                wait_fail(#expression, __FILE__, __LINE__);               \
+            wait_nap();                                                       \
+        }                                                                     \
+    } while (0)
+
+/* The absolute time `ms` from now (may be negative) by a clock. */
+struct timespec wait_time_in_ms(clockid_t clock, int64_t ms);
+
+/* True if the clock has reached the time, to the nanosecond. */
+bool wait_is_reached(clockid_t clock, const struct timespec *time);
+
+void wait_fail(const char *expression, const char *file, int line);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scripts.h"
+
+#include <hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/scripts.h"
+
+#define ARGUMENTS_MAX 64
+#define TEXTS 1024
+
+static redisContext *context;
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+/* A text that lives for the next TEXTS texts. */
+static char **next_text(void)
+{
+    static char *texts[TEXTS];
+    static int at;
+
+    at = (at + 1) % TEXTS;
+    free(texts[at]);
+    texts[at] = NULL;
+    return &texts[at];
+}
+
+static const char *write_text(const char *format, ...)
+    __attribute__((__format__(__printf__, 1, 2)));
+
+static const char *write_text(const char *format, ...)
+{
+    char **text = next_text();
+    va_list arguments;
+
+    va_start(arguments, format);
+    assert_true(vasprintf(text, format, arguments) >= 0);
+    va_end(arguments);
+    return *text;
+}
+
+static void write_reply(FILE *out, const redisReply *reply)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_ARRAY:
+        for (size_t i = 0; i < reply->elements; i++) {
+            if (i > 0)
+                fputc('\n', out);
+            write_reply(out, reply->element[i]);
+        }
+        return;
+    case REDIS_REPLY_INTEGER:
+        fprintf(out, "%lld", reply->integer);
+        return;
+    case REDIS_REPLY_NIL:
+        return;
+    case REDIS_REPLY_ERROR:
+        fputs("error\n", out);
+        break;
+    default:
+        break;
+    }
+    fwrite(reply->str, 1, (size_t)reply->len, out);
+}
+
+/* Frees the reply. */
+static const char *text_of(redisReply *reply)
+{
+    char **text = next_text();
+    size_t length;
+    FILE *out = open_memstream(text, &length);
+
+    if (!reply)
+        fail_msg("the connection broke: %s", context->errstr);
+    write_reply(out, reply);
+    fclose(out);
+    freeReplyObject(reply);
+    return *text;
+}
+
+const char *line_of(const char *answer, int index)
+{
+    while (index-- > 0 && *answer) {
+        answer += strcspn(answer, "\n");
+        answer += *answer != '\0';
+    }
+    return write_text("%.*s", (int)strcspn(answer, "\n"), answer);
+}
+
+long long number_of(const char *answer, int index)
+{
+    return strtoll(line_of(answer, index), NULL, 10);
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+const char *command(const char *format, ...)
+{
+    redisReply *reply;
+    va_list arguments;
+
+    va_start(arguments, format);
+    reply = redisvCommand(context, format, arguments);
+    va_end(arguments);
+    return text_of(reply);
+}
+
+long long command_number(const char *format, ...)
+{
+    redisReply *reply;
+    va_list arguments;
+
+    va_start(arguments, format);
+    reply = redisvCommand(context, format, arguments);
+    va_end(arguments);
+    return strtoll(text_of(reply), NULL, 10);
+}
+
+static const char *run(const char *script, int keys, const char *const *arguments)
+{
+    const char *words[ARGUMENTS_MAX] = { "EVAL", script, write_text("%d", keys) };
+    int count = 3;
+
+    while (*arguments) {
+        assert_true(count < ARGUMENTS_MAX);
+        words[count++] = *arguments++;
+    }
+    return text_of(redisCommandArgv(context, count, words, NULL));
+}
+
+const char *run_script(const char *script, int keys, ...)
+{
+    const char *arguments[ARGUMENTS_MAX] = { NULL };
+    va_list more;
+    int count = 0;
+
+    va_start(more, keys);
+    while ((arguments[count] = va_arg(more, const char *)))
+        assert_true(++count < ARGUMENTS_MAX);
+    va_end(more);
+    return run(script, keys, arguments);
+}
+
+const char *key(const char *kind, const char *leaf)
+{
+    return write_text("dmutex:{t}:%s:%s", kind, leaf);
+}
+
+#define KEYS(leaf) key("lock", leaf), key("state", leaf), key("queue", leaf), key("waiter", leaf)
+
+/* ---- the scripts ------------------------------------------------------------------------- */
+
+#define INBOX "dmutex:inbox:"
+#define LABEL "1 host program"
+
+struct who who(const char *uuid)
+{
+    return (struct who){ .uuid = uuid,
+                         .leaf = "x",
+                         .thread = 1,
+                         .attempt = 1,
+                         .request = 1,
+                         .lease_ms = LEASE,
+                         .is_robust = true,
+                         .seen = "0" };
+}
+
+static const char *owner_of(const struct who *who)
+{
+    return write_text("%s:%d", who->uuid, who->thread);
+}
+
+static const char *id_of(const struct who *who)
+{
+    return write_text("%s:%d:%d", who->uuid, who->thread, who->attempt);
+}
+
+static const char *hold_of(const struct who *who)
+{
+    return write_text("%s:%d:%d %lld " LABEL, who->uuid, who->thread, who->attempt, who->lease_ms);
+}
+
+static const char *number(long long value)
+{
+    return write_text("%lld", value);
+}
+
+const char *acquire(const struct who *who, const char *how)
+{
+    return acquire_naming(who, how, NULL);
+}
+
+const char *acquire_naming(const struct who *who, const char *how, const char *owed)
+{
+    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
+                      number(who->lease_ms), who->seen, number(who->request),
+                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, owed, NULL);
+}
+
+const char *release(const struct who *who, int how)
+{
+    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, NULL);
+}
+
+const char *renew(const struct who *who, int depth, const char *token)
+{
+    return run_script(dm_lua_renew, 2, key("lock", who->leaf), key("state", who->leaf),
+                      owner_of(who), hold_of(who), number(who->lease_ms), number(depth), token,
+                      NULL);
+}
+
+const char *poll_of(const struct who *who)
+{
+    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, id_of(who),
+                      number(who->request), number(who->lease_ms), who->is_robust ? "1" : "0",
+                      who->seen, NULL);
+}
+
+const char *poll_serving(const char *leaf)
+{
+    struct who nobody = { .uuid = "nobody", .leaf = leaf, .lease_ms = LEASE, .seen = "0" };
+
+    return poll_of(&nobody);
+}
+
+const char *cancel(const struct who *who)
+{
+    return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms),
+                      who->is_robust ? "1" : "0", NULL);
+}
+
+const char *consistent(const struct who *who)
+{
+    return run_script(dm_lua_consistent, 1, key("state", who->leaf), id_of(who), NULL);
+}
+
+const char *force(const char *leaf)
+{
+    return run_script(dm_lua_force, 4, KEYS(leaf), INBOX, NULL);
+}
+
+const char *info(const char *leaf)
+{
+    return run_script(dm_lua_info, 3, key("lock", leaf), key("state", leaf), key("queue", leaf),
+                      NULL);
+}
+
+const char *drop(const char *leaf, const char *how)
+{
+    return run_script(dm_lua_drop, 4, KEYS(leaf), how, NULL);
+}
+
+const char *probe(void)
+{
+    return run_script(dm_lua_probe, 2, "dmutex:{probe}:state", "dmutex:{probe}:queue",
+                      INBOX "probe", NULL);
+}
+
+/* ---- looking and moving time ------------------------------------------------------------- */
+
+const char *dump(void)
+{
+    static const char script[] =
+        "local out, names = {}, redis.call('KEYS', 'dmutex:*')\n"
+        "table.sort(names)\n"
+        "for _, name in ipairs(names) do\n"
+        "  local kind = redis.call('TYPE', name).ok\n"
+        "  local lines = {}\n"
+        "  if kind == 'hash' then\n"
+        "    local all = redis.call('HGETALL', name)\n"
+        "    for i = 1, #all, 2 do\n"
+        "      local value = all[i + 1]:gsub('^(%d+ %d+ %d) %d+ ', '%1 # ')\n"
+        "      lines[#lines + 1] = '  ' .. all[i] .. ' = ' .. value\n"
+        "    end\n"
+        "    table.sort(lines)\n"
+        "  elseif kind == 'zset' then\n"
+        "    for _, v in ipairs(redis.call('ZRANGE', name, 0, -1, 'WITHSCORES')) do\n"
+        "      lines[#lines + 1] = '  ' .. v\n"
+        "    end\n"
+        "  else\n"
+        "    lines[1] = '  ' .. redis.call('GET', name)\n"
+        "  end\n"
+        "  out[#out + 1] = kind .. ' ' .. name .. '\\n' .. table.concat(lines, '\\n')\n"
+        "end\n"
+        "return table.concat(out, '\\n')\n";
+
+    return run_script(script, 0, NULL);
+}
+
+void end_lease(const char *leaf)
+{
+    command("DEL %s", key("lock", leaf));
+}
+
+void age(const struct who *who, long long ms)
+{
+    static const char script[] =
+        "local e = redis.call('HGET', KEYS[1], ARGV[1])\n"
+        "local head, heard, rest = e:match('^(%d+ %d+ %d) (%d+) (.*)$')\n"
+        "heard = string.format('%.0f', heard - ARGV[2] * 1000)\n"
+        "return redis.call('HSET', KEYS[1], ARGV[1], head .. ' ' .. heard .. ' ' .. rest)\n";
+
+    assert_string_equal(
+        run_script(script, 1, key("waiter", who->leaf), id_of(who), number(ms), NULL), "0");
+}
+
+/* ---- inboxes ----------------------------------------------------------------------------- */
+
+struct inbox {
+    redisContext *context;
+};
+
+struct inbox *inbox_open(const char *uuid)
+{
+    struct inbox *inbox = calloc(1, sizeof *inbox);
+    redisReply *reply;
+
+    assert_non_null(inbox);
+    inbox->context = redisConnectUnix(the_server->path);
+    assert_true(inbox->context && !inbox->context->err);
+    reply = redisCommand(inbox->context, "SUBSCRIBE " INBOX "%s", uuid);
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    return inbox;
+}
+
+void inbox_close(struct inbox *inbox)
+{
+    redisFree(inbox->context);
+    free(inbox);
+}
+
+/* Reads up to the answer to a PING: what was published before it is read by then. */
+const char *inbox_messages(struct inbox *inbox)
+{
+    redisReply *reply = redisCommand(inbox->context, "PING");
+    const char *all = write_text("%s", "");
+
+    while (reply && reply->elements == 3) {
+        all = write_text("%s%s%s", all, *all ? "\n" : "", reply->element[2]->str);
+        freeReplyObject(reply);
+        reply = NULL;
+        assert_int_equal(redisGetReply(inbox->context, (void **)&reply), REDIS_OK);
+    }
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    return all;
+}
+
+/* ---- fixtures ---------------------------------------------------------------------------- */
+
+void scripts_reconnect(void)
+{
+    if (context)
+        redisFree(context);
+    context = redisConnectUnix(the_server->path);
+    assert_true(context && !context->err);
+}
+
+int scripts_group_setup(void **state)
+{
+    (void)state;
+    the_server = server_start();
+    scripts_reconnect();
+    return 0;
+}
+
+int scripts_group_teardown(void **state)
+{
+    (void)state;
+    redisFree(context);
+    server_end(the_server);
+    for (int i = 0; i < TEXTS; i++)
+        next_text();
+    return 0;
+}
+
+int scripts_setup(void **state)
+{
+    (void)state;
+    command("FLUSHALL");
+    command("CONFIG SET maxmemory 0");
+    return 0;
+}

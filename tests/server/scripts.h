@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's Lua scripts, run one by one over a plain connection: no library in between.  For
+ * the tests of the scripts; the only place that knows the order of their arguments.
+ *
+ *     struct who a = who("a"), b = who("b");
+ *
+ *     assert_answer(acquire(&a, TRY), "owned");
+ *     assert_answer(acquire(&b, QUEUE), "queued");
+ *     assert_answer(release(&a, UNLOCKED), "released");
+ *
+ * An answer is a text: the elements of the reply, nested ones too, one per line; an error is
+ * "error" and its message.  It stays valid for some
+ * hundred calls.
+ */
+#ifndef TEST_SCRIPTS_H
+#define TEST_SCRIPTS_H
+
+#include "../lib/testlib.h"
+
+#define LEASE 60000 /* ms; none ends while a test runs */
+
+/* One attempt of one thread of one process, as the scripts see it. */
+struct who {
+    const char *uuid; /* the process: any word without ':' */
+    const char *leaf; /* the mutex is "t/<leaf>" */
+    int thread, attempt, request;
+    long long lease_ms;
+    bool is_robust;
+    const char *seen; /* highest token seen */
+    char arrival[24]; /* to bring back, "" */
+};
+
+/* Thread 1, attempt 1, request 1 of a process, on the mutex "t/x", robust, with LEASE. */
+struct who who(const char *uuid);
+
+#define TRY "try"
+#define QUEUE "queue"
+
+enum { UNLOCKED, DIED, NOT_RECOVERABLE };
+
+const char *acquire(const struct who *who, const char *how);
+const char *acquire_naming(const struct who *who, const char *how, const char *owed);
+const char *release(const struct who *who, int how);
+const char *renew(const struct who *who, int depth, const char *token);
+const char *poll_of(const struct who *who);
+const char *poll_serving(const char *leaf); /* of one who waits for nothing */
+const char *cancel(const struct who *who);
+const char *consistent(const struct who *who);
+const char *force(const char *leaf);
+const char *info(const char *leaf);
+const char *drop(const char *leaf, const char *how);
+const char *probe(void);
+
+/* Any script: `keys` keys, then arguments, then NULL. */
+const char *run_script(const char *script, int keys, ...) __attribute__((__sentinel__));
+
+/* The first line of an answer must be this word. */
+#define assert_answer(answer, word) assert_string_equal(line_of(answer, 0), word)
+
+/* Line `index` of an answer, "" when there are fewer; as a number. */
+const char *line_of(const char *answer, int index);
+long long number_of(const char *answer, int index);
+
+/* A key of a mutex: "lock", "state", "queue", "waiter"; any command on the server. */
+const char *key(const char *kind, const char *leaf);
+const char *command(const char *format, ...);
+long long command_number(const char *format, ...);
+
+/* All keys with what they hold, but for lifetimes and when a waiter was last heard of. */
+const char *dump(void);
+
+/* Time passes for one: the lease of the owner ends; a waiter has been silent for `ms`. */
+void end_lease(const char *leaf);
+void age(const struct who *who, long long ms);
+
+/* An inbox that somebody listens to, and all that came since the last look, one per line. */
+struct inbox;
+struct inbox *inbox_open(const char *uuid);
+void inbox_close(struct inbox *inbox);
+const char *inbox_messages(struct inbox *inbox);
+
+/* Group fixtures: a server of the group's own; every test begins with an empty one. */
+int scripts_group_setup(void **state);
+int scripts_group_teardown(void **state);
+int scripts_setup(void **state);
+#define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
+
+/* The connection is opened again, after a restart of the server. */
+void scripts_reconnect(void);
+
+#endif

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Lua scripts: deaths and what follows them, force, and tokens that only rise. */
+#include <stdio.h>
+#include <string.h>
+
+#include "scripts.h"
+
+#define TWO_TO_THE_53 "9007199254740992"
+
+static const char *health(void)
+{
+    return command("HGET %s health", key("state", "x"));
+}
+
+static void set_token(const char *token)
+{
+    command("HSET %s token %s", key("state", "x"), token);
+}
+
+/* ---- death ------------------------------------------------------------------------------- */
+
+/* POSIX scenario 38: the next robust owner learns of a death, whoever finds the lease ended. */
+static void test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        acquire(&a, TRY);
+        end_lease("x");
+        assert_int_equal(number_of(acquire(&b, way ? QUEUE : TRY), 2), 1);
+        consistent(&b);
+        release(&b, UNLOCKED);
+        a.attempt++;
+        b.attempt++;
+    }
+}
+
+/* The real end of a lease, by the server's clock, is a death too. */
+static void test_a_death_is_told_when_the_server_has_ended_the_lease(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    a.lease_ms = 20;
+    acquire(&a, TRY);
+    wait_until(command_number("EXISTS %s", key("lock", "x")) == 0);
+    assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
+}
+
+/* A death that was reported at once is told as well. */
+static void test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    assert_answer(release(&a, DIED), "released");
+    assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
+}
+
+/* I9: told to one: once mended, the next owner hears nothing of it. */
+static void test_a_death_is_told_once_when_mended(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    release(&a, DIED);
+    acquire(&b, TRY);
+    assert_string_equal(consistent(&b), "1");
+    assert_string_equal(consistent(&b), "1");
+    release(&b, UNLOCKED);
+    assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
+}
+
+/* POSIX scenario 39: one who dies before mending leaves the death to the next. */
+static void test_a_death_is_told_again_when_its_mender_died(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    release(&a, DIED);
+    acquire(&b, TRY);
+    end_lease("x");
+    assert_int_equal(number_of(acquire(&c, TRY), 2), 1);
+}
+
+/* A repeated answer repeats the death: the owner may not have seen the first one. */
+static void test_a_death_is_told_again_when_its_heir_asks_again(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    release(&a, DIED);
+    acquire(&b, TRY);
+    assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
+    assert_int_equal(number_of(poll_of(&b), 3), 1);
+    assert_int_equal(number_of(cancel(&b), 2), 1);
+}
+
+/* An owner that is not robust gets 0, a higher token, and clears the death. */
+static void test_a_death_is_cleared_when_the_next_owner_is_not_robust(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    long long token = number_of(acquire(&a, TRY), 1);
+    const char *answer;
+
+    (void)state;
+    release(&a, DIED);
+    b.is_robust = false;
+    answer = acquire(&b, TRY);
+    assert_int_equal(number_of(answer, 2), 0);
+    assert_true(number_of(answer, 1) > token);
+    assert_int_equal(number_of(acquire(&b, TRY), 2), 0);
+    release(&b, UNLOCKED);
+    assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
+}
+
+/* A waiter is told of the death in the message that grants it the lock. */
+static void test_a_death_is_told_in_the_message_when_a_waiter_inherits(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, DIED);
+    assert_string_equal(strrchr(inbox_messages(inbox), ' '), " 1");
+    release(&b, UNLOCKED);
+    b.attempt = 2;
+    b.is_robust = false;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    end_lease("x");
+    poll_of(&c);
+    assert_string_equal(strrchr(inbox_messages(inbox), ' '), " 0");
+    inbox_close(inbox);
+}
+
+/* Finding 15: whoever comes to an ended lease with waiters grants to them, and tells the death. */
+static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    end_lease("x");
+    assert_answer(acquire(&c, TRY), "busy");
+    assert_string_equal(strrchr(inbox_messages(inbox), ' '), " 1");
+    assert_string_equal(line_of(info("x"), 0), "b:1");
+    inbox_close(inbox);
+}
+
+/* ---- dead oneself ------------------------------------------------------------------------ */
+
+/* Finding 15: to the owner itself an ended lease is no death: put back, same token, full lease. */
+static void test_the_lock_is_put_back_when_its_owner_comes_first(void **state)
+{
+    struct who a = who("a");
+
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        long long token = number_of(acquire(&a, TRY), 1);
+        const char *answer;
+
+        end_lease("x");
+        answer = way == 0   ? acquire(&a, QUEUE)
+                 : way == 1 ? cancel(&a)
+                 : way == 2 ? strchr(poll_of(&a), '\n') + 1
+                            : renew(&a, 1, "1");
+        if (way < 3) {
+            assert_int_equal(number_of(answer, 1), token);
+            assert_int_equal(number_of(answer, 2), 0);
+        }
+        assert_string_equal(line_of(info("x"), 0), "a:1");
+        assert_in_range(number_of(info("x"), 2), LEASE / 2, LEASE);
+        assert_int_equal(number_of(info("x"), 3), token);
+        assert_null(strstr(dump(), "health"));
+        release(&a, UNLOCKED);
+        a.attempt++;
+    }
+}
+
+/* POSIX scenario 52: a renewal puts nothing back once another has owned, or was broken. */
+static void test_the_lock_is_not_put_back_when_another_came_after(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    end_lease("x");
+    acquire(&b, TRY);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 0);
+    assert_string_equal(line_of(info("x"), 0), "b:1");
+    release(&b, UNLOCKED);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 0);
+    assert_int_equal(command_number("EXISTS %s", key("lock", "x")), 0);
+}
+
+/* POSIX scenario 50: after a loss of all data the owner gets its lock back, with its token. */
+static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    char token[32];
+
+    (void)state;
+    snprintf(token, sizeof token, "%s", line_of(acquire(&a, TRY), 1));
+    command("FLUSHALL");
+    assert_int_equal(number_of(renew(&a, 2, token), 1), 1);
+    assert_string_equal(line_of(info("x"), 0), "a:1");
+    assert_string_equal(line_of(info("x"), 3), token);
+    assert_answer(acquire(&b, TRY), "busy");
+    assert_int_equal(number_of(renew(&a, 2, token), 1), 1);
+    assert_answer(release(&a, UNLOCKED), "released");
+}
+
+/* I1: after a loss of all data whoever comes first owns, and the owner of before is told. */
+static void test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    command("FLUSHALL");
+    acquire(&b, TRY);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 0);
+    release(&b, UNLOCKED);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 0);
+}
+
+/* ---- not recoverable --------------------------------------------------------------------- */
+
+/* POSIX scenario 38: unlocked without mending, it is had by nobody, robust or not, by any call. */
+static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    assert_answer(release(&a, NOT_RECOVERABLE), "released");
+    for (int i = 0; i < 4; i++) {
+        b.is_robust = i & 1;
+        assert_answer(acquire(&b, i & 2 ? QUEUE : TRY), "notrecoverable");
+    }
+    assert_string_equal(health(), "2");
+    assert_int_equal(command_number("EXISTS %s %s", key("lock", "x"), key("queue", "x")), 0);
+}
+
+/* POSIX scenario 38: waiters are told at once, 16 by the release and the others by those. */
+static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
+{
+    struct who a = who("a"), b[40];
+    struct inbox *inbox = inbox_open("b");
+    int told = 0;
+
+    (void)state;
+    acquire(&a, TRY);
+    for (int i = 0; i < 40; i++) {
+        b[i] = who("b");
+        b[i].thread = b[i].attempt = i + 1;
+        acquire(&b[i], QUEUE);
+    }
+    release(&a, NOT_RECOVERABLE);
+    while (told < 40) {
+        char messages[512];
+        int attempt, used, at = 0;
+
+        snprintf(messages, sizeof messages, "%s", inbox_messages(inbox));
+        assert_true(messages[0]);
+        while (sscanf(messages + at, "ask %d%n", &attempt, &used) == 1) {
+            at += used + (messages[at + used] == '\n');
+            assert_in_range(attempt, 1, 40);
+            told += strcmp(line_of(poll_of(&b[attempt - 1]), 1), "notrecoverable") == 0 &&
+                    b[attempt - 1].request++ == 1;
+        }
+    }
+    assert_int_equal(command_number("ZCARD %s", key("queue", "x")), 0);
+    inbox_close(inbox);
+}
+
+/* destroy() makes the name clean again, and its tokens go on. */
+static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    const char *answer;
+
+    (void)state;
+    acquire(&a, TRY);
+    set_token("5000000000000000");
+    release(&a, NOT_RECOVERABLE);
+    assert_string_equal(drop("x", "clean"), "1");
+    answer = acquire(&b, TRY);
+    assert_answer(answer, "owned");
+    assert_string_equal(line_of(answer, 1), "5000000000000001");
+    assert_int_equal(number_of(answer, 2), 0);
+}
+
+/* I9: dropped clean is what is not recoverable; a death is still told to the next robust owner. */
+static void test_a_death_is_still_told_when_dropped_clean(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    release(&a, DIED);
+    drop("x", "clean");
+    assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
+}
+
+/* A lock that is held or waited for is not dropped, one that only ghosts wait for is. */
+static void test_nothing_is_dropped_when_it_is_in_use(void **state)
+{
+    static const char *const ways[] = { "clean", "delete" };
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        const char *before;
+
+        acquire(&a, TRY);
+        acquire(&b, QUEUE);
+        before = dump();
+        assert_string_equal(drop("x", ways[way]), "0");
+        release(&a, UNLOCKED);
+        before = dump();
+        assert_string_equal(drop("x", ways[way]), "0");
+        assert_string_equal(dump(), before);
+        age(&b, 2 * LEASE + 1);
+        assert_string_equal(drop("x", ways[way]), "1");
+        release(&b, UNLOCKED);
+    }
+    assert_string_equal(dump(), "");
+}
+
+/* ---- force ------------------------------------------------------------------------------- */
+
+/* Finding 20: a broken lock: its owner is told, tokens rise, the next robust owner hears of it. */
+static void test_force_breaks_the_lock_when_held(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("a");
+    long long token = number_of(acquire(&a, TRY), 1);
+    const char *answer;
+
+    (void)state;
+    answer = force("x");
+    assert_answer(answer, "broken");
+    assert_int_equal(number_of(answer, 1), 0);
+    assert_string_equal(inbox_messages(inbox), "lost 1");
+    assert_true(number_of(info("x"), 3) > token);
+    assert_int_equal(command_number("HEXISTS %s hold", key("state", "x")), 0);
+    assert_answer(release(&a, UNLOCKED), "notowner");
+    answer = acquire(&b, TRY);
+    assert_true(number_of(answer, 1) > token);
+    assert_int_equal(number_of(answer, 2), 1);
+    inbox_close(inbox);
+}
+
+/* Finding 20: waiters are served by it. */
+static void test_force_grants_to_the_waiter_when_there_is_one(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    assert_answer(force("x"), "broken");
+    assert_memory_equal(inbox_messages(inbox), "granted 1 1 ", 12);
+    assert_string_equal(line_of(info("x"), 0), "b:1");
+    inbox_close(inbox);
+}
+
+/* Nothing to break changes nothing. */
+static void test_force_changes_nothing_when_the_lock_is_free(void **state)
+{
+    struct who a = who("a");
+    const char *before;
+
+    (void)state;
+    assert_answer(force("x"), "free");
+    assert_string_equal(dump(), "");
+    acquire(&a, TRY);
+    release(&a, UNLOCKED);
+    before = dump();
+    assert_answer(force("x"), "free");
+    assert_string_equal(dump(), before);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+/* Finding 19, I2: a token is above the last one, above what the caller has seen, and no less than
+ * the time. */
+static void test_a_token_is_above_all_before_when_given(void **state)
+{
+    struct who a = who("a");
+    long long now, token;
+
+    (void)state;
+    now = number_of(acquire(&a, TRY), 3);
+    token = number_of(info("x"), 3);
+    assert_true(token >= now);
+    release(&a, UNLOCKED);
+    set_token("5000000000000000");
+    a.attempt = 2;
+    assert_string_equal(line_of(acquire(&a, TRY), 1), "5000000000000001");
+    release(&a, UNLOCKED);
+    a.attempt = 3;
+    a.seen = "6000000000000000";
+    assert_string_equal(line_of(acquire(&a, TRY), 1), "6000000000000001");
+}
+
+/* Finding 19: what a waiter has seen counts when it is granted the lock. */
+static void test_a_token_is_above_what_the_waiter_has_seen_when_granted(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    b.seen = "6000000000000000";
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_non_null(strstr(inbox_messages(inbox), " 6000000000000001 "));
+    assert_string_equal(line_of(info("x"), 3), "6000000000000001");
+    inbox_close(inbox);
+}
+
+/* I2: over a loss of all data, or a restart without persistence, the callers' knowledge counts. */
+static void test_tokens_rise_when_the_server_has_lost_its_data(void **state)
+{
+    struct who a = who("a");
+    long long token;
+
+    (void)state;
+    set_token("5000000000000000"); /* the clock was ahead then, and is set back now */
+    for (int loss = 0; loss < 3; loss++) {
+        char seen[32];
+
+        token = number_of(acquire(&a, TRY), 1);
+        snprintf(seen, sizeof seen, "%lld", token);
+        release(&a, UNLOCKED);
+        if (loss == 0) {
+            command("FLUSHALL");
+        } else {
+            server_kill(the_server);
+            server_restart(the_server);
+            scripts_reconnect();
+        }
+        a.attempt++;
+        a.seen = seen;
+        assert_true(number_of(acquire(&a, TRY), 1) > token);
+        release(&a, UNLOCKED);
+        a.seen = "0";
+        a.attempt++;
+    }
+}
+
+/* I2: the clock alone makes them rise when nobody is left who knew. */
+static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    long long token = number_of(acquire(&a, TRY), 1);
+
+    (void)state;
+    command("FLUSHALL");
+    assert_true(number_of(acquire(&b, TRY), 1) > token);
+}
+
+/* Finding 19: a token beyond 2^53 is refused before anything is written. */
+static void test_a_token_is_refused_when_it_is_beyond_two_to_the_53(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    const char *before;
+
+    (void)state;
+    acquire(&a, TRY);
+    set_token(TWO_TO_THE_53);
+    before = dump();
+    assert_answer(acquire(&b, TRY), "error");
+    assert_non_null(strstr(acquire(&b, QUEUE), "DMSTATE"));
+    assert_answer(cancel(&b), "error");
+    assert_answer(force("x"), "error");
+    assert_string_equal(dump(), before);
+    end_lease("x");
+    before = dump();
+    assert_answer(acquire(&b, TRY), "error");
+    assert_string_equal(dump(), before);
+}
+
+/* Finding 19: what a caller says to have seen is no way to break the tokens for all. */
+static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **state)
+{
+    static const char *const seen[] = { TWO_TO_THE_53, "18446744073709551615", "1e300" };
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++) {
+        a.attempt++;
+        a.seen = seen[i];
+        acquire(&a, TRY);
+        release(&a, UNLOCKED);
+        b.attempt++;
+        assert_answer(acquire(&b, TRY), "owned");
+        release(&b, UNLOCKED);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended),
+        SCRIPT_TEST(test_a_death_is_told_when_the_server_has_ended_the_lease),
+        SCRIPT_TEST(test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported),
+        SCRIPT_TEST(test_a_death_is_told_once_when_mended),
+        SCRIPT_TEST(test_a_death_is_told_again_when_its_mender_died),
+        SCRIPT_TEST(test_a_death_is_told_again_when_its_heir_asks_again),
+        SCRIPT_TEST(test_a_death_is_cleared_when_the_next_owner_is_not_robust),
+        SCRIPT_TEST(test_a_death_is_told_in_the_message_when_a_waiter_inherits),
+        SCRIPT_TEST(test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it),
+        SCRIPT_TEST(test_the_lock_is_put_back_when_its_owner_comes_first),
+        SCRIPT_TEST(test_the_lock_is_not_put_back_when_another_came_after),
+        SCRIPT_TEST(test_the_lock_is_put_back_when_all_data_is_gone),
+        SCRIPT_TEST(test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data),
+        SCRIPT_TEST(test_nobody_owns_when_the_lock_is_not_recoverable),
+        SCRIPT_TEST(test_waiters_are_told_when_the_lock_is_not_recoverable),
+        SCRIPT_TEST(test_the_lock_is_usable_again_when_dropped_clean),
+        SCRIPT_TEST(test_a_death_is_still_told_when_dropped_clean),
+        SCRIPT_TEST(test_nothing_is_dropped_when_it_is_in_use),
+        SCRIPT_TEST(test_force_breaks_the_lock_when_held),
+        SCRIPT_TEST(test_force_grants_to_the_waiter_when_there_is_one),
+        SCRIPT_TEST(test_force_changes_nothing_when_the_lock_is_free),
+        SCRIPT_TEST(test_a_token_is_above_all_before_when_given),
+        SCRIPT_TEST(test_a_token_is_above_what_the_waiter_has_seen_when_granted),
+        SCRIPT_TEST(test_tokens_rise_when_the_server_has_lost_its_data),
+        SCRIPT_TEST(test_tokens_rise_with_the_clock_when_nobody_is_left),
+        SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_53),
+        SCRIPT_TEST(test_a_token_is_refused_when_the_caller_has_seen_too_much),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, scripts_group_setup, scripts_group_teardown);
+}

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Lua scripts: the queue, who is served from it, who is passed over, and how long keys live. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripts.h"
+
+#define WEEK_MS (7 * 86400 * 1000LL)
+
+static const char *owner(void)
+{
+    return line_of(info("x"), 0);
+}
+
+static long long waiting(void)
+{
+    return command_number("ZCARD %s", key("queue", "x"));
+}
+
+static long long lifetime(const char *kind)
+{
+    return command_number("PTTL %s", key(kind, "x"));
+}
+
+/* ---- order ------------------------------------------------------------------------------- */
+
+/* I8: waiters are served in the order of their arrival, each told once with all it must know. */
+static void test_waiters_are_served_in_the_order_of_arrival(void **state)
+{
+    struct who a = who("a"), w[5];
+    struct inbox *inbox = inbox_open("w");
+
+    (void)state;
+    acquire(&a, TRY);
+    for (int i = 0; i < 5; i++) {
+        w[i] = who("w");
+        w[i].thread = w[i].attempt = 5 - i;
+        w[i].request = 10 + i;
+        w[i].lease_ms = LEASE + i;
+        assert_int_equal(number_of(acquire(&w[i], QUEUE), 1), i + 1);
+    }
+    release(&a, UNLOCKED);
+    for (int i = 0; i < 5; i++) {
+        char expected[80];
+
+        snprintf(expected, sizeof expected, "granted %d %d %s %d 0", 5 - i, 10 + i,
+                 line_of(info("x"), 3), LEASE + i);
+        assert_string_equal(inbox_messages(inbox), expected);
+        assert_answer(release(&w[i], UNLOCKED), "released");
+    }
+    assert_string_equal(owner(), "");
+    assert_string_equal(inbox_messages(inbox), "");
+    inbox_close(inbox);
+}
+
+/* Finding 4: a grant is for the waiter's own lease, not for that of the one who releases. */
+static void test_a_grant_is_for_the_waiters_lease(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    a.lease_ms = 10 * LEASE;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_in_range(lifetime("lock"), LEASE / 2, LEASE);
+    assert_string_equal(line_of(poll_of(&b), 1), "owned");
+    inbox_close(inbox);
+}
+
+/* Finding 1: a grant names the newest request that the server had. */
+static void test_a_grant_names_the_newest_request(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    b.request = 2;
+    acquire(&b, QUEUE);
+    b.request = 7;
+    poll_of(&b);
+    release(&a, UNLOCKED);
+    assert_memory_equal(inbox_messages(inbox), "granted 1 7 ", 12);
+    inbox_close(inbox);
+}
+
+/* A try does not come before those who wait: the free lock goes to them. */
+static void test_a_try_is_busy_when_others_wait_for_the_free_lock(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    end_lease("x");
+    assert_answer(acquire(&c, TRY), "busy");
+    assert_string_equal(owner(), "b:1");
+    inbox_close(inbox);
+}
+
+/* Finding 9: a place is kept by its arrival number, which the server gave and nobody else has. */
+static void test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    snprintf(b.arrival, sizeof b.arrival, "%s", line_of(acquire(&b, QUEUE), 3));
+    assert_true(number_of(acquire(&c, QUEUE), 3) > strtoll(b.arrival, NULL, 10));
+    cancel(&b);
+    b.attempt = 2;
+    assert_int_equal(number_of(acquire(&b, QUEUE), 1), 1);
+    assert_string_equal(line_of(acquire(&b, QUEUE), 3), b.arrival);
+    assert_int_equal(number_of(acquire(&c, QUEUE), 1), 2);
+}
+
+/* A place that was brought back does not set the numbers back for those who come later. */
+static void test_a_newcomer_is_last_when_an_old_arrival_was_brought_back(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c"), d = who("d");
+
+    (void)state;
+    command("HSET %s arrival 5000000000000000", key("state", "x"));
+    acquire(&a, TRY);
+    snprintf(b.arrival, sizeof b.arrival, "%s", line_of(acquire(&b, QUEUE), 3));
+    acquire(&c, QUEUE);
+    cancel(&b);
+    b.attempt = 2;
+    acquire(&b, QUEUE);
+    assert_int_equal(number_of(acquire(&d, QUEUE), 1), 3);
+}
+
+/* Many in one microsecond, or with a clock that stands: no two have one number. */
+static void test_arrivals_only_rise_when_the_clock_is_behind(void **state)
+{
+    struct who a = who("a");
+    long long before = 5000000000000000;
+
+    (void)state;
+    command("HSET %s arrival 5000000000000000", key("state", "x"));
+    acquire(&a, TRY);
+    for (int i = 0; i < 20; i++) {
+        struct who w = who("w");
+        long long arrival;
+
+        w.thread = w.attempt = i + 1;
+        arrival = number_of(acquire(&w, QUEUE), 3);
+        assert_true(arrival > before);
+        before = arrival;
+    }
+}
+
+/* The queue has an end: who comes then is told so, and nobody is lost. */
+static void test_acquire_is_full_when_ten_thousand_wait(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    run_script("for i = 1, 9999 do redis.call('ZADD', KEYS[1], 1000 + i, 'g:' .. i .. ':1') end", 1,
+               key("queue", "x"), NULL);
+    assert_answer(acquire(&c, QUEUE), "full");
+    assert_int_equal(waiting(), 10000);
+    assert_answer(acquire(&b, QUEUE), "queued");
+    cancel(&b);
+    assert_answer(acquire(&c, QUEUE), "queued");
+}
+
+/* ---- the silent and the dead ------------------------------------------------------------- */
+
+/* Finding 8: who was not heard of for two thirds of a lease is passed over and keeps its place. */
+static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *of_b = inbox_open("b"), *of_c = inbox_open("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    acquire(&c, QUEUE);
+    age(&b, LEASE * 2 / 3 + 1);
+    release(&a, UNLOCKED);
+    assert_string_equal(owner(), "c:1");
+    assert_string_equal(inbox_messages(of_b), "");
+    assert_int_equal(waiting(), 1);
+    assert_string_equal(line_of(poll_of(&b), 1), "queued");
+    release(&c, UNLOCKED);
+    assert_string_equal(owner(), "b:1");
+    inbox_close(of_b);
+    inbox_close(of_c);
+}
+
+/* Finding 8: a waiter is silent after a second at the earliest, however short its lease is. */
+static void test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_second(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    b.lease_ms = 100;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    age(&b, 300);
+    release(&a, UNLOCKED);
+    assert_memory_equal(inbox_messages(inbox), "granted", 7);
+    inbox_close(inbox);
+}
+
+/* Finding 8: after two leases it is gone, and its late poll says so. */
+static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    acquire(&c, QUEUE);
+    age(&b, 2 * LEASE + 1);
+    age(&c, 2 * LEASE - 1000);
+    release(&a, UNLOCKED);
+    assert_int_equal(waiting(), 1);
+    assert_int_equal(command_number("HLEN %s", key("waiter", "x")), 1);
+    assert_string_equal(line_of(poll_of(&b), 1), "unknown");
+}
+
+/* Finding 9: who has no inbox at the moment is passed over and keeps its place. */
+static void test_a_deaf_waiter_is_passed_over_and_keeps_its_place(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox = inbox_open("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    acquire(&c, QUEUE);
+    release(&a, UNLOCKED);
+    assert_string_equal(owner(), "c:1");
+    assert_string_equal(line_of(poll_of(&b), 1), "queued");
+    assert_string_equal(line_of(poll_of(&b), 2), "1");
+    inbox_close(inbox);
+}
+
+/* Finding 9, I6: the head that asks is served by the answer, whatever its inbox says. */
+static void test_the_head_is_served_by_its_poll_when_it_is_deaf(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_string_equal(owner(), "");
+    assert_string_equal(line_of(poll_of(&b), 1), "owned");
+    assert_string_equal(owner(), "b:1");
+    release(&b, UNLOCKED);
+    b.attempt = 2;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_answer(acquire(&b, QUEUE), "owned");
+}
+
+/* I6: any poll of a free lock serves its waiters: of one who waits behind, of one who does not. */
+static void test_a_free_lock_is_granted_when_anybody_polls(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        b.attempt = c.attempt = a.attempt = way + 1;
+        acquire(&a, TRY);
+        acquire(&b, QUEUE);
+        acquire(&c, QUEUE);
+        end_lease("x");
+        if (way == 0)
+            assert_string_equal(line_of(poll_of(&c), 1), "queued");
+        else if (way == 1)
+            assert_string_equal(line_of(poll_serving("x"), 1), "unknown");
+        else
+            assert_answer(acquire(&c, QUEUE), "queued");
+        assert_string_equal(owner(), "b:1");
+        assert_memory_equal(inbox_messages(inbox), "granted", 7);
+        cancel(&c);
+        release(&b, UNLOCKED);
+    }
+    inbox_close(inbox);
+}
+
+/* A poll of one that neither waits nor owns says so, and adds nobody to the queue. */
+static void test_a_poll_is_unknown_when_nobody_waits(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    const char *before;
+
+    (void)state;
+    acquire(&a, TRY);
+    before = dump();
+    assert_string_equal(line_of(poll_of(&b), 1), "unknown");
+    assert_string_equal(dump(), before);
+}
+
+/* ---- many dead --------------------------------------------------------------------------- */
+
+/* `count` waiters of a process that is dead stand before all who come later. */
+static void enter_dead(int count)
+{
+    static const char script[] =
+        "local now = redis.call('TIME')[1] .. '000000'\n"
+        "for i = 1, tonumber(ARGV[1]) do\n"
+        "  redis.call('ZADD', KEYS[3], i, 'dead:' .. i .. ':1')\n"
+        "  redis.call('HSET', KEYS[4], 'dead:' .. i .. ':1', '1 60000 1 ' .. now .. ' 0 1 h p')\n"
+        "end\n"
+        "return redis.call('HSET', KEYS[2], 'wanted', 1)\n";
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", count);
+    run_script(script, 4, key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"),
+               text, NULL);
+}
+
+static long long published(void)
+{
+    const char *line = strstr(command("INFO commandstats"), "cmdstat_publish:calls=");
+
+    return line ? strtoll(strchr(line, '=') + 1, NULL, 10) : 0;
+}
+
+/* Finding 10: a call looks at 16 heads at most, says that there are more, and the next goes on. */
+static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+    const char *answer;
+    int calls = 1;
+
+    (void)state;
+    acquire(&a, TRY);
+    enter_dead(1000);
+    acquire(&b, QUEUE);
+    command("CONFIG RESETSTAT");
+    answer = release(&a, UNLOCKED);
+    assert_answer(answer, "released");
+    assert_int_equal(number_of(answer, 1), 1);
+    while (strcmp(owner(), "") == 0) {
+        assert_true(published() <= 16 * calls);
+        answer = poll_serving("x");
+        assert_string_equal(line_of(answer, 1), "unknown");
+        calls++;
+        assert_true(calls <= 1 + 1000 / 16);
+    }
+    assert_string_equal(owner(), "b:1");
+    assert_int_equal(number_of(answer, 2), 0);
+    assert_memory_equal(inbox_messages(inbox), "granted", 7);
+    assert_int_equal(waiting(), 1000);
+    inbox_close(inbox);
+}
+
+/* Finding 10: the live one behind them is served by its own polls too, each going on. */
+static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    int calls = 0;
+
+    (void)state;
+    acquire(&a, TRY);
+    enter_dead(1000);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    while (strcmp(line_of(poll_of(&b), 1), "owned") != 0)
+        assert_true(++calls <= 1 + 1000 / 16);
+}
+
+/* Finding 10: a newcomer's place behind the cursor does not hide those before it for ever. */
+static void test_heads_that_revive_are_served_when_the_round_begins_anew(void **state)
+{
+    struct who a = who("a");
+    struct who first = who("dead");
+
+    (void)state;
+    acquire(&a, TRY);
+    enter_dead(40);
+    release(&a, UNLOCKED);
+    assert_string_equal(line_of(poll_of(&first), 1), "owned");
+}
+
+/* Finding 10: the dead who are gone for good are removed, 16 a call or fewer. */
+static void test_the_gone_are_removed_when_the_queue_is_served(void **state)
+{
+    struct who a = who("a");
+    int calls = 0;
+
+    (void)state;
+    acquire(&a, TRY);
+    enter_dead(100);
+    run_script("for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do "
+               "redis.call('HSET', KEYS[1], id, '1 60000 1 1000000 0 1 h p') end",
+               1, key("waiter", "x"), NULL);
+    release(&a, UNLOCKED);
+    while (waiting() > 0) {
+        long long before = waiting();
+
+        poll_serving("x");
+        assert_true(before - waiting() <= 16);
+        assert_true(++calls <= 30);
+    }
+    assert_int_equal(command_number("EXISTS %s %s", key("queue", "x"), key("waiter", "x")), 0);
+    a.attempt = 2;
+    assert_answer(acquire(&a, TRY), "owned");
+}
+
+/* A try among dead heads is busy while there are more, and has the lock when all are seen. */
+static void test_a_try_owns_when_all_heads_are_dead(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    enter_dead(20);
+    release(&a, UNLOCKED);
+    poll_serving("x");
+    poll_serving("x");
+    assert_answer(acquire(&b, TRY), "busy");
+    assert_answer(acquire(&b, TRY), "owned");
+}
+
+/* ---- wanted ------------------------------------------------------------------------------ */
+
+/* Finding 18: a renewal says whether others want the lock, until nobody waits any more. */
+static void test_a_renewal_says_wanted_while_others_wait(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
+    acquire(&b, TRY);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
+    acquire(&b, QUEUE);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 2);
+    cancel(&b);
+    release(&a, UNLOCKED);
+    a.attempt = 2;
+    acquire(&a, TRY);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
+}
+
+/* ---- lifetimes --------------------------------------------------------------------------- */
+
+/* Finding 16: a queue lives three leases on from the last that was heard of, and not for ever. */
+static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    for (int way = 0; way < 3; way++) {
+        assert_in_range(lifetime("queue"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        assert_in_range(lifetime("waiter"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        command("PEXPIRE %s 1000", key("queue", "x"));
+        command("PEXPIRE %s 1000", key("waiter", "x"));
+        if (way == 0)
+            poll_of(&b);
+        else if (way == 1)
+            acquire(&b, QUEUE);
+        else
+            acquire(&c, QUEUE);
+    }
+    assert_in_range(lifetime("queue"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+}
+
+/* Finding 16: the longest lease among the waiters counts. */
+static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    b.lease_ms = 3600000;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    acquire(&c, QUEUE);
+    poll_of(&c);
+    assert_in_range(lifetime("queue"), 2 * 3600000, 3 * 3600000);
+    assert_in_range(lifetime("waiter"), 2 * 3600000, 3 * 3600000);
+}
+
+/* I10: `state` outlives the lock by a week, whatever wrote it last; then nothing is left. */
+static void test_a_state_lives_for_a_week(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        command("FLUSHALL");
+        if (way == 1)
+            acquire(&b, QUEUE);
+        if (way == 2)
+            renew(&b, 1, "1000");
+        if (way == 3) {
+            acquire(&b, TRY);
+            force("x");
+        }
+        acquire(&a, way ? QUEUE : TRY);
+        assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+        release(&a, UNLOCKED);
+        assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+    }
+}
+
+/* Finding 16: a lock that is renewed for longer than a week keeps its `state`. */
+static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
+{
+    struct who a = who("a");
+
+    (void)state;
+    acquire(&a, TRY);
+    command("PEXPIRE %s %d", key("state", "x"), 3 * 86400 * 1000);
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
+    assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+}
+
+/* I10: a lock that is used day by day keeps its `state`, so that its tokens go on. */
+static void test_a_state_lives_on_when_used_another_day(void **state)
+{
+    struct who a = who("a");
+    long long token;
+
+    (void)state;
+    token = number_of(acquire(&a, TRY), 1);
+    release(&a, UNLOCKED);
+    run_script("return redis.call('HSET', KEYS[1], 'token', ARGV[1])", 1, key("state", "x"),
+               "1000000000000000", NULL);
+    command("PEXPIRE %s 5000", key("state", "x"));
+    a.attempt = 2;
+    assert_true(number_of(acquire(&a, TRY), 1) >= token);
+    assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+}
+
+/* I10: after release, cancel and drop a quiet name has a `state` only, an anonymous one nothing. */
+static void test_nothing_but_the_state_is_left_when_all_is_over(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    cancel(&b);
+    release(&a, UNLOCKED);
+    assert_string_equal(command("KEYS *"), "dmutex:{t}:state:x");
+    assert_string_equal(drop("x", "delete"), "1");
+    assert_string_equal(command("KEYS *"), "");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(test_waiters_are_served_in_the_order_of_arrival),
+        SCRIPT_TEST(test_a_grant_is_for_the_waiters_lease),
+        SCRIPT_TEST(test_a_grant_names_the_newest_request),
+        SCRIPT_TEST(test_a_try_is_busy_when_others_wait_for_the_free_lock),
+        SCRIPT_TEST(test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back),
+        SCRIPT_TEST(test_a_newcomer_is_last_when_an_old_arrival_was_brought_back),
+        SCRIPT_TEST(test_arrivals_only_rise_when_the_clock_is_behind),
+        SCRIPT_TEST(test_acquire_is_full_when_ten_thousand_wait),
+        SCRIPT_TEST(test_a_silent_waiter_is_passed_over_and_keeps_its_place),
+        SCRIPT_TEST(test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_second),
+        SCRIPT_TEST(test_a_waiter_is_removed_when_not_heard_of_for_two_leases),
+        SCRIPT_TEST(test_a_deaf_waiter_is_passed_over_and_keeps_its_place),
+        SCRIPT_TEST(test_the_head_is_served_by_its_poll_when_it_is_deaf),
+        SCRIPT_TEST(test_a_free_lock_is_granted_when_anybody_polls),
+        SCRIPT_TEST(test_a_poll_is_unknown_when_nobody_waits),
+        SCRIPT_TEST(test_a_thousand_dead_heads_are_passed_sixteen_at_a_time),
+        SCRIPT_TEST(test_a_thousand_dead_heads_are_passed_when_the_live_one_polls),
+        SCRIPT_TEST(test_heads_that_revive_are_served_when_the_round_begins_anew),
+        SCRIPT_TEST(test_the_gone_are_removed_when_the_queue_is_served),
+        SCRIPT_TEST(test_a_try_owns_when_all_heads_are_dead),
+        SCRIPT_TEST(test_a_renewal_says_wanted_while_others_wait),
+        SCRIPT_TEST(test_a_queue_lives_three_leases_on_from_each_word),
+        SCRIPT_TEST(test_a_queue_lives_for_the_longest_lease_when_they_differ),
+        SCRIPT_TEST(test_a_state_lives_for_a_week),
+        SCRIPT_TEST(test_a_state_lives_on_when_the_hold_is_renewed),
+        SCRIPT_TEST(test_a_state_lives_on_when_used_another_day),
+        SCRIPT_TEST(test_nothing_but_the_state_is_left_when_all_is_over),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, scripts_group_setup, scripts_group_teardown);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers for tests that repeat something at random: the same in every run, more of them under
+ * `make check-long`.
+ */
+#ifndef TESTS_UNIT_RANDOM_H
+#define TESTS_UNIT_RANDOM_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
+
+static inline uint64_t random_word(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+/* 0 .. limit-1 */
+static inline unsigned random_below(unsigned limit)
+{
+    return (unsigned)((random_word() >> 16) % limit);
+}
+
+/* Random bytes, none of them `not_this`; to also has room for a NUL. */
+static inline void random_bytes(char *to, unsigned length, char not_this)
+{
+    for (unsigned i = 0; i < length; i++) {
+        do
+            to[i] = (char)random_word();
+        while (to[i] == not_this);
+    }
+    to[length] = '\0';
+}
+
+/* `usual` repetitions, or ten times that many. */
+static inline int repetitions(int usual)
+{
+    const char *is_long = getenv("DMUTEX_TEST_LONG");
+
+    return is_long && *is_long ? usual * 10 : usual;
+}
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/attempt, from the hold to its end: renewal, loss, max-hold, and what comes too late. */
+#include "attempt_clock.h"
+
+/* ---- renewal ----------------------------------------------------------------------------- */
+
+/* A hold is renewed a third of a lease after the request that proves it was sent. */
+static void test_attempt_renews_after_a_third_of_the_lease_when_held(void **state)
+{
+    (void)state;
+    hold();
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(THIRD_MS));
+    assert_int_equal(pass_time(THIRD_MS - 1), 0);
+    assert_int_equal(pass_time(THIRD_MS), DM_DO_RENEW);
+}
+
+/* A renewal that is on its way is not sent again; what is looked at next is the deadline. */
+static void test_attempt_renews_once_when_no_answer_has_come(void **state)
+{
+    (void)state;
+    hold();
+    pass_time(THIRD_MS);
+    send_due_at(THIRD_MS);
+    assert_int_equal(pass_time(THIRD_MS + 100), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(CERTAIN_MS));
+}
+
+/* A confirmed renewal counts from its sending, and so does the next one. */
+static void test_attempt_is_certain_from_the_renewals_sending_when_confirmed(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    hold();
+    pass_time(THIRD_MS);
+    request = send_due_at(THIRD_MS);
+    assert_int_equal(renewed(DM_SAYS_OWNED, request, 500), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(2 * THIRD_MS));
+    assert_certain_until(THIRD_MS + CERTAIN_MS);
+}
+
+/* Failure 5: a failed renewal is repeated every max(lease/20, 50 ms), not every third. */
+static void test_attempt_renews_again_soon_when_a_renewal_failed(void **state)
+{
+    static const struct {
+        uint32_t lease_ms;
+        int64_t third_ms, retry_ms;
+    } cases[] = { { 300, 100, 50 }, { 900, 300, 50 }, { 3000, 1000, 150 }, { 9000, 3000, 450 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t now_ms = cases[i].third_ms;
+
+        begin(cases[i].lease_ms, 0);
+        hold();
+        for (int tries = 0; tries < 2; tries++) {
+            assert_int_equal(pass_time(now_ms), DM_DO_RENEW);
+            assert_int_equal(renewed(DM_SAYS_NOTHING, send_due_at(now_ms), now_ms), 0);
+            now_ms += cases[i].retry_ms;
+            assert_int_equal(dm_attempt_next_ns(&attempt), at(now_ms));
+        }
+    }
+}
+
+/* Failure 5: the hold goes on when one of the repeated renewals is confirmed in time. */
+static void test_attempt_goes_on_when_a_later_renewal_is_confirmed(void **state)
+{
+    (void)state;
+    hold();
+    pass_time(THIRD_MS);
+    renewed(DM_SAYS_NOTHING, send_due_at(THIRD_MS), 650);
+    assert_int_equal(pass_time(650 + RETRY_MS), DM_DO_RENEW);
+    assert_int_equal(renewed(DM_SAYS_OWNED, send_due_at(700), 719), 0);
+    assert_int_equal(pass_time(CERTAIN_MS), 0);
+    assert_certain_until(700 + CERTAIN_MS);
+}
+
+/* The answer to an older renewal, read after a newer one's, shortens nothing. */
+static void test_attempt_keeps_its_certainty_when_an_older_answer_follows(void **state)
+{
+    uint64_t older, newer;
+
+    (void)state;
+    hold();
+    older = send_at(300);
+    newer = send_at(350);
+    renewed(DM_SAYS_OWNED, newer, 360);
+    renewed(DM_SAYS_OWNED, older, 370);
+    assert_certain_until(350 + CERTAIN_MS);
+}
+
+/* A confirmation of a request that is not remembered proves nothing. */
+static void test_attempt_gains_nothing_when_the_renewal_is_forgotten(void **state)
+{
+    uint64_t older;
+
+    (void)state;
+    hold();
+    older = send_at(300);
+    for (int i = 0; i < DM_REQUESTS_REMEMBERED; i++)
+        send_at(310 + i);
+    renewed(DM_SAYS_OWNED, older, 320);
+    assert_certain_until(CERTAIN_MS);
+}
+
+/* ---- loss -------------------------------------------------------------------------------- */
+
+/* Failure 6: the hold is lost exactly at its deadline, told once, and given back. */
+static void test_attempt_is_lost_exactly_at_its_deadline_when_unconfirmed(void **state)
+{
+    struct dm_event time = { .kind = DM_EV_TIME };
+
+    (void)state;
+    hold();
+    send_due_at(THIRD_MS);
+    assert_int_equal(dm_attempt_step(&attempt, &time, at(CERTAIN_MS) - 1), 0);
+    assert_int_equal(attempt.phase, DM_HELD);
+    assert_int_equal(dm_attempt_step(&attempt, &time, at(CERTAIN_MS)),
+                     DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+    assert_int_equal(pass_time(CERTAIN_MS + 1), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+}
+
+/* A thread that has not returned from lock yet is woken instead: nobody was told it owns. */
+static void test_attempt_wakes_its_thread_when_lost_before_it_entered(void **state)
+{
+    (void)state;
+    say(DM_SAYS_OWNED, send_at(0), 1);
+    assert_int_equal(pass_time(CERTAIN_MS), DM_DO_GIVE_BACK | DM_DO_WAKE);
+    assert_int_equal(attempt.phase, DM_LOST);
+}
+
+/* The store's word is enough: a renewal answered "lost" ends the hold whatever the clock says. */
+static void test_attempt_is_lost_at_once_when_a_renewal_says_so(void **state)
+{
+    (void)state;
+    hold();
+    assert_int_equal(renewed(DM_SAYS_UNKNOWN, send_at(300), 310),
+                     DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+    assert_false(dm_attempt_is_certain(&attempt, at(311)));
+}
+
+/* Finding 20: a hold that is broken by force is lost when its owner is told. */
+static void test_attempt_is_lost_at_once_when_told_so(void **state)
+{
+    (void)state;
+    hold();
+    assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, 5), DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+    assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, 6), 0);
+}
+
+/* A message "lost" concerns holders only. */
+static void test_attempt_ignores_a_lost_message_when_it_holds_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, 1), 0);
+    assert_int_equal(attempt.phase, DM_ASKING);
+    say_queued(send_at(1), 1, 100, 2);
+    assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, 3), 0);
+    assert_int_equal(attempt.phase, DM_QUEUED);
+}
+
+/* POSIX scenario 3: what is confirmed after the deadline is read too late to count. */
+static void test_attempt_is_not_certain_when_the_renewal_is_read_past_its_own_deadline(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    hold();
+    request = send_at(THIRD_MS);
+    renewed(DM_SAYS_OWNED, request, THIRD_MS + CERTAIN_MS);
+    assert_false(dm_attempt_is_certain(&attempt, at(THIRD_MS + CERTAIN_MS)));
+    assert_true(pass_time(THIRD_MS + CERTAIN_MS) & DM_DO_TELL_LOST);
+}
+
+/* I4: a lost attempt never holds again; the late confirmation is given back. */
+static void test_attempt_gives_back_when_owned_after_its_loss(void **state)
+{
+    (void)state;
+    hold();
+    pass_time(CERTAIN_MS);
+    assert_int_equal(renewed(DM_SAYS_OWNED, send_at(CERTAIN_MS), CERTAIN_MS + 1), 0);
+    assert_int_equal(attempt.phase, DM_LOST);
+    assert_int_equal(grant(attempt.last_request, CERTAIN_MS + 2), DM_DO_GIVE_BACK);
+    assert_int_equal(say(DM_SAYS_OWNED, attempt.last_request, CERTAIN_MS + 3), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_LOST);
+}
+
+/* ---- given back -------------------------------------------------------------------------- */
+
+/* Given back is over, from every phase: no poll, no renewal, no deadline. */
+static void test_attempt_is_over_when_given_back(void **state)
+{
+    (void)state;
+    hold();
+    assert_int_equal(step(DM_EV_GIVEN_BACK, 0, NULL, 10), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_OVER);
+    assert_int_equal(pass_time(5000), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    begin(LEASE_MS, 0);
+    say_queued(send_at(0), 1, 200, 1);
+    assert_int_equal(step(DM_EV_GIVEN_BACK, 0, NULL, 10), DM_DO_GIVE_BACK);
+    assert_int_equal(pass_time(5000), 0);
+}
+
+/* Finding 7: a grant for an attempt that is given back is given back, however often it comes. */
+static void test_attempt_gives_back_again_when_granted_after_it_is_over(void **state)
+{
+    uint64_t request = send_at(0);
+
+    (void)state;
+    say_queued(request, 1, 200, 1);
+    step(DM_EV_GIVEN_BACK, 0, NULL, 10);
+    assert_int_equal(grant(request, 11), DM_DO_GIVE_BACK);
+    assert_int_equal(say(DM_SAYS_OWNED, request, 12), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_OVER);
+}
+
+/* Other answers to an attempt that is over say nothing any more. */
+static void test_attempt_ignores_late_answers_when_over(void **state)
+{
+    uint64_t request = hold();
+
+    (void)state;
+    step(DM_EV_GIVEN_BACK, 0, NULL, 10);
+    assert_int_equal(renewed(DM_SAYS_OWNED, request, 11), 0);
+    assert_int_equal(renewed(DM_SAYS_UNKNOWN, request, 12), 0);
+    assert_int_equal(say_queued(request, 1, 10, 13), 0);
+    assert_int_equal(say(DM_SAYS_UNKNOWN, request, 14), 0);
+    assert_int_equal(say(DM_SAYS_BUSY, request, 15), 0);
+    assert_int_equal(say(DM_SAYS_NOTHING, request, 16), 0);
+    assert_int_equal(attempt.phase, DM_OVER);
+    assert_int_equal(attempt.refusal, DM_SAYS_NOTHING);
+}
+
+/* ---- max-hold and leases ----------------------------------------------------------------- */
+
+/* The hold ends at max-hold however well it is renewed. */
+static void test_attempt_is_lost_at_max_hold_when_renewed_all_the_time(void **state)
+{
+    int64_t now_ms = 1;
+
+    (void)state;
+    begin(LEASE_MS, 2000);
+    hold();
+    while (now_ms + 10 < 2001) {
+        now_ms += 10;
+        assert_false(pass_time(now_ms) & DM_DO_TELL_LOST);
+        renewed(DM_SAYS_OWNED, send_due_at(now_ms), now_ms);
+        assert_true(dm_attempt_next_ns(&attempt) <= at(2001));
+    }
+    assert_certain_until(2001);
+    assert_true(pass_time(2001) & DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+}
+
+/* A max-hold shorter than the lease: every request asks for no more of the server than it needs. */
+static void test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter(void **state)
+{
+    (void)state;
+    begin(10000, 400);
+    assert_in_range(attempt.lease_ms, 500, 501);
+    say(DM_SAYS_OWNED, send_at(0), 0);
+    assert_certain_until(400);
+}
+
+/* All requests of an attempt ask for one lease: a late one undercuts none that came after it. */
+static void test_attempt_asks_for_the_same_lease_when_max_hold_nears(void **state)
+{
+    uint32_t lease_ms;
+
+    (void)state;
+    begin(LEASE_MS, 1000);
+    lease_ms = attempt.lease_ms;
+    hold();
+    renewed(DM_SAYS_OWNED, send_due_at(900), 901);
+    assert_int_equal(attempt.lease_ms, lease_ms);
+    assert_certain_until(1001);
+}
+
+/* A waiter polls by the lease that the store knows: a shorter one asks for more polls. */
+static void test_attempt_polls_by_the_short_lease_when_max_hold_is_shorter(void **state)
+{
+    (void)state;
+    begin(10000, 240);
+    say_queued(send_at(0), 1, 9000, 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(100));
+}
+
+/* dmutex_renew_np(): the max-hold begins anew, and renewals count again. */
+static void test_attempt_lasts_longer_when_max_hold_is_restarted(void **state)
+{
+    (void)state;
+    begin(LEASE_MS, 1000);
+    hold();
+    renewed(DM_SAYS_OWNED, send_at(600), 600);
+    dm_attempt_restart_maxhold(&attempt, at(900));
+    renewed(DM_SAYS_OWNED, send_due_at(900), 901);
+    assert_int_equal(pass_time(1500) & DM_DO_TELL_LOST, 0);
+    assert_certain_until(900 + CERTAIN_MS);
+}
+
+/* Without a max-hold there is none to restart. */
+static void test_attempt_has_no_end_when_there_is_no_max_hold(void **state)
+{
+    (void)state;
+    hold();
+    dm_attempt_restart_maxhold(&attempt, at(5));
+    assert_int_equal(attempt.hold_ends_ns, DM_NEVER);
+    assert_int_equal(attempt.lease_ms, LEASE_MS);
+}
+
+/* A lease of 0 is the default of ten seconds. */
+static void test_attempt_has_the_default_lease_when_none_is_given(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    assert_int_equal(attempt.lease_ms, 10000);
+    say(DM_SAYS_OWNED, send_at(0), 0);
+    assert_certain_until(8000);
+}
+
+/* The longest lease and max-hold overflow nothing. */
+static void test_attempt_is_certain_when_lease_and_max_hold_are_the_longest(void **state)
+{
+    (void)state;
+    begin(DM_LEASE_MAX_MS, UINT32_MAX - 1);
+    assert_int_equal(attempt.lease_ms, DM_LEASE_MAX_MS);
+    say(DM_SAYS_OWNED, send_at(0), 0);
+    assert_certain_until(DM_LEASE_MAX_MS * INT64_C(8) / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        USUAL(test_attempt_renews_after_a_third_of_the_lease_when_held),
+        USUAL(test_attempt_renews_once_when_no_answer_has_come),
+        USUAL(test_attempt_is_certain_from_the_renewals_sending_when_confirmed),
+        USUAL(test_attempt_renews_again_soon_when_a_renewal_failed),
+        USUAL(test_attempt_goes_on_when_a_later_renewal_is_confirmed),
+        USUAL(test_attempt_keeps_its_certainty_when_an_older_answer_follows),
+        USUAL(test_attempt_gains_nothing_when_the_renewal_is_forgotten),
+        USUAL(test_attempt_is_lost_exactly_at_its_deadline_when_unconfirmed),
+        USUAL(test_attempt_wakes_its_thread_when_lost_before_it_entered),
+        USUAL(test_attempt_is_lost_at_once_when_a_renewal_says_so),
+        USUAL(test_attempt_is_lost_at_once_when_told_so),
+        USUAL(test_attempt_ignores_a_lost_message_when_it_holds_nothing),
+        USUAL(test_attempt_is_not_certain_when_the_renewal_is_read_past_its_own_deadline),
+        USUAL(test_attempt_gives_back_when_owned_after_its_loss),
+        USUAL(test_attempt_is_over_when_given_back),
+        USUAL(test_attempt_gives_back_again_when_granted_after_it_is_over),
+        USUAL(test_attempt_ignores_late_answers_when_over),
+        USUAL(test_attempt_is_lost_at_max_hold_when_renewed_all_the_time),
+        USUAL(test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter),
+        USUAL(test_attempt_asks_for_the_same_lease_when_max_hold_nears),
+        USUAL(test_attempt_polls_by_the_short_lease_when_max_hold_is_shorter),
+        USUAL(test_attempt_lasts_longer_when_max_hold_is_restarted),
+        USUAL(test_attempt_has_no_end_when_there_is_no_max_hold),
+        USUAL(test_attempt_has_the_default_lease_when_none_is_given),
+        USUAL(test_attempt_is_certain_when_lease_and_max_hold_are_the_longest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* redis/greeting: what is said on a new connection, and which server is not accepted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis/greeting.h"
+#include "redis/reply.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#define OK "+OK\r\n"
+#define MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+
+static struct dm_url *url;
+static struct dm_greeting greeting;
+static char reason[DM_REASON_ROOM];
+
+static void begin(const char *text, const char *inbox)
+{
+    dm_url_free(url);
+    url = dm_url_parse(text, reason);
+    assert_non_null(url);
+    greeting = (struct dm_greeting){ .url = url, .inbox = inbox };
+    dm_greeting_begin(&greeting);
+    reason[0] = '\0';
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dm_url_free(url);
+    url = NULL;
+    return 0;
+}
+
+/* The words of a round, each command's first two, in order; "" ends the list. */
+static void assert_round(const char *const *words)
+{
+    struct dm_command round = dm_greeting_round(&greeting);
+    const char *at = round.bytes;
+
+    for (; **words; words++) {
+        at = at ? strstr(at, *words) : NULL;
+        if (!at)
+            fail_msg("\"%s\" is missing", *words);
+    }
+    free(round.bytes);
+}
+
+static bool take(const char *bytes)
+{
+    redisReader *reader = dm_reply_reader_new();
+    void *reply = NULL;
+    bool is_good;
+
+    redisReaderFeed(reader, bytes, strlen(bytes));
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    is_good = dm_greeting_take(&greeting, reply, reason);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return is_good;
+}
+
+static bool take_info(const char *run_id, const char *policy)
+{
+    char info[200], bytes[260];
+    int length =
+        snprintf(info, sizeof info, "# Server\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:%s\r\n",
+                 run_id, policy);
+
+    snprintf(bytes, sizeof bytes, "$%d\r\n%s\r\n", length, info);
+    return take(bytes);
+}
+
+/* A whole first round of a connection for commands that nothing is wrong with. */
+static void greet(int id, const char *run_id)
+{
+    char bytes[32];
+    struct dm_command round = dm_greeting_round(&greeting);
+
+    free(round.bytes);
+    snprintf(bytes, sizeof bytes, ":%d\r\n", id);
+    assert_true(take(MASTER));
+    assert_true(take(bytes));
+    assert_true(take_info(run_id, "noeviction"));
+    assert_true(take(":1000000\r\n"));
+    assert_true(dm_greeting_is_round_over(&greeting));
+}
+
+/* A connection for commands asks who we are to the server, and what it is. */
+static void test_greeting_asks_for_role_and_rights_when_for_commands(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    assert_round((const char *const[]){ "ROLE", "CLIENT", "ID", "INFO", "EVAL",
+                                        "dmutex:{probe}:state", "" });
+}
+
+/* The password and the database come before all that needs them. */
+static void test_greeting_logs_in_first_when_there_is_a_password(void **state)
+{
+    (void)state;
+    begin("redis://me:s3cret@h/5?prefix=p", NULL);
+    assert_round((const char *const[]){ "AUTH", "me", "s3cret", "ROLE", "SELECT", "5", "EVAL",
+                                        "p:{probe}", "" });
+}
+
+/* An inbox is subscribed on a master, and does nothing else. */
+static void test_greeting_subscribes_when_for_an_inbox(void **state)
+{
+    struct dm_command round;
+
+    (void)state;
+    begin("redis://:pw@h/5", "dmutex:inbox:x");
+    round = dm_greeting_round(&greeting);
+    assert_int_equal(greeting.step_count, 3);
+    assert_non_null(strstr(round.bytes, "SUBSCRIBE"));
+    assert_null(strstr(round.bytes, "EVAL"));
+    free(round.bytes);
+    assert_true(take(OK));
+    assert_true(take(MASTER));
+    assert_true(take("*3\r\n$9\r\nsubscribe\r\n$14\r\ndmutex:inbox:x\r\n:1\r\n"));
+    assert_true(dm_greeting_is_round_over(&greeting));
+}
+
+/* The first connection has none before it to end: the greeting is one round. */
+static void test_greeting_is_over_after_a_round_when_it_is_the_first(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    greet(11, "aaaa");
+    assert_null(dm_greeting_round(&greeting).bytes);
+    assert_int_equal(greeting.step_count, 0);
+}
+
+/* Finding 7: a connection that follows another on the same server first has that one killed. */
+static void test_greeting_kills_the_connection_before_when_it_follows_one(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    greet(11, "aaaa");
+    dm_greeting_begin(&greeting);
+    greet(12, "aaaa");
+    assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
+    assert_int_equal(greeting.step_count, 1);
+    assert_true(take(":1\r\n"));
+}
+
+/* Finding 7: the kill is owed until it was answered, over any number of connections that broke. */
+static void test_greeting_kills_the_oldest_when_the_kill_was_never_answered(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    greet(11, "aaaa");
+    dm_greeting_begin(&greeting);
+    free(dm_greeting_round(&greeting).bytes);
+    dm_greeting_begin(&greeting); /* broke before CLIENT ID was answered */
+    greet(13, "aaaa");
+    assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
+    dm_greeting_begin(&greeting); /* broke before CLIENT KILL was answered: 11 may still be heard */
+    greet(14, "aaaa");
+    assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
+}
+
+/* After a restart the number may be another client's: nobody is killed. */
+static void test_greeting_kills_nobody_when_the_server_is_another(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    greet(11, "aaaa");
+    dm_greeting_begin(&greeting);
+    greet(12, "bbbb");
+    assert_null(dm_greeting_round(&greeting).bytes);
+}
+
+/* A replica, a sentinel, an old server or none at all is no lock server. */
+static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **state)
+{
+    static const char *const roles[] = { "*1\r\n$5\r\nslave\r\n",
+                                         "*1\r\n$8\r\nsentinel\r\n",
+                                         "*0\r\n",
+                                         "+master\r\n",
+                                         ":1\r\n",
+                                         "$-1\r\n",
+                                         "*1\r\n$-1\r\n",
+                                         "*1\r\n*0\r\n",
+                                         "-ERR unknown command 'ROLE'\r\n",
+                                         "-NOAUTH Authentication required.\r\n" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(roles); i++) {
+        begin("redis://h", NULL);
+        free(dm_greeting_round(&greeting).bytes);
+        assert_false(take(roles[i]));
+        assert_non_null(strchr(reason, ' '));
+    }
+}
+
+/* Finding 17: a server that may evict keys loses locks; it takes a word to accept one. */
+static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
+{
+    static const char *const policies[] = { "allkeys-lru", "volatile-lru", "volatile-ttl",
+                                            "allkeys-random" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(policies); i++) {
+        begin("redis://h", NULL);
+        free(dm_greeting_round(&greeting).bytes);
+        assert_true(take(MASTER) && take(":11\r\n"));
+        assert_false(take_info("aaaa", policies[i]));
+        assert_non_null(strstr(reason, "noeviction"));
+        assert_non_null(strstr(reason, policies[i]));
+        begin("redis://h?eviction=allow", NULL);
+        free(dm_greeting_round(&greeting).bytes);
+        assert_true(take(MASTER) && take(":11\r\n"));
+        assert_true(take_info("aaaa", policies[i]));
+    }
+}
+
+/* What a server does not permit is told with its own words, or done without. */
+static void test_greeting_goes_on_without_when_only_comfort_is_refused(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER));
+    assert_true(take("-NOPERM no client\r\n"));
+    assert_true(take("-NOPERM no info\r\n"));
+    assert_true(take(":1000000\r\n"));
+    assert_null(dm_greeting_round(&greeting).bytes);
+}
+
+/* Failure 24: a missing right is told when connecting, with the command that needs it. */
+static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER) && take(":11\r\n") && take_info("aaaa", "noeviction"));
+    assert_false(take("-NOPERM PUBLISH failed: NOPERM no channel\r\n"));
+    assert_non_null(strstr(reason, "PUBLISH"));
+}
+
+/* A wrong password or database is told as such, and never with the password. */
+static void test_greeting_tells_why_when_the_login_is_refused(void **state)
+{
+    (void)state;
+    begin("redis://me:s3cret@h/999", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_false(take("-WRONGPASS invalid username-password pair\r\n"));
+    assert_non_null(strstr(reason, "password"));
+    assert_null(strstr(reason, "s3cret"));
+    begin("redis://h/999", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER));
+    assert_false(take("-ERR DB index is out of range\r\n"));
+    assert_non_null(strstr(reason, "database"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greeting_asks_for_role_and_rights_when_for_commands),
+        cmocka_unit_test(test_greeting_logs_in_first_when_there_is_a_password),
+        cmocka_unit_test(test_greeting_subscribes_when_for_an_inbox),
+        cmocka_unit_test(test_greeting_is_over_after_a_round_when_it_is_the_first),
+        cmocka_unit_test(test_greeting_kills_the_connection_before_when_it_follows_one),
+        cmocka_unit_test(test_greeting_kills_the_oldest_when_the_kill_was_never_answered),
+        cmocka_unit_test(test_greeting_kills_nobody_when_the_server_is_another),
+        cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
+        cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
+        cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),
+        cmocka_unit_test(test_greeting_refuses_the_server_when_the_probe_fails),
+        cmocka_unit_test(test_greeting_tells_why_when_the_login_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, end);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* redis/keys: every name has keys of its own, all in one slot, whatever bytes it is made of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random.h"
+#include "redis/keys.h"
+
+#define NAME_MAX_BYTES 200
+
+static void assert_keys(const char *name, int is_anonymous, const char *lock, const char *waiter)
+{
+    struct dm_keys *keys = dm_keys_new("dmutex", name, is_anonymous);
+
+    assert_non_null(keys);
+    assert_string_equal(keys->text[DM_KEY_LOCK], lock);
+    assert_string_equal(keys->text[DM_KEY_WAITER], waiter);
+    free(keys);
+}
+
+/* The keys are as doc/design/protocol.md writes them. */
+static void test_keys_are_as_documented_when_the_name_is_plain(void **state)
+{
+    struct dm_keys *keys = dm_keys_new("dmutex", "billing/ledger", 0);
+
+    (void)state;
+    assert_string_equal(keys->text[DM_KEY_LOCK], "dmutex:{billing}:lock:ledger");
+    assert_string_equal(keys->text[DM_KEY_STATE], "dmutex:{billing}:state:ledger");
+    assert_string_equal(keys->text[DM_KEY_QUEUE], "dmutex:{billing}:queue:ledger");
+    assert_string_equal(keys->text[DM_KEY_WAITER], "dmutex:{billing}:waiter:ledger");
+    for (int key = 0; key < DM_KEY_COUNT; key++)
+        assert_int_equal(keys->length[key], strlen(keys->text[key]));
+    free(keys);
+}
+
+/* A name without '/' is its own group with the empty leaf; the group ends at the first '/'. */
+static void test_keys_split_the_name_at_its_first_slash(void **state)
+{
+    (void)state;
+    assert_keys("jobs", 0, "dmutex:{jobs}:lock:", "dmutex:{jobs}:waiter:");
+    assert_keys("a/b/c", 0, "dmutex:{a}:lock:b%2Fc", "dmutex:{a}:waiter:b%2Fc");
+}
+
+/* Braces, colons, line ends, blanks and bytes beyond ASCII are written as %XX. */
+static void test_keys_encode_bytes_when_they_are_not_plain(void **state)
+{
+    (void)state;
+    assert_keys("{x}", 0, "dmutex:{%7Bx%7D}:lock:", "dmutex:{%7Bx%7D}:waiter:");
+    assert_keys("a:b/c d", 0, "dmutex:{a%3Ab}:lock:c%20d", "dmutex:{a%3Ab}:waiter:c%20d");
+    assert_keys("n\r\n/%41", 0, "dmutex:{n%0D%0A}:lock:%2541", "dmutex:{n%0D%0A}:waiter:%2541");
+    assert_keys("\xc3\xa9", 0, "dmutex:{%C3%A9}:lock:", "dmutex:{%C3%A9}:waiter:");
+    assert_keys("~x", 0, "dmutex:{%7Ex}:lock:", "dmutex:{%7Ex}:waiter:");
+}
+
+/* No name has the keys of an anonymous mutex. */
+static void test_keys_of_anonymous_mutexes_are_no_names_keys(void **state)
+{
+    (void)state;
+    assert_keys("~0123abcd", 1, "dmutex:{~0123abcd}:lock:", "dmutex:{~0123abcd}:waiter:");
+    assert_keys("~0123abcd", 0, "dmutex:{%7E0123abcd}:lock:", "dmutex:{%7E0123abcd}:waiter:");
+}
+
+/* The longest name of bytes that all need three fits. */
+static void test_keys_fit_when_the_name_is_the_longest(void **state)
+{
+    char name[NAME_MAX_BYTES + 1];
+    struct dm_keys *keys;
+
+    (void)state;
+    memset(name, '\n', sizeof name - 1);
+    name[NAME_MAX_BYTES] = '\0';
+    name[100] = '/';
+    keys = dm_keys_new("dmutex", name, 0);
+    assert_int_equal(keys->length[DM_KEY_WAITER],
+                     strlen("dmutex:{}:waiter:") + 3 * (NAME_MAX_BYTES - 1));
+    free(keys);
+}
+
+static int unhex(char digit)
+{
+    return digit <= '9' ? digit - '0' : digit - 'A' + 10;
+}
+
+static size_t decode(char *to, const char *from, const char *end)
+{
+    char *begin = to;
+
+    while (from < end) {
+        if (*from == '%') {
+            *to++ = (char)(unhex(from[1]) * 16 + unhex(from[2]));
+            from += 3;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+    return (size_t)(to - begin);
+}
+
+/* Reads the name back from its key: what can be read back is shared by no other name. */
+static void read_back(char *name, const char *key)
+{
+    const char *group = strchr(key, '{') + 1, *group_end = strchr(key, '}');
+    const char *leaf = strrchr(key, ':') + 1;
+    size_t length = decode(name, group, group_end);
+
+    if (*leaf) {
+        name[length++] = '/';
+        decode(name + length, leaf, leaf + strlen(leaf));
+    }
+}
+
+/* Names of random bytes, many of them made of what keys are made of. */
+static void random_name(char *name)
+{
+    static const char tricky[] = "%/:{}~27F.aA\n";
+    unsigned length = 1 + random_below(random_below(10) ? 12 : NAME_MAX_BYTES);
+
+    random_bytes(name, length, '\0');
+    for (unsigned i = 0; i < length; i++) {
+        if (random_below(3))
+            name[i] = tricky[random_below(sizeof tricky - 1)];
+    }
+}
+
+static bool has_empty_part(const char *name)
+{
+    const char *slash = strchr(name, '/');
+
+    return slash && (slash == name || !slash[1]);
+}
+
+/* Injective: the name can be read back from each of its keys, and its tag is the only one. */
+static void test_keys_can_be_read_back_when_the_name_is_random(void **state)
+{
+    char name[NAME_MAX_BYTES + 1], back[NAME_MAX_BYTES + 2];
+    int names = repetitions(100000);
+
+    (void)state;
+    while (names-- > 0) {
+        struct dm_keys *keys;
+
+        random_name(name);
+        if (has_empty_part(name)) /* not a name */
+            continue;
+        keys = dm_keys_new("dmutex", name, 0);
+        for (int key = 0; key < DM_KEY_COUNT; key++) {
+            read_back(back, keys->text[key]);
+            assert_string_equal(back, name);
+            assert_ptr_equal(strchr(keys->text[key], '{'), strrchr(keys->text[key], '{'));
+            assert_ptr_equal(strchr(keys->text[key], '}'), strrchr(keys->text[key], '}'));
+            assert_int_equal(
+                strspn(keys->text[key] + strlen("dmutex:"),
+                       "{}:%._-"
+                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
+                keys->length[key] - strlen("dmutex:"));
+        }
+        free(keys);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_are_as_documented_when_the_name_is_plain),
+        cmocka_unit_test(test_keys_split_the_name_at_its_first_slash),
+        cmocka_unit_test(test_keys_encode_bytes_when_they_are_not_plain),
+        cmocka_unit_test(test_keys_of_anonymous_mutexes_are_no_names_keys),
+        cmocka_unit_test(test_keys_fit_when_the_name_is_the_longest),
+        cmocka_unit_test(test_keys_can_be_read_back_when_the_name_is_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * redis/reply and what redis/store reads from replies and messages: nothing a server sends is
+ * trusted, and what is not exactly an answer of ours is never a grant.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random.h"
+#include "redis/reply.h"
+#include "redis/store.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The reply that these bytes are; NULL: none, or refused. */
+static redisReply *read_bytes(const char *bytes, size_t length)
+{
+    redisReader *reader = dm_reply_reader_new();
+    void *reply = NULL;
+
+    assert_non_null(reader);
+    if (redisReaderFeed(reader, bytes, length) != REDIS_OK ||
+        redisReaderGetReply(reader, &reply) != REDIS_OK)
+        reply = NULL;
+    redisReaderFree(reader);
+    return reply;
+}
+
+static redisReply *read_text(const char *text)
+{
+    redisReply *reply = read_bytes(text, strlen(text));
+
+    assert_non_null(reply);
+    return reply;
+}
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+/* One table says what each error of the server means; one that is not known is a refusal. */
+static void test_reply_has_its_row_when_it_is_an_error(void **state)
+{
+    static const struct {
+        const char *error;
+        enum dm_error_row row;
+    } cases[] = {
+        { "-NOSCRIPT No matching script\r\n", DM_ROW_SCRIPT },
+        { "-LOADING Redis is loading\r\n", DM_ROW_RETRY },
+        { "-BUSY Redis is busy\r\n", DM_ROW_RETRY },
+        { "-TRYAGAIN x\r\n", DM_ROW_RETRY },
+        { "-CLUSTERDOWN x\r\n", DM_ROW_RETRY },
+        { "-NOREPLICAS x\r\n", DM_ROW_RETRY },
+        { "-MASTERDOWN x\r\n", DM_ROW_REDISCOVER },
+        { "-READONLY You can't write\r\n", DM_ROW_REDISCOVER },
+        { "-OOM command not allowed\r\n", DM_ROW_NO_MEMORY },
+        { "-NOPERM x\r\n", DM_ROW_REFUSED },
+        { "-WRONGTYPE x\r\n", DM_ROW_REFUSED },
+        { "-ERR unknown command\r\n", DM_ROW_REFUSED },
+        { "-BUSYKEY x\r\n", DM_ROW_REFUSED },
+        { "-\r\n", DM_ROW_REFUSED },
+        { "-OOM\r\n", DM_ROW_NO_MEMORY },
+        { "+NOSCRIPT\r\n", DM_ROW_NONE },
+        { ":1\r\n", DM_ROW_NONE },
+        { "$-1\r\n", DM_ROW_NONE },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        redisReply *reply = read_text(cases[i].error);
+
+        assert_int_equal(dm_reply_row(reply), cases[i].row);
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- numbers and words ------------------------------------------------------------------- */
+
+/* A number is an integer that is not negative, or its digits, and nothing else. */
+static void test_reply_number_is_read_when_it_is_one(void **state)
+{
+    static const char text[] =
+        "*11\r\n:0\r\n:9007199254740992\r\n:-1\r\n$1\r\n7\r\n$0\r\n\r\n"
+        "$2\r\n-7\r\n$2\r\n7x\r\n$20\r\n99999999999999999999\r\n$-1\r\n*0\r\n+5\r\n";
+    static const struct {
+        bool is_number;
+        uint64_t number;
+    } expected[] = { { true, 0 },  { true, UINT64_C(9007199254740992) },
+                     { false, 0 }, { true, 7 },
+                     { false, 0 }, { false, 0 },
+                     { false, 0 }, { false, 0 },
+                     { false, 0 }, { false, 0 },
+                     { false, 0 }, { false, 0 } };
+    redisReply *reply = read_text(text);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        uint64_t number = 1234;
+
+        assert_int_equal(dm_reply_number(reply, i, &number), expected[i].is_number);
+        assert_int_equal(number, expected[i].is_number ? expected[i].number : 1234);
+    }
+    freeReplyObject(reply);
+}
+
+/* What is not an array has no numbers and no first word. */
+static void test_reply_has_no_elements_when_it_is_no_array(void **state)
+{
+    static const char *const texts[] = { ":5\r\n",  "+owned\r\n", "$5\r\nowned\r\n", "-owned\r\n",
+                                         "$-1\r\n", "*-1\r\n",    "*0\r\n" };
+    uint64_t number;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        redisReply *reply = read_text(texts[i]);
+
+        assert_false(dm_reply_number(reply, 0, &number));
+        assert_false(dm_reply_is(reply, "owned"));
+        freeReplyObject(reply);
+    }
+}
+
+/* The word is the whole first element. */
+static void test_reply_is_a_word_when_the_first_element_says_it(void **state)
+{
+    redisReply *reply = read_text("*2\r\n$5\r\nowned\r\n:5\r\n");
+
+    (void)state;
+    assert_true(dm_reply_is(reply, "owned"));
+    assert_false(dm_reply_is(reply, "own"));
+    assert_false(dm_reply_is(reply, "ownedx"));
+    freeReplyObject(reply);
+    reply = read_text("*2\r\n*1\r\n$5\r\nowned\r\n:5\r\n");
+    assert_false(dm_reply_is(reply, "owned"));
+    freeReplyObject(reply);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
+/* A header that announces more than any script of ours answers is refused before any room is made.
+ */
+static void test_reader_refuses_an_array_when_too_many_elements_are_announced(void **state)
+{
+    static const char *const texts[] = {
+        "*1025\r\n",         "*1000000000\r\n",          "*4294967295\r\n",
+        "*2147483648\r\n",   "*9223372036854775807\r\n", "*-2\r\n",
+        "*2\r\n*1000000\r\n"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        redisReader *reader = dm_reply_reader_new();
+        void *reply = NULL;
+
+        redisReaderFeed(reader, texts[i], strlen(texts[i]));
+        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_ERR);
+        assert_null(reply);
+        redisReaderFree(reader);
+    }
+}
+
+/* The greatest answer of ours, 100 renewals, is read; so is every size up to the limit. */
+static void test_reader_takes_an_array_when_it_is_as_long_as_ours(void **state)
+{
+    static const int sizes[] = { 1, 101, 1024 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        char text[16 + 1024 * 4];
+        int used = snprintf(text, sizeof text, "*%d\r\n", sizes[i]);
+        redisReply *reply;
+
+        for (int element = 0; element < sizes[i]; element++)
+            used += snprintf(text + used, sizeof text - (size_t)used, ":1\r\n");
+        reply = read_text(text);
+        assert_int_equal(reply->elements, sizes[i]);
+        freeReplyObject(reply);
+    }
+}
+
+/* A bulk that never ends is given up before it fills the memory. */
+static void test_reader_is_not_sane_when_a_bulk_grows_without_end(void **state)
+{
+    redisReader *reader = dm_reply_reader_new();
+    char piece[4096];
+    size_t fed = 0;
+    void *reply;
+
+    (void)state;
+    memset(piece, 'x', sizeof piece);
+    redisReaderFeed(reader, "$500000000\r\n", 12);
+    while (dm_reply_reader_is_sane(reader)) {
+        redisReaderFeed(reader, piece, sizeof piece);
+        fed += sizeof piece;
+        assert_true(fed < 1024 * 1024);
+        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+        assert_null(reply);
+    }
+    redisReaderFree(reader);
+}
+
+/* ---- answers to posted scripts ----------------------------------------------------------- */
+
+/* What a release can be answered, and what anything else means: not confirmed. */
+static void test_release_is_read_when_answered(void **state)
+{
+    static const struct {
+        const char *text;
+        enum dm_released released;
+    } cases[] = {
+        { "*2\r\n$8\r\nreleased\r\n:0\r\n", DM_RELEASED },
+        { "*2\r\n$8\r\nreleased\r\n:1\r\n", DM_RELEASED_MORE },
+        { "*1\r\n$4\r\nleft\r\n", DM_RELEASED_LEFT },
+        { "*1\r\n$8\r\nnotowner\r\n", DM_RELEASED_NOT_OWNER },
+        { "-NOSCRIPT x\r\n", DM_RELEASED_NO_SCRIPT },
+        { "-LOADING x\r\n", DM_RELEASED_UNKNOWN },
+        { "-ERR x\r\n", DM_RELEASED_UNKNOWN },
+        { "*1\r\n$5\r\nowned\r\n", DM_RELEASED_UNKNOWN },
+        { "+released\r\n", DM_RELEASED_UNKNOWN },
+        { "*0\r\n", DM_RELEASED_UNKNOWN },
+    };
+
+    (void)state;
+    assert_int_equal(dm_store_read_release(NULL), DM_RELEASED_UNKNOWN);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        redisReply *reply = read_text(cases[i].text);
+
+        assert_int_equal(dm_store_read_release(reply), cases[i].released);
+        freeReplyObject(reply);
+    }
+}
+
+/* Each attempt of a batch of polls has its own answer; a missing or strange one is none. */
+static void test_poll_is_read_for_each_attempt_when_answered(void **state)
+{
+    static const char text[] =
+        "*8\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n"
+        "*3\r\n$6\r\nqueued\r\n:2\r\n:500\r\n*2\r\n$7\r\nunknown\r\n:1\r\n"
+        "*1\r\n$14\r\nnotrecoverable\r\n*2\r\n$5\r\nerror\r\n$1\r\nx\r\n$-1\r\n"
+        "*3\r\n$5\r\nowned\r\n$2\r\n-1\r\n:0\r\n";
+    static const enum dm_verdict expected[] = { DM_SAYS_OWNED,   DM_SAYS_QUEUED,
+                                                DM_SAYS_UNKNOWN, DM_SAYS_NOT_RECOVERABLE,
+                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING,
+                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING };
+    redisReply *reply = read_text(text);
+
+    (void)state;
+    for (int i = 0; i < (int)COUNT(expected); i++)
+        assert_int_equal(dm_store_read_poll(reply, i).verdict, expected[i]);
+    assert_int_equal(dm_store_read_poll(reply, 0).token, 77);
+    assert_true(dm_store_read_poll(reply, 0).is_owner_dead);
+    assert_int_equal(dm_store_read_poll(reply, 0).store_us, 1000000);
+    assert_int_equal(dm_store_read_poll(reply, 1).position, 2);
+    assert_int_equal(dm_store_read_poll(reply, 1).remaining_ms, 500);
+    assert_int_equal(dm_store_read_poll(NULL, 0).verdict, DM_SAYS_NOTHING);
+    freeReplyObject(reply);
+}
+
+/* 0 lost, 1 confirmed, 2 confirmed and wanted; anything else is no answer. */
+static void test_renewal_is_read_for_each_lock_when_answered(void **state)
+{
+    redisReply *reply = read_text("*6\r\n:1000000\r\n:0\r\n:1\r\n:2\r\n:-1\r\n$1\r\nx\r\n");
+
+    (void)state;
+    assert_int_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(dm_store_read_renew(reply, 1).verdict, DM_SAYS_OWNED);
+    assert_false(dm_store_read_renew(reply, 1).is_wanted);
+    assert_int_equal(dm_store_read_renew(reply, 2).verdict, DM_SAYS_OWNED);
+    assert_true(dm_store_read_renew(reply, 2).is_wanted);
+    for (int i = 3; i < 6; i++)
+        assert_int_equal(dm_store_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
+    assert_int_equal(dm_store_read_renew(NULL, 0).verdict, DM_SAYS_NOTHING);
+    freeReplyObject(reply);
+}
+
+/* A renewal is confirmed by 1 or 2 and by nothing else. */
+static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **state)
+{
+    redisReply *reply = read_text("*2\r\n:1000000\r\n:3\r\n");
+
+    (void)state;
+    assert_int_not_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_OWNED);
+    freeReplyObject(reply);
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+/* The three kinds of messages. */
+static void test_message_is_read_when_it_is_one_of_ours(void **state)
+{
+    struct dm_message message;
+
+    (void)state;
+    assert_true(dm_store_read_message("granted 12 3 9007199254740992 1000 1", &message));
+    assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
+    assert_int_equal(message.attempt, 12);
+    assert_int_equal(message.request, 3);
+    assert_int_equal(message.answer.verdict, DM_SAYS_OWNED);
+    assert_true(message.answer.token == UINT64_C(9007199254740992));
+    assert_true(message.answer.is_owner_dead);
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message));
+    assert_false(message.answer.is_owner_dead);
+    assert_true(dm_store_read_message("lost 5", &message));
+    assert_int_equal(message.kind, DM_MESSAGE_LOST);
+    assert_int_equal(message.attempt, 5);
+    assert_true(dm_store_read_message("ask 6", &message));
+    assert_int_equal(message.kind, DM_MESSAGE_ASK);
+    assert_int_equal(message.attempt, 6);
+}
+
+/* Others are none of ours; what a later version says too. */
+static void test_message_is_refused_when_it_is_not_ours(void **state)
+{
+    static const char *const texts[] = { "",
+                                         " ",
+                                         "granted",
+                                         "granted 1",
+                                         "granted 1 2 3 4",
+                                         "granted x 2 3 4 0",
+                                         "granted 1 2 3 4 x",
+                                         "Granted 1 2 3 4 0",
+                                         "lost",
+                                         "lost x",
+                                         "ask",
+                                         "asking 1",
+                                         "wanted 1",
+                                         "signalled 1",
+                                         "granted1 2 3 4 0",
+                                         "lostx 5" };
+    struct dm_message message;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        if (dm_store_read_message(texts[i], &message))
+            fail_msg("taken for a message: \"%s\"", texts[i]);
+    }
+}
+
+/* A number that is none of ours, negative or too great, does not make a grant. */
+static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
+{
+    static const char *const texts[] = { "granted -1 2 3 4 0",
+                                         "granted 1 -2 3 4 0",
+                                         "granted 1 2 -3 4 0",
+                                         "granted 99999999999999999999999 2 3 4 0",
+                                         "granted 1 2 99999999999999999999 4 0",
+                                         "lost -5",
+                                         "ask -1",
+                                         "lost 99999999999999999999" };
+    struct dm_message message;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        if (dm_store_read_message(texts[i], &message))
+            fail_msg("taken for a message: \"%s\"", texts[i]);
+    }
+}
+
+/* ---- anything ---------------------------------------------------------------------------- */
+
+/* Reads a reply in every way there is; an answer "owned" must be literally there. */
+static void read_in_every_way(const redisReply *reply, const char *bytes)
+{
+    enum dm_released released = dm_store_read_release(reply);
+    uint64_t number;
+
+    dm_reply_row(reply);
+    dm_reply_number(reply, 0, &number);
+    dm_store_wants_text(reply);
+    if (released == DM_RELEASED || released == DM_RELEASED_MORE)
+        assert_non_null(strstr(bytes, "released"));
+    for (int index = 0; index < 4; index++) {
+        dm_store_read_renew(reply, index);
+        if (dm_store_read_poll(reply, index).verdict == DM_SAYS_OWNED)
+            assert_non_null(strstr(bytes, "owned"));
+    }
+}
+
+static const char *const replies[] = {
+    "*3\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n*3\r\n$6\r\nqueued\r\n:2\r\n:500\r\n",
+    "*2\r\n$8\r\nreleased\r\n:0\r\n",
+    "*3\r\n:1000000\r\n:1\r\n:2\r\n",
+    "-NOSCRIPT No matching script\r\n",
+    "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$24\r\ngranted 12 3 45 1000 0 x\r\n",
+};
+
+/* Answers of ours with some bytes changed, cut or added; for the sanitizers. */
+static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **state)
+{
+    int damaged = repetitions(50000);
+
+    (void)state;
+    while (damaged-- > 0) {
+        char bytes[256];
+        size_t length =
+            (size_t)snprintf(bytes, sizeof bytes, "%s", replies[random_below(COUNT(replies))]);
+        redisReply *reply;
+
+        for (unsigned changes = random_below(4); changes > 0; changes--)
+            bytes[random_below((unsigned)length)] = "*$:+-0123456789\r\nx"[random_below(19)];
+        if (random_below(4) == 0)
+            length = random_below((unsigned)length);
+        bytes[length] = '\0';
+        reply = read_bytes(bytes, length);
+        if (reply)
+            read_in_every_way(reply, bytes);
+        freeReplyObject(reply);
+    }
+}
+
+/* Bytes that were never a reply; for the sanitizers. */
+static void test_reply_is_read_or_refused_when_its_bytes_are_random(void **state)
+{
+    int texts = repetitions(50000);
+
+    (void)state;
+    while (texts-- > 0) {
+        char bytes[64];
+        unsigned length = 1 + random_below(60);
+        redisReply *reply;
+
+        random_bytes(bytes, length, '\0');
+        bytes[0] = "*$:+-"[random_below(5)];
+        reply = read_bytes(bytes, length);
+        if (reply)
+            read_in_every_way(reply, bytes);
+        freeReplyObject(reply);
+    }
+}
+
+/* Messages of random words; a grant must begin with the word. */
+static void test_message_is_read_or_refused_when_it_is_random(void **state)
+{
+    static const char *const words[] = { "granted", "lost", "ask", "1", "0",
+                                         "-1",      "77",   "x",   "",  "99999999999999999999",
+                                         "%s%n" };
+    int texts = repetitions(50000);
+
+    (void)state;
+    while (texts-- > 0) {
+        char text[256] = "";
+        struct dm_message message;
+        int used = 0;
+
+        for (unsigned count = random_below(8); count > 0; count--)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s ",
+                             words[random_below(COUNT(words))]);
+        if (dm_store_read_message(text, &message) && message.kind == DM_MESSAGE_GRANTED)
+            assert_memory_equal(text, "granted ", 8);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reply_has_its_row_when_it_is_an_error),
+        cmocka_unit_test(test_reply_number_is_read_when_it_is_one),
+        cmocka_unit_test(test_reply_has_no_elements_when_it_is_no_array),
+        cmocka_unit_test(test_reply_is_a_word_when_the_first_element_says_it),
+        cmocka_unit_test(test_reader_refuses_an_array_when_too_many_elements_are_announced),
+        cmocka_unit_test(test_reader_takes_an_array_when_it_is_as_long_as_ours),
+        cmocka_unit_test(test_reader_is_not_sane_when_a_bulk_grows_without_end),
+        cmocka_unit_test(test_release_is_read_when_answered),
+        cmocka_unit_test(test_poll_is_read_for_each_attempt_when_answered),
+        cmocka_unit_test(test_renewal_is_read_for_each_lock_when_answered),
+        cmocka_unit_test(test_renewal_is_not_confirmed_when_the_number_is_strange),
+        cmocka_unit_test(test_message_is_read_when_it_is_one_of_ours),
+        cmocka_unit_test(test_message_is_refused_when_it_is_not_ours),
+        cmocka_unit_test(test_message_is_refused_when_a_number_cannot_be_ours),
+        cmocka_unit_test(test_reply_is_read_or_refused_when_its_bytes_are_damaged),
+        cmocka_unit_test(test_reply_is_read_or_refused_when_its_bytes_are_random),
+        cmocka_unit_test(test_message_is_read_or_refused_when_it_is_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* redis/url: what a server's URL may say, what it means, and why another is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "random.h"
+#include "redis/url.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct dm_url *parse(const char *text)
+{
+    char reason[DM_REASON_ROOM] = "";
+    struct dm_url *url = dm_url_parse(text, reason);
+
+    if (!url)
+        fail_msg("%s: %s", text, reason);
+    return url;
+}
+
+static void assert_same_text(const char *got, const char *expected)
+{
+    if (!got || !expected)
+        assert_ptr_equal(got, expected);
+    else
+        assert_string_equal(got, expected);
+}
+
+/* redis:// in all its parts. */
+static void test_url_is_read_when_it_is_tcp(void **state)
+{
+    static const struct {
+        const char *text, *host, *port, *user, *password;
+        unsigned db;
+    } good[] = {
+        { "redis://localhost", "localhost", "6379", NULL, NULL, 0 },
+        { "redis://localhost/", "localhost", "6379", NULL, NULL, 0 },
+        { "redis://10.0.0.1:7000", "10.0.0.1", "7000", NULL, NULL, 0 },
+        { "redis://h:1/0", "h", "1", NULL, NULL, 0 },
+        { "redis://h:65535/15", "h", "65535", NULL, NULL, 15 },
+        { "redis://:pw@h", "h", "6379", NULL, "pw", 0 },
+        { "redis://me@h", "h", "6379", "me", NULL, 0 },
+        { "redis://me:pw@h:6380/2", "h", "6380", "me", "pw", 2 },
+        { "redis://me:p@w:x@h", "h", "6379", "me", "p@w:x", 0 },
+        { "redis://m%40e:p%2Fw%3f%25@h", "h", "6379", "m@e", "p/w?%", 0 },
+        { "redis://[::1]", "::1", "6379", NULL, NULL, 0 },
+        { "redis://me:pw@[fe80::1]:7001/3", "fe80::1", "7001", "me", "pw", 3 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct dm_url *url = parse(good[i].text);
+
+        assert_int_equal(url->kind, DM_URL_TCP);
+        assert_same_text(url->host, good[i].host);
+        assert_same_text(url->port, good[i].port);
+        assert_same_text(url->user, good[i].user);
+        assert_same_text(url->password, good[i].password);
+        assert_int_equal(url->db, good[i].db);
+        dm_url_free(url);
+    }
+}
+
+/* unix:// with and without what may stand before the path, and the longest path there is. */
+static void test_url_is_read_when_it_is_a_socket(void **state)
+{
+    static const struct {
+        const char *text, *path, *password;
+        unsigned db;
+    } good[] = {
+        { "unix:///run/redis.sock", "/run/redis.sock", NULL, 0 },
+        { "unix:///run/redis.sock?db=3", "/run/redis.sock", NULL, 3 },
+        { "unix://:pw@/run/redis.sock", "/run/redis.sock", "pw", 0 },
+        { "unix:///a%20b/c%3Fd", "/a b/c?d", NULL, 0 },
+        { "unix:///a,b/c", "/a,b/c", NULL, 0 },
+        { "unix:///"
+          "1234567890123456789012345678901234567890123456789012345678901234567890123456789012345"
+          "678901234567890123456",
+          "/1234567890123456789012345678901234567890123456789012345678901234567890123456789012345"
+          "678901234567890123456",
+          NULL, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct dm_url *url = parse(good[i].text);
+
+        assert_int_equal(url->kind, DM_URL_UNIX);
+        assert_same_text(url->path, good[i].path);
+        assert_same_text(url->password, good[i].password);
+        assert_int_equal(url->db, good[i].db);
+        dm_url_free(url);
+    }
+}
+
+/* What is not said has the documented defaults. */
+static void test_url_has_defaults_when_options_are_not_given(void **state)
+{
+    struct dm_url *url = parse("local:");
+
+    (void)state;
+    assert_int_equal(url->kind, DM_URL_LOCAL);
+    assert_string_equal(url->prefix, "dmutex");
+    assert_int_equal(url->connect_timeout_ms, 2000);
+    assert_int_equal(url->command_timeout_ms, 2000);
+    assert_false(url->may_evict);
+    dm_url_free(url);
+}
+
+/* Every option, on every scheme. */
+static void test_url_takes_options_when_given(void **state)
+{
+    static const char *const schemes[] = { "redis://h", "unix:///s", "local:" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schemes); i++) {
+        char text[200];
+        struct dm_url *url;
+
+        snprintf(text, sizeof text,
+                 "%s?connect_timeout=1&command_timeout=3600000&prefix=a.b_c-d:e&eviction=allow",
+                 schemes[i]);
+        url = parse(text);
+        assert_int_equal(url->connect_timeout_ms, 1);
+        assert_int_equal(url->command_timeout_ms, 3600000);
+        assert_string_equal(url->prefix, "a.b_c-d:e");
+        assert_true(url->may_evict);
+        dm_url_free(url);
+    }
+}
+
+/* What is refused; each leaves a reason of one line. */
+static const char *const bad[] = {
+    "",
+    " ",
+    "redis",
+    "redis:",
+    "redis:/h",
+    "http://h",
+    "localhost",
+    "localhost:6379",
+    "REDIS://h",
+    " redis://h",
+    "redis://",
+    "redis:///0",
+    "redis://:6379",
+    "redis://h:",
+    "redis://h:0",
+    "redis://h:65536",
+    "redis://h:-1",
+    "redis://h:6379x",
+    "redis://h:99999999999",
+    "redis://h/x",
+    "redis://h/-1",
+    "redis://h/1/2",
+    "redis://h/1000000",
+    "redis://h/99999999999999999999",
+    "redis://[::1",
+    "redis://[::1]x",
+    "redis://[]:6379",
+    "redis://h%",
+    "redis://h%4",
+    "redis://h%zz",
+    "redis://h%00",
+    "redis://a,b",
+    "redis://a:1,b:2/0",
+    "unix:/s",
+    "unix://",
+    "unix://s",
+    "unix://host/s",
+    "unix:///%zz",
+    "unix:///a%00b",
+    "unix:///"
+    "12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+    "0123456789012345678",
+    "local",
+    "local:x",
+    "local:/tmp",
+    "local://",
+    "redis://h?x",
+    "redis://h?x=1",
+    "redis://h?=1",
+    "redis://h?db=1",
+    "redis://h?&",
+    "local:?db=1",
+    "redis://h?connect_timeout=0",
+    "redis://h?connect_timeout=",
+    "redis://h?connect_timeout=3600001",
+    "redis://h?connect_timeout=1s",
+    "redis://h?command_timeout=-1",
+    "redis://h?command_timeout=1.5",
+    "redis://h?command_timeout=99999999999999999999",
+    "redis://h?prefix=",
+    "redis://h?prefix=a{b",
+    "redis://h?prefix=a%7Bb",
+    "redis://h?prefix=a b",
+    "redis://h?prefix=a*",
+    "redis://h?eviction=",
+    "redis://h?eviction=yes",
+    "redis://h?prefix=12345678901234567890123456789012345678901234567890123456789012345",
+    "redis://h?password_file=",
+    "redis://h?password_file=/nonexistent/file",
+    "redis://h?connect_timeout=5,command_timeout=6",
+    "rediss://h",
+    "rediss://h:6379/0",
+    "redis+sentinel://h",
+    "redis+cluster://h",
+    "redis+cluster://a,b"
+};
+
+/* A bad URL is refused with a sentence, and nothing else happens. */
+static void test_url_is_refused_with_a_reason_when_bad(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char reason[DM_REASON_ROOM] = "";
+        struct dm_url *url = dm_url_parse(bad[i], reason);
+
+        if (url)
+            fail_msg("accepted: \"%s\"", bad[i]);
+        if (!strchr(reason, ' ') || strpbrk(reason, "\r\n"))
+            fail_msg("\"%s\" has the reason \"%s\"", bad[i], reason);
+    }
+}
+
+/* What comes later is said to come later, not to be unknown. */
+static void test_url_says_that_it_comes_later_when_the_scheme_does(void **state)
+{
+    static const char *const later[] = { "rediss://h", "redis+sentinel://h", "redis+cluster://h",
+                                         "redis://a,b" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(later); i++) {
+        char reason[DM_REASON_ROOM];
+
+        assert_null(dm_url_parse(later[i], reason));
+        assert_non_null(strstr(reason, "in this version"));
+    }
+}
+
+/* A reason never tells a password, however the URL around it is wrong. */
+static void test_url_reason_has_no_secret_when_refused(void **state)
+{
+    static const char *const leaky[] = {
+        "redis://me:s3cret@",
+        "redis://me:s3cret@:99",
+        "redis://me:s3cret@h:0",
+        "redis://me:s3cret@h/x",
+        "redis://me:s3cret@h?x=1",
+        "redis://me:s3cret@h?x",
+        "redis://me:s3cret%zz@h",
+        "redis://:s3cret@[::1",
+        "redis://me:a/s3cret@h",
+        "redis://me:a/s3cret@h:1/0",
+        "redis://me:a?s3cret@h",
+        "redis://me:a?s3cret=1@h",
+        "redis://me:a?x=1&s3cret@h",
+        "redis://me:a,s3cret@h",
+        "redis://me:a@s3cret@:99",
+        "unix://:s3cret@h/s",
+        "unix://me:s3cret@",
+        "unix://me:s3cret@h",
+        "unix://me:a/s3cret@/s",
+        "rediss://me:s3cret@h",
+        "redis+cluster://me:s3cret@h",
+        "http://me:s3cret@h",
+        "me:s3cret@h",
+        "://:s3cret@h",
+        "local:me:s3cret@h",
+        "redis:me:s3cret@h",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(leaky); i++) {
+        char reason[DM_REASON_ROOM] = "";
+        struct dm_url *url = dm_url_parse(leaky[i], reason);
+
+        dm_url_free(url);
+        if (strstr(reason, "s3cret"))
+            fail_msg("%s tells the secret: %s", leaky[i], reason);
+    }
+}
+
+/* What describes the server to people has no secret either, and fits. */
+static void test_url_description_has_no_secret_when_there_is_one(void **state)
+{
+    struct dm_url *url = parse("redis://me:s3cret@host:7000/2");
+    char text[64], small[5];
+
+    (void)state;
+    dm_url_describe(url, text, sizeof text);
+    assert_string_equal(text, "host:7000");
+    dm_url_describe(url, small, sizeof small);
+    assert_string_equal(small, "host");
+    dm_url_free(url);
+    url = parse("unix://:s3cret@/run/s");
+    dm_url_describe(url, text, sizeof text);
+    assert_string_equal(text, "/run/s");
+    dm_url_free(url);
+}
+
+static void write_file(const char *path, const char *content, size_t length)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The password file's first line is the password, without its line end. */
+static void test_url_reads_the_password_file_when_named(void **state)
+{
+    static const char *const contents[] = { "s3cret", "s3cret\n", "s3cret\r\n", "s3cret\nmore\n" };
+    char path[] = "/tmp/test_url.XXXXXX", text[100];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(text, sizeof text, "redis://h?password_file=%s", path);
+    for (size_t i = 0; i < COUNT(contents); i++) {
+        struct dm_url *url;
+
+        write_file(path, contents[i], strlen(contents[i]));
+        url = parse(text);
+        assert_string_equal(url->password, "s3cret");
+        dm_url_free(url);
+    }
+    unlink(path);
+}
+
+/* A file without a password in it cannot be one. */
+static void test_url_is_refused_when_the_password_file_is_empty(void **state)
+{
+    static const char *const contents[] = { "", "\n", "\r\n" };
+    char path[] = "/tmp/test_url.XXXXXX", text[100], reason[DM_REASON_ROOM];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(text, sizeof text, "redis://h?password_file=%s", path);
+    for (size_t i = 0; i < COUNT(contents); i++) {
+        struct dm_url *url;
+
+        write_file(path, contents[i], strlen(contents[i]));
+        url = dm_url_parse(text, reason);
+        if (url)
+            fail_msg("accepted a password file of %d bytes as \"%s\"", (int)strlen(contents[i]),
+                     url->password);
+        assert_non_null(strstr(reason, "password_file"));
+    }
+    unlink(path);
+}
+
+/* A first line that is too long is refused: half a password is none. */
+static void test_url_is_refused_when_the_password_is_too_long(void **state)
+{
+    char path[] = "/tmp/test_url.XXXXXX", text[100], reason[DM_REASON_ROOM], content[5000];
+    int fd = mkstemp(path);
+    struct dm_url *url;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    memset(content, 'x', sizeof content);
+    write_file(path, content, sizeof content);
+    snprintf(text, sizeof text, "redis://h?password_file=%s", path);
+    url = dm_url_parse(text, reason);
+    unlink(path);
+    assert_true(!url || strlen(url->password) == sizeof content);
+    dm_url_free(url);
+}
+
+/* Any text is either a URL or refused with a reason; for the sanitizers. */
+static void test_url_is_read_or_refused_when_it_is_random(void **state)
+{
+    static const char *const beginnings[] = { "redis://",   "unix://",   "local:",
+                                              "redis://h?", "redis://[", "" };
+    static const char tricky[] = "%/:@?&=[],.-0123456789abcfxyz";
+    int texts = repetitions(20000);
+
+    (void)state;
+    while (texts-- > 0) {
+        char text[80], reason[DM_REASON_ROOM] = "";
+        int used = snprintf(text, sizeof text, "%s", beginnings[random_below(COUNT(beginnings))]);
+        unsigned length = random_below(40);
+        struct dm_url *url;
+
+        random_bytes(text + used, length, '\0');
+        for (unsigned i = 0; i < length; i++) {
+            if (random_below(12))
+                text[used + (int)i] = tricky[random_below(sizeof tricky - 1)];
+        }
+        url = dm_url_parse(text, reason);
+        assert_true(url || reason[0]);
+        dm_url_free(url);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_url_is_read_when_it_is_tcp),
+        cmocka_unit_test(test_url_is_read_when_it_is_a_socket),
+        cmocka_unit_test(test_url_has_defaults_when_options_are_not_given),
+        cmocka_unit_test(test_url_takes_options_when_given),
+        cmocka_unit_test(test_url_is_refused_with_a_reason_when_bad),
+        cmocka_unit_test(test_url_says_that_it_comes_later_when_the_scheme_does),
+        cmocka_unit_test(test_url_reason_has_no_secret_when_refused),
+        cmocka_unit_test(test_url_description_has_no_secret_when_there_is_one),
+        cmocka_unit_test(test_url_reads_the_password_file_when_named),
+        cmocka_unit_test(test_url_is_refused_when_the_password_file_is_empty),
+        cmocka_unit_test(test_url_is_refused_when_the_password_is_too_long),
+        cmocka_unit_test(test_url_is_read_or_refused_when_it_is_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
