@@ -60,7 +60,9 @@ conformance_tests = \
     tests/conformance/test_names \
     tests/conformance/test_objects \
     tests/conformance/test_ownership \
-    tests/conformance/test_time
+    tests/conformance/test_time \
+    tests/conformance/test_unclear \
+    tests/conformance/test_wallclock
 
 # not programs
 script_tests = \

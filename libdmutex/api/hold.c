@@ -108,11 +108,10 @@ static int ask(dmutex_t *mutex, question put, void *user)
     bool is_new;
     int error = dm_object_check(mutex);
 
+    if (!error)
+        error = dm_runtime_get(&runtime);
     if (error)
         return error;
-    runtime = dm_runtime_get();
-    if (!runtime)
-        return ENOLCK;
     dm_object_read(mutex, runtime, &target);
     deadline = dm_runtime_call_deadline(runtime);
     dm_state_lock();

@@ -142,7 +142,7 @@ int dmutex_destroy(dmutex_t *mutex)
     int error = dm_object_check(mutex);
 
     if (!error && !runtime && is_used && mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
-        runtime = dm_runtime_get(); /* that somebody may be another process, and hold it */
+        error = dm_runtime_get(&runtime); /* that somebody may be another process, and hold it */
     if (!error)
         error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)

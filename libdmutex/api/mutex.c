@@ -13,10 +13,9 @@ static int read_object(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct 
 {
     int error = dm_object_check(mutex);
 
-    if (error)
-        return error;
-    *ret_runtime = dm_runtime_get();
-    return *ret_runtime ? dm_object_read(mutex, *ret_runtime, ret_target) : ENOLCK;
+    if (!error)
+        error = dm_runtime_get(ret_runtime);
+    return error ? error : dm_object_read(mutex, *ret_runtime, ret_target);
 }
 
 static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *deadline)

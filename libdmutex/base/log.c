@@ -14,10 +14,17 @@
 
 #define LINE_ROOM 600
 
+struct line {
+    struct line *next;
+    int level;
+    char text[LINE_ROOM];
+};
+
 /* lock guards all below.  Rank LOG: nothing nests in it; not held while the callback runs. */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
 static void *callback_user;
+static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
 static int env_level; /* 0: nothing goes to env_fd */
 static int env_fd = STDERR_FILENO;
 
@@ -67,6 +74,55 @@ static void write_line(int level, const char *message)
         return; /* nowhere to tell it */
 }
 
+/* Without memory the line is lost, and nothing else. */
+static void keep_line(int level, const char *message)
+{
+    struct line *line = malloc(sizeof *line);
+
+    if (!line)
+        return;
+    line->next = NULL;
+    line->level = level;
+    memcpy(line->text, message, strlen(message) + 1);
+    dm_mutex_lock(&lock);
+    *waiting_end = line;
+    __atomic_store_n(&waiting_end, &line->next, __ATOMIC_RELAXED);
+    dm_mutex_unlock(&lock);
+}
+
+static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
+{
+    struct line *lines;
+
+    dm_mutex_lock(&lock);
+    lines = waiting;
+    waiting = NULL;
+    __atomic_store_n(&waiting_end, &waiting, __ATOMIC_RELAXED);
+    *ret_log = callback;
+    *ret_user = callback_user;
+    dm_mutex_unlock(&lock);
+    return lines;
+}
+
+void dm_log_deliver(void)
+{
+    static __thread bool is_delivering;
+    dmutex_log_fn log;
+    void *user;
+    struct line *line, *next;
+
+    if (is_delivering || __atomic_load_n(&waiting_end, __ATOMIC_RELAXED) == &waiting)
+        return;
+    is_delivering = true;
+    for (line = take_lines(&log, &user); line; line = next) {
+        next = line->next;
+        if (log)
+            log(line->level, line->text, user);
+        free(line);
+    }
+    is_delivering = false;
+}
+
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;
@@ -85,8 +141,10 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
         vsnprintf(message, sizeof message, format, args);
         if (to_env)
             write_line(level, message);
-        if (log)
+        if (log && dm_mutex_holds_none())
             log(level, message, user);
+        else if (log)
+            keep_line(level, message);
     }
     errno = kept;
 }
@@ -126,5 +184,7 @@ void dm_log_fork_parent(void)
 
 void dm_log_fork_child(void)
 {
+    waiting = NULL;
+    waiting_end = &waiting;
     dm_mutex_reset(&lock);
 }

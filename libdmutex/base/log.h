@@ -11,6 +11,9 @@ void dm_log_warn(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_info(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);
 
+/* Hands the application's callback what was logged while a lock was held.  No lock held. */
+void dm_log_deliver(void);
+
 /* The application's callback; NULL for none. */
 void dm_log_set(dmutex_log_fn log, void *user);
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/rank.h"
 
+#include "base/log.h"
 #include "base/real.h"
+
+/* How many of the library's locks the calling thread holds. */
+static __thread unsigned held_count;
 
 #ifdef DM_LOCK_CHECKS
 #include <stdio.h>
@@ -24,15 +28,6 @@ static void note(enum dm_rank rank, int change)
 {
     held[rank] = (unsigned char)(held[rank] + change);
 }
-
-bool dm_mutex_holds_none(void)
-{
-    for (int rank = 0; rank < DM_RANK_COUNT; rank++) {
-        if (held[rank])
-            return false;
-    }
-    return true;
-}
 #else
 static void check_order(enum dm_rank rank)
 {
@@ -44,24 +39,28 @@ static void note(enum dm_rank rank, int change)
     (void)rank;
     (void)change;
 }
+#endif
 
 bool dm_mutex_holds_none(void)
 {
-    return true;
+    return held_count == 0;
 }
-#endif
 
 void dm_mutex_lock(struct dm_mutex *mutex)
 {
     check_order(mutex->rank);
     dm_real.mutex_lock(&mutex->mutex);
     note(mutex->rank, 1);
+    held_count++;
 }
 
 void dm_mutex_unlock(struct dm_mutex *mutex)
 {
+    held_count--;
     note(mutex->rank, -1);
     dm_real.mutex_unlock(&mutex->mutex);
+    if (held_count == 0)
+        dm_log_deliver();
 }
 
 void dm_mutex_reset(struct dm_mutex *mutex)
@@ -69,6 +68,7 @@ void dm_mutex_reset(struct dm_mutex *mutex)
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
     mutex->mutex = fresh;
+    held_count = 0;
 #ifdef DM_LOCK_CHECKS
     held[mutex->rank] = 0;
 #endif

@@ -3,7 +3,8 @@
  * The library's own locks and the order in which they nest: a thread that holds one may take only
  * those of a higher rank.  Built with -DDM_LOCK_CHECKS (sanitizer builds), a breach aborts.
  *
- * No lock is held over the network, over a user's callback, or while sleeping.
+ * No lock is held over the network, over a user's callback, or while sleeping: what is logged with
+ * a lock held reaches the application's callback when the thread gives its last lock back.
  */
 #ifndef DM_BASE_RANK_H
 #define DM_BASE_RANK_H
@@ -33,7 +34,7 @@ void dm_mutex_unlock(struct dm_mutex *mutex);
 /* In a forked child: the lock is free and new, whoever held it in the parent. */
 void dm_mutex_reset(struct dm_mutex *mutex);
 
-/* True if the calling thread holds no lock of this library.  Always true without the checks. */
+/* True if the calling thread holds no lock of this library. */
 bool dm_mutex_holds_none(void);
 
 #endif

@@ -91,6 +91,10 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->hooks = *hooks;
     conn->fd = -1;
     conn->leader_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (conn->leader_bell < 0) {
+        free(conn);
+        return NULL;
+    }
     conn->finished_end = &conn->finished;
     conn->greeting.url = url;
     if (inbox) {
@@ -98,6 +102,13 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
         conn->greeting.inbox = conn->channel;
     }
     return conn;
+}
+
+void dm_conn_free_unused(struct dm_conn *conn)
+{
+    if (conn)
+        close(conn->leader_bell);
+    free(conn);
 }
 
 static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)

@@ -59,8 +59,11 @@ enum dm_conn_result {
     DM_CONN_DOWN    /* not sent: posted, there is no connection now; called, there can be none */
 };
 
-/* inbox: the channel to subscribe to, copied; NULL for a connection for commands. */
+/* inbox: the channel to subscribe to, copied; NULL for a connection for commands.  NULL without memory or descriptors. */
 struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct dm_conn_hooks *hooks);
+
+/* Undoes dm_conn_new(), for a connection that was never wanted; NULL is allowed. */
+void dm_conn_free_unused(struct dm_conn *conn);
 
 /*
  * Sends the command, once the connection is ready, and waits for the reply, which the caller frees

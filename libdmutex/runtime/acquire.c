@@ -156,12 +156,20 @@ static int fail_without_answer(struct wait *wait)
                    wait->reason[0] ? "%s" : NULL, wait->reason);
 }
 
+/* An answer of the script itself; anything else says nothing about an earlier request. */
+static bool is_final(enum dm_verdict refusal)
+{
+    return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
+}
+
 static int fail_refused(struct wait *wait)
 {
     enum dm_verdict refusal = wait->claim->attempt.refusal;
 
     dm_state_lock();
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
+    if (!is_final(refusal) && wait->claim->attempt.last_request > 1) /* one before may have been executed */
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
     switch (refusal) {

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rank.h"
@@ -268,10 +270,20 @@ static bool start_thread(struct dm_loop *loop)
     return error == 0;
 }
 
+/* glib ends the program when it cannot have the descriptor that a context needs. */
+static bool can_have_context(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
 {
     static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
-    struct dm_loop *loop = calloc(1, sizeof *loop);
+    struct dm_loop *loop = can_have_context() ? calloc(1, sizeof *loop) : NULL;
 
     if (!loop)
         return NULL;

@@ -29,6 +29,12 @@ void dm_registry_init(struct dm_registry *registry)
     registry->serials = g_hash_table_new(g_int64_hash, g_int64_equal);
 }
 
+void dm_registry_clear(struct dm_registry *registry)
+{
+    g_hash_table_destroy(registry->names);
+    g_hash_table_destroy(registry->serials);
+}
+
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
 {
     return g_hash_table_lookup(registry->names, key);

@@ -65,6 +65,9 @@ void dm_state_fork_child(void);
 
 void dm_registry_init(struct dm_registry *registry);
 
+/* Undoes it, for a registry that is empty. */
+void dm_registry_clear(struct dm_registry *registry);
+
 /* The record of a name, made if there is none; `key` as in dm_name.  NULL without memory. */
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/runtime.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,53 +52,57 @@ static bool open_connections(struct dm_runtime *runtime)
     hooks.on_message = dm_inbox_take;
     snprintf(channel, sizeof channel, "%s:inbox:%s", runtime->url->prefix, runtime->ident.uuid);
     runtime->inbox = dm_conn_new(runtime->url, channel, &hooks);
+    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
     return runtime->commands && runtime->inbox;
 }
 
-/* Nothing here is freed on failure but the block itself: it is all or a few bytes, once. */
-static struct dm_runtime *make(void)
+static void undo(struct dm_runtime *runtime)
+{
+    dm_conn_free_unused(runtime->commands);
+    dm_conn_free_unused(runtime->inbox);
+    dm_registry_clear(&runtime->registry);
+    dm_url_free(runtime->url);
+    free(runtime);
+}
+
+static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
 
-    if (!runtime) {
-        dm_fail(DM_FAIL_NO_MEMORY, NULL);
-        return NULL;
-    }
+    if (!runtime)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
     dm_settings_read(&runtime->settings);
     dm_ident_draw(&runtime->ident);
     runtime->url = dm_settings_url(configured_url);
     if (!runtime->url) {
         free(runtime);
-        return NULL;
+        return ENOLCK;
     }
     dm_registry_init(&runtime->registry);
-    if (!open_connections(runtime)) {
-        dm_fail(DM_FAIL_NO_MEMORY, NULL);
-        return NULL;
+    if (!open_connections(runtime) || !dm_loop_new(runtime)) {
+        undo(runtime);
+        return dm_fail(DM_FAIL_NO_START, NULL);
     }
-    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
-    if (!dm_loop_new(runtime)) {
-        dm_fail(DM_FAIL_NO_THREAD, NULL);
-        return NULL;
-    }
-    return runtime;
+    *ret_runtime = runtime;
+    return 0;
 }
 
-struct dm_runtime *dm_runtime_get(void)
+int dm_runtime_get(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    int error = 0;
 
-    if (runtime)
-        return runtime;
-    dm_mutex_lock(&start);
-    runtime = current;
     if (!runtime) {
-        runtime = make();
+        dm_mutex_lock(&start);
+        runtime = current;
+        if (!runtime)
+            error = make(&runtime);
         __atomic_store_n(&current, runtime, __ATOMIC_RELEASE);
+        dm_mutex_unlock(&start);
     }
-    dm_mutex_unlock(&start);
-    return runtime;
+    *ret_runtime = runtime;
+    return error;
 }
 
 struct dm_runtime *dm_runtime_peek(void)

@@ -33,9 +33,9 @@ struct dm_runtime {
 };
 
 /*
- * The runtime; started if need be, which blocks for no network.  NULL with the failure noted.
+ * The runtime; started if need be, which blocks for no network.  0, or an errno value, noted.
  */
-struct dm_runtime *dm_runtime_get(void);
+int dm_runtime_get(struct dm_runtime **ret_runtime);
 
 /* The runtime if it was started, else NULL. */
 struct dm_runtime *dm_runtime_peek(void);

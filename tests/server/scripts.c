@@ -226,6 +226,24 @@ const char *poll_serving(const char *leaf)
     return poll_of(&nobody);
 }
 
+#define POLL_ARGUMENTS(who) \
+    id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen
+
+const char *poll_both(const struct who *first, const struct who *second)
+{
+    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL,
+                      POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
+}
+
+#define RENEW_ARGUMENTS(who) owner_of(who), hold_of(who), number((who)->lease_ms), "1", "1"
+
+const char *renew_both(const struct who *first, const struct who *second)
+{
+    return run_script(dm_lua_renew, 4, key("lock", first->leaf), key("state", first->leaf),
+                      key("lock", second->leaf), key("state", second->leaf), RENEW_ARGUMENTS(first),
+                      RENEW_ARGUMENTS(second), NULL);
+}
+
 const char *cancel(const struct who *who)
 {
     return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms),

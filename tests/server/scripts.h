@@ -40,11 +40,13 @@ struct who who(const char *uuid);
 enum { UNLOCKED, DIED, NOT_RECOVERABLE };
 
 const char *acquire(const struct who *who, const char *how);
-const char *acquire_naming(const struct who *who, const char *how, const char *owed);
+const char *acquire_naming(const struct who *who, const char *how, const char *owed); /* "1:1:0" */
 const char *release(const struct who *who, int how);
 const char *renew(const struct who *who, int depth, const char *token);
 const char *poll_of(const struct who *who);
 const char *poll_serving(const char *leaf); /* of one who waits for nothing */
+const char *poll_both(const struct who *first, const struct who *second);
+const char *renew_both(const struct who *first, const struct who *second);
 const char *cancel(const struct who *who);
 const char *consistent(const struct who *who);
 const char *force(const char *leaf);
@@ -86,7 +88,7 @@ int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
 
-/* The connection is opened again, after a restart of the server. */
+/* The connection is opened again: after a restart of the server, or to be nobody special again. */
 void scripts_reconnect(void);
 
 #endif

@@ -36,8 +36,8 @@ static inline void random_bytes(char *to, unsigned length, char not_this)
     to[length] = '\0';
 }
 
-/* `usual` repetitions, or ten times that many. */
-static inline int repetitions(int usual)
+/* `usual` rounds, or ten times that many. */
+static inline int rounds(int usual)
 {
     const char *is_long = getenv("DMUTEX_TEST_LONG");
 

@@ -277,7 +277,7 @@ static void walk_on(void)
 static void
 test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
 {
-    int walks = repetitions(2000);
+    int walks = rounds(2000);
     uint64_t grants = 0;
 
     (void)state;

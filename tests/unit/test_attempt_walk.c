@@ -160,7 +160,7 @@ static void step_at_random(void)
 /* Whatever the store says, a hold is never certain beyond proof, and what ended stays ended. */
 static void test_attempt_keeps_its_promises_when_the_store_says_anything(void **state)
 {
-    int walks = repetitions(20000);
+    int walks = rounds(20000);
 
     (void)state;
     while (walks-- > 0) {

@@ -99,7 +99,7 @@ static void test_command_is_whole_when_it_has_many_arguments(void **state)
 /* Any bytes come back as they went in, by the lengths alone. */
 static void test_command_can_be_read_back_when_its_arguments_are_random(void **state)
 {
-    int commands = repetitions(5000);
+    int commands = rounds(5000);
 
     (void)state;
     while (commands-- > 0) {

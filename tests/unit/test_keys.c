@@ -142,7 +142,7 @@ static bool has_empty_part(const char *name)
 static void test_keys_can_be_read_back_when_the_name_is_random(void **state)
 {
     char name[NAME_MAX_BYTES + 1], back[NAME_MAX_BYTES + 2];
-    int names = repetitions(100000);
+    int names = rounds(100000);
 
     (void)state;
     while (names-- > 0) {

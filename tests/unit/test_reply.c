@@ -392,7 +392,7 @@ static const char *const replies[] = {
 /* Answers of ours with some bytes changed, cut or added; for the sanitizers. */
 static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **state)
 {
-    int damaged = repetitions(50000);
+    int damaged = rounds(50000);
 
     (void)state;
     while (damaged-- > 0) {
@@ -416,7 +416,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **stat
 /* Bytes that were never a reply; for the sanitizers. */
 static void test_reply_is_read_or_refused_when_its_bytes_are_random(void **state)
 {
-    int texts = repetitions(50000);
+    int texts = rounds(50000);
 
     (void)state;
     while (texts-- > 0) {
@@ -439,7 +439,7 @@ static void test_message_is_read_or_refused_when_it_is_random(void **state)
     static const char *const words[] = { "granted", "lost", "ask", "1", "0",
                                          "-1",      "77",   "x",   "",  "99999999999999999999",
                                          "%s%n" };
-    int texts = repetitions(50000);
+    int texts = rounds(50000);
 
     (void)state;
     while (texts-- > 0) {

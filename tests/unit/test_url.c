@@ -389,7 +389,7 @@ static void test_url_is_read_or_refused_when_it_is_random(void **state)
     static const char *const beginnings[] = { "redis://",   "unix://",   "local:",
                                               "redis://h?", "redis://[", "" };
     static const char tricky[] = "%/:@?&=[],.-0123456789abcfxyz";
-    int texts = repetitions(20000);
+    int texts = rounds(20000);
 
     (void)state;
     while (texts-- > 0) {

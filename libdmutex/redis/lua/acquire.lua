@@ -53,7 +53,8 @@ end
 
 if ARGV[7] == 'try' then
   if is_held then return { 'busy', remaining(k, s, me.lease), now } end
-  local winner, _, _, more = serve(k, s, inbox, now)
+  local winner, won, dead, more = serve(k, s, inbox, now, me.id)
+  if winner and winner.id == me.id then return { 'owned', won, dead, now } end
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end
   local token = next_token(s, me.seen, now)
   return { 'owned', token, own(k, s, me, token, text(token)), now }

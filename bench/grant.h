@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A bare lock whose release grants it to the first waiter: what a handoff costs at least.
+ *
+ * Two scripts, one blocking connection for them, and a thread that is blocked in reading the
+ * process's inbox and posts the semaphore on which a waiter sleeps.  No lease is renewed, no death
+ * noticed, no lost message survived.
+ */
+#ifndef DM_BENCH_GRANT_H
+#define DM_BENCH_GRANT_H
+
+#include <stdbool.h>
+
+#include "bench.h"
+
+struct grant;
+
+/* The lock, as owner number `owner`.  is_posted: an unlock's reply is read by the next lock. */
+struct grant *grant_open(const struct bench_server *server, int owner, bool is_posted);
+
+void grant_lock(struct grant *grant);
+void grant_unlock(struct grant *grant);
+
+/* Reads what is still to come, so that the process may end. */
+void grant_drain(struct grant *grant);
+
+#endif
