@@ -109,7 +109,7 @@ check_PROGRAMS += $(program_tests)
 endif
 TESTS = $(program_tests) $(script_tests)
 
-EXTRA_DIST += $(script_tests)
+EXTRA_DIST += $(script_tests) tests/README.md
 
 # Seconds for one program; a hanging test is to fail, not to hang.
 TEST_TIMEOUT = 120

@@ -158,6 +158,9 @@ static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer
     int64_t behind_ms = answer->position <= 1 ? 1 : min64((int64_t)answer->position * 20, 80);
     int64_t wait_ms = min64(attempt->lease_ms / 3, answer->remaining_ms + behind_ms);
 
+    if (attempt->poll_ns <= now_ns)
+        return; /* told to ask, after this answer was given */
+
     attempt->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
 }
 
@@ -172,10 +175,13 @@ static unsigned on_queued(struct dm_attempt *attempt, const struct dm_answer *an
     return 0;
 }
 
-/* The store has forgotten a waiter: it comes again under another serial, to its old place. */
-static unsigned on_unknown(struct dm_attempt *attempt)
+/*
+ * The store has forgotten a waiter: it comes again under another serial, to its old place.  Unless
+ * it has asked again meanwhile, and this answer is to a question before.
+ */
+static unsigned on_unknown(struct dm_attempt *attempt, uint64_t request)
 {
-    if (attempt->phase != DM_QUEUED)
+    if (attempt->phase != DM_QUEUED || request != attempt->last_request)
         return 0;
     return ask_again(attempt) | DM_DO_NEW_SERIAL;
 }
@@ -197,7 +203,7 @@ static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const st
     case DM_SAYS_QUEUED:
         return on_queued(attempt, answer, now_ns);
     case DM_SAYS_UNKNOWN:
-        return on_unknown(attempt);
+        return on_unknown(attempt, request);
     case DM_SAYS_NOTHING:
         if (attempt->phase == DM_QUEUED)
             attempt->poll_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));

@@ -210,12 +210,17 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
         dm_log_warn("CLIENT ID is not permitted: commands of a broken connection may still run late");
 }
 
-static void take_kill(struct dm_greeting *greeting, const redisReply *reply)
+/* Not permitted is one thing; a server that is only not ready is asked again, by a new greeting. */
+static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
-    if (reply->type == REDIS_REPLY_INTEGER)
-        greeting->old_client_id = 0;
-    else
+    if (reply->type == REDIS_REPLY_ERROR && dm_reply_row(reply) != DM_ROW_REFUSED) {
+        snprintf(ret_reason, DM_REASON_ROOM, "CLIENT KILL failed: %.200s", reply->str);
+        return false;
+    }
+    if (reply->type != REDIS_REPLY_INTEGER)
         dm_log_warn("CLIENT KILL is not permitted: commands of a broken connection may still run late");
+    greeting->old_client_id = 0;
+    return true;
 }
 
 /* Replies that need no more than not to be an error. */
@@ -244,8 +249,7 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
         take_id(greeting, reply);
         return true;
     case DM_STEP_KILL:
-        take_kill(greeting, reply);
-        return true;
+        return take_kill(greeting, reply, ret_reason);
     case DM_STEP_INFO:
         return take_info(greeting, reply, ret_reason);
     case DM_STEP_ROLE:

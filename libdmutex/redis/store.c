@@ -332,6 +332,15 @@ enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct d
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
+const char *dm_store_heed(struct dm_store *store, const redisReply *reply)
+{
+    enum dm_error_row row = reply ? dm_reply_row(reply) : DM_ROW_NONE;
+
+    if (row == DM_ROW_REDISCOVER)
+        dm_conn_distrust(store->conn, reply->str);
+    return row == DM_ROW_REFUSED ? reply->str : NULL;
+}
+
 bool dm_store_wants_text(const redisReply *reply)
 {
     return reply && dm_reply_row(reply) == DM_ROW_SCRIPT;

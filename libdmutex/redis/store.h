@@ -104,6 +104,12 @@ struct dm_answer dm_store_read_renew(const struct redisReply *reply, int index);
 struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
+/*
+ * What an error among the answers to posted commands asks for: a server that is the wrong one is
+ * left.  Returns the error's text if a person should read it, else NULL.  No lock held.
+ */
+const char *dm_store_heed(struct dm_store *store, const struct redisReply *reply);
+
 /* True if a batch was not executed because the server does not know the script. */
 bool dm_store_wants_text(const struct redisReply *reply);
 

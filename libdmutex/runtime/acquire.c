@@ -197,8 +197,10 @@ static bool enter(struct wait *wait)
     if (is_entered) {
         struct dm_claim *old = dm_name_hold(wait->name, attempt->thread);
 
-        if (old) /* waited behind its own hold, which was lost or broken meanwhile */
+        if (old) { /* waited behind its own hold, which was lost or broken meanwhile */
+            dm_step(wait->runtime, old, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
             dm_step_close(wait->runtime, old);
+        }
         attempt->is_entered = true;
         wait->claim->is_waiting = false;
         wait->name->is_not_recoverable = false;

@@ -128,8 +128,8 @@ static void take_answer(const struct batch *batch, int index, const struct redis
         dm_step(runtime, claim, &event);
         if (runtime->by_text) /* not executed: again, at once, by the text */
             dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
-    } else if (answer.verdict == DM_SAYS_UNKNOWN && answer.is_wanted) {
-        dm_step_must_serve(runtime, batch->names[index]);
+    } else if (attempt == 0 && (answer.verdict == DM_SAYS_NOTHING || answer.is_wanted)) {
+        dm_step_must_serve(runtime, batch->names[index], answer.is_wanted);
     }
 }
 
@@ -145,8 +145,11 @@ static void take_answers(struct batch *batch, const struct redisReply *reply)
 
 static void batch_answered(void *user, const struct redisReply *reply)
 {
+    struct batch *batch = user;
+
+    dm_step_heed(batch->runtime, reply);
     dm_state_lock();
-    take_answers(user, reply);
+    take_answers(batch, reply);
     dm_state_unlock();
 }
 
@@ -199,6 +202,7 @@ static void release_answered(void *user, const struct redisReply *reply)
     struct posted *posted = user;
     struct dm_claim *claim;
 
+    dm_step_heed(posted->runtime, reply);
     dm_state_lock();
     claim = dm_registry_attempt(&posted->runtime->registry, posted->attempt);
     if (claim && claim->is_owed)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/steps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "runtime/loop.h"
@@ -109,11 +111,12 @@ static void note_silent_loss(struct dm_runtime *runtime, struct dm_claim *claim)
     dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
 }
 
-void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name)
+void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
 {
     name->must_serve = true;
     runtime->registry.names_to_serve++;
-    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+    if (is_soon)
+        dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
 }
 
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
@@ -132,7 +135,7 @@ void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
         note_silent_loss(runtime, claim);
         break;
     case DM_RELEASED_MORE:
-        dm_step_must_serve(runtime, claim->name);
+        dm_step_must_serve(runtime, claim->name, true);
         break;
     case DM_RELEASED_NO_SCRIPT:
         claim->by_text = true;
@@ -148,6 +151,20 @@ void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
         break;
     }
     settle(runtime, claim);
+}
+
+void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply)
+{
+    const char *refusal = dm_store_heed(&runtime->store, reply);
+
+    if (!refusal)
+        return;
+    dm_state_lock();
+    if (strncmp(runtime->refusal, refusal, sizeof runtime->refusal - 1) != 0) {
+        snprintf(runtime->refusal, sizeof runtime->refusal, "%s", refusal);
+        dm_log_error("the server refuses a renewal, poll or release: %.200s", refusal);
+    }
+    dm_state_unlock();
 }
 
 /*

@@ -27,11 +27,14 @@ void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
 /* The application has been told of the claim's loss. */
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);
 
-/* Waiters of others are left on a free lock: the next run of the schedule serves them. */
-void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name);
+/* Waiters of others are left on a free lock: the next run of the schedule serves them; soon: now. */
+void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
 
 /* A claim's thread has seen the end of it: freed, unless it is still owed. */
 void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* The answer to a posted command, before it is taken apart: errors are heeded.  No lock held. */
+void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply);
 
 /* The store's clock was `store_us` between two moments of ours: a step is logged. */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);
