@@ -12,6 +12,9 @@
  * this long for the server, then leaves it to the loop thread. */
 #define SETTLE_NS (50 * DM_NS_PER_MS)
 
+/* How long the inbox is waited for before the lock is tried again without it. */
+#define INBOX_NS DM_NS_PER_S
+
 /* Pauses between tries while the server says that it is not ready. */
 #define PAUSE_MIN_NS (5 * DM_NS_PER_MS)
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
@@ -261,19 +264,22 @@ static bool is_out_of_patience(const struct wait *wait)
     return dm_deadline_left_ns(&wait->patience) == 0;
 }
 
-/* Before a place in the queue is asked for, grants must be able to reach us. */
-static bool await_inbox(struct wait *wait)
+/*
+ * Before a place in the queue is asked for, grants must be able to reach us.  Where the inbox cannot
+ * be had, the thread goes on asking without a place: slowly, but the lock is not out of its reach.
+ */
+static void await_inbox(struct wait *wait)
 {
-    if (dm_conn_await_ready(wait->runtime->inbox, &wait->patience))
-        return true;
-    dm_conn_reason(wait->runtime->inbox, wait->reason);
-    return false;
+    struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
+
+    if (!dm_conn_await_ready(wait->runtime->inbox, &until))
+        dm_conn_reason(wait->runtime->inbox, wait->reason);
 }
 
 static bool is_asked(struct wait *wait)
 {
-    if (wait->is_inbox_needed && !await_inbox(wait))
-        return false;
+    if (wait->is_inbox_needed)
+        await_inbox(wait);
     ask(wait);
     return phase_of(wait) != DM_ASKING || !is_out_of_patience(wait);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -205,6 +206,8 @@ bool dm_local_start(struct dm_url *url, char ret_reason[DM_REASON_ROOM])
     int fd;
     bool is_up;
 
+    if (getauxval(AT_SECURE)) /* the program would run what its caller's PATH names, with its own rights */
+        return complain(ret_reason, "a program with more rights than its caller starts no local server: configure one");
     snprintf(directory, sizeof directory, "%.*s", (int)(strlen(url->path) - strlen("/" SOCKET_NAME)), url->path);
     fd = open_directory(directory, ret_reason);
     if (fd < 0)
