@@ -4,7 +4,13 @@
 # library's own scripts take them from libredis.
 bench_programs = \
     bench/pair \
-    bench/handoff
+    bench/handoff \
+    bench/held \
+    bench/threads \
+    bench/relock
+
+# linked to nothing: bench/held runs it to see what the library adds
+bench_helpers = bench/footprint
 
 bench_common = bench/bench.c bench/bench.h
 bench_own = bench/own.c bench/own.h
@@ -22,10 +28,20 @@ bench_handoff_SOURCES = \
     $(bench_common)
 bench_handoff_LDADD = $(bench_libs)
 
-EXTRA_PROGRAMS += $(bench_programs)
-CLEANFILES += $(bench_programs)
+bench_held_SOURCES = bench/held.c $(bench_common)
+bench_held_LDADD = $(bench_libs)
+bench_footprint_LDADD =
 
-bench: $(bench_programs)
+bench_threads_SOURCES = bench/threads.c $(bench_own) $(bench_common)
+bench_threads_LDADD = libdmutex/libredis.la $(bench_libs)
+
+bench_relock_SOURCES = bench/relock.c $(bench_own) $(bench_common)
+bench_relock_LDADD = libdmutex/libredis.la $(bench_libs)
+
+EXTRA_PROGRAMS += $(bench_programs) $(bench_helpers)
+CLEANFILES += $(bench_programs) $(bench_helpers)
+
+bench: $(bench_programs) $(bench_helpers)
 	@for program in $(bench_programs); do ./$$program || exit 1; echo; done
 
 .PHONY: bench

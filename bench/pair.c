@@ -14,7 +14,7 @@
 #include "own.h"
 
 #define ROUNDS 9
-#define PAIRS 4000
+#define PAIRS 2000
 
 static const char classic_lock[] =
     "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "

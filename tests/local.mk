@@ -35,6 +35,10 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_dead_waiters \
+    tests/server/test_deaths \
+    tests/server/test_forces \
+    tests/server/test_loss \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_own \

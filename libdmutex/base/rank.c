@@ -67,6 +67,7 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
+    dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen it taken */
     mutex->mutex = fresh;
     held_count = 0;
 #ifdef DM_LOCK_CHECKS

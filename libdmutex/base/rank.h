@@ -31,7 +31,7 @@ struct dm_mutex {
 void dm_mutex_lock(struct dm_mutex *mutex);
 void dm_mutex_unlock(struct dm_mutex *mutex);
 
-/* In a forked child: the lock is free and new, whoever held it in the parent. */
+/* In a forked child, of a lock that this thread took before fork(): it is free and new. */
 void dm_mutex_reset(struct dm_mutex *mutex);
 
 /* True if the calling thread holds no lock of this library. */

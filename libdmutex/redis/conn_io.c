@@ -14,7 +14,7 @@
 
 #define READ_ROOM (16 * 1024)
 #define RETRY_MIN_MS 10
-#define RETRY_MAX_MS 1000
+#define RETRY_MAX_MS 250 /* a short lease leaves little time to come back */
 
 /* ---- breaking ---------------------------------------------------------------------------- */
 

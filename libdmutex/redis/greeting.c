@@ -111,11 +111,11 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
 
 static bool append(struct dm_command *all, const struct dm_command *one)
 {
-    char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length) : NULL;
+    char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length + 1) : NULL;
 
     if (!bytes)
         return false;
-    memcpy(bytes + all->length, one->bytes, one->length);
+    memcpy(bytes + all->length, one->bytes, one->length + 1); /* with its NUL, as one command has it */
     all->bytes = bytes;
     all->length += one->length;
     return true;

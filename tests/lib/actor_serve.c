@@ -47,7 +47,8 @@ static void answer_value(struct call *call, int result, long long value)
 struct object {
     struct object *next;
     char *handle;
-    dmutex_t *mutex;
+    dmutex_t *mutex; /* own, or in a map */
+    dmutex_t own;
 };
 
 static struct object *objects;
@@ -71,7 +72,7 @@ static struct object *object_of(const char *handle)
         return object;
     object = calloc(1, sizeof *object);
     object->handle = strdup(handle);
-    object->mutex = calloc(1, sizeof *object->mutex);
+    object->mutex = &object->own;
     object->next = objects;
     objects = object;
     return object;

@@ -51,6 +51,7 @@ struct errand {
     clockid_t clock;
     struct timespec until;
     pthread_t thread;
+    pid_t tid;
     int result;
     bool is_over;
 };
@@ -58,6 +59,9 @@ void errand_begin(struct errand *errand, mutex_call call, dmutex_t *mutex);
 void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock,
                         const struct timespec *until);
 bool errand_is_over(const struct errand *errand);
+
+/* Awaits that its thread has been asleep in the kernel for some time. */
+void errand_await_sleep(const struct errand *errand);
 
 /* Its result, awaited; the thread has ended. */
 int errand_join(struct errand *errand);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Run by bench/held: a program that is linked to nothing but libc says how large it is before it
+ * loads the library named by its argument, after, and when it has locked and unlocked.
+ */
+#include <dlfcn.h>
+#include <dmutex/dmutex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* KiB of RAM, all and that which no other process can share. */
+struct size {
+    long all, own;
+};
+
+static struct size size_now(void)
+{
+    static char text[4096];
+    struct size size = { 0, 0 };
+    FILE *file = fopen("/proc/self/status", "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    const char *all, *own;
+
+    text[length] = '\0';
+    all = strstr(text, "VmRSS:");
+    own = strstr(text, "RssAnon:");
+    if (all && own)
+        size = (struct size){ atol(all + 6), atol(own + 8) };
+    if (file)
+        fclose(file);
+    return size;
+}
+
+static void print(const char *when, struct size size, struct size before)
+{
+    printf("  %-28s %5ld KiB, of it private %5ld   added %5ld and %5ld KiB\n", when, size.all, size.own,
+           size.all - before.all, size.own - before.own);
+}
+
+int main(int argc, char **argv)
+{
+    static dmutex_t mutex = DMUTEX_INITIALIZER("bench/footprint");
+    struct size before = size_now(), loaded, used;
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    int (*lock)(dmutex_t *), (*unlock)(dmutex_t *);
+
+    if (!library)
+        return 1;
+    *(void **)&lock = dlsym(library, "dmutex_lock");
+    *(void **)&unlock = dlsym(library, "dmutex_unlock");
+    loaded = size_now();
+    if (!lock || !unlock || lock(&mutex) || unlock(&mutex))
+        return 1;
+    used = size_now();
+    printf("memory of a small program (the library may add 3072 KiB)\n");
+    print("before", before, before);
+    print("library loaded", loaded, before);
+    print("after one lock and unlock", used, before);
+    return 0;
+}

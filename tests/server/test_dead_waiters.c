@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiters that die, are stopped or go deaf, and how little the others notice of it. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define SHORT_LEASE 300
+#define LONG_LEASE 60000
+#define SLACK 1000
+#define AT_ONCE 5000
+
+static dmutex_t mutex;
+
+static void promise_within(int ms)
+{
+    side_set_control(the_server->side, "bound", ms);
+}
+
+static void assert_kept(void)
+{
+    assert_false(side_is_control_over(the_server->side, "bound"));
+}
+
+/* An actor that waits in lock, as the `place`-th. */
+static struct actor *start_waiter(const char *name, int lease_ms, int place)
+{
+    struct actor *waiter = actor_start(the_server);
+
+    actor_do(waiter, "0", "init %s robust lease=%d", name, lease_ms);
+    actor_send(waiter, "lock %s", name);
+    wait_until(waiters_of(&mutex) == place);
+    return waiter;
+}
+
+/* The test's own thread holds `name` by a lease that does not end. */
+static void hold(const char *name)
+{
+    make_robust(&mutex, name, LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+}
+
+/* Failure 16: a waiter that was killed is passed over at once; nobody waits for its lease. */
+static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **state)
+{
+    int channels = side_count_channels(the_server->side);
+    struct actor *dead, *next;
+
+    (void)state;
+    hold("queue/killed");
+    dead = start_waiter("queue/killed", LONG_LEASE, 1);
+    next = start_waiter("queue/killed", LONG_LEASE, 2);
+    actor_kill(dead);
+    actor_end(dead);
+    wait_until(side_count_channels(the_server->side) == channels + 1);
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(next, "0");
+    assert_kept();
+    actor_do(next, "0", "unlock queue/killed");
+    actor_end(next);
+    wait_until(!is_locked(&mutex));
+    side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/killed"),
+              key_of("waiter", "queue/killed")); /* the dead one's, for two leases */
+}
+
+/* Finding 8: a waiter that does not speak any more is passed over although its inbox is there. */
+static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **state)
+{
+    struct actor *stopped, *next;
+
+    (void)state;
+    hold("queue/stopped");
+    stopped = start_waiter("queue/stopped", SHORT_LEASE, 1);
+    next = start_waiter("queue/stopped", LONG_LEASE, 2);
+    side_set_control(the_server->side, "silence", 1100);
+    actor_stop(stopped);
+    wait_until(side_is_control_over(the_server->side, "silence"));
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(next, "0");
+    assert_kept();
+    actor_cont(stopped);
+    actor_do(next, "0", "unlock queue/stopped");
+    actor_expect(stopped, "0");
+    actor_do(stopped, "0", "unlock queue/stopped");
+    actor_end(stopped);
+    actor_end(next);
+}
+
+/* POSIX scenario 11: one that dies with the grant on its way costs one lease of its own. */
+static void test_the_next_waiter_owns_when_the_chosen_one_dies(void **state)
+{
+    struct actor *chosen, *next;
+
+    (void)state;
+    hold("queue/chosen");
+    chosen = start_waiter("queue/chosen", SHORT_LEASE, 1);
+    next = start_waiter("queue/chosen", 3 * SHORT_LEASE, 2);
+    actor_stop(chosen);
+    promise_within(2 * SHORT_LEASE + SLACK);
+    assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(waiters_of(&mutex) == 1); /* granted, and not heard */
+    actor_kill(chosen);
+    actor_end(chosen);
+    actor_expect(next, "EOWNERDEAD");
+    assert_kept();
+    actor_do(next, "0", "consistent queue/chosen");
+    actor_do(next, "0", "unlock queue/chosen");
+    actor_end(next);
+}
+
+/* A waiter that is stopped for longer than its grant is good for asks again when it goes on. */
+static void test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped(void **state)
+{
+    struct actor *stopped;
+
+    (void)state;
+    hold("queue/late");
+    stopped = start_waiter("queue/late", SHORT_LEASE, 1);
+    actor_stop(stopped);
+    assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(waiters_of(&mutex) == 0);
+    wait_until(!is_locked(&mutex));                 /* its lease has ended */
+    assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* it may have run */
+    assert_result(dmutex_consistent(&mutex), 0);
+    actor_cont(stopped);
+    wait_until(waiters_of(&mutex) == 1); /* asked again, and waits */
+    assert_true(actor_is_silent(stopped));
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(stopped, "0");
+    actor_do(stopped, "0", "unlock queue/late");
+    actor_end(stopped);
+}
+
+/* Failure 17: live waiters keep their places however long they wait. */
+static void test_waiters_keep_their_order_when_they_wait_for_many_leases(void **state)
+{
+    struct actor *waiters[4];
+
+    (void)state;
+    hold("queue/patient");
+    for (int i = 0; i < 4; i++)
+        waiters[i] = start_waiter("queue/patient", 100 + 50 * i, i + 1);
+    side_set_control(the_server->side, "many", 1200);
+    wait_until(side_is_control_over(the_server->side, "many"));
+    assert_int_equal(waiters_of(&mutex), 4);
+    assert_result(dmutex_unlock(&mutex), 0);
+    for (int i = 0; i < 4; i++) {
+        actor_expect(waiters[i], "0");
+        for (int later = i + 1; later < 4; later++)
+            assert_true(actor_is_silent(waiters[later]));
+        actor_do(waiters[i], "0", "unlock queue/patient");
+    }
+    for (int i = 0; i < 4; i++)
+        actor_end(waiters[i]);
+}
+
+/* Failure 17: a timed lock that ran out leaves no ghost in the queue. */
+static void test_the_queue_is_empty_when_timed_locks_ran_out(void **state)
+{
+    struct actor *waiters[3];
+
+    (void)state;
+    hold("queue/timed");
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = actor_start(the_server);
+        actor_send(waiters[i], "timedlock queue/timed 100");
+    }
+    for (int i = 0; i < 3; i++)
+        actor_expect(waiters[i], "ETIMEDOUT");
+    assert_int_equal(waiters_of(&mutex), 0);
+    assert_int_equal(side_int(the_server->side, "EXISTS %s %s", key_of("queue", "queue/timed"),
+                              key_of("waiter", "queue/timed")),
+                     0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    for (int i = 0; i < 3; i++)
+        actor_end(waiters[i]);
+}
+
+/* Failure 3: a killed owner's lock is had at the end of its lease, with 10 000 other keys to
+ * expire. */
+static void
+test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(void **state)
+{
+    struct actor *holder = actor_start(the_server), *waiters[4];
+    int64_t commands;
+    int owners = 0;
+
+    (void)state;
+    side_text(the_server->side, "EVAL %s 0",
+              "for i = 1, 10000 do redis.call('SET', 'control:' .. i, 1, "
+              "'EX', 3600 + i) end return 1");
+    make_robust(&mutex, "queue/expiry", LONG_LEASE);
+    actor_do(holder, "0", "init queue/expiry robust lease=600");
+    actor_do(holder, "0", "lock queue/expiry");
+    for (int i = 0; i < 4; i++)
+        waiters[i] = start_waiter("queue/expiry", LONG_LEASE, i + 1);
+    promise_within(600 + SLACK);
+    actor_kill(holder);
+    actor_end(holder);
+    commands = side_client_commands(the_server->side);
+    wait_until(!actor_is_silent(waiters[0]));
+    commands = side_client_commands(the_server->side) - commands;
+    assert_kept();
+    actor_expect(waiters[0], "EOWNERDEAD");
+    assert_in_range(commands, 1, 16); /* two each: polls, and what their answers ask for */
+    actor_do(waiters[0], "0", "consistent queue/expiry");
+    for (int i = 0; i < 4; i++) {
+        if (i > 0)
+            actor_expect(waiters[i], "0");
+        actor_do(waiters[i], "0", "unlock queue/expiry");
+        owners++;
+    }
+    assert_int_equal(owners, 4);
+    for (int i = 0; i < 4; i++)
+        actor_end(waiters[i]);
+    side_text(the_server->side, "EVAL %s 0",
+              "for i = 1, 10000 do redis.call('DEL', 'control:' .. i) end return 1");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_was_killed),
+        cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_is_stopped),
+        cmocka_unit_test(test_the_next_waiter_owns_when_the_chosen_one_dies),
+        cmocka_unit_test(test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped),
+        cmocka_unit_test(test_waiters_keep_their_order_when_they_wait_for_many_leases),
+        cmocka_unit_test(test_the_queue_is_empty_when_timed_locks_ran_out),
+        cmocka_unit_test(
+            test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
