@@ -12,7 +12,7 @@ scratch=$(mktemp -d)
 pid=
 clean_up()
 {
-    [ -z "$pid" ] || kill "$pid"
+    [ -z "$pid" ] || { kill "$pid"; wait "$pid"; }
     rm -rf "$scratch"
 }
 trap clean_up EXIT

@@ -56,7 +56,7 @@ static void set_up_mutex(void)
     dmutex_init_np(&counter_mutex, "demo/counter", &attr);
 }
 
-/* ---- little helpers ---------------------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------------------------ */
 
 static double now_s(void)
 {

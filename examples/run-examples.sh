@@ -17,7 +17,11 @@ DMUTEX_LOCAL_DIR=$(mktemp -d)
 export DMUTEX_LOCAL_DIR PATH
 clean_up()
 {
-    [ ! -s "$DMUTEX_LOCAL_DIR/pid" ] || kill "$(cat "$DMUTEX_LOCAL_DIR/pid")"
+    pid=$(cat "$DMUTEX_LOCAL_DIR/pid" 2>/dev/null)
+    [ -z "$pid" ] || kill "$pid"
+    while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do
+        sleep 0.1
+    done
     rm -rf "$DMUTEX_LOCAL_DIR"
 }
 trap clean_up EXIT

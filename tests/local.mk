@@ -38,7 +38,9 @@ server_tests = \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
     tests/server/test_forces \
+    tests/server/test_forks \
     tests/server/test_loss \
+    tests/server/test_network \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_own \
@@ -73,7 +75,7 @@ script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks
 
 # ---------------------------------------------------------------------------
 # What the tests share

@@ -21,8 +21,9 @@ DMUTEX_BEGIN_DECLS
 /*
  * Told of a hold that was lost: its lease could not be confirmed in time, or it was broken by
  * force.  Runs in the library's own thread, one call at a time, before anyone else can own the
- * name (force excepted: then as soon as the message arrives).  It should be short: renewals wait
- * for it.  It may call dmutex functions that do no I/O, and fork().
+ * name (force excepted: then as soon as the message arrives).  It should be short: renewals and
+ * grants wait for it.  It must not wait for a thread that is inside a call of this library, nor take
+ * a lock such a thread may hold.  It may call dmutex functions that do no I/O, and fork().
  *
  * name is valid during the call ("" for an anonymous mutex); token is that of the lost hold.
  */
@@ -42,7 +43,7 @@ DMUTEX_API int dmutex_setlost_np(dmutex_lost_fn lost, void *user);
 /*
  * Sets the process's log callback, for all levels; NULL: none.  DMUTEX_LOG=warn|info|debug[:path]
  * logs to a file or standard error without it; by default the library is silent.  The callback
- * must not call dmutex functions.
+ * must not call dmutex functions, nor wait for a thread that is inside one.
  *
  * Returns 0.
  */

@@ -118,15 +118,15 @@ static int ask(dmutex_t *mutex, question put, void *user)
     is_new = !dm_registry_find(&runtime->registry, target.key);
     name = dm_registry_name(&runtime->registry, runtime->url->prefix, target.key);
     if (name)
-        name->pins++;
+        dm_registry_pin(name);
     dm_state_unlock();
     if (!name)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     verdict = put(runtime, name, &deadline, user, reason);
     dm_state_lock();
-    name->pins--;
     if (is_new) /* whoever only asks about many names need not remember them */
         dm_registry_forget(&runtime->registry, name);
+    dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
     if (verdict == DM_SAYS_DONE)
         return 0;

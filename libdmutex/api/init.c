@@ -93,7 +93,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
         close_lost(runtime, name);
         if (is_used_here(name))
             return dm_fail(DM_FAIL_IN_USE, NULL);
-        name->pins++;
+        dm_registry_pin(name);
     }
     *ret_name = name;
     return 0;
@@ -126,9 +126,9 @@ static int end(struct dm_runtime *runtime, const struct dm_target *target, bool 
         return error;
     error = end_on_store(runtime, target, name);
     dm_state_lock();
-    name->pins--;
     if (!error)
         dm_registry_forget(&runtime->registry, name);
+    dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
     return error;
 }

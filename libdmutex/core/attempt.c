@@ -205,7 +205,7 @@ static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const st
     case DM_SAYS_UNKNOWN:
         return on_unknown(attempt, request);
     case DM_SAYS_NOTHING:
-        if (attempt->phase == DM_QUEUED)
+        if (attempt->phase == DM_QUEUED && attempt->poll_ns > now_ns)
             attempt->poll_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
         return 0;
     default:

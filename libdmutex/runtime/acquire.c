@@ -299,17 +299,21 @@ static bool begin_anew(struct wait *wait)
 /*
  * How long the server's answers are waited for: a lock without deadline tries for ever (or, with
  * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until its
- * deadline, but never so short that no real try is made.
+ * deadline, but never so short that no real try is made: a free mutex is locked whatever the time.
  */
 static struct dm_deadline patience_of(const struct wait *wait)
 {
     int64_t left_ns = dm_deadline_left_ns(&wait->deadline);
 
-    if (!wait->may_wait || left_ns == 0)
+    if (!wait->may_wait)
         return dm_runtime_call_deadline(wait->runtime);
     if (wait->deadline.is_endless)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
-    return left_ns < SETTLE_NS ? dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS) : wait->deadline;
+    if (left_ns >= SETTLE_NS)
+        return wait->deadline;
+    if (dm_conn_is_ready(wait->runtime->commands))
+        return dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+    return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
 
 /* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice not, and it fails. */
@@ -380,7 +384,7 @@ static int begin(struct wait *wait)
         return result;
     if (!make_claim(wait))
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
-    wait->name->pins++;
+    dm_registry_pin(wait->name);
     return GO_ON;
 }
 
@@ -402,7 +406,7 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
     wait.patience = patience_of(&wait);
     result = run(&wait);
     dm_state_lock();
-    wait.name->pins--;
+    dm_registry_unpin(&runtime->registry, wait.name);
     dm_state_unlock();
     return result;
 }

@@ -51,8 +51,10 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
 {
     struct dm_name *name = dm_registry_find(registry, key);
 
-    if (name)
+    if (name) {
+        name->is_forgotten = false; /* it is of use again */
         return name;
+    }
     name = calloc(1, sizeof *name);
     if (!name)
         return NULL;
@@ -66,12 +68,29 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
     return name;
 }
 
-void dm_registry_forget(struct dm_registry *registry, struct dm_name *name)
+static void free_if_unused(struct dm_registry *registry, struct dm_name *name)
 {
-    if (name->claims || name->pins || name->must_serve)
+    if (!name->is_forgotten || name->claims || name->pins || name->must_serve)
         return;
     g_hash_table_remove(registry->names, name->key);
     free_name(name);
+}
+
+void dm_registry_forget(struct dm_registry *registry, struct dm_name *name)
+{
+    name->is_forgotten = true;
+    free_if_unused(registry, name);
+}
+
+void dm_registry_pin(struct dm_name *name)
+{
+    name->pins++;
+}
+
+void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name)
+{
+    name->pins--;
+    free_if_unused(registry, name);
 }
 
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
@@ -104,7 +123,8 @@ void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
 
 void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
 {
-    struct dm_claim **at = &claim->name->claims;
+    struct dm_name *name = claim->name;
+    struct dm_claim **at = &name->claims;
 
     while (*at != claim)
         at = &(*at)->next_of_name;
@@ -114,6 +134,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
         claim->next->link = claim->link;
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
     free(claim);
+    free_if_unused(registry, name);
 }
 
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial)

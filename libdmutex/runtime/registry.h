@@ -27,7 +27,8 @@ struct dm_name {
     uint64_t seen;            /* the highest of the store's tokens that we know of */
     bool is_not_recoverable;  /* the store said so last */
     bool must_serve;          /* waiters are left that a poll of ours is to serve */
-    unsigned pins;            /* calls and batches that use keys without the lock */
+    unsigned pins;            /* calls and batches that use the keys without the lock */
+    bool is_forgotten;        /* to be freed with the last pin */
 };
 
 struct dm_claim {
@@ -74,8 +75,12 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
 /* The record, or NULL. */
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
 
-/* Forgets a record that nothing uses; keeps one that is in use. */
+/* Forgets a record once nothing uses it any more. */
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name);
+
+/* While pinned a record stays, so that its keys can be used without the lock. */
+void dm_registry_pin(struct dm_name *name);
+void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name);
 
 /* A new claim of the calling thread.  NULL without memory. */
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,

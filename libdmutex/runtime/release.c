@@ -56,24 +56,27 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
     ret_sending->is_awaited = is_awaited(runtime, claim);
     ret_sending->name = claim->name;
     claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
-    claim->name->pins++;
+    dm_registry_pin(claim->name);
     dm_step_give_back_now(runtime, claim, ret_sending->end);
     ret_sending->ask = dm_step_ask(claim, (struct dm_request){ 0 });
     return GO_ON;
 }
 
-static void await(struct dm_runtime *runtime, const struct sending *sending)
+/* 0, or what the server's answer makes of it: the hold may have been broken before, unnoticed. */
+static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM];
     enum dm_released released = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
     struct dm_claim *claim;
+    bool was_lost = false;
 
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, sending->ask.attempt);
     if (claim && claim->is_owed)
-        dm_step_released(runtime, claim, released);
+        was_lost = dm_step_released(runtime, claim, released);
     dm_state_unlock();
+    return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }
 
 /*
@@ -98,14 +101,15 @@ int dm_release(struct dm_runtime *runtime, const char *key)
     dm_state_unlock();
     if (result != GO_ON)
         return result;
+    result = 0;
     if (sending.is_awaited)
-        await(runtime, &sending);
+        result = await(runtime, &sending);
     else
         post(runtime, &sending);
     dm_state_lock();
-    sending.name->pins--;
+    dm_registry_unpin(&runtime->registry, sending.name);
     dm_state_unlock();
-    return 0;
+    return result;
 }
 
 /* ---- all that is owed -------------------------------------------------------------------- */
@@ -158,14 +162,14 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     }
     name = claim->name;
-    name->pins++;
+    dm_registry_pin(name);
     ask = dm_step_ask(claim, (struct dm_request){ 0 });
     dm_state_unlock();
 
     verdict = dm_store_consistent(&runtime->store, &ask, &deadline, reason);
 
     dm_state_lock();
-    name->pins--;
+    dm_registry_unpin(&runtime->registry, name);
     claim = dm_registry_attempt(&runtime->registry, ask.attempt);
     if (claim && verdict == DM_SAYS_DONE)
         claim->attempt.is_owner_dead = false;
@@ -196,7 +200,7 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
         return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
     }
     name = claim->name;
-    name->pins++;
+    dm_registry_pin(name);
     dm_attempt_restart_maxhold(&claim->attempt, dm_clock_boot_ns());
     renewal = dm_step_renewal(claim);
     dm_state_unlock();
@@ -204,7 +208,7 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     answer = dm_store_renew(&runtime->store, &renewal, &deadline, reason);
 
     dm_state_lock();
-    name->pins--;
+    dm_registry_unpin(&runtime->registry, name);
     claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
     if (claim)
         dm_step(runtime, claim,

@@ -25,30 +25,20 @@ struct batch {
     } of;
 };
 
-static void pin(struct dm_name *name)
-{
-    name->pins++;
-}
-
-static void unpin(struct dm_name *name)
-{
-    name->pins--;
-}
-
 /* ---- what goes in ------------------------------------------------------------------------ */
 
 static void add_poll(struct batch *batch, struct dm_claim *claim)
 {
     batch->of.asks[batch->count] = dm_step_ask(claim, dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()));
     batch->names[batch->count++] = claim->name;
-    pin(claim->name);
+    dm_registry_pin(claim->name);
 }
 
 static void add_renewal(struct batch *batch, struct dm_claim *claim)
 {
     batch->of.renewals[batch->count] = dm_step_renewal(claim);
     batch->names[batch->count++] = claim->name;
-    pin(claim->name);
+    dm_registry_pin(claim->name);
 }
 
 /* Nobody of ours waits there: a poll of attempt 0 serves the waiters of others. */
@@ -57,7 +47,7 @@ static void add_serving(struct batch *batch, struct dm_name *name)
     name->must_serve = false;
     batch->of.asks[batch->count] = (struct dm_ask){ .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
     batch->names[batch->count++] = name;
-    pin(name);
+    dm_registry_pin(name);
 }
 
 /* Once a batch goes out, what is due a little later goes along. */
@@ -138,7 +128,7 @@ static void take_answers(struct batch *batch, const struct redisReply *reply)
     batch->runtime->by_text = dm_store_wants_text(reply);
     for (int i = 0; i < batch->count; i++) {
         take_answer(batch, i, reply);
-        unpin(batch->names[i]);
+        dm_registry_unpin(&batch->runtime->registry, batch->names[i]);
     }
     free(batch);
 }
@@ -262,11 +252,11 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 
         claim->owed_due_ns = DM_NEVER;
         claim->sends++;
-        pin(name);
+        dm_registry_pin(name);
         dm_state_unlock();
         dm_schedule_post_release(runtime, &ask, end, by_text);
         dm_state_lock();
-        unpin(name);
+        dm_registry_unpin(&runtime->registry, name);
     }
     dm_state_unlock();
 }

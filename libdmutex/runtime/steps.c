@@ -103,12 +103,9 @@ static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
  * "Not the owner" to the only release of a hold that was certain, which nobody else can have done: it was broken by
  * force or by a loss of data, and nobody has noticed yet.
  */
-static void note_silent_loss(struct dm_runtime *runtime, struct dm_claim *claim)
+static bool is_silent_loss(const struct dm_claim *claim)
 {
-    if (claim->sends != 1 || claim->is_named || claim->end != DM_END_UNLOCKED || !claim->attempt.is_entered)
-        return;
-    claim->is_loss_untold = true;
-    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+    return claim->sends == 1 && !claim->is_named && claim->end != DM_END_DIED && claim->attempt.is_entered;
 }
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
@@ -126,31 +123,25 @@ void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
         dm_registry_drop(&runtime->registry, claim);
 }
 
-void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
+bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
 {
     int64_t now_ns = dm_clock_boot_ns();
+    bool was_lost = released == DM_RELEASED_NOT_OWNER && is_silent_loss(claim);
 
-    switch (released) {
-    case DM_RELEASED_NOT_OWNER:
-        note_silent_loss(runtime, claim);
-        break;
-    case DM_RELEASED_MORE:
-        dm_step_must_serve(runtime, claim->name, true);
-        break;
-    case DM_RELEASED_NO_SCRIPT:
-        claim->by_text = true;
-        claim->owed_due_ns = now_ns;
-        dm_loop_wake_at(runtime->loop, now_ns);
-        return;
-    case DM_RELEASED_UNKNOWN:
-        claim->owed_due_ns = now_ns + MAX(lease_ns(claim) / 20, RETRY_MIN_NS);
+    if (released == DM_RELEASED_NO_SCRIPT || released == DM_RELEASED_UNKNOWN) {
+        claim->by_text = released == DM_RELEASED_NO_SCRIPT;
+        claim->owed_due_ns = now_ns + (claim->by_text ? 0 : MAX(lease_ns(claim) / 20, RETRY_MIN_NS));
         dm_loop_wake_at(runtime->loop, claim->owed_due_ns);
-        return;
-    case DM_RELEASED:
-    case DM_RELEASED_LEFT:
-        break;
+        return false;
+    }
+    if (released == DM_RELEASED_MORE)
+        dm_step_must_serve(runtime, claim->name, true);
+    if (was_lost) {
+        claim->is_loss_untold = true;
+        dm_loop_wake_at(runtime->loop, now_ns);
     }
     settle(runtime, claim);
+    return was_lost;
 }
 
 void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply)

@@ -21,8 +21,8 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
 /* Time passes for one claim; marks a hold lost whose certainty has ended. */
 unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim);
 
-/* A release was answered, or not; sends == 1: the answer is to the only one sent. */
-void dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released);
+/* A release was answered, or not.  True if the hold turns out to have been lost before. */
+bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released);
 
 /* The application has been told of the claim's loss. */
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);

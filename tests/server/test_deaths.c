@@ -293,8 +293,10 @@ static void *lock_and_wait_to_be_cancelled(void *user)
     (void)user;
     if (dmutex_lock(&mutex) == 0)
         __atomic_store_n(&has_locked, true, __ATOMIC_RELEASE);
-    while (pause() < 0)
-        continue;
+    for (;;) { /* pause() is a cancellation point, too, and one that the race detector loses its thread in */
+        pthread_testcancel();
+        sched_yield();
+    }
     return NULL;
 }
 
