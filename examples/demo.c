@@ -46,6 +46,9 @@ static const char *const host_names[HOSTS] = { "host-a", "host-b", "host-c", "ho
 /* The mutex.  Its name makes it the same one in all processes on all hosts. */
 static dmutex_t counter_mutex;
 
+/* One demo at a time on one server: two would be told of each other's dead. */
+static dmutex_t turn_mutex = DMUTEX_INITIALIZER("demo/turn");
+
 static void set_up_mutex(void)
 {
     dmutexattr_t attr;
@@ -280,14 +283,6 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-static void remove_from_stage(const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "%s/%s", stage.directory, name);
-    unlink(path);
-}
-
 static void clear_stage(void)
 {
     if (getpid() != stage.demo)
@@ -296,10 +291,12 @@ static void clear_stage(void)
         kill(stage.server, SIGTERM);
         waitpid(stage.server, NULL, 0);
     }
-    remove_from_stage("counter");
-    remove_from_stage("log");
-    remove_from_stage("s");
-    rmdir(stage.directory);
+    if (chdir(stage.directory) == 0) {
+        unlink("counter");
+        unlink("log");
+        unlink("s");
+        rmdir(stage.directory);
+    }
 }
 
 static void exec_server(void)
@@ -346,10 +343,22 @@ static void start_server(void)
     printf("The server is a private one, %s\n", url);
 }
 
+static void await_turn(void)
+{
+    int result = dmutex_trylock(&turn_mutex);
+
+    printf("The server is the one that DMUTEX_URL names%s.\n",
+           result == EBUSY ? "; another demo uses it, waiting" : "");
+    while (result == EBUSY && !is_interrupted) {
+        rest_ms(100);
+        result = dmutex_trylock(&turn_mutex);
+    }
+    must_be_0(result, "the server");
+}
+
 static void set_stage(void)
 {
     struct sigaction action = { .sa_handler = interrupt };
-    int is_locked;
 
     stage.demo = getpid();
     strcpy(stage.directory, "/tmp/dmutex-demo-XXXXXX");
@@ -359,11 +368,10 @@ static void set_stage(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     if (getenv("DMUTEX_URL"))
-        printf("The server is the one that DMUTEX_URL names.\n");
+        await_turn();
     else
         start_server();
     set_up_mutex();
-    must_be_0(dmutex_islocked_np(&counter_mutex, &is_locked), "the server");
 }
 
 /* ---- a run ------------------------------------------------------------------------------- */
@@ -581,6 +589,7 @@ int main(int argc, char **argv)
     set_stage();
     do_run(&with);
     do_run(&without);
+    dmutex_unlock(&turn_mutex);
     print_table(&with, &without);
     printf("\n%s\n", with.counted == ALL ? "The count under the mutex is exact."
                                          : "The count under the mutex is WRONG.");

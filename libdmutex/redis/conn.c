@@ -111,6 +111,17 @@ void dm_conn_free_unused(struct dm_conn *conn)
     free(conn);
 }
 
+/* Nobody waits for a posted command: it is the loop that finds that no answer comes. */
+static void want_look(struct dm_conn *conn, const struct dm_slot *slot)
+{
+    int64_t due_ns = slot->sent_ns + conn->url->command_timeout_ms * DM_NS_PER_MS;
+
+    if (conn->look_ns <= due_ns)
+        return;
+    conn->look_ns = due_ns;
+    conn->is_change_news = true;
+}
+
 static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
 {
     size_t before = conn->unanswered;
@@ -122,6 +133,7 @@ static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *c
         return DM_CONN_DOWN;
     slot->handler = handler;
     slot->user = user;
+    want_look(conn, slot);
     return conn->out_length == 0 && before <= UNANSWERED_MAX ? DM_CONN_OK : DM_CONN_LATE;
 }
 
@@ -200,6 +212,13 @@ void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
     ret_watch->is_unanswered = conn->first != NULL;
     ret_watch->is_down = conn->state == DM_CONN_CLOSED && !conn->is_wanted;
     ret_watch->was_wanted = conn->was_wanted;
+    dm_conn_leave(conn);
+}
+
+void dm_conn_note_look(struct dm_conn *conn, int64_t look_ns)
+{
+    dm_conn_enter(conn);
+    conn->look_ns = look_ns;
     dm_conn_leave(conn);
 }
 

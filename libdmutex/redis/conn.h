@@ -121,6 +121,12 @@ struct dm_conn_watch {
 };
 void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch);
 
+/*
+ * The loop thread looks again at this moment at the latest.  A post that wants to be looked after
+ * earlier, for its answer may never come, says so by on_change: once, not with every post.
+ */
+void dm_conn_note_look(struct dm_conn *conn, int64_t look_ns);
+
 /* Does what can be done now: reads, writes, connects, gives up.  Never blocks. */
 void dm_conn_work(struct dm_conn *conn);
 

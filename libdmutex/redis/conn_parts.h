@@ -86,6 +86,7 @@ struct dm_conn {
     uint64_t pushed, popped;        /* slots ever: how far replies have come */
     struct dm_slot *spare;
     uint64_t activity;
+    int64_t look_ns; /* see dm_conn_note_look() */
 
     struct dm_call *leader;
     int leader_bell; /* an eventfd beside the socket in the leader's ppoll() */

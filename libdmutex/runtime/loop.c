@@ -141,6 +141,7 @@ static void plan(struct dm_loop *loop)
     dm_state_lock();
     loop->planned_ns = MIN(due_ns, loop->due_ns);
     dm_state_unlock();
+    dm_conn_note_look(loop->commands.conn, loop->planned_ns);
 }
 
 static struct dm_loop *loop_of(GSource *source)

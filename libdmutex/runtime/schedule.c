@@ -9,7 +9,7 @@
 #include "runtime/steps.h"
 
 /* Renewals and polls due this much later go along in the same batch. */
-#define ALONG_PART 6
+#define ALONG_PART 3
 
 enum batch_kind { RENEWALS, POLLS };
 
@@ -50,27 +50,52 @@ static void add_serving(struct batch *batch, struct dm_name *name)
     dm_registry_pin(name);
 }
 
-/* Once a batch goes out, what is due a little later goes along. */
-static bool is_renewal_near(const struct batch *batch, const struct dm_attempt *attempt, int64_t now_ns)
+static bool is_renewal_due(const struct dm_attempt *attempt, int64_t now_ns)
 {
-    int64_t along_ns = attempt->lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
-
-    return batch->count && attempt->phase == DM_HELD && attempt->renew_ns != DM_NEVER &&
-           attempt->renew_ns - along_ns <= now_ns;
+    return attempt->phase == DM_HELD && attempt->renew_ns <= now_ns;
 }
 
-static void collect_claims(struct batch *batch, int64_t now_ns)
+static bool is_any_renewal_due(const struct dm_registry *registry, int64_t now_ns)
+{
+    const struct dm_claim *claim = registry->claims;
+
+    while (claim && !is_renewal_due(&claim->attempt, now_ns))
+        claim = claim->next;
+    return claim != NULL;
+}
+
+/* Once one renewal must go out, those that are due a little later go along. */
+static void collect_renewals(struct batch *batch, int64_t now_ns)
+{
+    struct dm_claim *claim = batch->runtime->registry.claims;
+
+    if (!is_any_renewal_due(&batch->runtime->registry, now_ns))
+        return;
+    for (; claim && batch->count < DM_BATCH; claim = claim->next) {
+        int64_t along_ns = claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
+
+        if (is_renewal_due(&claim->attempt, now_ns + along_ns))
+            add_renewal(batch, claim);
+    }
+}
+
+static void collect_polls(struct batch *batch, int64_t now_ns)
 {
     struct dm_claim *claim = batch->runtime->registry.claims;
 
     for (; claim && batch->count < DM_BATCH; claim = claim->next) {
-        unsigned actions = dm_step_time(batch->runtime, claim);
-
-        if (batch->kind == POLLS && actions & DM_DO_POLL)
+        if (claim->attempt.phase == DM_QUEUED && claim->attempt.poll_ns <= now_ns)
             add_poll(batch, claim);
-        if (batch->kind == RENEWALS && (actions & DM_DO_RENEW || is_renewal_near(batch, &claim->attempt, now_ns)))
-            add_renewal(batch, claim);
     }
+}
+
+/* Holds whose certainty has ended are lost from here on. */
+static void let_time_pass(struct dm_runtime *runtime)
+{
+    dm_state_lock();
+    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
+        dm_step_time(runtime, claim);
+    dm_state_unlock();
 }
 
 static void collect_names_to_serve(struct batch *batch)
@@ -168,9 +193,12 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
     batch->runtime = runtime;
     batch->kind = kind;
     dm_state_lock();
-    collect_claims(batch, dm_clock_boot_ns());
-    if (kind == POLLS)
+    if (kind == RENEWALS) {
+        collect_renewals(batch, dm_clock_boot_ns());
+    } else {
+        collect_polls(batch, dm_clock_boot_ns());
         collect_names_to_serve(batch);
+    }
     is_full = batch->count == DM_BATCH;
     if (batch->count == 0)
         free(batch);
@@ -286,6 +314,7 @@ void dm_schedule_run(struct dm_runtime *runtime)
     dm_state_lock();
     dm_loop_rearm(runtime->loop, DM_NEVER); /* what comes up from here on asks for a new run */
     dm_state_unlock();
+    let_time_pass(runtime);
     while (run_batch(runtime, RENEWALS))
         continue;
     while (run_batch(runtime, POLLS))
