@@ -39,6 +39,7 @@ server_tests = \
     tests/server/test_deaths \
     tests/server/test_forces \
     tests/server/test_forks \
+    tests/server/test_inboxes \
     tests/server/test_loss \
     tests/server/test_network \
     tests/server/test_scripts_death \

@@ -28,7 +28,9 @@ static void test_destroy_refuses_when_held(void **state)
     }
 }
 
-/* POSIX scenario 15: EBUSY while a thread of this process waits, though another process holds it. */
+/*
+ * POSIX scenario 15: EBUSY while a thread of this process waits, though another process holds it.
+ */
 static void test_destroy_refuses_when_waited_for(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("destroy/waited");
@@ -137,7 +139,9 @@ static int lock_and_unlock(dmutex_t *mutex)
     return result ? result : dmutex_unlock(mutex);
 }
 
-/* POSIX scenario 15: destroy is 0 right after the own unlock, though a contender is just leaving. */
+/*
+ * POSIX scenario 15: destroy is 0 right after the own unlock, though a contender is just leaving.
+ */
 static void test_destroy_succeeds_when_a_contender_is_returning(void **state)
 {
     (void)state;

@@ -224,7 +224,10 @@ static void test_prioceiling_is_refused_when_mutex_is_held_or_free(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Shall: consistent on a mutex that is not robust, or not inconsistent, is EINVAL; EPERM for another. */
+/*
+ * Shall: consistent on a mutex that is not robust, or not inconsistent, is EINVAL; EPERM for
+ * another.
+ */
 static void test_consistent_refuses_when_nothing_is_to_mend(void **state)
 {
     dmutex_t stalled = DMUTEX_INITIALIZER("errors/stalled");

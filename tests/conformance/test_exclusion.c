@@ -16,7 +16,10 @@ static int losses_of(struct actor *actor)
     return atoi(actor_answer(actor));
 }
 
-/* POSIX scenario 1: 4 processes of 4 threads count in a file; nothing is lost, nobody is inside twice. */
+/*
+ * POSIX scenario 1: 4 processes of 4 threads count in a file; nothing is lost, nobody is inside
+ * twice.
+ */
 static void test_lock_excludes_when_many_threads_count(void **state)
 {
     struct actor *actors[PROCESSES];
@@ -212,7 +215,9 @@ static void test_token_rises_when_keys_were_deleted(void **state)
     actor_end(a);
 }
 
-/* POSIX scenario 4: it rises although the server was started anew, empty, and all clients are new. */
+/*
+ * POSIX scenario 4: it rises although the server was started anew, empty, and all clients are new.
+ */
 static void test_token_rises_when_the_server_restarted_empty(void **state)
 {
     struct server *other = server_start();
@@ -293,7 +298,9 @@ static void test_next_waiter_owns_when_the_chosen_one_dies(void **state)
     actor_end(next);
 }
 
-/* Scenario 11: a waiter that died before costs nothing: its inbox is gone, the next one is chosen. */
+/*
+ * Scenario 11: a waiter that died before costs nothing: its inbox is gone, the next one is chosen.
+ */
 static void test_next_waiter_owns_when_the_first_died_before(void **state)
 {
     struct actor *first = actor_start(the_server), *next = actor_start(the_server);

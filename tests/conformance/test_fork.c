@@ -103,7 +103,10 @@ static void test_first_lock_agrees_when_parent_and_child_begin(void **state)
     }
 }
 
-/* A named mutex that the parent holds is held for the child, of whatever kind: it is another owner. */
+/*
+ * A named mutex that the parent holds is held for the child, of whatever kind: it is another
+ * owner.
+ */
 static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
 {
     (void)state;

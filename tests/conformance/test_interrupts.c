@@ -124,7 +124,9 @@ static void test_timedlock_keeps_its_time_when_signals_storm(void **state)
     actor_end(holder);
 }
 
-/* POSIX scenario 36: a waiter in a storm of signals is granted the mutex, and sends nothing more. */
+/*
+ * POSIX scenario 36: a waiter in a storm of signals is granted the mutex, and sends nothing more.
+ */
 static void test_waiter_is_granted_when_signals_storm(void **state)
 {
     struct actor *holder = actor_start(the_server);

@@ -11,7 +11,8 @@
 static const char *const names[] = {
     "a", "A", "b", "a/b", "a/B", "b/a", "a/a", "a/b/c", "a/b/", "a//b", "a:b", "a/:b", "a/b:c",
     "a}", "{a", "{a}", "{a}/b", "a}/b", "a/{b}", "a}:lock:b", "a}:state:b", "a/}:lock:b",
-    "a%2Fb", "a%2fb", "a/%62", "%61", "a%3Ab", "a%7D", "a/b%2Fc", "%25%", "%0A", "%FF", "a%20b", "%", "%%", "a%", "a%/b", "%00", "%2525", "%25",
+    "a%2Fb", "a%2fb", "a/%62", "%61", "a%3Ab", "a%7D", "a/b%2Fc", "%25%", "%0A", "%FF", "a%20b",
+    "%", "%%", "a%", "a%/b", "%00", "%2525", "%25",
     "a b", "a ", " a", " ", "a\tb", "a\nb", "a\r\nb", "a\n", "\n", "\r", "a\\", "a\\nb",
     "\x01", "\x7f", "\x80", "\xff", "\xff\xfe", "a/\xff", "\xc3\xa4", "a\xcc\x88", "\xe4",
     "*", "a*", "?", "[a]", "a[b]", "'", "\"", "a\"b", "$(a)", "~", "~a", "a~", "#", "a#b", "..",
@@ -153,7 +154,9 @@ static void test_getname_needs_room(void **state)
     assert_string_equal(room, "abc");
 }
 
-/* A group's keys have the group in braces, and no other brace: they live in one slot of a cluster. */
+/*
+ * A group's keys have the group in braces, and no other brace: they live in one slot of a cluster.
+ */
 static void test_keys_keep_one_group_together(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("gr{o}up/le}af");

@@ -77,7 +77,9 @@ static void test_first_lock_agrees_when_32_threads_begin_on_a_name(void **state)
     }
 }
 
-/* POSIX scenario 14: two processes begin with the same object in shared memory: one id, one mutex. */
+/*
+ * POSIX scenario 14: two processes begin with the same object in shared memory: one id, one mutex.
+ */
 static void test_first_lock_agrees_when_two_processes_share_the_object(void **state)
 {
     struct actor *a = actor_start(the_server), *b = actor_start(the_server);

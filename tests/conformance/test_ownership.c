@@ -19,7 +19,10 @@ static int timedlock_bad_nsec(dmutex_t *mutex)
     return dmutex_timedlock(mutex, &(struct timespec){ .tv_nsec = 1000000000 });
 }
 
-/* A call that must not succeed; if it does, the lock is given back so that the thread's end is none. */
+/*
+ * A call that must not succeed; if it does, the lock is given back so that the thread's end is
+ * none.
+ */
 static int refused_in_thread(dmutex_t *mutex)
 {
     int result = dmutex_trylock(mutex);
@@ -40,7 +43,10 @@ static const char *name_of(const char *test, int kind)
 
 /* ---- scenario 5 -------------------------------------------------------------------------- */
 
-/* POSIX scenario 5: three holds are renewed as one for many leases, and the server learns the count. */
+/*
+ * POSIX scenario 5: three holds are renewed as one for many leases, and the server learns the
+ * count.
+ */
 static void test_recursive_hold_is_renewed_when_locked_three_times(void **state)
 {
     const char *name = "ownership/renewed";
@@ -117,7 +123,10 @@ static void check_held(dmutex_t *mutex, uint64_t token, struct actor *other, con
     actor_do(other, "EBUSY", "trylock %s", name);
 }
 
-/* POSIX scenario 6: unlock by another thread or process is EPERM for each kind, and changes nothing. */
+/*
+ * POSIX scenario 6: unlock by another thread or process is EPERM for each kind, and changes
+ * nothing.
+ */
 static void test_unlock_refuses_when_another_owns(void **state)
 {
     struct actor *other = actor_start(the_server);
@@ -146,7 +155,10 @@ static void test_unlock_refuses_when_another_owns(void **state)
     actor_end(other);
 }
 
-/* POSIX scenario 6: unlock of a mutex that nobody owns is EPERM for each kind, before and after use. */
+/*
+ * POSIX scenario 6: unlock of a mutex that nobody owns is EPERM for each kind, before and after
+ * use.
+ */
 static void test_unlock_refuses_when_nobody_owns(void **state)
 {
     (void)state;

@@ -95,7 +95,10 @@ static void test_timedlock_is_never_early(void **state)
     actor_end(holder);
 }
 
-/* POSIX scenario 19, the other side: not before 200 ms, and before a control of 200 + 1000 ms is over. */
+/*
+ * POSIX scenario 19, the other side: not before 200 ms, and before a control of 200 + 1000 ms is
+ * over.
+ */
 static void test_timedlock_ends_soon_after_its_time(void **state)
 {
     struct actor *holder = start_holder("time/late");

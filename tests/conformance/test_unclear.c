@@ -119,7 +119,9 @@ static void test_trylock_holds_nothing_when_its_answer_never_comes(void **state)
     end_scene(&scene);
 }
 
-/* POSIX scenario 12 in the queue: the answer to the enqueue is lost; it waits once, at its place. */
+/*
+ * POSIX scenario 12 in the queue: the answer to the enqueue is lost; it waits once, at its place.
+ */
 static void test_waiter_waits_once_when_its_answer_is_lost(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("unclear/queue");

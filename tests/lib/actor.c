@@ -116,6 +116,7 @@ struct actor *actor_start_at(const char *url)
     return start(&environment, url);
 }
 
+__attribute__((__format__(__printf__, 2, 0)))
 static void send_line(struct actor *actor, const char *format, va_list arguments)
 {
     char line[ANSWER_ROOM];

@@ -25,8 +25,8 @@
  *   timedlock X MS, clocklock X MS   until MS from now (may be negative), REALTIME or MONOTONIC
  *   token X, remaining X, holdcount X, islocked X     "0 VALUE", or the error
  *   health X, waiters X           the same out of getinfo
- *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE, unlock;
- *                                 ENOTUNIQ when another was there at the same time
+ *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE,
+ *                                 unlock; ENOTUNIQ when another was there at the same time
  *   lost                          "N TOKEN": calls of the lost callback so far, and its last token
  *   strerror                      dmutex_strerror_np()
  *   configure URL                 dmutex_configure_np()

@@ -63,7 +63,9 @@ const char *proxy_tcp_url(const struct proxy *proxy);
 void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side,
                  const char *match, int times);
 
-/* How many have suffered the fault since proxy_break(); for replies: when it has happened to them. */
+/*
+ * How many have suffered the fault since proxy_break(); for replies: when it has happened to them.
+ */
 int proxy_hits(const struct proxy *proxy);
 
 /* Nothing passes in these ways until proxy_pass(); what comes is kept, also beyond a close. */

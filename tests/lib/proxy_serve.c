@@ -75,7 +75,7 @@ static size_t value_end(const char *data, size_t size, size_t at)
         return end <= size ? end : 0;
     case '%':
         count *= 2;
-        /* fall through */
+        __attribute__((__fallthrough__));
     case '*':
     case '~':
     case '>':

@@ -123,7 +123,7 @@ struct server *server_start(void)
     return server_start_with(false, NULL);
 }
 
-struct server *server_start_with(bool has_tcp, ...)
+struct server *server_start_with(int has_tcp, ...)
 {
     struct server *server = prepare(has_tcp ? free_port() : 0);
     const char *argument;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A private server: $DMUTEX_TEST_SERVER or redis-server, on a unix socket in a folder of its own
- * below /tmp, without persistence, DEBUG allowed.  It ends with the test program, however that ends.
+ * below /tmp, without persistence, DEBUG allowed.  It ends with the test program, however that
+ * ends.
  *
  * Functions here fail the running test when they cannot do what they say.
  */
@@ -34,7 +35,7 @@ struct server *server_start(void);
  *
  *     server_start_with(false, "--appendonly", "yes", NULL);
  */
-struct server *server_start_with(bool has_tcp, ...) __attribute__((__sentinel__));
+struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__));
 
 /* SIGKILL, and its end is awaited: clients see their connections close. */
 void server_kill(struct server *server);

@@ -20,7 +20,9 @@ void side_close(struct side *side);
 /* Sends a command in hiredis' format (%s, %d, %b...).  The number it answers. */
 int64_t side_int(struct side *side, const char *format, ...);
 
-/* The text it answers, NULL for nil; an array's elements joined by newlines.  Until the next call. */
+/*
+ * The text it answers, NULL for nil; an array's elements joined by newlines.  Until the next call.
+ */
 const char *side_text(struct side *side, const char *format, ...);
 
 /* True if it answers without an error; the error's text is side_error(). */

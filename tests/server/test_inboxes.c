@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages that come late, not at all or twice, and inboxes that are not there: a waiter gets its
+ * lock all the same, at once or by its next poll, never by the end of a lease.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000 /* no poll within the time of a test */
+#define LEASE 900        /* a poll every 300 ms at most */
+#define AT_ONCE 5000
+#define BY_POLL (LEASE / 3 + 1000)
+
+static dmutex_t mutex;
+static struct proxy *proxy;
+
+static int begin_test(void **state)
+{
+    (void)state;
+    proxy = proxy_start(the_server);
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    proxy_end(proxy);
+    return 0;
+}
+
+static void promise_within(int ms)
+{
+    side_set_control(the_server->side, "bound", ms);
+}
+
+static void assert_kept(void)
+{
+    assert_false(side_is_control_over(the_server->side, "bound"));
+}
+
+/* The test's thread holds `name`. */
+static void hold(const char *name)
+{
+    make_normal(&mutex, name, LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+}
+
+/* An actor behind the proxy that waits for `name`, alone. */
+static struct actor *start_waiter(const char *name, int lease_ms)
+{
+    struct actor *waiter = actor_start_at(proxy_url(proxy));
+
+    actor_do(waiter, "0", "init %s lease=%d", name, lease_ms);
+    actor_send(waiter, "lock %s", name);
+    wait_until(waiters_of(&mutex) == 1);
+    return waiter;
+}
+
+static void expect_lock_and_end(struct actor *waiter, const char *name)
+{
+    actor_expect(waiter, "0");
+    assert_kept();
+    actor_do(waiter, "0", "unlock %s", name);
+    proxy_pass(proxy);
+    actor_end(waiter);
+    wait_until(!is_locked(&mutex));
+}
+
+/* Failure 1: an unlock between the first "busy" and the subscription is not missed. */
+static void test_a_waiter_owns_when_the_unlock_comes_before_its_subscription(void **state)
+{
+    struct actor *waiter = actor_start_at(proxy_url(proxy));
+
+    (void)state;
+    hold("inbox/gap");
+    actor_do(waiter, "0", "init inbox/gap lease=%d", LONG_LEASE);
+    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_INBOX, "SUBSCRIBE", 1);
+    actor_send(waiter, "lock inbox/gap");
+    wait_until(proxy_hits(proxy) == 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    promise_within(AT_ONCE);
+    proxy_pass(proxy);
+    expect_lock_and_end(waiter, "inbox/gap");
+}
+
+/* Failure 2: an inbox that the server has closed is opened again, and what was missed asked for. */
+static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/closed");
+    waiter = start_waiter("inbox/closed", LONG_LEASE);
+    proxy_refuse(proxy); /* the new inbox does not come up before the unlock */
+    side_text(the_server->side, "CLIENT KILL TYPE pubsub");
+    wait_until(side_count_channels(the_server->side) == 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    promise_within(AT_ONCE);
+    proxy_pass(proxy);
+    expect_lock_and_end(waiter, "inbox/closed");
+}
+
+/* Failure 2: one whose inbox is up again before the unlock is told as if nothing had been. */
+static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/again");
+    waiter = start_waiter("inbox/again", LONG_LEASE);
+    for (int i = 0; i < 5; i++) {
+        side_text(the_server->side, "CLIENT KILL TYPE pubsub");
+        wait_until(side_count_channels(the_server->side) >= 1);
+    }
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    expect_lock_and_end(waiter, "inbox/again");
+}
+
+/* Progress with all messages lost: the next poll finds the grant. */
+static void test_a_waiter_owns_by_its_poll_when_the_message_is_lost(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/lost");
+    waiter = start_waiter("inbox/lost", LEASE);
+    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 100);
+    promise_within(BY_POLL);
+    assert_result(dmutex_unlock(&mutex), 0);
+    expect_lock_and_end(waiter, "inbox/lost");
+}
+
+/* Failure 2: the same when the inbox is a black hole that nobody has closed. */
+static void test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/hole");
+    waiter = start_waiter("inbox/hole", LEASE);
+    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_INBOX);
+    promise_within(BY_POLL);
+    assert_result(dmutex_unlock(&mutex), 0);
+    expect_lock_and_end(waiter, "inbox/hole");
+}
+
+/* Failure 2: a message on its way when the connection breaks half-way through it. */
+static void test_a_waiter_owns_when_the_connection_breaks_in_the_message(void **state)
+{
+    static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct actor *waiter;
+
+        hold("inbox/broken");
+        waiter = start_waiter("inbox/broken", LONG_LEASE);
+        proxy_break(proxy, faults[i], PROXY_INBOX, "granted", 1);
+        promise_within(AT_ONCE);
+        assert_result(dmutex_unlock(&mutex), 0);
+        expect_lock_and_end(waiter, "inbox/broken");
+    }
+}
+
+/* Finding 1: a message of an old grant that comes late does not make a second owner. */
+static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/late");
+    waiter = start_waiter("inbox/late", LEASE);
+    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    assert_result(dmutex_unlock(&mutex), 0); /* granted; neither message nor polls get through */
+    wait_until(waiters_of(&mutex) == 0);
+    wait_until(!is_locked(&mutex));
+    assert_result(dmutex_lock(&mutex), 0);
+    proxy_pass(proxy); /* the message of the grant that is over arrives */
+    wait_until(waiters_of(&mutex) == 1);
+    assert_true(actor_is_silent(waiter));
+    assert_true(remaining_of(&mutex) > 0);
+    assert_result(dmutex_renew_np(&mutex), 0);
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    expect_lock_and_end(waiter, "inbox/late");
+}
+
+/* Finding 7: a grant for a lock call that has timed out meanwhile is given back at once. */
+static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
+{
+    struct actor *waiter = actor_start_at(proxy_url(proxy));
+
+    (void)state;
+    hold("inbox/left");
+    actor_do(waiter, "0", "init inbox/left lease=%d", LONG_LEASE);
+    actor_send(waiter, "timedlock inbox/left 200");
+    wait_until(waiters_of(&mutex) == 1);
+    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* its cancel does not get through */
+    actor_expect(waiter, "ETIMEDOUT");
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_true(is_locked(&mutex)); /* granted to one who has left */
+    promise_within(AT_ONCE);
+    proxy_pass(proxy);
+    wait_until(!is_locked(&mutex));
+    assert_kept();
+    actor_end(waiter);
+}
+
+/* Many handoffs through a network that loses half of the messages: all get through. */
+static void test_every_handoff_succeeds_when_messages_are_lost_now_and_then(void **state)
+{
+    struct actor *waiter = actor_start_at(proxy_url(proxy));
+    char file[64];
+
+    (void)state;
+    snprintf(file, sizeof file, "%s/handoffs", the_server->folder);
+    actor_do(waiter, "0", "init inbox/many lease=200");
+    actor_send(waiter, "count %s 30 inbox/many 2", file);
+    make_normal(&mutex, "inbox/many", LONG_LEASE);
+    while (actor_is_silent(waiter)) {
+        proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 1);
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_unlock(&mutex), 0);
+    }
+    actor_expect(waiter, "0");
+    assert_int_equal(actor_counted(file), 60);
+    actor_end(waiter);
+}
+
+#define INBOX_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        INBOX_TEST(test_a_waiter_owns_when_the_unlock_comes_before_its_subscription),
+        INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed),
+        INBOX_TEST(test_a_waiter_is_told_when_its_inbox_was_closed_before),
+        INBOX_TEST(test_a_waiter_owns_by_its_poll_when_the_message_is_lost),
+        INBOX_TEST(test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole),
+        INBOX_TEST(test_a_waiter_owns_when_the_connection_breaks_in_the_message),
+        INBOX_TEST(test_a_late_message_is_not_believed_when_its_grant_is_over),
+        INBOX_TEST(test_a_grant_is_given_back_when_its_waiter_has_left),
+        INBOX_TEST(test_every_handoff_succeeds_when_messages_are_lost_now_and_then),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
