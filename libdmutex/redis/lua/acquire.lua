@@ -7,28 +7,30 @@
 --       10... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
 -- Answer {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now}
 --        {full} {notrecoverable}
---@include _own
--- The usual case: free, nobody died, nobody waits.
+local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
 local is_held = call('HLEN', KEYS[1]) > 0
-local now, now_text = clock()
+local t = call('TIME')
+local now, now_text = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
+
+-- The usual case: free, nobody died, nobody waits, and the clock is a token that is new to all.
 local last = tonumber(v[2] or 0)
-if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
-if not (v[1] or v[3] or v[4] or is_held) and is_token(last) then
+if not (is_held or v[1] or v[3] or v[4]) and last and last < now and (tonumber(ARGV[4]) or now) < now then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
-  local s = { last = last }
-  local token = next_token(s, ARGV[4], now)
-  give_token(KEYS, s, ARGV[2], token, token == now and now_text or text(token))
-  return { 'owned', token, 0, now }
+  call('HSET', KEYS[2], 'hold', ARGV[2], 'token', now_text)
+  if math.floor(last / 86400000000) ~= math.floor(now / 86400000000) then call('PEXPIRE', KEYS[2], 604800000) end
+  return { 'owned', now, 0, now }
 end
+--@include _own
+if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
 --@include _state
 --@include _serve
 local k, s = KEYS, parse(v)
 local inbox = ARGV[9]
 local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
   seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
-check_queue(k)
+local waiting = check_queue(k)
 
 if s.id == me.id then
   go_on(k, me.id, me.lease)
@@ -42,6 +44,7 @@ for i = 10, #ARGV do
     is_held = false
   else
     forget(k, id)
+    waiting = call('ZCARD', k[3])
   end
 end
 if not is_held then note_death(k, s) end
@@ -60,7 +63,6 @@ if ARGV[7] == 'try' then
   return { 'owned', token, own(k, s, me, token, text(token)), now }
 end
 
-local waiting = call('ZCARD', k[3])
 if waiting >= 10000 and not call('ZSCORE', k[3], me.id) then return { 'full' } end
 local arrival, position = math.max(s.arrival + 1, now), waiting + 1
 local arrival_text = ARGV[8] ~= '' and ARGV[8] or arrival == now and now_text or text(arrival)
