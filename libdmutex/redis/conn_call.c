@@ -102,9 +102,22 @@ static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_dea
     me->is_asleep = false;
 }
 
+/* Reads what is there already: a server that shares our core has answered within our send. */
+static bool has_read_at_once(struct dm_conn *conn)
+{
+    uint64_t before = conn->activity;
+
+    dm_conn_do_work(conn);
+    return conn->activity != before || dm_conn_has_news(conn);
+}
+
 static void wait_turn(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
 {
-    if (conn->fd >= 0 && !conn->leader)
+    bool is_leader = conn->fd >= 0 && !conn->leader;
+
+    if (is_leader && has_read_at_once(conn))
+        return;
+    if (is_leader)
         lead(conn, me, deadline, mask);
     else
         follow(conn, me, deadline, mask);
