@@ -101,6 +101,7 @@ static void test_first_lock_agrees_when_two_processes_share_the_object(void **st
         actor_expect(a, "0");
         assert_int_equal(actor_counted(path), 80);
         assert_int_equal(anonymous_keys(), 1);
+        wait_until(!is_locked(&page.mutexes[i])); /* the last unlock was posted */
         actor_do(b, "0", "destroy m%d", i);
         assert_int_equal(anonymous_keys(), 0);
     }
