@@ -349,7 +349,7 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     assert_answer(answer, "released");
     assert_int_equal(number_of(answer, 1), 1);
     while (strcmp(owner(), "") == 0) {
-        assert_true(published() <= 16 * calls);
+        assert_true(published() <= 16 * calls + 1); /* a release calls its first head by itself */
         answer = poll_serving("x");
         assert_string_equal(line_of(answer, 1), "unknown");
         calls++;
