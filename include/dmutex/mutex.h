@@ -135,7 +135,7 @@ DMUTEX_API int dmutex_unlock(dmutex_t *mutex);
  * After EOWNERDEAD: the guarded state is whole again.  The next owner gets 0.
  *
  * Returns 0; EINVAL when the mutex is not robust, the caller did not get EOWNERDEAD for this hold,
- * said so already, or lost the hold; EPERM when it is not the owner; ENOLCK when the server does
+ * said so already, lost the hold, or is not the owner; ENOLCK when the server does
  * not answer within command_timeout (call again).
  *
  * Source: POSIX pthread_mutex_consistent().

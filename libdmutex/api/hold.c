@@ -136,7 +136,12 @@ static int ask(dmutex_t *mutex, question put, void *user)
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
-    return dm_store_info(&runtime->store, name->keys, deadline, user, ret_reason);
+    enum dm_verdict verdict;
+
+    do
+        verdict = dm_store_info(&runtime->store, name->keys, deadline, user, ret_reason);
+    while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(deadline));
+    return verdict;
 }
 
 /* The attempt by which a thread of this process holds the name, 0 if none does. */
@@ -151,26 +156,30 @@ static uint64_t holding_attempt(const struct dm_name *name)
 
 /*
  * A hold of this process learns of it at once, those of others by message or renewal.  Noted
- * beforehand: when the answer is here, the lock may be another thread's already.
+ * beforehand: when the answer is here, the lock may be another thread's already.  Asked once: it may
+ * have been done without an answer, and the next owner is not to be broken.
  */
 static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                  void *user, char *ret_reason)
 {
     enum dm_verdict verdict;
     struct dm_claim *claim;
+    bool must_serve = false;
     uint64_t broken;
 
     (void)user;
     dm_state_lock();
     broken = holding_attempt(name);
     dm_state_unlock();
-    verdict = dm_store_force(&runtime->store, name->keys, deadline, ret_reason);
+    verdict = dm_store_force(&runtime->store, name->keys, deadline, &must_serve, ret_reason);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, broken);
     if (claim)
         dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    if (must_serve)
+        dm_step_must_serve(runtime, name, true);
     dm_state_unlock();
     return verdict;
 }

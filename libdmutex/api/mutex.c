@@ -98,7 +98,7 @@ int dmutex_consistent(dmutex_t *mutex)
     if (!result && !target.is_robust)
         result = dm_fail(DM_FAIL_NOT_INCONSISTENT, "the mutex is not robust");
     else if (!result)
-        result = runtime ? dm_release_consistent(runtime, &target) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+        result = runtime ? dm_release_consistent(runtime, &target) : dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     return dm_visit_end(visit, result);
 }
 

@@ -482,7 +482,7 @@ enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask 
 }
 
 enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                               char ret_reason[DM_REASON_ROOM])
+                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_args args;
     redisReply *reply = NULL;
@@ -493,8 +493,12 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
     put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, store->inbox_prefix);
     verdict = run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
-    if (verdict == DM_SAYS_DONE)
-        freeReplyObject(reply);
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    *ret_must_serve = number_at(reply, 1) == 1;
+    if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
+        verdict = nonsense(ret_reason);
+    freeReplyObject(reply);
     return verdict;
 }
 

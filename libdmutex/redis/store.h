@@ -117,9 +117,9 @@ bool dm_store_wants_text(const struct redisReply *reply);
 enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
-/* DONE, REFUSED or NOTHING. */
+/* DONE, and whether waiters are left that a poll must serve; REFUSED or NOTHING. */
 enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                               char ret_reason[DM_REASON_ROOM]);
+                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM]);
 
 /* Deletes all of an anonymous mutex, or makes a name clean again.  DONE, BUSY, REFUSED, NOTHING. */
 enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,

@@ -5,9 +5,6 @@
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
 
-/* Between two tries to get a release confirmed. */
-#define PAUSE_NS (5 * DM_NS_PER_MS)
-
 /* ---- unlock ------------------------------------------------------------------------------ */
 
 /* The calling thread's hold of a name, after time has passed for it; NULL: none. */
@@ -134,11 +131,8 @@ void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *nam
         if (!is_owed || dm_deadline_left_ns(deadline) == 0)
             return;
         dm_schedule_send_owed(runtime);
-        if (!dm_conn_drain(runtime->commands, deadline)) {
-            struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
-
-            dm_self_sleep(dm_self_get(), &pause);
-        }
+        if (!dm_conn_drain(runtime->commands, deadline))
+            dm_runtime_pause(deadline);
     }
 }
 
@@ -157,8 +151,6 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     claim = own_hold(runtime, target->key);
     if (!claim || claim->attempt.phase == DM_LOST || !claim->attempt.is_owner_dead) {
         dm_state_unlock();
-        if (!claim && target->is_robust)
-            return dm_fail(DM_FAIL_NOT_OWNER, NULL);
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     }
     name = claim->name;
@@ -166,7 +158,9 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     ask = dm_step_ask(claim, (struct dm_request){ 0 });
     dm_state_unlock();
 
-    verdict = dm_store_consistent(&runtime->store, &ask, &deadline, reason);
+    do
+        verdict = dm_store_consistent(&runtime->store, &ask, &deadline, reason);
+    while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
 
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, name);
@@ -205,7 +199,9 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     renewal = dm_step_renewal(claim);
     dm_state_unlock();
 
-    answer = dm_store_renew(&runtime->store, &renewal, &deadline, reason);
+    do
+        answer = dm_store_renew(&runtime->store, &renewal, &deadline, reason);
+    while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
 
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, name);

@@ -16,6 +16,9 @@
 #include "runtime/loop.h"
 #include "runtime/schedule.h"
 
+/* Between two tries while the server is not ready. */
+#define PAUSE_NS (5 * DM_NS_PER_MS)
+
 /* start guards the making of `current` and all below.  Rank START: connections nest in it. */
 static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
 static struct dm_runtime *current; /* written under start, read by acquire load */
@@ -151,6 +154,14 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
 {
     return dm_deadline_in_ms(runtime->url->command_timeout_ms);
+}
+
+bool dm_runtime_pause(const struct dm_deadline *deadline)
+{
+    struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
+
+    dm_self_sleep(dm_self_get(), &pause);
+    return dm_deadline_left_ns(deadline) > 0;
 }
 
 /*

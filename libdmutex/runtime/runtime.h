@@ -50,4 +50,7 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);
 /* How long a call that must not wait for a lease may take. */
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime);
 
+/* The server answered that it is not ready: waits a little.  False when the deadline has passed. */
+bool dm_runtime_pause(const struct dm_deadline *deadline);
+
 #endif
