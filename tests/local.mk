@@ -35,18 +35,28 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_costs \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
+    tests/server/test_ends \
     tests/server/test_forces \
     tests/server/test_forks \
+    tests/server/test_impostors \
     tests/server/test_inboxes \
+    tests/server/test_late \
+    tests/server/test_limits \
+    tests/server/test_local \
     tests/server/test_loss \
     tests/server/test_network \
+    tests/server/test_orphans \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
-    tests/server/test_scripts_retry
+    tests/server/test_scripts_retry \
+    tests/server/test_server_faults \
+    tests/server/test_server_refusals \
+    tests/server/test_server_states
 # the Lua scripts, without the library
 scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
@@ -59,11 +69,14 @@ tests_server_test_scripts_retry_LDADD = $(scripts_libs)
 # what POSIX says about each function
 conformance_tests = \
     tests/conformance/test_attributes \
+    tests/conformance/test_clocks_apart \
+    tests/conformance/test_configure \
     tests/conformance/test_destroy \
     tests/conformance/test_errors \
     tests/conformance/test_exclusion \
     tests/conformance/test_fork \
     tests/conformance/test_interrupts \
+    tests/conformance/test_leftovers \
     tests/conformance/test_names \
     tests/conformance/test_objects \
     tests/conformance/test_ownership \
@@ -76,7 +89,7 @@ script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans
 
 # ---------------------------------------------------------------------------
 # What the tests share

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What locks, waiters and holds cost the server, and the processes that have nothing to do with
+ * them. */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
+#define AT_ONCE 5000
+#define MANY 1000
+
+static dmutex_t mutex;
+static dmutex_t many[MANY];
+
+static void let_pass(int ms)
+{
+    side_set_control(the_server->side, "time", ms);
+    wait_until(side_is_control_over(the_server->side, "time"));
+}
+
+static int64_t commands(void)
+{
+    return side_client_commands(the_server->side);
+}
+
+/* An actor that has been connected in both ways, for it has waited for a name in vain. */
+static struct actor *start_warm(const char *name)
+{
+    struct actor *actor = actor_start(the_server);
+    dmutex_t busy;
+
+    make_normal(&busy, "cost/busy", LONG_LEASE);
+    assert_result(dmutex_lock(&busy), 0);
+    actor_do(actor, "ETIMEDOUT", "timedlock cost/busy 10");
+    assert_result(dmutex_unlock(&busy), 0);
+    wait_until(!is_locked(&busy));
+    actor_do(actor, "0", "init %s lease=%d", name, LONG_LEASE);
+    return actor;
+}
+
+/* ---- handoffs ---------------------------------------------------------------------------- */
+
+/* N processes count in one file under one mutex; the commands that each handoff cost, times ten. */
+static int64_t cost_of_handoff(int processes, int rounds)
+{
+    struct actor *actors[100];
+    char file[64];
+    int64_t before;
+
+    snprintf(file, sizeof file, "%s/count%d", the_server->folder, processes);
+    make_normal(&mutex, "cost/handoff", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    for (int i = 0; i < processes; i++)
+        actors[i] = start_warm("cost/handoff");
+    for (int i = 0; i < processes; i++) {
+        actor_send(actors[i], "count %s %d cost/handoff", file, rounds);
+        wait_until(waiters_of(&mutex) == i + 1);
+    }
+    before = commands() - processes; /* their first lock commands have been sent */
+    assert_result(dmutex_unlock(&mutex), 0);
+    for (int i = 0; i < processes; i++)
+        actor_expect(actors[i], "0");
+    before = commands() - before;
+    assert_int_equal(actor_counted(file), processes * rounds);
+    for (int i = 0; i < processes; i++)
+        actor_end(actors[i]);
+    return before * 10 / (processes * rounds);
+}
+
+/* Failure 14: a handoff costs two commands, however many wait: one to wait and one to release. */
+static void test_a_handoff_costs_two_commands_however_many_wait(void **state)
+{
+    (void)state;
+    assert_in_range(cost_of_handoff(2, 200), 10, 22);
+    assert_in_range(cost_of_handoff(8, 50), 10, 22);
+    assert_in_range(cost_of_handoff(32, 20), 10, 22);
+    assert_in_range(cost_of_handoff(100, 10), 10, 22);
+}
+
+/* How often the threads of a process have gone to sleep by themselves. */
+static long sleeps_of(const struct actor *actor)
+{
+    char path[300], line[128];
+    long sum = 0, count;
+    struct dirent *task;
+    DIR *tasks;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)actor_pid(actor));
+    tasks = opendir(path);
+    assert_non_null(tasks);
+    while ((task = readdir(tasks))) {
+        FILE *status;
+
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)actor_pid(actor), task->d_name);
+        status = fopen(path, "r");
+        while (status && fgets(line, sizeof line, status)) {
+            if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+                sum += count;
+        }
+        if (status)
+            fclose(status);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+static bool is_asleep_for_good(const struct actor *actor)
+{
+    long before = sleeps_of(actor);
+
+    let_pass(50);
+    return sleeps_of(actor) == before;
+}
+
+/* POSIX scenario 10, failure 14: a release wakes one process; the others sleep on. */
+static void test_a_release_wakes_one_process_when_many_wait(void **state)
+{
+    struct actor *waiters[6];
+    long sleeps[6];
+
+    (void)state;
+    make_normal(&mutex, "cost/wake", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    for (int i = 0; i < 6; i++) {
+        waiters[i] = start_warm("cost/wake");
+        actor_send(waiters[i], "lock cost/wake");
+        wait_until(waiters_of(&mutex) == i + 1);
+    }
+    for (int i = 1; i < 6; i++) {
+        wait_until(is_asleep_for_good(waiters[i]));
+        sleeps[i] = sleeps_of(waiters[i]);
+    }
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(waiters[0], "0");
+    let_pass(100);
+    for (int i = 1; i < 6; i++) {
+        assert_true(actor_is_silent(waiters[i]));
+        assert_int_equal(sleeps_of(waiters[i]), sleeps[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        if (i > 0)
+            actor_expect(waiters[i], "0");
+        actor_do(waiters[i], "0", "unlock cost/wake");
+        actor_end(waiters[i]);
+    }
+}
+
+/* Failure 15: an owner that locks again and again does not keep those who wait from it. */
+static void test_waiters_own_when_the_owner_locks_in_a_loop(void **state)
+{
+    struct actor *waiters[5];
+    char file[64];
+    int cycles = 0;
+
+    (void)state;
+    snprintf(file, sizeof file, "%s/loop", the_server->folder);
+    make_normal(&mutex, "cost/loop", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    for (int i = 0; i < 5; i++) {
+        waiters[i] = start_warm("cost/loop");
+        actor_send(waiters[i], "count %s 1 cost/loop", file);
+        wait_until(waiters_of(&mutex) == i + 1);
+    }
+    do {
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_lock(&mutex), 0);
+    } while (actor_counted(file) < 5 && ++cycles < 10);
+    assert_int_equal(actor_counted(file), 5);
+    assert_result(dmutex_unlock(&mutex), 0);
+    for (int i = 0; i < 5; i++) {
+        actor_expect(waiters[i], "0");
+        actor_end(waiters[i]);
+    }
+}
+
+/* ---- inboxes ----------------------------------------------------------------------------- */
+
+static void name_many(int count, const char *leaf, unsigned lease_ms)
+{
+    for (int i = 0; i < count; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "cost/%s%d", leaf, i);
+        make_normal(&many[i], name, lease_ms);
+    }
+}
+
+static int subscribers(void)
+{
+    const char *list = side_text(the_server->side, "CLIENT LIST TYPE pubsub");
+    int lines = 0;
+
+    while ((list = strstr(list, "addr="))) {
+        lines += strncmp(list - 1, "laddr=", 6) != 0;
+        list++;
+    }
+    return lines;
+}
+
+/* Failure 13: one process has one inbox, for however many names its threads wait. */
+static void test_a_process_has_one_inbox_when_it_waits_for_many_names(void **state)
+{
+    struct actor *owner = actor_start(the_server);
+    struct errand errands[40];
+
+    (void)state;
+    name_many(40, "inbox", LONG_LEASE);
+    for (int i = 0; i < 40; i++)
+        actor_do(owner, "0", "lock cost/inbox%d", i);
+    assert_result(timedlock_soon(&many[0]), ETIMEDOUT);
+    wait_until(side_count_channels(the_server->side) == 1 && subscribers() == 1);
+    for (int i = 0; i < 40; i++)
+        errand_begin(&errands[i], dmutex_lock, &many[i]);
+    for (int i = 0; i < 40; i++)
+        wait_until(waiters_of(&many[i]) == 1);
+    assert_int_equal(side_count_channels(the_server->side), 1);
+    assert_int_equal(subscribers(), 1);
+    for (int i = 0; i < 40; i++)
+        actor_do(owner, "0", "unlock cost/inbox%d", i);
+    for (int i = 0; i < 40; i++)
+        assert_result(errand_join(&errands[i]), 0);
+    assert_int_equal(side_count_channels(the_server->side), 1);
+    actor_end(owner);
+    for (int i = 0; i < 40; i++)
+        wait_until(!is_locked(&many[i]));
+}
+
+/* Failure 13: waits that run out leave nothing, neither here nor on the server. */
+static void test_nothing_grows_when_many_waits_run_out(void **state)
+{
+    struct actor *owner = actor_start(the_server);
+    size_t used[3];
+
+    (void)state;
+    name_many(100, "ends", LONG_LEASE);
+    for (int i = 0; i < 100; i++)
+        actor_do(owner, "0", "lock cost/ends%d", i);
+    for (int round = 0; round < 3; round++) {
+        name_many(100, "ends", LONG_LEASE);
+        for (int i = 0; i < 100; i++) {
+            struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 1);
+
+            assert_result(dmutex_timedlock(&many[i], &soon), ETIMEDOUT);
+        }
+        for (int i = 0; i < 100; i++)
+            assert_result(dmutex_destroy(&many[i]), 0);
+        used[round] = mallinfo2().uordblks;
+    }
+    assert_true(used[2] <= used[1] + 16 * 1024);
+    wait_until(side_count_keys(the_server->side, "*:queue:ends*") == 0);
+    assert_int_equal(side_count_keys(the_server->side, "*:waiter:ends*"), 0);
+    actor_end(owner);
+}
+
+/* ---- holds ------------------------------------------------------------------------------- */
+
+/* A process that holds nothing and waits for nothing costs the server no command at all. */
+static void test_an_idle_process_sends_no_command(void **state)
+{
+    struct actor *actor = start_warm("cost/idle");
+    int64_t before;
+
+    (void)state;
+    make_normal(&mutex, "cost/idle", 300);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(!is_locked(&mutex));
+    actor_do(actor, "0", "lock cost/idle");
+    actor_do(actor, "0", "unlock cost/idle");
+    wait_until(!is_locked(&mutex));
+    before = commands();
+    let_pass(1500);
+    assert_int_equal(commands(), before);
+    actor_end(actor);
+}
+
+/* Holds and waiters of long leases cost nothing while nothing changes. */
+static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
+{
+    struct actor *waiter = start_warm("cost/long");
+    int64_t before;
+
+    (void)state;
+    make_normal(&mutex, "cost/long", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    actor_send(waiter, "lock cost/long");
+    wait_until(waiters_of(&mutex) == 1);
+    before = commands();
+    let_pass(1500);
+    assert_int_equal(commands(), before);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock cost/long");
+    actor_end(waiter);
+}
+
+/* A recursive relock is a local matter: no command, however deep. */
+static void test_a_recursive_relock_sends_no_command(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    make_recursive(&mutex, "cost/deep", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    before = commands();
+    for (int i = 0; i < 1000; i++)
+        assert_result(dmutex_lock(&mutex), 0);
+    for (int i = 0; i < 1000; i++)
+        assert_result(dmutex_unlock(&mutex), 0);
+    assert_int_equal(commands(), before);
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* A thousand holds are renewed by 16 script calls a round at most, and none is lost. */
+static void test_a_thousand_holds_are_renewed_in_few_calls(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    name_many(MANY, "hold", 1800);
+    for (int i = 0; i < MANY; i++)
+        assert_result(dmutex_lock(&many[i]), 0);
+    let_pass(700); /* the first round has brought them together */
+    before = commands();
+    let_pass(3 * 600);
+    assert_in_range(commands() - before, 3, 4 * 16);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(remaining_of(&many[i]) > 0);
+        assert_result(dmutex_unlock(&many[i]), 0);
+    }
+    wait_until(side_count_keys(the_server->side, "*:lock:hold*") == 0);
+}
+
+/* A held lock takes two KiB of the process's memory at most. */
+static void test_a_hold_takes_little_memory(void **state)
+{
+    size_t before;
+
+    (void)state;
+    name_many(MANY, "memory", LONG_LEASE);
+    before = mallinfo2().uordblks;
+    for (int i = 0; i < MANY; i++)
+        assert_result(dmutex_lock(&many[i]), 0);
+    assert_true(mallinfo2().uordblks - before <= MANY * 2048);
+    for (int i = 0; i < MANY; i++)
+        assert_result(dmutex_unlock(&many[i]), 0);
+    for (int i = 0; i < MANY; i++)
+        assert_result(dmutex_destroy(&many[i]), 0);
+    assert_true(mallinfo2().uordblks <= before + 128 * 1024);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_handoff_costs_two_commands_however_many_wait),
+        cmocka_unit_test(test_a_release_wakes_one_process_when_many_wait),
+        cmocka_unit_test(test_waiters_own_when_the_owner_locks_in_a_loop),
+        cmocka_unit_test(test_a_process_has_one_inbox_when_it_waits_for_many_names),
+        cmocka_unit_test(test_nothing_grows_when_many_waits_run_out),
+        cmocka_unit_test(test_an_idle_process_sends_no_command),
+        cmocka_unit_test(test_a_long_lease_costs_nothing_while_nothing_changes),
+        cmocka_unit_test(test_a_recursive_relock_sends_no_command),
+        cmocka_unit_test(test_a_thousand_holds_are_renewed_in_few_calls),
+        cmocka_unit_test(test_a_hold_takes_little_memory),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}

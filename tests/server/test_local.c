@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The server of one's own that is started on demand: `local:`, and what must not go wrong there. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+static char folder[32];    /* of this test alone: DMUTEX_LOCAL_DIR */
+static char local_dir[64]; /* the same as an environment string */
+static pid_t server_pid;   /* of the server that was started there, once it is known */
+
+static int begin_test(void **state)
+{
+    (void)state;
+    server_pid = 0;
+    keeper_make_folder(folder, sizeof folder);
+    snprintf(local_dir, sizeof local_dir, "DMUTEX_LOCAL_DIR=%s", folder);
+    return 0;
+}
+
+/* A file in the folder; until the fourth call from now. */
+static const char *in_folder(const char *name)
+{
+    static char room[4][256];
+    static unsigned last;
+    char *path = room[last++ % 4];
+
+    snprintf(path, sizeof room[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* The first word of a file, as a number; 0 if there is none. */
+static long number_in(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    long number = 0;
+
+    if (file && fscanf(file, "%ld", &number) != 1)
+        number = 0;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* The process that serves the folder; from here on it ends with the test program. */
+static pid_t find_server(void)
+{
+    wait_until((server_pid = (pid_t)number_in(in_folder("pid"))) > 1);
+    keeper_watch(server_pid);
+    return server_pid;
+}
+
+static bool is_alive(pid_t pid)
+{
+    char path[64], state = 'X';
+    FILE *stat;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    stat = fopen(path, "r");
+    if (stat && fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'X';
+    if (stat)
+        fclose(stat);
+    return state != 'X' && state != 'Z';
+}
+
+static void kill_server(void)
+{
+    assert_return_code(kill(server_pid, SIGKILL), errno);
+    wait_until(!is_alive(server_pid));
+    keeper_forget(server_pid);
+    server_pid = 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    if (!server_pid)
+        server_pid = (pid_t)number_in(in_folder("pid"));
+    if (server_pid > 1 && is_alive(server_pid))
+        kill_server();
+    keeper_remove_folder(folder);
+    return 0;
+}
+
+/* An actor that nobody has named a server to. */
+static struct actor *start_lost(const char *more)
+{
+    return actor_start_with(NULL, local_dir, more ? more : "A=b", NULL);
+}
+
+static int count_lines(const char *path, const char *with)
+{
+    char line[1024];
+    FILE *file = fopen(path, "r");
+    int count = 0;
+
+    while (file && fgets(line, sizeof line, file))
+        count += strstr(line, with) != NULL;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static int starts_of_server(void)
+{
+    return count_lines(in_folder("log"), "eady to accept connections"); /* R or r */
+}
+
+/* ---- a server that can be had ------------------------------------------------------------ */
+
+/* Nothing is configured: the processes of one user share a mutex all the same, and are warned. */
+static void test_the_server_is_started_when_nothing_is_configured(void **state)
+{
+    char log[128];
+    struct actor *a, *b = start_lost(NULL);
+
+    (void)state;
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s", in_folder("warnings"));
+    a = start_lost(log);
+    actor_do(a, "0", "lock local/first");
+    find_server();
+    actor_do(b, "EBUSY", "trylock local/first");
+    actor_send(b, "lock local/first");
+    wait_until(actor_value(a, "waiters local/first") == 1);
+    actor_do(a, "0", "unlock local/first");
+    actor_expect(b, "0");
+    actor_do(b, "0", "unlock local/first");
+    assert_int_equal(starts_of_server(), 1);
+    assert_int_equal(count_lines(in_folder("warnings"), "local:"), 1);
+    actor_end(a);
+    actor_end(b);
+}
+
+/* What is said of it: nobody else's, no port, nothing on the disk, nothing evicted. */
+static void test_the_server_is_private_when_started(void **state)
+{
+    struct actor *a = start_lost("DMUTEX_URL=local:?command_timeout=1000");
+    struct side *side;
+    struct stat status;
+
+    (void)state;
+    actor_do(a, "0", "trylock local/private");
+    find_server();
+    assert_return_code(stat(folder, &status), errno);
+    assert_int_equal(status.st_mode & 0777, 0700);
+    assert_return_code(stat(in_folder("s"), &status), errno);
+    assert_int_equal(status.st_mode & 077, 0);
+    side = side_try_open(in_folder("s"));
+    assert_non_null(side);
+    assert_string_equal(side_text(side, "CONFIG GET port"), "port\n0");
+    assert_string_equal(side_text(side, "CONFIG GET save"), "save\n");
+    assert_string_equal(side_text(side, "CONFIG GET appendonly"), "appendonly\nno");
+    assert_string_equal(side_text(side, "CONFIG GET maxmemory-policy"),
+                        "maxmemory-policy\nnoeviction");
+    side_close(side);
+    actor_do(a, "0", "unlock local/private");
+    actor_end(a);
+}
+
+/* Many processes begin at once: one server is started, and the mutex is one. */
+static void test_one_server_is_started_when_many_begin_at_once(void **state)
+{
+    (void)state;
+    for (int round = 0; round < repetitions(3); round++) {
+        struct actor *actors[8];
+
+        for (int i = 0; i < 8; i++)
+            actors[i] = start_lost(NULL);
+        for (int i = 0; i < 8; i++)
+            actor_send(actors[i], "count %s 10 local/race 2", in_folder("counter"));
+        for (int i = 0; i < 8; i++)
+            actor_expect(actors[i], "0");
+        assert_int_equal(actor_counted(in_folder("counter")), 160);
+        find_server();
+        assert_int_equal(starts_of_server(), 1);
+        for (int i = 0; i < 8; i++)
+            actor_end(actors[i]);
+        end_test(state);
+        begin_test(state);
+    }
+}
+
+/* The server is nobody's child: who started it may be killed, and the next is told of the death. */
+static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
+{
+    struct actor *a = start_lost(NULL), *b = start_lost(NULL);
+
+    (void)state;
+    actor_do(a, "0", "init local/starter robust lease=300");
+    actor_do(b, "0", "init local/starter robust lease=300");
+    actor_do(a, "0", "lock local/starter");
+    find_server();
+    actor_kill(a);
+    actor_do(b, "EOWNERDEAD", "lock local/starter");
+    actor_do(b, "0", "consistent local/starter");
+    actor_do(b, "0", "unlock local/starter");
+    assert_true(is_alive(server_pid));
+    assert_int_equal(starts_of_server(), 1);
+    actor_end(a);
+    actor_end(b);
+}
+
+/* One that died, its socket still there, is started again by whoever needs it, and goes on. */
+static void test_the_server_is_started_again_when_it_was_killed(void **state)
+{
+    struct actor *a = start_lost(NULL), *b = start_lost(NULL);
+    long long token;
+
+    (void)state;
+    actor_do(a, "0", "lock local/again");
+    token = actor_value(a, "token local/again");
+    actor_do(a, "0", "unlock local/again");
+    find_server();
+    kill_server();
+    actor_do(b, "0", "lock local/again");
+    assert_true(actor_value(b, "token local/again") > token);
+    actor_send(a, "lock local/again");
+    wait_until(actor_value(b, "waiters local/again") == 1);
+    actor_do(b, "0", "unlock local/again");
+    actor_expect(a, "0");
+    actor_do(a, "0", "unlock local/again");
+    find_server();
+    assert_int_equal(starts_of_server(), 2);
+    actor_end(a);
+    actor_end(b);
+}
+
+/* The socket that descriptor 3 of a process is, "" if it has none. */
+static const char *conversation_of(pid_t pid)
+{
+    static char target[64];
+    char path[64];
+    ssize_t length;
+
+    snprintf(path, sizeof path, "/proc/%d/fd/3", (int)pid);
+    length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    return target;
+}
+
+static bool has_descriptor(pid_t pid, const char *wanted)
+{
+    char path[300], target[64];
+    struct dirent *entry;
+    bool is_there = false;
+    DIR *list;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    list = opendir(path);
+    assert_non_null(list);
+    while ((entry = readdir(list))) {
+        ssize_t length;
+
+        snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)pid, entry->d_name);
+        length = readlink(path, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        is_there |= strcmp(target, wanted) == 0;
+    }
+    closedir(list);
+    return is_there;
+}
+
+/* The server keeps nothing of the process that started it, and that has no child to wait for. */
+static void test_the_server_has_nothing_of_its_starter(void **state)
+{
+    struct actor *a = start_lost("LD_BIND_NOW=of-the-starter");
+    char path[64], socket[64];
+
+    (void)state;
+    actor_do(a, "0", "trylock local/apart");
+    find_server();
+    snprintf(socket, sizeof socket, "%s", conversation_of(actor_pid(a)));
+    assert_memory_equal(socket, "socket:", 7);
+    assert_true(has_descriptor(actor_pid(a), socket));
+    assert_false(has_descriptor(server_pid, socket));
+    snprintf(path, sizeof path, "/proc/%d/status", (int)server_pid);
+    assert_int_equal(count_lines(path, "SigBlk:\t0000000000000000"), 1);
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)server_pid);
+    assert_int_equal(count_lines(path, "of-the-starter"), 0);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)actor_pid(a), (int)actor_pid(a));
+    assert_int_equal(number_in(path), 0);
+    actor_do(a, "0", "unlock local/apart");
+    actor_end(a);
+}
+
+/* Where a program is on the PATH; "" if it is not. */
+static const char *find_program(const char *name)
+{
+    static char found[512];
+    const char *path = getenv("PATH");
+
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+
+        snprintf(found, sizeof found, "%.*s/%s", (int)length, path, name);
+        if (access(found, X_OK) == 0)
+            return found;
+        path += length + (path[length] == ':');
+    }
+    found[0] = '\0';
+    return found;
+}
+
+/* Where there is no redis-server, valkey-server is the server. */
+static void test_valkey_server_is_started_when_there_is_no_redis_server(void **state)
+{
+    char program[512], path[128];
+    struct actor *a;
+
+    (void)state;
+    snprintf(program, sizeof program, "%s", find_program("redis-server"));
+    if (!program[0])
+        snprintf(program, sizeof program, "%s", find_program("valkey-server"));
+    assert_true(program[0] == '/');
+    assert_return_code(mkdir(in_folder("bin"), 0700), errno);
+    assert_return_code(symlink(program, in_folder("bin/valkey-server")), errno);
+    snprintf(path, sizeof path, "PATH=%s", in_folder("bin"));
+    a = start_lost(path);
+    actor_do(a, "0", "lock local/valkey");
+    actor_do(a, "0", "unlock local/valkey");
+    find_server();
+    actor_end(a);
+}
+
+/* ---- one that cannot be had -------------------------------------------------------------- */
+
+/* Every call that needs a server says ENOLCK, and a sentence with these words. */
+static void check_refused(struct actor *a, const char *words)
+{
+    static const char *const calls[] = { "trylock", "lock", "islocked", "waiters", "forceunlock" };
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        actor_do(a, "ENOLCK", "%s local/none", calls[i]);
+        actor_send(a, "strerror");
+        if (!strstr(actor_answer(a), words)) {
+            actor_send(a, "strerror");
+            fail_msg("%s: \"%s\"", calls[i], actor_answer(a));
+        }
+    }
+    actor_do(a, "EPERM", "unlock local/none");
+    actor_do(a, "0", "destroy local/none");
+}
+
+/* Neither server is installed: ENOLCK, by lock as well, and a sentence that names the package. */
+static void test_calls_say_enolck_when_no_server_is_installed(void **state)
+{
+    struct actor *a = start_lost("PATH=/nonexistent");
+
+    (void)state;
+    check_refused(a, "install the package redis-server");
+    actor_end(a);
+    assert_int_equal(access(in_folder("s"), F_OK), -1);
+}
+
+/* A folder that others can write to, or that is none, is not trusted, and nothing starts there. */
+static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
+{
+    static const char *const spoils[] = { "open", "linked", "file", "foreign" };
+    static const char *const words[] = { "0700", "cannot be opened", "cannot be opened",
+                                         "belongs to another user" };
+
+    (void)state;
+    for (int i = 0; i < (geteuid() == 0 ? 4 : 3); i++) {
+        char place[128];
+        struct actor *a;
+        FILE *file;
+
+        snprintf(place, sizeof place, "DMUTEX_LOCAL_DIR=%s", in_folder(spoils[i]));
+        if (i == 1) {
+            assert_return_code(symlink(folder, in_folder(spoils[i])), errno);
+        } else if (i == 2) {
+            assert_non_null(file = fopen(in_folder(spoils[i]), "w"));
+            fclose(file);
+        } else {
+            assert_return_code(mkdir(in_folder(spoils[i]), 0700), errno);
+        }
+        if (i == 0)
+            assert_return_code(chmod(in_folder(spoils[i]), 0777), errno);
+        if (i == 3)
+            assert_return_code(chown(in_folder(spoils[i]), 65534, 65534), errno);
+        a = actor_start_with(NULL, place, NULL);
+        check_refused(a, words[i]);
+        actor_end(a);
+        assert_int_equal(access(in_folder("open/s"), F_OK), -1);
+        assert_int_equal(access(in_folder("foreign/s"), F_OK), -1);
+        assert_int_equal(access(in_folder("s"), F_OK), -1);
+    }
+}
+
+/* A folder whose socket's path no socket can have. */
+static void test_calls_say_enolck_when_the_folders_name_is_too_long(void **state)
+{
+    char place[256];
+    struct actor *a;
+
+    (void)state;
+    snprintf(place, sizeof place, "%s/%0*d", local_dir, 100, 0);
+    a = actor_start_with(NULL, place, NULL);
+    check_refused(a, "107 bytes");
+    actor_end(a);
+}
+
+#define LOCAL_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        LOCAL_TEST(test_the_server_is_started_when_nothing_is_configured),
+        LOCAL_TEST(test_the_server_is_private_when_started),
+        LOCAL_TEST(test_one_server_is_started_when_many_begin_at_once),
+        LOCAL_TEST(test_the_server_lives_on_when_its_starter_is_killed),
+        LOCAL_TEST(test_the_server_is_started_again_when_it_was_killed),
+        LOCAL_TEST(test_the_server_has_nothing_of_its_starter),
+        LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),
+        LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
+        LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_not_safe),
+        LOCAL_TEST(test_calls_say_enolck_when_the_folders_name_is_too_long),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
