@@ -1,5 +1,8 @@
 # Manual pages; the section is the file's suffix. And what is for developers: doc/design.
 dist_man_MANS = \
+    doc/man/dcond_init.3 \
+    doc/man/dcond_wait.3 \
+    doc/man/dmutex-pthread.7 \
     doc/man/dmutex.7 \
     doc/man/dmutex_configure_np.3 \
     doc/man/dmutex_init.3 \
@@ -8,6 +11,23 @@ dist_man_MANS = \
     doc/man/dmutexattr.3
 
 # The other functions of a page, so that man finds them by name.
+links_to_cond_init = \
+    doc/links/dcond_destroy.3 \
+    doc/links/dcond_getname_np.3 \
+    doc/links/dcond_init_np.3 \
+    doc/links/dcondattr_destroy.3 \
+    doc/links/dcondattr_getclock.3 \
+    doc/links/dcondattr_getname_np.3 \
+    doc/links/dcondattr_getpshared.3 \
+    doc/links/dcondattr_init.3 \
+    doc/links/dcondattr_setclock.3 \
+    doc/links/dcondattr_setname_np.3 \
+    doc/links/dcondattr_setpshared.3
+links_to_cond_wait = \
+    doc/links/dcond_broadcast.3 \
+    doc/links/dcond_clockwait.3 \
+    doc/links/dcond_signal.3 \
+    doc/links/dcond_timedwait.3
 links_to_configure = \
     doc/links/dmutex_setlog_np.3 \
     doc/links/dmutex_setlost_np.3 \
@@ -57,13 +77,15 @@ links_to_attr = \
     doc/links/dmutexattr_setrobust.3 \
     doc/links/dmutexattr_settype.3
 
+$(links_to_cond_init): page = dcond_init
+$(links_to_cond_wait): page = dcond_wait
 $(links_to_configure): page = dmutex_configure_np
 $(links_to_init): page = dmutex_init
 $(links_to_lock): page = dmutex_lock
 $(links_to_np): page = dmutex_np
 $(links_to_attr): page = dmutexattr
 
-man_links = $(links_to_configure) $(links_to_init) $(links_to_lock) $(links_to_np) $(links_to_attr)
+man_links = $(links_to_cond_init) $(links_to_cond_wait) $(links_to_configure) $(links_to_init) $(links_to_lock) $(links_to_np) $(links_to_attr)
 $(man_links): Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
 	$(AM_V_at)echo '.so man3/$(page).3' >$@
@@ -79,6 +101,7 @@ EXTRA_DIST += \
     HACKING.md \
     README.md \
     SECURITY.md \
+    doc/design/conditions.md \
     doc/design/connection.md \
     doc/design/errors.md \
     doc/design/protocol.md \

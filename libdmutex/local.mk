@@ -6,9 +6,11 @@
 dmutexincludedir = $(includedir)/dmutex
 dmutexinclude_HEADERS = \
     include/dmutex/attr.h \
+    include/dmutex/cond.h \
     include/dmutex/dmutex.h \
     include/dmutex/error.h \
     include/dmutex/mutex.h \
+    include/dmutex/pthread.h \
     include/dmutex/types.h \
     include/dmutex/version.h
 
@@ -76,6 +78,8 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/socket.h \
     libdmutex/redis/store.c \
     libdmutex/redis/store.h \
+    libdmutex/redis/store_cond.c \
+    libdmutex/redis/store_parts.h \
     libdmutex/redis/url.c \
     libdmutex/redis/url.h
 nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
@@ -84,6 +88,10 @@ nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
 lua_scripts = \
     libdmutex/redis/lua/acquire.lua \
     libdmutex/redis/lua/cancel.lua \
+    libdmutex/redis/lua/cond_cancel.lua \
+    libdmutex/redis/lua/cond_drop.lua \
+    libdmutex/redis/lua/cond_signal.lua \
+    libdmutex/redis/lua/cond_wait.lua \
     libdmutex/redis/lua/consistent.lua \
     libdmutex/redis/lua/drop.lua \
     libdmutex/redis/lua/force.lua \
@@ -93,6 +101,7 @@ lua_scripts = \
     libdmutex/redis/lua/release.lua \
     libdmutex/redis/lua/renew.lua
 lua_includes = \
+    libdmutex/redis/lua/_condition.lua \
     libdmutex/redis/lua/_own.lua \
     libdmutex/redis/lua/_serve.lua \
     libdmutex/redis/lua/_state.lua
@@ -113,6 +122,8 @@ libdmutex_libruntime_la_LIBADD = $(GLIB_LIBS)
 libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/acquire.c \
     libdmutex/runtime/acquire.h \
+    libdmutex/runtime/condition.c \
+    libdmutex/runtime/condition.h \
     libdmutex/runtime/inbox.c \
     libdmutex/runtime/inbox.h \
     libdmutex/runtime/lifetime.c \
@@ -134,7 +145,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/settings.c \
     libdmutex/runtime/settings.h \
     libdmutex/runtime/steps.c \
-    libdmutex/runtime/steps.h
+    libdmutex/runtime/steps.h \
+    libdmutex/runtime/wait.h
 
 # ---------------------------------------------------------------------------
 # api: the only exporters
@@ -143,6 +155,10 @@ noinst_LTLIBRARIES += libdmutex/libapi.la
 libdmutex_libapi_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
 libdmutex_libapi_la_SOURCES = \
     libdmutex/api/attr.c \
+    libdmutex/api/binding.c \
+    libdmutex/api/binding.h \
+    libdmutex/api/cond.c \
+    libdmutex/api/condattr.c \
     libdmutex/api/hold.c \
     libdmutex/api/init.c \
     libdmutex/api/lib.c \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attributes of mutexes.
+ * Attributes of mutexes and of condition variables.
  *
- * An attribute object is the caller's alone: dmutex_init() copies it, later changes do not reach
- * the mutex.  No function here blocks or does I/O.  All return 0 or a positive errno value:
+ * An attribute object is the caller's alone: dmutex_init() and dcond_init() copy it, later changes
+ * do not reach the object.  No function here blocks or does I/O.  All return 0 or a positive errno value:
  *
- *   EINVAL     the object was not set up by dmutexattr_init() or is destroyed; the value is not
+ *   EINVAL     the object was not set up by its init function or is destroyed; the value is not
  *              one of those named; a NULL pointer.  Nothing is changed.
  *
- * Since 0.1.  Source: POSIX pthread_mutexattr_*(); the _np ones: doc/man/dmutexattr.3.
+ * Since 0.1.  Source: POSIX pthread_mutexattr_*() and pthread_condattr_*(); the _np ones: doc/man/dmutexattr.3.
  */
 #ifndef DMUTEX_ATTR_H
 #define DMUTEX_ATTR_H
@@ -84,6 +84,26 @@ DMUTEX_API int dmutexattr_getlinger_np(const dmutexattr_t *attr, unsigned *ret_m
  */
 DMUTEX_API int dmutexattr_setfairness_np(dmutexattr_t *attr, int fairness);
 DMUTEX_API int dmutexattr_getfairness_np(const dmutexattr_t *attr, int *ret_fairness);
+
+/* ---- condition variables ----------------------------------------------------------------- */
+
+/* Sets all attributes to their defaults: anonymous, private, CLOCK_REALTIME. */
+DMUTEX_API int dcondattr_init(dcondattr_t *attr);
+
+/* Ends the use of the object; using it then is EINVAL until it is set up again. */
+DMUTEX_API int dcondattr_destroy(dcondattr_t *attr);
+
+/* The clock of dcond_timedwait(): CLOCK_REALTIME (default) or CLOCK_MONOTONIC; others: EINVAL. */
+DMUTEX_API int dcondattr_setclock(dcondattr_t *attr, clockid_t clock_id);
+DMUTEX_API int dcondattr_getclock(const dcondattr_t *attr, clockid_t *ret_clock);
+
+/* PTHREAD_PROCESS_PRIVATE (default) or _SHARED.  Matters to anonymous ones only. */
+DMUTEX_API int dcondattr_setpshared(dcondattr_t *attr, int pshared);
+DMUTEX_API int dcondattr_getpshared(const dcondattr_t *attr, int *ret_pshared);
+
+/* The name, as dmutexattr_setname_np(); of condition variables and mutexes apart. */
+DMUTEX_API int dcondattr_setname_np(dcondattr_t *attr, const char *name);
+DMUTEX_API int dcondattr_getname_np(const dcondattr_t *attr, char *buf, size_t size);
 
 DMUTEX_END_DECLS
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All of libdmutex: pthread's mutexes across hosts.  See dmutex(7). */
+/* All of libdmutex: pthread's mutexes and condition variables across hosts.  See dmutex(7). */
 #ifndef DMUTEX_DMUTEX_H
 #define DMUTEX_DMUTEX_H
 
 #include <dmutex/types.h>
 
 #include <dmutex/attr.h>
+#include <dmutex/cond.h>
 #include <dmutex/error.h>
 #include <dmutex/mutex.h>
 #include <dmutex/version.h>

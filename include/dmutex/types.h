@@ -78,16 +78,22 @@ typedef struct dmutex {
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* "": anonymous */
 } DMUTEX_ALIGNED dmutex_t;
 
-/* A condition variable on which threads of many processes and hosts wait. */
+/*
+ * A condition variable on which threads of many processes and hosts wait.  See cond.h.
+ *
+ * Invariant: as for dmutex_t, in a name space of its own.  An all-zero object is a valid anonymous,
+ * private one, of CLOCK_REALTIME.
+ */
 typedef struct dcond {
-    uint64_t dm_id[2];
-    uint32_t dm_state;
-    uint32_t dm_clock;
-    uint8_t dm_pshared;
-    uint8_t dm_named;
+    uint64_t dm_id[2];   /* anonymous: made at first use by compare-and-swap, 0 before */
+    uint32_t dm_state;   /* 0 usable, else a mark left by dcond_destroy() */
+    uint32_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
+    uint8_t dm_pshared;  /* PTHREAD_PROCESS_PRIVATE, _SHARED */
+    uint8_t dm_named;    /* 1: dm_name is a name */
     uint8_t dm_pad[2];
-    uint32_t dm_reserved[5];
-    char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
+    uint32_t dm_binding; /* anonymous: grows when dm_name changes, odd while it does; 0 never did */
+    uint32_t dm_reserved[4];
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous: the mutex of its last first waiter */
 } DMUTEX_ALIGNED dcond_t;
 
 /* Attributes of a mutex: made by dmutexattr_init(), copied by dmutex_init(). */
@@ -135,7 +141,7 @@ typedef struct dcondattr {
 
 /* The same for condition variables. */
 #define DCOND_PRIVATE_INITIALIZER(named, name) \
-    { { 0, 0 }, 0, 0, 0, named, { 0, 0 }, { 0, 0, 0, 0, 0 }, name }
+    { { 0, 0 }, 0, 0, 0, named, { 0, 0 }, 0, { 0, 0, 0, 0 }, name }
 #define DCOND_INITIALIZER(name) DCOND_PRIVATE_INITIALIZER(1, "" name)
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
 

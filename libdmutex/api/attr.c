@@ -144,25 +144,14 @@ int dmutexattr_setname_np(dmutexattr_t *attr, const char *name)
         return error;
     if (name)
         error = dm_object_check_name(name, DMUTEX_PRIVATE_NAME_ROOM);
-    if (error)
-        return error;
-    attr->dm_named = name != NULL;
-    memset(attr->dm_name, 0, sizeof attr->dm_name);
-    if (name)
-        memcpy(attr->dm_name, name, strlen(name));
-    return 0;
+    if (!error)
+        dm_object_keep_name(&attr->dm_named, attr->dm_name, name);
+    return error;
 }
 
 int dmutexattr_getname_np(const dmutexattr_t *attr, char *buf, size_t size)
 {
-    int error = check_get(attr, buf);
+    int error = check(attr);
 
-    if (error)
-        return error;
-    if (!attr->dm_named)
-        return dm_fail(DM_FAIL_NO_NAME, NULL);
-    if (strlen(attr->dm_name) >= size)
-        return dm_fail(DM_FAIL_NAME_ROOM, NULL);
-    memcpy(buf, attr->dm_name, strlen(attr->dm_name) + 1);
-    return 0;
+    return error ? error : dm_object_copy_name(attr->dm_named, attr->dm_name, buf, size);
 }

@@ -25,10 +25,7 @@ static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
         mutex->dm_pshared = attr->dm_pshared;
         mutex->dm_fairness = attr->dm_fairness;
     }
-    if (name) {
-        mutex->dm_named = 1;
-        memcpy(mutex->dm_name, name, strlen(name));
-    }
+    dm_object_keep_name(&mutex->dm_named, mutex->dm_name, name);
     return 0;
 }
 
@@ -51,16 +48,7 @@ int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
 {
     int error = dm_object_check(mutex);
 
-    if (error)
-        return error;
-    if (!buf)
-        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
-    if (!mutex->dm_named)
-        return dm_fail(DM_FAIL_NO_NAME, NULL);
-    if (strlen(mutex->dm_name) >= size)
-        return dm_fail(DM_FAIL_NAME_ROOM, NULL);
-    memcpy(buf, mutex->dm_name, strlen(mutex->dm_name) + 1);
-    return 0;
+    return error ? error : dm_object_copy_name(mutex->dm_named, mutex->dm_name, buf, size);
 }
 
 /* True if a thread of this process holds the name or waits for it. */

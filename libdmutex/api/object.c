@@ -49,6 +49,26 @@ int dm_object_check_name(const char *name, size_t room)
     return 0;
 }
 
+void dm_object_keep_name(uint8_t *ret_named, char ret_room[DMUTEX_PRIVATE_NAME_ROOM], const char *name)
+{
+    memset(ret_room, 0, DMUTEX_PRIVATE_NAME_ROOM);
+    *ret_named = name != NULL;
+    if (name)
+        memcpy(ret_room, name, strlen(name));
+}
+
+int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
+{
+    if (!buf)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (!is_named)
+        return dm_fail(DM_FAIL_NO_NAME, NULL);
+    if (strlen(name) >= size)
+        return dm_fail(DM_FAIL_NAME_ROOM, NULL);
+    memcpy(buf, name, strlen(name) + 1);
+    return 0;
+}
+
 int dm_object_check(const dmutex_t *mutex)
 {
     if (!mutex)
@@ -67,19 +87,19 @@ int dm_object_check(const dmutex_t *mutex)
  * Each half is written once, by whoever comes first, in whatever process: all read the same id.
  * No step in between can be left half done by a process that dies.
  */
-static void make_id(dmutex_t *mutex, uint64_t ret_id[2])
+void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
 {
     uint64_t fresh[2];
 
     for (int i = 0; i < 2; i++)
-        ret_id[i] = __atomic_load_n(&mutex->dm_id[i], __ATOMIC_ACQUIRE);
+        ret_id[i] = __atomic_load_n(&id[i], __ATOMIC_ACQUIRE);
     if (ret_id[0] && ret_id[1])
         return;
     dm_ident_random(fresh, 2);
     for (int i = 0; i < 2; i++) {
         uint64_t none = 0;
 
-        if (__atomic_compare_exchange_n(&mutex->dm_id[i], &none, fresh[i], false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(&id[i], &none, fresh[i], false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             ret_id[i] = fresh[i];
         else
             ret_id[i] = none;
@@ -95,7 +115,7 @@ static void write_anonymous_key(dmutex_t *mutex, const struct dm_runtime *runtim
         key[0] = '\0';
         return;
     }
-    make_id(mutex, id);
+    dm_object_make_id(mutex->dm_id, id);
     if (mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
         snprintf(key, size, "a~%016" PRIx64 "%016" PRIx64, id[0], id[1]);
     else

@@ -23,6 +23,15 @@ int dm_visit_end(struct dm_visit visit, int result);
 /* 0 if a name can be one, else an errno value, noted.  `room`: where its NUL must be found. */
 int dm_object_check_name(const char *name, size_t room);
 
+/* Keeps a checked name in an object, or none (NULL): then the room is cleared. */
+void dm_object_keep_name(uint8_t *ret_named, char ret_room[DMUTEX_PRIVATE_NAME_ROOM], const char *name);
+
+/* Copies an object's name out, for the getname functions. */
+int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size);
+
+/* Gives an anonymous object its id, if it has none, and reads it: the same for all who share it. */
+void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2]);
+
 /* 0 if the object can be used, else an errno value, noted. */
 int dm_object_check(const dmutex_t *mutex);
 

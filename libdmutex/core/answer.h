@@ -16,16 +16,19 @@ enum dm_verdict {
     DM_SAYS_OWNED,           /* the attempt owns the lock, for a whole lease from now */
     DM_SAYS_BUSY,            /* somebody else owns it */
     DM_SAYS_QUEUED,          /* the attempt waits */
+    DM_SAYS_WAITING,         /* the attempt waits on a condition */
     DM_SAYS_UNKNOWN,         /* the attempt neither owns nor waits */
     DM_SAYS_FULL,            /* too many wait */
     DM_SAYS_NOT_RECOVERABLE, /* nobody can own it any more */
+    DM_SAYS_NOT_OWNER,       /* the hold that was to be given back is not there any more */
+    DM_SAYS_BOUND,           /* the condition is waited on with another mutex */
     DM_SAYS_DONE             /* what was asked is done */
 };
 
 struct dm_answer {
     enum dm_verdict verdict;
     bool is_owner_dead;   /* OWNED: an owner before this one died */
-    bool is_wanted;       /* OWNED, by renewal: others wait; UNKNOWN: waiters are still to be served */
+    bool is_wanted;       /* OWNED, by renewal: others wait; UNKNOWN, WAITING: waiters are still to be served */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */

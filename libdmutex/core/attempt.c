@@ -96,6 +96,11 @@ bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns)
     return attempt->phase == DM_HELD && now_ns < attempt->certain_until_ns && now_ns < attempt->hold_ends_ns;
 }
 
+bool dm_attempt_is_waiting(const struct dm_attempt *attempt)
+{
+    return attempt->phase == DM_QUEUED || attempt->phase == DM_WAITING;
+}
+
 void dm_attempt_restart_maxhold(struct dm_attempt *attempt, int64_t now_ns)
 {
     if (attempt->maxhold_ms)
@@ -130,14 +135,17 @@ static unsigned ask_again(struct dm_attempt *attempt)
 /*
  * "You own it", from an answer or a message.  First match wins:
  *  1. given back or lost before: it stays so, the store is told (I4)
- *  2. held already: the same hold, at most confirmed once more
- *  3. the request is not remembered, or what it proves is past: a hint, ask
- *  4. the lock is ours
+ *  2. about to be given back by a wait: nothing, that goes its way
+ *  3. held already: the same hold, at most confirmed once more
+ *  4. the request is not remembered, or what it proves is past: a hint, ask
+ *  5. the lock is ours
  */
 static unsigned on_owned(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     if (attempt->phase == DM_OVER || attempt->phase == DM_LOST)
         return DM_DO_GIVE_BACK;
+    if (attempt->phase == DM_LEAVING)
+        return 0;
     if (attempt->phase == DM_HELD) {
         if (certain_by(attempt, request) > attempt->certain_until_ns)
             extend(attempt, request);
@@ -166,12 +174,22 @@ static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer
 
 static unsigned on_queued(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
 {
-    if (attempt->phase != DM_ASKING && attempt->phase != DM_QUEUED)
+    if (attempt->phase != DM_ASKING && !dm_attempt_is_waiting(attempt))
         return 0; /* a message overtook the answer */
     attempt->phase = DM_QUEUED;
     if (answer->arrival)
         attempt->arrival = answer->arrival;
     plan_poll(attempt, answer, now_ns);
+    return 0;
+}
+
+/* On a condition: the heartbeat only.  A signal that overtook the answer stands. */
+static unsigned on_waiting(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->phase == DM_ASKING)
+        attempt->phase = DM_WAITING;
+    if (dm_attempt_is_waiting(attempt) && attempt->poll_ns > now_ns)
+        attempt->poll_ns = min64(attempt->poll_ns, now_ns + ms(attempt->lease_ms) / 3);
     return 0;
 }
 
@@ -181,14 +199,14 @@ static unsigned on_queued(struct dm_attempt *attempt, const struct dm_answer *an
  */
 static unsigned on_unknown(struct dm_attempt *attempt, uint64_t request)
 {
-    if (attempt->phase != DM_QUEUED || request != attempt->last_request)
+    if (!dm_attempt_is_waiting(attempt) || request != attempt->last_request)
         return 0;
     return ask_again(attempt) | DM_DO_NEW_SERIAL;
 }
 
 static unsigned on_refused(struct dm_attempt *attempt, enum dm_verdict verdict)
 {
-    if (attempt->phase != DM_ASKING && attempt->phase != DM_QUEUED)
+    if (attempt->phase != DM_ASKING && !dm_attempt_is_waiting(attempt))
         return 0;
     attempt->phase = DM_OVER;
     attempt->refusal = verdict;
@@ -202,10 +220,12 @@ static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const st
         return on_owned(attempt, request, answer, now_ns);
     case DM_SAYS_QUEUED:
         return on_queued(attempt, answer, now_ns);
+    case DM_SAYS_WAITING:
+        return on_waiting(attempt, now_ns);
     case DM_SAYS_UNKNOWN:
         return on_unknown(attempt, request);
     case DM_SAYS_NOTHING:
-        if (attempt->phase == DM_QUEUED && attempt->poll_ns > now_ns)
+        if (dm_attempt_is_waiting(attempt) && attempt->poll_ns > now_ns)
             attempt->poll_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
         return 0;
     default:
@@ -242,7 +262,7 @@ static unsigned on_time(struct dm_attempt *attempt, int64_t now_ns)
             return lose(attempt);
         if (now_ns >= attempt->renew_ns)
             return DM_DO_RENEW;
-    } else if (attempt->phase == DM_QUEUED && now_ns >= attempt->poll_ns) {
+    } else if (dm_attempt_is_waiting(attempt) && now_ns >= attempt->poll_ns) {
         return DM_DO_POLL;
     }
     return 0;
@@ -255,6 +275,29 @@ static unsigned on_given_back(struct dm_attempt *attempt)
     return DM_DO_GIVE_BACK;
 }
 
+/*
+ * What is sent from here on may end the hold: a renewal behind it must not bring it back, and the
+ * end of its certainty is nobody's loss, for the thread has left its critical section.
+ */
+static unsigned on_leave(struct dm_attempt *attempt)
+{
+    if (attempt->phase != DM_HELD)
+        return 0;
+    attempt->phase = DM_LEAVING;
+    attempt->renew_ns = DM_NEVER;
+    return 0;
+}
+
+/* The store refused the wait: the hold is what it was, or has run out meanwhile. */
+static unsigned on_stay(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->phase != DM_LEAVING)
+        return 0;
+    attempt->phase = DM_HELD;
+    attempt->renew_ns = now_ns;
+    return on_time(attempt, now_ns);
+}
+
 unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
 {
     switch (event->kind) {
@@ -262,16 +305,22 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
         return on_answer(attempt, event->request, event->answer, now_ns);
     case DM_EV_GRANTED:
         return on_owned(attempt, event->request, event->answer, now_ns);
+    case DM_EV_SIGNALLED:
+        return on_queued(attempt, event->answer, now_ns);
     case DM_EV_TOLD_LOST:
         return attempt->phase == DM_HELD ? lose(attempt) : 0;
     case DM_EV_TOLD_ASK:
-        if (attempt->phase == DM_QUEUED)
+        if (dm_attempt_is_waiting(attempt))
             attempt->poll_ns = now_ns;
         if (attempt->phase == DM_HELD)
             attempt->renew_ns = now_ns;
         return 0;
     case DM_EV_RENEWED:
         return on_renewed(attempt, event->request, event->answer, now_ns);
+    case DM_EV_LEAVE:
+        return on_leave(attempt);
+    case DM_EV_STAY:
+        return on_stay(attempt, now_ns);
     case DM_EV_TIME:
         return on_time(attempt, now_ns);
     case DM_EV_GIVEN_BACK:
@@ -284,7 +333,7 @@ int64_t dm_attempt_next_ns(const struct dm_attempt *attempt)
 {
     if (attempt->phase == DM_HELD)
         return min64(attempt->renew_ns, min64(attempt->certain_until_ns, attempt->hold_ends_ns));
-    if (attempt->phase == DM_QUEUED)
+    if (dm_attempt_is_waiting(attempt))
         return attempt->poll_ns;
     return DM_NEVER;
 }

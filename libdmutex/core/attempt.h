@@ -6,8 +6,13 @@
  * caller serialises the steps of an attempt and carries out the actions.
  *
  *      ASKING --answer--> QUEUED --grant--> HELD --deadline, told--> LOST
- *         ^                  |                |                        |
- *         +----unknown, hint-+                +------ given back ------+--> OVER
+ *        ^  |              |  ^               |                        |
+ *        |  |              |  | signal        +------ given back ------+--> OVER
+ *        |  +---answer--> WAITING
+ *        +--unknown, hint--+
+ *
+ * An attempt that waits on a condition is WAITING until a signal puts it into the mutex's queue.
+ * The hold that its thread gives up for that is LEAVING while the store is asked to do both.
  *
  * Certainty (I1).  A hold is certain until `certain_until_ns` = the sending of a request that was
  * answered "owned", plus 0.8 of the lease it asked for; the store's lease began no earlier.  A
@@ -34,11 +39,13 @@
 #define DM_REQUESTS_REMEMBERED 4
 
 enum dm_phase {
-    DM_ASKING, /* the store is to be asked, or asked again */
-    DM_QUEUED, /* waits in the store's queue */
-    DM_HELD,   /* owns the lock while now < certain_until_ns */
-    DM_LOST,   /* owned it and does not any more; its thread has not acknowledged that yet */
-    DM_OVER    /* refused or given back; nothing the store says makes it hold again (I4) */
+    DM_ASKING,  /* the store is to be asked, or asked again */
+    DM_WAITING, /* waits on a condition */
+    DM_QUEUED,  /* waits in the store's queue */
+    DM_HELD,    /* owns the lock while now < certain_until_ns */
+    DM_LEAVING, /* HELD, and the store is asked to end it by a wait on a condition: not renewed */
+    DM_LOST,    /* owned it and does not any more; its thread has not acknowledged that yet */
+    DM_OVER     /* refused or given back; nothing the store says makes it hold again (I4) */
 };
 
 struct dm_request {
@@ -59,7 +66,7 @@ struct dm_attempt {
     uint64_t arrival;        /* the place in the queue that the store gave, 0 none */
     struct dm_request requests[DM_REQUESTS_REMEMBERED];
     uint64_t last_request;
-    int64_t poll_ns; /* QUEUED: when to poll */
+    int64_t poll_ns; /* WAITING, QUEUED: when to poll */
 
     /* HELD and LOST. */
     bool is_entered;    /* the thread has returned from lock: a loss must be told */
@@ -72,13 +79,17 @@ struct dm_attempt {
 };
 
 enum dm_event_kind {
-    DM_EV_ANSWER,       /* the answer to an acquire, poll or cancel; `request` and `answer` */
-    DM_EV_GRANTED,      /* a message; `request` and `answer` (token, is_owner_dead) */
-    DM_EV_TOLD_LOST,    /* a message: the lock was broken by force */
-    DM_EV_TOLD_ASK,     /* a message, or a break of the connection: things may have changed, ask now */
-    DM_EV_RENEWED,      /* the answer to a renewal; `request` and `answer` (OWNED, UNKNOWN, NOTHING) */
-    DM_EV_TIME,         /* nothing but time has passed */
-    DM_EV_GIVEN_BACK    /* its thread has no use for it any more */
+    DM_EV_ANSWER,    /* the answer to an acquire, poll or cancel; `request` and `answer` */
+    DM_EV_GRANTED,   /* a message; `request` and `answer` (token, is_owner_dead) */
+    DM_EV_SIGNALLED, /* a message: from the condition to the queue; `answer` (position, remaining)
+                      */
+    DM_EV_TOLD_LOST, /* a message: the lock was broken by force */
+    DM_EV_TOLD_ASK,  /* a message, or a break of the connection: things may have changed, ask now */
+    DM_EV_RENEWED,   /* the answer to a renewal; `request` and `answer` (OWNED, UNKNOWN, NOTHING) */
+    DM_EV_LEAVE,     /* its thread is about to give it back by a wait on a condition */
+    DM_EV_STAY,      /* it did not */
+    DM_EV_TIME,      /* nothing but time has passed */
+    DM_EV_GIVEN_BACK /* its thread has no use for it any more */
 };
 
 struct dm_event {
@@ -97,8 +108,8 @@ enum {
     DM_DO_NEW_SERIAL = 32 /* the store has forgotten it: it needs another serial before it asks */
 };
 
-void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread, uint32_t lease_ms,
-                     uint32_t maxhold_ms, bool is_robust);
+void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread,
+                     uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust);
 
 /* The attempt goes on under another serial; requests of the old one are forgotten. */
 void dm_attempt_rename(struct dm_attempt *attempt, uint64_t serial);
@@ -121,6 +132,9 @@ int64_t dm_attempt_next_ns(const struct dm_attempt *attempt);
 
 /* True if the attempt owns the lock at this moment. */
 bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns);
+
+/* True if it waits for the store to speak, in the queue or on a condition. */
+bool dm_attempt_is_waiting(const struct dm_attempt *attempt);
 
 /* The max-hold begins anew. */
 void dm_attempt_restart_maxhold(struct dm_attempt *attempt, int64_t now_ns);

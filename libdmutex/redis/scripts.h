@@ -9,6 +9,10 @@
 
 DM_SCRIPT(acquire);
 DM_SCRIPT(cancel);
+DM_SCRIPT(cond_cancel);
+DM_SCRIPT(cond_drop);
+DM_SCRIPT(cond_signal);
+DM_SCRIPT(cond_wait);
 DM_SCRIPT(consistent);
 DM_SCRIPT(drop);
 DM_SCRIPT(force);

@@ -7,14 +7,7 @@
 #include <string.h>
 
 #include "redis/reply.h"
-#include "redis/scripts.h"
-
-struct script {
-    const char *sha;
-    const char *text;
-};
-
-#define SCRIPT(name) ((struct script){ dm_sha_##name, dm_lua_##name })
+#include "redis/store_parts.h"
 
 void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
                    const char *label)
@@ -27,8 +20,7 @@ void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *pre
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* EVALSHA sha n, or EVAL text n. */
-static bool begin(struct dm_args *args, struct script script, bool by_text, int keys, int arguments, int numbers)
+bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers)
 {
     if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
         return false;
@@ -38,20 +30,25 @@ static bool begin(struct dm_args *args, struct script script, bool by_text, int 
     return true;
 }
 
-static void put_keys(struct dm_args *args, const struct dm_keys *keys, int count)
+int dm_store_count_keys(const struct dm_ask *ask)
+{
+    return DM_KEY_COUNT + (ask->condition ? DM_COND_KEY_COUNT : 0);
+}
+
+void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
+{
+    dm_store_put_keys(args, ask->keys, DM_KEY_COUNT);
+    if (ask->condition)
+        dm_store_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
+}
+
+void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int count)
 {
     for (int key = 0; key < count; key++)
         dm_args_bytes(args, keys->text[key], keys->length[key]);
 }
 
-/* What names an attempt to the server: see lua/_own.lua. */
-struct identity {
-    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];  /* <uuid>:<thread> */
-    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2]; /* <owner>:<attempt> */
-    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 4]; /* <id> <lease> <label> */
-};
-
-static void identify(struct identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
+void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                      uint32_t lease_ms)
 {
     snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, store->uuid, thread);
@@ -59,7 +56,7 @@ static void identify(struct identity *identity, const struct dm_store *store, ui
     snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s", identity->id, lease_ms, store->label);
 }
 
-static const char *flag(bool is_set)
+const char *dm_store_flag(bool is_set)
 {
     return is_set ? "1" : "0";
 }
@@ -92,11 +89,7 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
     return result;
 }
 
-/*
- * Runs the script whose arguments begin with EVALSHA, by its text where the server does not know
- * it.  DONE with a reply that is no error, or what the error means.  Frees the arguments.
- */
-static enum dm_verdict run(struct dm_store *store, struct dm_args *args, struct script script,
+enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                            const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
     redisReply *reply = NULL;
@@ -124,13 +117,13 @@ static enum dm_verdict run(struct dm_store *store, struct dm_args *args, struct 
     return verdict;
 }
 
-static enum dm_verdict no_memory(char *ret_reason)
+enum dm_verdict dm_store_no_memory(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     return DM_SAYS_NOTHING;
 }
 
-static enum dm_verdict nonsense(char *ret_reason)
+enum dm_verdict dm_store_nonsense(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
     return DM_SAYS_REFUSED;
@@ -138,7 +131,7 @@ static enum dm_verdict nonsense(char *ret_reason)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static uint64_t number_at(const redisReply *reply, size_t index)
+uint64_t dm_store_number_at(const redisReply *reply, size_t index)
 {
     uint64_t number = 0;
 
@@ -147,29 +140,37 @@ static uint64_t number_at(const redisReply *reply, size_t index)
 }
 
 /* {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now} ... */
-static bool read_answer(const redisReply *reply, struct dm_answer *ret_answer)
+bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = { 0 };
 
     if (dm_reply_is(reply, "owned")) {
         answer.verdict = DM_SAYS_OWNED;
-        answer.is_owner_dead = number_at(reply, 2) == 1;
-        answer.store_us = (int64_t)number_at(reply, 3);
+        answer.is_owner_dead = dm_store_number_at(reply, 2) == 1;
+        answer.store_us = (int64_t)dm_store_number_at(reply, 3);
         if (!dm_reply_number(reply, 1, &answer.token))
             return false;
     } else if (dm_reply_is(reply, "busy")) {
         answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = (int64_t)number_at(reply, 1);
-        answer.store_us = (int64_t)number_at(reply, 2);
+        answer.remaining_ms = (int64_t)dm_store_number_at(reply, 1);
+        answer.store_us = (int64_t)dm_store_number_at(reply, 2);
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
-        answer.position = number_at(reply, 1);
-        answer.remaining_ms = (int64_t)number_at(reply, 2);
-        answer.arrival = number_at(reply, 3);
-        answer.store_us = (int64_t)number_at(reply, 4);
+        answer.position = dm_store_number_at(reply, 1);
+        answer.remaining_ms = (int64_t)dm_store_number_at(reply, 2);
+        answer.arrival = dm_store_number_at(reply, 3);
+        answer.store_us = (int64_t)dm_store_number_at(reply, 4);
     } else if (dm_reply_is(reply, "unknown")) {
         answer.verdict = DM_SAYS_UNKNOWN;
-        answer.is_wanted = number_at(reply, 1) == 1;
+        answer.is_wanted = dm_store_number_at(reply, 1) == 1;
+    } else if (dm_reply_is(reply, "waiting")) {
+        answer.verdict = DM_SAYS_WAITING;
+        answer.is_wanted = dm_store_number_at(reply, 1) == 1;
+        answer.store_us = (int64_t)dm_store_number_at(reply, 2);
+    } else if (dm_reply_is(reply, "notowner")) {
+        answer.verdict = DM_SAYS_NOT_OWNER;
+    } else if (dm_reply_is(reply, "bound")) {
+        answer.verdict = DM_SAYS_BOUND;
     } else if (dm_reply_is(reply, "full")) {
         answer.verdict = DM_SAYS_FULL;
     } else if (dm_reply_is(reply, "notrecoverable")) {
@@ -183,12 +184,12 @@ static bool read_answer(const redisReply *reply, struct dm_answer *ret_answer)
     return true;
 }
 
-static struct dm_answer answer_or_nonsense(redisReply *reply, char *ret_reason)
+struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason)
 {
     struct dm_answer answer;
 
-    if (!read_answer(reply, &answer))
-        answer = (struct dm_answer){ .verdict = nonsense(ret_reason) };
+    if (!dm_store_read_answer(reply, &answer))
+        answer = (struct dm_answer){ .verdict = dm_store_nonsense(ret_reason) };
     freeReplyObject(reply);
     return answer;
 }
@@ -196,15 +197,15 @@ static struct dm_answer answer_or_nonsense(redisReply *reply, char *ret_reason)
 /* ---- acquire, cancel, release ------------------------------------------------------------ */
 
 static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                        const struct identity *identity)
+                        const struct dm_identity *identity)
 {
-    put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_store_put_keys(args, ask->keys, DM_KEY_COUNT);
     dm_args_text(args, identity->owner);
     dm_args_text(args, identity->hold);
     dm_args_number(args, ask->lease_ms);
     dm_args_number(args, ask->seen);
     dm_args_number(args, ask->request.serial);
-    dm_args_text(args, flag(ask->is_robust));
+    dm_args_text(args, dm_store_flag(ask->is_robust));
     dm_args_text(args, may_queue ? "queue" : "try");
     if (ask->arrival)
         dm_args_number(args, ask->arrival);
@@ -218,56 +219,56 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
                                   char ret_reason[DM_REASON_ROOM])
 {
     char owed_texts[DM_BATCH][2 * DM_ARG_DIGITS + 4];
-    struct script script = SCRIPT(acquire);
-    struct identity identity;
+    struct dm_script script = SCRIPT(acquire);
+    struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, script, false, DM_KEY_COUNT, 9 + owed_count, 4))
-        return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 9 + owed_count, 4))
+        return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
+    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
     for (int i = 0; i < owed_count; i++) {
         snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%" PRIu64 ":%d", owed[i].thread,
                  owed[i].attempt, (int)owed[i].end);
         dm_args_text(&args, owed_texts[i]);
     }
-    verdict = run(store, &args, script, deadline, ret_reason, &reply);
+    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
-    return answer_or_nonsense(reply, ret_reason);
+    return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
 struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
-    struct script script = SCRIPT(cancel);
-    struct identity identity;
+    struct dm_script script = SCRIPT(cancel);
+    struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, script, false, DM_KEY_COUNT, 3, 1))
-        return (struct dm_answer){ .verdict = no_memory(ret_reason) };
-    identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
-    put_keys(&args, ask->keys, DM_KEY_COUNT);
+    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 3, 1))
+        return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
+    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_put_keys(&args, ask->keys, DM_KEY_COUNT);
     dm_args_text(&args, identity.id);
     dm_args_number(&args, ask->lease_ms);
-    dm_args_text(&args, flag(ask->is_robust));
-    verdict = run(store, &args, script, deadline, ret_reason, &reply);
+    dm_args_text(&args, dm_store_flag(ask->is_robust));
+    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
-    return answer_or_nonsense(reply, ret_reason);
+    return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
-                          struct identity *identity, struct dm_args *args)
+                          struct dm_identity *identity, struct dm_args *args)
 {
-    if (!begin(args, SCRIPT(release), by_text, DM_KEY_COUNT, 3, 1))
+    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 3, 1))
         return false;
-    identify(identity, store, ask->thread, ask->attempt, 0);
-    put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
+    dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->id);
     dm_args_number(args, end);
     dm_args_text(args, store->inbox_prefix);
@@ -279,7 +280,7 @@ enum dm_released dm_store_read_release(const redisReply *reply)
     if (!reply)
         return DM_RELEASED_UNKNOWN;
     if (dm_reply_is(reply, "released"))
-        return number_at(reply, 1) ? DM_RELEASED_MORE : DM_RELEASED;
+        return dm_store_number_at(reply, 1) ? DM_RELEASED_MORE : DM_RELEASED;
     if (dm_reply_is(reply, "left"))
         return DM_RELEASED_LEFT;
     if (dm_reply_is(reply, "notowner"))
@@ -290,16 +291,16 @@ enum dm_released dm_store_read_release(const redisReply *reply)
 enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct identity identity;
+    struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_released released = DM_RELEASED_UNKNOWN;
 
     if (!write_release(store, ask, end, false, &identity, &args)) {
-        no_memory(ret_reason);
+        dm_store_no_memory(ret_reason);
         return DM_RELEASED_UNKNOWN;
     }
-    if (run(store, &args, SCRIPT(release), deadline, ret_reason, &reply) == DM_SAYS_DONE) {
+    if (dm_store_run(store, &args, SCRIPT(release), deadline, ret_reason, &reply) == DM_SAYS_DONE) {
         released = dm_store_read_release(reply);
         freeReplyObject(reply);
     }
@@ -322,7 +323,7 @@ static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, po
 enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                           bool by_text, dm_reply_fn handler, void *user)
 {
-    struct identity identity;
+    struct dm_identity identity;
     struct dm_args args;
 
     if (!write_release(store, ask, end, by_text, &identity, &args))
@@ -346,28 +347,40 @@ bool dm_store_wants_text(const redisReply *reply)
     return reply && dm_reply_row(reply) == DM_ROW_SCRIPT;
 }
 
+static bool write_polls(const struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
+                        struct dm_identity *identities, struct dm_args *args)
+{
+    int keys = 0;
+
+    for (int i = 0; i < count; i++)
+        keys += dm_store_count_keys(&asks[i]);
+    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 2 + count * 6, count * 4))
+        return false;
+    for (int i = 0; i < count; i++)
+        dm_store_put_all_keys(args, &asks[i]);
+    dm_args_text(args, store->inbox_prefix);
+    dm_args_text(args, store->label);
+    for (int i = 0; i < count; i++) {
+        dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
+        dm_args_text(args, identities[i].id);
+        dm_args_number(args, asks[i].request.serial);
+        dm_args_number(args, asks[i].lease_ms);
+        dm_args_text(args, dm_store_flag(asks[i].is_robust));
+        dm_args_number(args, asks[i].seen);
+        dm_args_number(args, (uint64_t)dm_store_count_keys(&asks[i]));
+    }
+    return true;
+}
+
 enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                                        dm_reply_fn handler, void *user)
 {
-    struct identity *identities = malloc((size_t)count * sizeof *identities);
+    struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
     enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
 
-    if (identities && begin(&args, SCRIPT(poll), by_text, count * DM_KEY_COUNT, 2 + count * 5, count * 3)) {
-        for (int i = 0; i < count; i++)
-            put_keys(&args, asks[i].keys, DM_KEY_COUNT);
-        dm_args_text(&args, store->inbox_prefix);
-        dm_args_text(&args, store->label);
-        for (int i = 0; i < count; i++) {
-            identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
-            dm_args_text(&args, identities[i].id);
-            dm_args_number(&args, asks[i].request.serial);
-            dm_args_number(&args, asks[i].lease_ms);
-            dm_args_text(&args, flag(asks[i].is_robust));
-            dm_args_number(&args, asks[i].seen);
-        }
+    if (write_polls(store, asks, count, by_text, identities, &args))
         result = post(store, &args, dm_conn_post_quietly, handler, user);
-    }
     free(identities);
     return result;
 }
@@ -378,21 +391,21 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
 
     if (reply && reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
-        read_answer(reply->element[index + 1], &answer))
-        answer.store_us = (int64_t)number_at(reply, 0);
+        dm_store_read_answer(reply->element[index + 1], &answer))
+        answer.store_us = (int64_t)dm_store_number_at(reply, 0);
     return answer;
 }
 
 /* `identities`: room for `count`, borrowed by the arguments. */
 static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
-                           struct identity *identities, struct dm_args *args)
+                           struct dm_identity *identities, struct dm_args *args)
 {
-    if (!identities || !begin(args, SCRIPT(renew), by_text, count * 2, count * 5, count * 3))
+    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * 2, count * 5, count * 3))
         return false;
     for (int i = 0; i < count; i++)
-        put_keys(args, renewals[i].keys, 2);
+        dm_store_put_keys(args, renewals[i].keys, 2);
     for (int i = 0; i < count; i++) {
-        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
+        dm_store_identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
         dm_args_text(args, identities[i].owner);
         dm_args_text(args, identities[i].hold);
         dm_args_number(args, renewals[i].lease_ms);
@@ -405,7 +418,7 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
 enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
                                         bool by_text, dm_reply_fn handler, void *user)
 {
-    struct identity *identities = malloc((size_t)count * sizeof *identities);
+    struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
     enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
 
@@ -424,7 +437,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
     answer.is_wanted = state == 2;
-    answer.store_us = (int64_t)number_at(reply, 0);
+    answer.store_us = (int64_t)dm_store_number_at(reply, 0);
     return answer;
 }
 
@@ -432,15 +445,15 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct identity identity;
+    struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
 
     if (!write_renewals(store, renewal, 1, false, &identity, &args)) {
-        answer.verdict = no_memory(ret_reason);
+        answer.verdict = dm_store_no_memory(ret_reason);
         return answer;
     }
-    answer.verdict = run(store, &args, SCRIPT(renew), deadline, ret_reason, &reply);
+    answer.verdict = dm_store_run(store, &args, SCRIPT(renew), deadline, ret_reason, &reply);
     if (answer.verdict == DM_SAYS_DONE) {
         answer = dm_store_read_renew(reply, 0);
         freeReplyObject(reply);
@@ -450,17 +463,16 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
 
 /* ---- the rest ---------------------------------------------------------------------------- */
 
-/* Scripts that answer a number: 1 done, 0 not. */
-static enum dm_verdict run_for_number(struct dm_store *store, struct dm_args *args, struct script script,
+enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
                                       enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
 {
     redisReply *reply = NULL;
-    enum dm_verdict verdict = run(store, args, script, deadline, ret_reason, &reply);
+    enum dm_verdict verdict = dm_store_run(store, args, script, deadline, ret_reason, &reply);
 
     if (verdict != DM_SAYS_DONE)
         return verdict;
     if (reply->type != REDIS_REPLY_INTEGER)
-        verdict = nonsense(ret_reason);
+        verdict = dm_store_nonsense(ret_reason);
     else if (reply->integer == 0)
         verdict = zero;
     freeReplyObject(reply);
@@ -470,15 +482,15 @@ static enum dm_verdict run_for_number(struct dm_store *store, struct dm_args *ar
 enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct identity identity;
+    struct dm_identity identity;
     struct dm_args args;
 
-    if (!begin(&args, SCRIPT(consistent), false, 1, 1, 0))
-        return no_memory(ret_reason);
-    identify(&identity, store, ask->thread, ask->attempt, 0);
+    if (!dm_store_begin(&args, SCRIPT(consistent), false, 1, 1, 0))
+        return dm_store_no_memory(ret_reason);
+    dm_store_identify(&identity, store, ask->thread, ask->attempt, 0);
     dm_args_bytes(&args, ask->keys->text[DM_KEY_STATE], ask->keys->length[DM_KEY_STATE]);
     dm_args_text(&args, identity.id);
-    return run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
+    return dm_store_run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
 enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
@@ -488,16 +500,16 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 1, 0))
-        return no_memory(ret_reason);
-    put_keys(&args, keys, DM_KEY_COUNT);
+    if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 1, 0))
+        return dm_store_no_memory(ret_reason);
+    dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, store->inbox_prefix);
-    verdict = run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
+    verdict = dm_store_run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    *ret_must_serve = number_at(reply, 1) == 1;
+    *ret_must_serve = dm_store_number_at(reply, 1) == 1;
     if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
-        verdict = nonsense(ret_reason);
+        verdict = dm_store_nonsense(ret_reason);
     freeReplyObject(reply);
     return verdict;
 }
@@ -507,11 +519,11 @@ enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys
 {
     struct dm_args args;
 
-    if (!begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 1, 0))
-        return no_memory(ret_reason);
-    put_keys(&args, keys, DM_KEY_COUNT);
+    if (!dm_store_begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 1, 0))
+        return dm_store_no_memory(ret_reason);
+    dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, is_anonymous ? "delete" : "clean");
-    return run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
+    return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 
 static const char *text_at(const redisReply *reply, size_t index)
@@ -527,13 +539,13 @@ static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
     dmutex_info_t info = { .struct_size = sizeof info };
     const char *owner = text_at(reply, 0);
 
-    info.token = number_at(reply, 3);
-    info.waiters = (uint32_t)number_at(reply, 5);
-    info.health = (uint32_t)number_at(reply, 6);
+    info.token = dm_store_number_at(reply, 3);
+    info.waiters = (uint32_t)dm_store_number_at(reply, 5);
+    info.health = (uint32_t)dm_store_number_at(reply, 6);
     if (owner[0]) {
         info.locked = 1;
-        info.hold_count = (uint32_t)number_at(reply, 1);
-        info.remaining_ms = (int64_t)number_at(reply, 2);
+        info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
+        info.remaining_ms = (int64_t)dm_store_number_at(reply, 2);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
         sscanf(text_at(reply, 4), "%" SCNu32 " %64s %32s", &info.pid, info.host, info.program);
     }
@@ -547,16 +559,16 @@ enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!begin(&args, SCRIPT(info), false, 3, 0, 0))
-        return no_memory(ret_reason);
-    put_keys(&args, keys, 3);
-    verdict = run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
+    if (!dm_store_begin(&args, SCRIPT(info), false, 3, 0, 0))
+        return dm_store_no_memory(ret_reason);
+    dm_store_put_keys(&args, keys, 3);
+    verdict = dm_store_run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 7)
         read_info(reply, ret_info);
     else
-        verdict = nonsense(ret_reason);
+        verdict = dm_store_nonsense(ret_reason);
     freeReplyObject(reply);
     return verdict;
 }
@@ -593,6 +605,10 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
         message.kind = DM_MESSAGE_LOST;
     } else if (read_words(text, "ask", 1, numbers)) {
         message.kind = DM_MESSAGE_ASK;
+    } else if (read_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
+        message.kind = DM_MESSAGE_SIGNALLED;
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
+                                             .remaining_ms = (int64_t)numbers[2] };
     } else if (read_words(text, "granted", 5, numbers)) { /* attempt request token lease dead */
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];

@@ -20,6 +20,9 @@
 
 #define DM_BATCH 100
 
+/* For a mutex's key in the registry (runtime/registry.h), as it is kept with a condition. */
+#define DM_MUTEX_KEY_ROOM (DMUTEX_NAME_MAX_NP + 2)
+
 struct dm_store {
     struct dm_conn *conn;
     const char *uuid;
@@ -33,6 +36,7 @@ void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *pre
 /* One request about one attempt. */
 struct dm_ask {
     const struct dm_keys *keys;
+    const struct dm_keys *condition; /* that the attempt waits on, or was signalled from; NULL: none */
     uint64_t thread;
     uint64_t attempt;
     struct dm_request request;
@@ -129,14 +133,59 @@ enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys
 enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
                               dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM]);
 
+/* ---- conditions: store_cond.c ------------------------------------------------------------ */
+
+/* The hold that a wait gives back. */
+struct dm_leaving {
+    uint64_t attempt; /* of the same thread and name as the attempt that waits */
+    enum dm_end end;
+    const char *mutex; /* what the condition is bound to: its key in the registry */
+};
+
+/*
+ * WAITING, or when repeated OWNED or QUEUED; NOT_OWNER, BOUND, FULL, NO_MEMORY, REFUSED: nothing is
+ * changed; NOT_RECOVERABLE: the hold is given back, nobody waits; NOTHING: not known.
+ */
+struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* OWNED, QUEUED, UNKNOWN or NOT_RECOVERABLE, and whether a signal came first; REFUSED or NOTHING. */
+struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                      const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                      char ret_reason[DM_REASON_ROOM]);
+
+/* What is to be signalled. */
+struct dm_signal {
+    const struct dm_keys *condition;
+    const struct dm_keys *keys; /* of the mutex that it is bound to; NULL: not known */
+    const char *mutex;          /* the mutex's key in the registry; "" if not known */
+    int most;
+    uint64_t upto; /* no newer waiter is meant; 0: all who wait now */
+};
+
+struct dm_signalled {
+    enum dm_verdict verdict; /* DONE; BOUND: again with the mutex of `mutex`; REFUSED or NOTHING */
+    uint64_t upto;           /* DONE: the newest that was meant */
+    bool has_left;           /* DONE: more of those are to be signalled */
+    bool must_serve;         /* DONE: waiters of the mutex are left that a poll must serve */
+    char mutex[DM_MUTEX_KEY_ROOM];
+};
+
+struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* Deletes an anonymous condition, or only looks whether anybody waits.  DONE, BUSY, REFUSED, NOTHING. */
+enum dm_verdict dm_store_cond_drop(struct dm_store *store, const struct dm_keys *condition, bool is_anonymous,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
 /* A message of the inbox. */
-enum dm_message_kind { DM_MESSAGE_GRANTED, DM_MESSAGE_LOST, DM_MESSAGE_ASK };
+enum dm_message_kind { DM_MESSAGE_GRANTED, DM_MESSAGE_SIGNALLED, DM_MESSAGE_LOST, DM_MESSAGE_ASK };
 
 struct dm_message {
     enum dm_message_kind kind;
     uint64_t attempt;
     uint64_t request;        /* GRANTED */
-    struct dm_answer answer; /* GRANTED */
+    struct dm_answer answer; /* GRANTED, SIGNALLED */
 };
 
 /* False for a message of another kind: a later version's, or nonsense. */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/steps.h"
+#include "runtime/wait.h"
 
 /* A deadline that is near or past still allows one real try; a timeout that is to be settled waits
  * this long for the server, then leaves it to the loop thread. */
@@ -16,27 +17,9 @@
 #define INBOX_NS DM_NS_PER_S
 
 /* Pauses between tries while the server says that it is not ready. */
-#define PAUSE_MIN_NS (5 * DM_NS_PER_MS)
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
 
-/* One call of dm_acquire(); on its thread's stack. */
-struct wait {
-    struct dm_runtime *runtime;
-    const struct dm_target *target;
-    struct dm_name *name; /* pinned */
-    struct dm_claim *claim;
-    bool may_wait;
-    struct dm_deadline deadline; /* the caller's */
-    struct dm_deadline patience; /* for the server: how long an answer is waited for */
-    bool is_inbox_needed;        /* the store said busy before we could be told of a grant */
-    int64_t pause_ns;
-    int looks_in_vain; /* see is_server_gone() */
-    char reason[DM_REASON_ROOM];
-};
-
 /* ---- what the thread holds already ------------------------------------------------------- */
-
-enum { GO_ON = -1 };
 
 /*
  * The thread's own hold decides first.  Rules, first match wins:
@@ -45,7 +28,7 @@ enum { GO_ON = -1 };
  *  3. error-checking: EDEADLK, or EBUSY for a try
  *  4. normal: EBUSY for a try, else wait behind oneself
  */
-static int look_at_own(struct wait *wait)
+static int look_at_own(struct dm_wait *wait)
 {
     struct dm_claim *hold = dm_name_hold(wait->name, dm_self_get()->serial);
 
@@ -54,7 +37,7 @@ static int look_at_own(struct wait *wait)
     if (!hold || hold->attempt.phase == DM_LOST) {
         if (hold)
             dm_step_close(wait->runtime, hold);
-        return GO_ON;
+        return DM_GO_ON;
     }
     if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
         if (hold->attempt.depth == DM_DEPTH_MAX)
@@ -66,10 +49,10 @@ static int look_at_own(struct wait *wait)
         return dm_fail(DM_FAIL_BUSY, "by the calling thread itself");
     if (wait->target->type == PTHREAD_MUTEX_ERRORCHECK)
         return dm_fail(DM_FAIL_RELOCK, NULL);
-    return GO_ON;
+    return DM_GO_ON;
 }
 
-static bool make_claim(struct wait *wait)
+bool dm_wait_make_claim(struct dm_wait *wait)
 {
     wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
                                     wait->target->maxhold_ms, wait->target->is_robust);
@@ -98,21 +81,21 @@ static int collect_owed(struct dm_name *name, struct dm_owed owed[DM_BATCH])
  * "busy" to one who would wait: it was asked without a place in the queue, because nobody could
  * have told us of a grant yet.  Not an event: the attempt goes on asking.
  */
-static bool is_for_queue_later(const struct wait *wait, const struct dm_answer *answer)
+static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
 {
     return wait->may_wait && answer->verdict == DM_SAYS_BUSY;
 }
 
 /* The server answers, but is not ready: leave it some time. */
-static void rest(struct wait *wait)
+void dm_wait_rest(struct dm_wait *wait)
 {
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);
 
-    dm_self_sleep(wait->claim->self, &until);
+    dm_self_sleep(dm_self_get(), &until);
     wait->pause_ns = wait->pause_ns * 2 < PAUSE_MAX_NS ? wait->pause_ns * 2 : PAUSE_MAX_NS;
 }
 
-static void ask(struct wait *wait)
+static void ask(struct dm_wait *wait)
 {
     struct dm_runtime *runtime = wait->runtime;
     struct dm_owed owed[DM_BATCH];
@@ -136,13 +119,13 @@ static void ask(struct wait *wait)
                 &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
     dm_state_unlock();
     if (answer.verdict == DM_SAYS_NOTHING && dm_conn_is_ready(runtime->commands))
-        rest(wait);
+        dm_wait_rest(wait);
 }
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
 /* Not owned: the claim ends, and what the store may still think is undone by a release. */
-static void abandon(struct wait *wait)
+static void abandon(struct dm_wait *wait)
 {
     dm_state_lock();
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
@@ -150,7 +133,7 @@ static void abandon(struct wait *wait)
     dm_state_unlock();
 }
 
-static int fail_without_answer(struct wait *wait)
+static int fail_without_answer(struct dm_wait *wait)
 {
     abandon(wait);
     if (wait->may_wait && !wait->deadline.is_endless)
@@ -165,10 +148,31 @@ static bool is_final(enum dm_verdict refusal)
     return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
 }
 
-static int fail_refused(struct wait *wait)
+/* A hold that was lost before it was entered: as if it had never been, under a new claim. */
+static bool begin_anew(struct dm_wait *wait)
+{
+    bool is_made;
+
+    dm_state_lock();
+    dm_step_close(wait->runtime, wait->claim);
+    is_made = dm_wait_make_claim(wait);
+    dm_state_unlock();
+    return is_made;
+}
+
+/* Refused, and there is no way back: the thread gave its hold up for a condition. */
+static int ask_anew(struct dm_wait *wait)
+{
+    dm_wait_rest(wait);
+    return begin_anew(wait) ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
+}
+
+static int fail_refused(struct dm_wait *wait)
 {
     enum dm_verdict refusal = wait->claim->attempt.refusal;
 
+    if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
+        return ask_anew(wait);
     dm_state_lock();
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
     if (!is_final(refusal) && wait->claim->attempt.last_request > 1) /* one before may have been executed */
@@ -190,7 +194,7 @@ static int fail_refused(struct wait *wait)
 }
 
 /* The hold is this thread's from here on.  False if it ended before the thread got here. */
-static bool enter(struct wait *wait)
+static bool enter(struct dm_wait *wait)
 {
     struct dm_attempt *attempt = &wait->claim->attempt;
     bool is_entered;
@@ -205,6 +209,7 @@ static bool enter(struct wait *wait)
             dm_step_close(wait->runtime, old);
         }
         attempt->is_entered = true;
+        attempt->depth = wait->depth;
         wait->claim->is_waiting = false;
         wait->name->is_not_recoverable = false;
     } else {
@@ -214,13 +219,15 @@ static bool enter(struct wait *wait)
     return is_entered;
 }
 
-static int succeed(struct wait *wait)
+static int succeed(struct dm_wait *wait)
 {
-    return wait->claim->attempt.is_owner_dead ? dm_fail(DM_FAIL_OWNER_DEAD, NULL) : 0;
+    if (wait->claim->attempt.is_owner_dead)
+        return dm_fail(DM_FAIL_OWNER_DEAD, NULL);
+    return wait->is_timed_out ? dm_fail(DM_FAIL_COND_TIMED_OUT, NULL) : 0;
 }
 
 /* The deadline has passed while queued: the server says whether we leave or own. */
-static int settle(struct wait *wait)
+int dm_wait_settle_queued(struct dm_wait *wait)
 {
     struct dm_deadline soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
     struct dm_answer answer;
@@ -248,7 +255,7 @@ static int settle(struct wait *wait)
 
 /* ---- the way through --------------------------------------------------------------------- */
 
-static enum dm_phase phase_of(struct wait *wait)
+enum dm_phase dm_wait_phase(struct dm_wait *wait)
 {
     enum dm_phase phase;
 
@@ -259,7 +266,7 @@ static enum dm_phase phase_of(struct wait *wait)
 }
 
 /* True when asking is over without an answer. */
-static bool is_out_of_patience(const struct wait *wait)
+static bool is_out_of_patience(const struct dm_wait *wait)
 {
     return dm_deadline_left_ns(&wait->patience) == 0;
 }
@@ -268,7 +275,7 @@ static bool is_out_of_patience(const struct wait *wait)
  * Before a place in the queue is asked for, grants must be able to reach us.  Where the inbox cannot
  * be had, the thread goes on asking without a place: slowly, but the lock is not out of its reach.
  */
-static void await_inbox(struct wait *wait)
+void dm_wait_for_inbox(struct dm_wait *wait)
 {
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
 
@@ -276,24 +283,12 @@ static void await_inbox(struct wait *wait)
         dm_conn_reason(wait->runtime->inbox, wait->reason);
 }
 
-static bool is_asked(struct wait *wait)
+static bool is_asked(struct dm_wait *wait)
 {
     if (wait->is_inbox_needed)
-        await_inbox(wait);
+        dm_wait_for_inbox(wait);
     ask(wait);
-    return phase_of(wait) != DM_ASKING || !is_out_of_patience(wait);
-}
-
-/* A hold that was lost before it was entered: as if it had never been, under a new claim. */
-static bool begin_anew(struct wait *wait)
-{
-    bool is_made;
-
-    dm_state_lock();
-    dm_step_close(wait->runtime, wait->claim);
-    is_made = make_claim(wait);
-    dm_state_unlock();
-    return is_made;
+    return dm_wait_phase(wait) != DM_ASKING || !is_out_of_patience(wait);
 }
 
 /*
@@ -301,12 +296,14 @@ static bool begin_anew(struct wait *wait)
  * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until its
  * deadline, but never so short that no real try is made: a free mutex is locked whatever the time.
  */
-static struct dm_deadline patience_of(const struct wait *wait)
+static struct dm_deadline patience_of(const struct dm_wait *wait)
 {
     int64_t left_ns = dm_deadline_left_ns(&wait->deadline);
 
     if (!wait->may_wait)
         return dm_runtime_call_deadline(wait->runtime);
+    if (wait->is_pledged)
+        return dm_deadline_endless;
     if (wait->deadline.is_endless)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
     if (left_ns >= SETTLE_NS)
@@ -317,9 +314,9 @@ static struct dm_deadline patience_of(const struct wait *wait)
 }
 
 /* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice not, and it fails. */
-static bool is_server_gone(struct wait *wait)
+static bool is_server_gone(struct dm_wait *wait)
 {
-    if (!wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
+    if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
         return false;
     wait->looks_in_vain = dm_conn_is_ready(wait->runtime->commands) ? 0 : wait->looks_in_vain + 1;
     if (wait->looks_in_vain < 2)
@@ -328,35 +325,52 @@ static bool is_server_gone(struct wait *wait)
     return true;
 }
 
-/* Sleeps until there may be news.  GO_ON, or the end of the call. */
-static int sleep_queued(struct wait *wait)
+static bool is_queued(struct dm_wait *wait)
+{
+    bool is_waiting;
+
+    dm_state_lock();
+    is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
+    dm_state_unlock();
+    return is_waiting;
+}
+
+bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
+{
+    return dm_self_sleep(wait->claim->self, until);
+}
+
+/* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */
+static int sleep_queued(struct dm_wait *wait)
 {
     struct dm_deadline until = wait->deadline;
 
     if (until.is_endless && wait->runtime->settings.fails_when_down)
         until = dm_runtime_call_deadline(wait->runtime);
-    if (dm_self_sleep(wait->claim->self, &until) || phase_of(wait) != DM_QUEUED)
-        return GO_ON;
+    if (wait->sleep(wait, &until) || !is_queued(wait))
+        return DM_GO_ON;
     if (dm_deadline_left_ns(&wait->deadline) == 0)
-        return settle(wait);
-    return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : GO_ON;
+        return wait->settle(wait);
+    return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
 }
 
-static int run(struct wait *wait)
+int dm_wait_run(struct dm_wait *wait)
 {
-    int result = GO_ON;
+    int result = DM_GO_ON;
 
-    while (result == GO_ON) {
-        switch (phase_of(wait)) {
+    while (result == DM_GO_ON) {
+        switch (dm_wait_phase(wait)) {
         case DM_ASKING:
             if (!is_asked(wait))
                 result = fail_without_answer(wait);
             break;
+        case DM_WAITING:
         case DM_QUEUED:
             result = sleep_queued(wait);
             wait->patience = patience_of(wait); /* what comes is a question of its own */
             break;
         case DM_HELD:
+        case DM_LEAVING: /* never: that is another claim */
             if (enter(wait))
                 result = succeed(wait);
             break;
@@ -372,7 +386,7 @@ static int run(struct wait *wait)
     return result;
 }
 
-static int begin(struct wait *wait)
+static int begin(struct dm_wait *wait)
 {
     int result;
 
@@ -380,31 +394,34 @@ static int begin(struct wait *wait)
     if (!wait->name)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     result = look_at_own(wait);
-    if (result != GO_ON)
+    if (result != DM_GO_ON)
         return result;
-    if (!make_claim(wait))
+    if (!dm_wait_make_claim(wait))
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     dm_registry_pin(wait->name);
-    return GO_ON;
+    return DM_GO_ON;
 }
 
 int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
                const struct dm_deadline *deadline)
 {
-    struct wait wait = { .runtime = runtime,
+    struct dm_wait wait = { .runtime = runtime,
                          .target = target,
                          .may_wait = may_wait,
                          .deadline = *deadline,
-                         .pause_ns = PAUSE_MIN_NS };
+                         .depth = 1,
+                         .sleep = dm_wait_sleep,
+                         .settle = dm_wait_settle_queued,
+                         .pause_ns = DM_WAIT_PAUSE_MIN_NS };
     int result;
 
     dm_state_lock();
     result = begin(&wait);
     dm_state_unlock();
-    if (result != GO_ON)
+    if (result != DM_GO_ON)
         return result;
     wait.patience = patience_of(&wait);
-    result = run(&wait);
+    result = dm_wait_run(&wait);
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, wait.name);
     dm_state_unlock();

@@ -20,7 +20,7 @@ static void report_deaths(struct dm_runtime *runtime, uint64_t thread)
         next = claim->next;
         if (thread && claim->attempt.thread != thread)
             continue;
-        if (claim->attempt.phase == DM_HELD)
+        if (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LEAVING)
             dm_step_give_back(runtime, claim, claim->attempt.is_entered ? DM_END_DIED : DM_END_UNLOCKED);
         if (claim->attempt.phase == DM_LOST && claim->attempt.is_entered)
             dm_step_close(runtime, claim);

@@ -47,6 +47,22 @@ static void free_name(struct dm_name *name)
     free(name);
 }
 
+static struct dm_keys *make_keys(const char *prefix, const char *key)
+{
+    const char *group = strchr(key, ' ');
+    struct dm_keys *keys;
+    char *id;
+
+    if (key[0] == 'c')
+        return dm_keys_new_condition(prefix, NULL, key + 1, false);
+    if (key[0] != 'd')
+        return dm_keys_new(prefix, key + 1, key[0] == 'a');
+    id = strndup(key + 1, (size_t)(group - key - 1));
+    keys = id ? dm_keys_new_condition(prefix, id, group + 2, group[1] == 'a') : NULL;
+    free(id);
+    return keys;
+}
+
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key)
 {
     struct dm_name *name = dm_registry_find(registry, key);
@@ -59,7 +75,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
     if (!name)
         return NULL;
     name->key = strdup(key);
-    name->keys = dm_keys_new(prefix, key + 1, key[0] == 'a');
+    name->keys = make_keys(prefix, key);
     if (!name->key || !name->keys) {
         free_name(name);
         return NULL;
@@ -73,7 +89,30 @@ static void free_if_unused(struct dm_registry *registry, struct dm_name *name)
     if (!name->is_forgotten || name->claims || name->pins || name->must_serve)
         return;
     g_hash_table_remove(registry->names, name->key);
+    dm_registry_bind(registry, name, NULL);
     free_name(name);
+}
+
+void dm_registry_bind(struct dm_registry *registry, struct dm_name *condition, struct dm_name *mutex)
+{
+    struct dm_name *before = condition->mutex;
+
+    if (mutex)
+        dm_registry_pin(mutex);
+    condition->mutex = mutex;
+    if (before)
+        dm_registry_unpin(registry, before);
+}
+
+void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *claim, struct dm_name *condition)
+{
+    struct dm_name *before = claim->condition;
+
+    if (condition)
+        dm_registry_pin(condition);
+    claim->condition = condition;
+    if (before)
+        dm_registry_unpin(registry, before);
 }
 
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name)
@@ -133,6 +172,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     if (claim->next)
         claim->next->link = claim->link;
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
+    dm_registry_set_condition(registry, claim, NULL);
     free(claim);
     free_if_unused(registry, name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this process knows: one record per name, and in it the claims of its threads.
+ * What this process knows: one record per mutex or condition, and in it the claims of its threads.
  *
  * A claim is a core attempt with its thread and name.  It lives from lock until the store has
  * confirmed that it is given back; in between it may be owed (given back by its thread, not yet
@@ -21,7 +21,7 @@
 struct dm_claim;
 
 struct dm_name {
-    char *key; /* in the table: 'n' and the name, or 'a' and the id of an anonymous mutex */
+    char *key; /* in the table: see dm_registry_name() */
     struct dm_keys *keys;
     struct dm_claim *claims;
     uint64_t seen;            /* the highest of the store's tokens that we know of */
@@ -29,11 +29,13 @@ struct dm_name {
     bool must_serve;          /* waiters are left that a poll of ours is to serve */
     unsigned pins;            /* calls and batches that use the keys without the lock */
     bool is_forgotten;        /* to be freed with the last pin */
+    struct dm_name *mutex;    /* of a condition: what it was bound to when we last heard; pinned */
 };
 
 struct dm_claim {
     struct dm_attempt attempt;
     struct dm_name *name;
+    struct dm_name *condition; /* that it waits on or was signalled from; pinned; NULL: none */
     struct dm_self *self;
     bool is_waiting; /* its thread is inside lock: self may be woken */
 
@@ -69,7 +71,15 @@ void dm_registry_init(struct dm_registry *registry);
 /* Undoes it, for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
 
-/* The record of a name, made if there is none; `key` as in dm_name.  NULL without memory. */
+/*
+ * The record of a mutex or a condition, made if there is none.  NULL without memory.  The key is
+ *
+ *      n NAME          of a mutex              c NAME              of a condition
+ *      a ID            of an anonymous one     d ID GROUP          of an anonymous one
+ *
+ * where GROUP is a blank and the key of any mutex of the group (n without the leaf), and each letter
+ * is followed by its word at once.
+ */
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key);
 
 /* The record, or NULL. */
@@ -85,6 +95,12 @@ void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name);
 /* A new claim of the calling thread.  NULL without memory. */
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
                                    uint32_t maxhold_ms, bool is_robust);
+
+/* The claim waits on a condition from here on, or on none (NULL). */
+void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *claim, struct dm_name *condition);
+
+/* The mutex that a condition was last seen bound to. */
+void dm_registry_bind(struct dm_registry *registry, struct dm_name *condition, struct dm_name *mutex);
 
 /* The claim goes on under a new serial. */
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);

@@ -84,7 +84,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
     struct dm_claim *claim = batch->runtime->registry.claims;
 
     for (; claim && batch->count < DM_BATCH; claim = claim->next) {
-        if (claim->attempt.phase == DM_QUEUED && claim->attempt.poll_ns <= now_ns)
+        if (dm_attempt_is_waiting(&claim->attempt) && claim->attempt.poll_ns <= now_ns)
             add_poll(batch, claim);
     }
 }
@@ -274,17 +274,21 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
     dm_state_lock();
     while ((claim = next_owed(runtime, dm_clock_boot_ns())) != NULL) {
         struct dm_ask ask = dm_step_ask(claim, (struct dm_request){ 0 });
-        struct dm_name *name = claim->name;
+        struct dm_name *name = claim->name, *condition = claim->condition;
         enum dm_end end = claim->end;
         bool by_text = claim->by_text;
 
         claim->owed_due_ns = DM_NEVER;
         claim->sends++;
         dm_registry_pin(name);
+        if (condition)
+            dm_registry_pin(condition);
         dm_state_unlock();
         dm_schedule_post_release(runtime, &ask, end, by_text);
         dm_state_lock();
         dm_registry_unpin(&runtime->registry, name);
+        if (condition)
+            dm_registry_unpin(&runtime->registry, condition);
     }
     dm_state_unlock();
 }
@@ -325,18 +329,18 @@ void dm_schedule_run(struct dm_runtime *runtime)
     plan_next(runtime);
 }
 
-static void ask_all(struct dm_runtime *runtime, enum dm_phase phase)
+static void ask(struct dm_runtime *runtime, struct dm_claim *claim)
 {
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        if (claim->attempt.phase == phase)
-            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
-    }
+    dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
 }
 
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
     dm_state_lock();
-    ask_all(runtime, DM_QUEUED);
+    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
+        if (dm_attempt_is_waiting(&claim->attempt))
+            ask(runtime, claim);
+    }
     dm_state_unlock();
 }
 
@@ -349,9 +353,9 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
             claim->owed_due_ns = now_ns;
+        if (claim->attempt.phase == DM_HELD || dm_attempt_is_waiting(&claim->attempt))
+            ask(runtime, claim);
     }
-    ask_all(runtime, DM_HELD);
-    ask_all(runtime, DM_QUEUED);
     dm_loop_wake_at(runtime->loop, now_ns);
     dm_state_unlock();
 }

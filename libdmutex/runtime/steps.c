@@ -53,8 +53,10 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
 
     if (claim->attempt.token > claim->name->seen)
         claim->name->seen = claim->attempt.token;
-    if (actions & DM_DO_NEW_SERIAL)
+    if (actions & DM_DO_NEW_SERIAL) {
         dm_registry_rename(&runtime->registry, claim);
+        dm_registry_set_condition(&runtime->registry, claim, NULL); /* it comes back as a waiter of the mutex */
+    }
     if (actions & DM_DO_TELL_LOST)
         claim->is_loss_untold = true;
     if (actions & DM_DO_GIVE_BACK && event->kind != DM_EV_GIVEN_BACK)
@@ -185,6 +187,7 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
 {
     return (struct dm_ask){
         .keys = claim->name->keys,
+        .condition = claim->condition ? claim->condition->keys : NULL,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
         .request = request,

@@ -150,6 +150,7 @@ const char *key(const char *kind, const char *leaf)
 }
 
 #define KEYS(leaf) key("lock", leaf), key("state", leaf), key("queue", leaf), key("waiter", leaf)
+#define COND_KEYS(cond) key("cond", cond), key("sleeper", cond)
 
 /* ---- the scripts ------------------------------------------------------------------------- */
 
@@ -160,6 +161,7 @@ struct who who(const char *uuid)
 {
     return (struct who){ .uuid = uuid,
                          .leaf = "x",
+                         .cond = "c",
                          .thread = 1,
                          .attempt = 1,
                          .request = 1,
@@ -216,7 +218,7 @@ const char *poll_of(const struct who *who)
 {
     return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, id_of(who),
                       number(who->request), number(who->lease_ms), who->is_robust ? "1" : "0",
-                      who->seen, NULL);
+                      who->seen, "4", NULL);
 }
 
 const char *poll_serving(const char *leaf)
@@ -227,7 +229,7 @@ const char *poll_serving(const char *leaf)
 }
 
 #define POLL_ARGUMENTS(who) \
-    id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen
+    id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen, "4"
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
@@ -269,6 +271,61 @@ const char *info(const char *leaf)
 const char *drop(const char *leaf, const char *how)
 {
     return run_script(dm_lua_drop, 4, KEYS(leaf), how, NULL);
+}
+
+/* ---- the scripts of conditions ----------------------------------------------------------- */
+
+/* The mutex as clients write it. */
+static const char *bound_of(const char *leaf)
+{
+    return write_text("nt/%s", leaf);
+}
+
+const char *cond_wait(const struct who *who, int hold)
+{
+    return cond_wait_ending(who, hold, UNLOCKED);
+}
+
+const char *cond_wait_ending(const struct who *who, int hold, int how)
+{
+    return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
+                      write_text("%s:%d", owner_of(who), hold), number(how), hold_of(who),
+                      number(who->lease_ms), who->seen, number(who->request),
+                      who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, NULL);
+}
+
+const char *cond_poll(const struct who *who)
+{
+    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL,
+                      id_of(who), number(who->request), number(who->lease_ms),
+                      who->is_robust ? "1" : "0", who->seen, "6", NULL);
+}
+
+const char *cond_cancel(const struct who *who)
+{
+    return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who),
+                      number(who->lease_ms), who->seen, number(who->request),
+                      who->is_robust ? "1" : "0", INBOX, NULL);
+}
+
+const char *cond_release(const struct who *who, int how)
+{
+    return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
+                      number(how), INBOX, NULL);
+}
+
+const char *cond_drop(const char *cond, const char *how)
+{
+    return run_script(dm_lua_cond_drop, 2, COND_KEYS(cond), how, NULL);
+}
+
+const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto)
+{
+    if (!leaf)
+        return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto,
+                          NULL);
+    return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX,
+                      number(most), upto, NULL);
 }
 
 const char *probe(void)
@@ -313,7 +370,7 @@ void end_lease(const char *leaf)
     command("DEL %s", key("lock", leaf));
 }
 
-void age(const struct who *who, long long ms)
+static void age_entry(const char *hash, const struct who *who, long long ms)
 {
     static const char script[] =
         "local e = redis.call('HGET', KEYS[1], ARGV[1])\n"
@@ -321,8 +378,17 @@ void age(const struct who *who, long long ms)
         "heard = string.format('%.0f', heard - ARGV[2] * 1000)\n"
         "return redis.call('HSET', KEYS[1], ARGV[1], head .. ' ' .. heard .. ' ' .. rest)\n";
 
-    assert_string_equal(
-        run_script(script, 1, key("waiter", who->leaf), id_of(who), number(ms), NULL), "0");
+    assert_string_equal(run_script(script, 1, hash, id_of(who), number(ms), NULL), "0");
+}
+
+void age(const struct who *who, long long ms)
+{
+    age_entry(key("waiter", who->leaf), who, ms);
+}
+
+void age_sleeper(const struct who *who, long long ms)
+{
+    age_entry(key("sleeper", who->cond), who, ms);
 }
 
 /* ---- inboxes ----------------------------------------------------------------------------- */

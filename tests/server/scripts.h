@@ -24,6 +24,7 @@
 struct who {
     const char *uuid; /* the process: any word without ':' */
     const char *leaf; /* the mutex is "t/<leaf>" */
+    const char *cond; /* the condition is "t/<cond>" */
     int thread, attempt, request;
     long long lease_ms;
     bool is_robust;
@@ -31,7 +32,7 @@ struct who {
     char arrival[24]; /* to bring back, "" */
 };
 
-/* Thread 1, attempt 1, request 1 of a process, on the mutex "t/x", robust, with LEASE. */
+/* Thread 1, attempt 1, request 1 of a process, on "t/x" and "t/c", robust, with LEASE. */
 struct who who(const char *uuid);
 
 #define TRY "try"
@@ -54,6 +55,17 @@ const char *info(const char *leaf);
 const char *drop(const char *leaf, const char *how);
 const char *probe(void);
 
+/* Of conditions: `who` is the attempt that waits, `hold` the attempt that is given back. */
+const char *cond_wait(const struct who *who, int hold);
+const char *cond_wait_ending(const struct who *who, int hold, int how);
+const char *cond_poll(const struct who *who);
+const char *cond_cancel(const struct who *who);
+const char *cond_release(const struct who *who, int how);
+const char *cond_drop(const char *cond, const char *how);
+
+/* leaf: the mutex that the caller believes to be bound, NULL for none; upto: "" for all. */
+const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto);
+
 /* Any script: `keys` keys, then arguments, then NULL. */
 const char *run_script(const char *script, int keys, ...) __attribute__((__sentinel__));
 
@@ -64,7 +76,10 @@ const char *run_script(const char *script, int keys, ...) __attribute__((__senti
 const char *line_of(const char *answer, int index);
 long long number_of(const char *answer, int index);
 
-/* A key of a mutex: "lock", "state", "queue", "waiter"; any command on the server. */
+/*
+ * A key of a mutex: "lock", "state", "queue", "waiter", or of a condition: "cond", "sleeper"; any
+ * command on the server.
+ */
 const char *key(const char *kind, const char *leaf);
 const char *command(const char *format, ...);
 long long command_number(const char *format, ...);
@@ -72,9 +87,13 @@ long long command_number(const char *format, ...);
 /* All keys with what they hold, but for lifetimes and when a waiter was last heard of. */
 const char *dump(void);
 
-/* Time passes for one: the lease of the owner ends; a waiter has been silent for `ms`. */
+/*
+ * Time passes for one: the lease of the owner ends; a waiter of the mutex, or of the
+ * condition, has been silent for `ms`.
+ */
 void end_lease(const char *leaf);
 void age(const struct who *who, long long ms);
+void age_sleeper(const struct who *who, long long ms);
 
 /* An inbox that somebody listens to, and all that came since the last look, one per line. */
 struct inbox;

@@ -1,5 +1,6 @@
 -- The queue of a name: a zset of waiters' ids by arrival number, and a hash of what each has said:
--- "<request> <lease> <robust> <heard, server us> <token seen> <label>".
+-- "<request> <lease> <robust> <heard, server us> <token seen> <label>".  Before the label of a waiter
+-- that a signal brought here stands "@<key of the condition> ", and goes with it into `hold`.
 local function entry(k, id)
   local e = call('HGET', k[4], id)
   if not e then return nil end
@@ -17,6 +18,13 @@ end
 local function forget(k, id)
   call('ZREM', k[3], id)
   call('HDEL', k[4], id)
+end
+
+-- A signal that dies with its receiver is owed to the next waiter of its condition, whose poll sees
+-- to it: the scripts of a mutex know no keys of conditions.
+local function owe_signal(k, label)
+  local condition = label:match('^@(%S+) ')
+  if condition then call('HSET', k[2], 'debt ' .. condition, (call('HGET', k[2], 'debt ' .. condition) or 0) + 1) end
 end
 
 -- Returns how many heard it.  An error (no right to publish) is nobody.
@@ -58,7 +66,10 @@ local function serve(k, s, inbox, now, me)
   for i, id in ipairs(heads) do
     local w = entry(k, id)
     if not w or (id ~= me and is_gone(w, now)) then
-      if i < 16 then forget(k, id) end
+      if i < 16 then
+        if w then owe_signal(k, w.label) end
+        forget(k, id)
+      end
     elseif id == me or not is_silent(w, now) then
       local token = next_token(s, w.seen, now)
       local token_text = text(token)
@@ -96,7 +107,9 @@ end
 
 -- A hold whose lease ended without being given back: its owner died.
 local function note_death(k, s)
-  if s.hold then give_up(k, s, 1) end
+  if not s.hold then return end
+  owe_signal(k, s.label)
+  give_up(k, s, 1)
 end
 
 -- What the server still grants the owner, in ms.  More than its lease: the server's clock was set
@@ -111,10 +124,14 @@ local function remaining(k, s, fallback)
   return math.max(left, 0)
 end
 
--- Notes that a waiter was heard of; both keys of the queue live three leases on.
+-- Notes that a waiter was heard of; a signal that it carries stays with it.  Both keys of the queue
+-- live three leases on.
 local function hear(k, w)
   local three = w.lease * 3
-  call('HSET', k[4], w.id, w.request .. ' ' .. w.lease .. ' ' .. w.robust .. ' ' .. w.heard .. ' ' .. w.seen .. ' ' .. w.label)
+  local before = call('HGET', k[4], w.id)
+  local signal = before and before:match('^%d+ %d+ %d %d+ %d+ (@%S+ )') or w.signal or ''
+  call('HSET', k[4], w.id,
+    w.request .. ' ' .. w.lease .. ' ' .. w.robust .. ' ' .. w.heard .. ' ' .. w.seen .. ' ' .. signal .. w.label)
   if call('PTTL', k[3]) < three then
     call('PEXPIRE', k[3], three)
     call('PEXPIRE', k[4], three)

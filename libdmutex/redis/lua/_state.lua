@@ -6,7 +6,7 @@ local function parse(v)
   local s = { hold = v[1], last = tonumber(v[2] or 0), health = tonumber(v[3] or 0), wanted = v[4], cursor = v[5],
     arrival = tonumber(v[6] or 0), is_new = not v[2] }
   if s.hold then
-    s.id, s.lease = s.hold:match('^(%S+) (%d+) ')
+    s.id, s.lease, s.label = s.hold:match('^(%S+) (%d+) (.*)$')
     s.lease = tonumber(s.lease)
   end
   if not (is_token(s.last) and s.health and s.arrival) or (s.hold and not s.lease) then

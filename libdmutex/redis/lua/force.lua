@@ -11,6 +11,7 @@ check_queue(k)
 local is_held = call('HLEN', k[1]) > 0
 if not (is_held or s.hold) then return { 'free' } end
 if s.id then tell(ARGV[1], s.id, 'lost ' .. attempt_of(s.id)) end
+if s.hold then owe_signal(k, s.label) end
 give_up(k, s, 1)
 s.last = s.last + 1
 call('HSET', k[2], 'token', text(s.last))

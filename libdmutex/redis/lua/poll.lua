@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; serves a free lock by the way.
--- KEYS  per attempt: lock state queue waiter
--- ARGV  1 inbox prefix, 2 label, then per attempt: id, request, lease ms, robust, highest token seen.
---       An attempt that waits for nothing (serving only) polls as attempt 0.
--- Answer now, then per attempt {owned, token, dead} {queued, position, remaining} {unknown, more}
---        {notrecoverable} {error, message}
+-- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
+-- ARGV  1 inbox prefix, 2 label, then per attempt: id, request, lease ms, robust, highest token seen,
+--       number of its keys (4 or 6).  An attempt that waits for nothing (serving only) polls as
+--       attempt 0.
+-- Answer now, then per attempt {owned, token, dead} {queued, position, remaining} {waiting}
+--        {unknown, more} {notrecoverable} {error, message}
 --@include _own
 --@include _state
 --@include _serve
+--@include _condition
 local now, now_text = clock()
 local inbox = ARGV[1]
 
@@ -15,6 +17,8 @@ local function look(k, me)
   local s = read(k[2])
   if not is_token(tonumber(me.seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
   check_queue(k)
+  local c = k[5] and condition_of(k)
+  if c then check_queue(c) end
   local is_held, more = call('HLEN', k[1]) > 0, false
   if s.id == me.id then
     go_on(k, me.id, me.lease)
@@ -23,8 +27,13 @@ local function look(k, me)
   if not is_held then note_death(k, s) end
   if s.health == 2 then
     forget(k, me.id)
+    if c then forget(c, me.id) end
     tell_unrecoverable(k, inbox)
     return { 'notrecoverable' }
+  end
+  if c and call('ZSCORE', c[3], me.id) then
+    hear(c, me)
+    pay_debts(k, c, s, inbox, now)
   end
   local is_waiting = call('ZSCORE', k[3], me.id)
   if is_waiting then hear(k, me) end
@@ -34,16 +43,19 @@ local function look(k, me)
     s.lease = winner and tonumber(winner.lease)
     is_held, more = winner, rest
   end
-  if not is_waiting then return { 'unknown', more and 1 or 0 } end
+  if not is_waiting then
+    return c and call('ZSCORE', c[3], me.id) and { 'waiting' } or { 'unknown', more and 1 or 0 }
+  end
   return { 'queued', call('ZRANK', k[3], me.id) + 1, is_held and remaining(k, s, me.lease) or 0 }
 end
 
-local answer = { now }
-for i = 1, #KEYS / 4 do
-  local key, a = i * 4 - 4, i * 5 - 3
+local answer, key = { now }, 0
+for i = 1, (#ARGV - 2) / 6 do
+  local a = i * 6 - 4
   local me = { id = ARGV[a + 1], request = ARGV[a + 2], lease = ARGV[a + 3], robust = ARGV[a + 4],
     seen = ARGV[a + 5], label = ARGV[2], heard = now_text }
-  local is_done, result = pcall(look, { KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4] }, me)
+  local is_done, result = pcall(look, { unpack(KEYS, key + 1, key + ARGV[a + 6]) }, me)
   answer[i + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
+  key = key + ARGV[a + 6]
 end
 return answer

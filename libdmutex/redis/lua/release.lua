@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Ends an attempt, whatever has become of it: gives the lock back and grants it to the first live
--- waiter, or leaves the queue.
--- KEYS  lock state queue waiter
+-- waiter, or leaves the queue, or the condition.
+-- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
 -- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
@@ -45,8 +45,10 @@ check_queue(k)
 if not is_mine then
   local was_waiting = call('ZREM', k[3], ARGV[1])
   call('HDEL', k[4], ARGV[1])
+  if k[5] then forget({ [3] = k[5], [4] = k[6] }, ARGV[1]) end
   return { was_waiting == 1 and 'left' or 'notowner' }
 end
+if ARGV[2] == '1' then owe_signal(k, s.label) end
 give_up(k, s, tonumber(ARGV[2]))
 if s.health == 2 then
   tell_unrecoverable(k, ARGV[3])

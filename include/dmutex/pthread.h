@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drop-in: the pthread mutexes and condition variables of a translation unit become dmutex's.
+ *
+ * Included, or given on the command line, before anything else that uses pthread:
+ *
+ *     cc -include dmutex/pthread.h old.c -ldmutex
+ *
+ * Types, static initialisers and functions are renamed by macros; the source stays as it is, C and
+ * C++ alike.  All that is linked together and shares a mutex must be compiled so.  Objects that
+ * other libraries made, and those of the C++ library (std::mutex), stay what they were.
+ *
+ * Objects are anonymous: they exclude the threads of a process and, PTHREAD_PROCESS_SHARED, of all
+ * that share the memory.  To exclude other processes and hosts they need names:
+ *
+ *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is "billing/<file>:k",
+ *                                  <file> being its name on the compiler's command line: the same
+ *                                  build has the same names everywhere.
+ *   -DDMUTEX_UNIT='"ledger"'       Another word in the place of <file>.
+ *   dmutexattr_setname_np(&attr, "billing/ledger")
+ *                                  One added line before pthread_mutex_init(), for there a
+ *                                  pthread_mutexattr_t is a dmutexattr_t; dcondattr_setname_np().
+ *
+ * The functions return what <dmutex/mutex.h> and <dmutex/cond.h> say; what differs from pthread is
+ * in dmutex-pthread(7).  Since 0.1.
+ */
+#ifndef DMUTEX_PTHREAD_H
+#define DMUTEX_PTHREAD_H
+
+/*
+ * Sources that define this themselves would find <pthread.h> read without it, when we come first on
+ * the command line.  Once a header of libc was read it is too late to change anything.
+ */
+#if !defined(_GNU_SOURCE) && !defined(_FEATURES_H)
+#define _GNU_SOURCE 1
+#endif
+
+/* These use the names below for what they are: they must have been read before. */
+#include <pthread.h>
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#endif
+
+#include <dmutex/dmutex.h>
+
+/* ---- names of static initialisers -------------------------------------------------------- */
+
+#ifdef DMUTEX_GROUP
+#ifndef DMUTEX_UNIT
+#define DMUTEX_UNIT __BASE_FILE__
+#endif
+#define DMUTEX_PRIVATE_TEXT_OF(number) #number
+#define DMUTEX_PRIVATE_TEXT(number) DMUTEX_PRIVATE_TEXT_OF(number)
+#define DMUTEX_PRIVATE_NAMED 1
+#define DMUTEX_PRIVATE_NAME DMUTEX_GROUP "/" DMUTEX_UNIT ":" DMUTEX_PRIVATE_TEXT(__COUNTER__)
+#else
+#define DMUTEX_PRIVATE_NAMED 0
+#define DMUTEX_PRIVATE_NAME ""
+#endif
+
+#undef PTHREAD_MUTEX_INITIALIZER
+#undef PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
+#undef PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP
+#undef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#undef PTHREAD_COND_INITIALIZER
+#define PTHREAD_MUTEX_INITIALIZER DMUTEX_PRIVATE_INITIALIZER(0, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
+#define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP DMUTEX_PRIVATE_INITIALIZER(1, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
+#define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP \
+    DMUTEX_PRIVATE_INITIALIZER(2, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
+#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
+#define PTHREAD_COND_INITIALIZER DCOND_PRIVATE_INITIALIZER(DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
+
+/* ---- mutexes ----------------------------------------------------------------------------- */
+
+#define pthread_mutex_t dmutex_t
+#define pthread_mutex_init dmutex_init
+#define pthread_mutex_destroy dmutex_destroy
+#define pthread_mutex_lock dmutex_lock
+#define pthread_mutex_trylock dmutex_trylock
+#define pthread_mutex_timedlock dmutex_timedlock
+#define pthread_mutex_clocklock dmutex_clocklock
+#define pthread_mutex_unlock dmutex_unlock
+#define pthread_mutex_consistent dmutex_consistent
+#define pthread_mutex_getprioceiling dmutex_getprioceiling
+#define pthread_mutex_setprioceiling dmutex_setprioceiling
+
+#define pthread_mutexattr_t dmutexattr_t
+#define pthread_mutexattr_init dmutexattr_init
+#define pthread_mutexattr_destroy dmutexattr_destroy
+#define pthread_mutexattr_settype dmutexattr_settype
+#define pthread_mutexattr_gettype dmutexattr_gettype
+#define pthread_mutexattr_setrobust dmutexattr_setrobust
+#define pthread_mutexattr_getrobust dmutexattr_getrobust
+#define pthread_mutexattr_setpshared dmutexattr_setpshared
+#define pthread_mutexattr_getpshared dmutexattr_getpshared
+#define pthread_mutexattr_setprotocol dmutexattr_setprotocol
+#define pthread_mutexattr_getprotocol dmutexattr_getprotocol
+#define pthread_mutexattr_setprioceiling dmutexattr_setprioceiling
+#define pthread_mutexattr_getprioceiling dmutexattr_getprioceiling
+
+/* What glibc had before POSIX had it. */
+#undef pthread_mutex_consistent_np
+#undef pthread_mutexattr_setrobust_np
+#undef pthread_mutexattr_getrobust_np
+#define pthread_mutex_consistent_np dmutex_consistent
+#define pthread_mutexattr_setrobust_np dmutexattr_setrobust
+#define pthread_mutexattr_getrobust_np dmutexattr_getrobust
+
+/* ---- condition variables ----------------------------------------------------------------- */
+
+#define pthread_cond_t dcond_t
+#define pthread_cond_init dcond_init
+#define pthread_cond_destroy dcond_destroy
+#define pthread_cond_wait dcond_wait
+#define pthread_cond_timedwait dcond_timedwait
+#define pthread_cond_clockwait dcond_clockwait
+#define pthread_cond_signal dcond_signal
+#define pthread_cond_broadcast dcond_broadcast
+
+#define pthread_condattr_t dcondattr_t
+#define pthread_condattr_init dcondattr_init
+#define pthread_condattr_destroy dcondattr_destroy
+#define pthread_condattr_setclock dcondattr_setclock
+#define pthread_condattr_getclock dcondattr_getclock
+#define pthread_condattr_setpshared dcondattr_setpshared
+#define pthread_condattr_getpshared dcondattr_getpshared
+
+#endif

@@ -1,0 +1,46 @@
+-- The waiters of a condition: c[3] and c[4] are to them what k[3] and k[4] are to those of the mutex.
+-- c[4] has two more fields: `mutex`, the one they are bound to, and `arrival`, the newest number.
+local function condition_of(k) return { [3] = k[5], [4] = k[6] } end
+
+-- A waiter goes from the condition to the queue of the mutex.  is_signalled: it carries the signal.
+local function move(k, c, s, w, now, is_signalled)
+  forget(c, w.id)
+  w.signal = is_signalled and '@' .. c[3] .. ' ' or nil
+  s.arrival = math.max(s.arrival + 1, now)
+  call('ZADD', k[3], 'NX', text(s.arrival), w.id)
+  hear(k, w)
+  call('HSET', k[2], 'wanted', 1, 'arrival', text(s.arrival))
+end
+
+-- Signals up to `most` waiters whose numbers are not above `upto`; of one only, it is one that hears
+-- it, if there is any.  Those that do not hear it find out by their next poll.  Looks at 256.
+-- Returns how many were moved, and whether there are more.
+local function signal(k, c, s, inbox, now, most, upto)
+  local ids = call('ZRANGE', c[3], '-inf', upto, 'BYSCORE', 'LIMIT', 0, 256)
+  local place, left, moved, deaf = call('ZCARD', k[3]), remaining(k, s, 3600000), 0, nil
+  for _, id in ipairs(ids) do
+    local w = entry(c, id)
+    if not w or is_gone(w, now) then
+      forget(c, id)
+    elseif (most > 1 or not is_silent(w, now)) and
+        (tell(inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) > 0 or most > 1) then
+      move(k, c, s, w, now, true)
+      moved = moved + 1
+    else
+      deaf = deaf or w
+    end
+    if moved == most then break end
+  end
+  if moved == 0 and deaf then
+    move(k, c, s, deaf, now, true)
+    moved = 1
+  end
+  return moved, #ids == 256 or (moved == most and moved < #ids)
+end
+
+-- Signals that died with their receivers go to those who wait now.
+local function pay_debts(k, c, s, inbox, now)
+  local field = 'debt ' .. c[3]
+  local debts = tonumber(call('HGET', k[2], field) or 0)
+  if debts > 0 and signal(k, c, s, inbox, now, debts, '+inf') then call('HDEL', k[2], field) end
+end

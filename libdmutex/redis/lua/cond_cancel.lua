@@ -1,0 +1,45 @@
+#!lua flags=allow-oom
+-- A waiter of a condition does not want to wait any longer: it wants the mutex.
+-- KEYS  lock state queue waiter cond sleeper
+-- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix
+-- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, n} {unknown, 0, n}
+--        {notrecoverable, n}; n = 1: a signal came first
+--@include _own
+--@include _state
+--@include _serve
+--@include _condition
+local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])
+if not is_token(tonumber(ARGV[3])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
+local now, now_text = clock()
+local me = { id = ARGV[1]:match('^%S+'), label = ARGV[1]:match('^%S+ %d+ (.*)$'), lease = ARGV[2], seen = ARGV[3],
+  request = ARGV[4], robust = ARGV[5], heard = now_text }
+check_queue(k)
+check_queue(c)
+local function owned(n, token, dead) return { 'owned', token, dead, now, n } end
+
+if s.id == me.id then
+  go_on(k, me.id, me.lease)
+  return owned(s.label:find('@', 1, true) == 1 and 1 or 0, s.last, me.robust == '1' and s.health or 0)
+end
+local is_held = call('HLEN', k[1]) > 0
+if not is_held then note_death(k, s) end
+if s.health == 2 then
+  forget(c, me.id)
+  forget(k, me.id)
+  return { 'notrecoverable', 0 }
+end
+local is_signalled = 0
+if call('ZSCORE', c[3], me.id) then
+  move(k, c, s, me, now, false)
+elseif call('ZSCORE', k[3], me.id) then
+  is_signalled = (call('HGET', k[4], me.id) or ''):match('^%d+ %d+ %d %d+ %d+ @') and 1 or 0
+  hear(k, me)
+else
+  return { 'unknown', 0, 0 }
+end
+if not is_held then
+  local winner, token, dead = serve(k, s, ARGV[6], now, me.id)
+  if winner and winner.id == me.id then return owned(is_signalled, token, dead) end
+  s.lease = winner and tonumber(winner.lease)
+end
+return { 'queued', call('ZRANK', k[3], me.id) + 1, remaining(k, s, me.lease), 0, now, is_signalled }

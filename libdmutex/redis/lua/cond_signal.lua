@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Signals waiters of a condition: they wait for the mutex from here on, which is granted if it is free.
+-- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
+-- ARGV  1 the mutex, in the clients' words, or '', 2 inbox prefix, 3 how many at most, 4 the newest
+--       arrival number that is meant, '' for all who wait now
+-- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
+--        of those meant wait, call again; more: a poll of the mutex must serve its waiters
+--@include _own
+--@include _state
+--@include _serve
+--@include _condition
+local k, c = { KEYS[3], KEYS[4], KEYS[5], KEYS[6] }, { [3] = KEYS[1], [4] = KEYS[2] }
+local bound, newest = unpack(call('HMGET', c[4], 'mutex', 'arrival'))
+if check_queue(c) == 0 or not bound then return { 'none' } end
+if bound ~= ARGV[1] then return { 'bound', bound } end
+local s, now = read(k[2]), clock()
+local inbox, upto, more = ARGV[2], ARGV[4] ~= '' and ARGV[4] or newest, false
+check_queue(k)
+local is_held = call('HLEN', k[1]) > 0
+
+if s.health == 2 then
+  for _, id in ipairs(call('ZRANGE', c[3], 0, 15)) do tell(inbox, id, 'ask ' .. (attempt_of(id) or 0)) end
+  return { 'moved', upto, 0, 0 }
+end
+if not is_held then note_death(k, s) end
+local _, left = signal(k, c, s, inbox, now, tonumber(ARGV[3]), upto)
+if not is_held then _, _, _, more = serve(k, s, inbox, now) end
+return { 'moved', upto, left and 1 or 0, more and 1 or 0 }

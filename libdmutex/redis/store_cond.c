@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The scripts of conditions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/reply.h"
+#include "redis/store_parts.h"
+
+struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_script script = SCRIPT(cond_wait);
+    struct dm_identity hold, waiter;
+    struct dm_args args;
+    struct redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 9, 4))
+        return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
+    dm_store_identify(&hold, store, ask->thread, leaving->attempt, 0);
+    dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_put_all_keys(&args, ask);
+    dm_args_text(&args, hold.id);
+    dm_args_number(&args, leaving->end);
+    dm_args_text(&args, waiter.hold);
+    dm_args_number(&args, ask->lease_ms);
+    dm_args_number(&args, ask->seen);
+    dm_args_number(&args, ask->request.serial);
+    dm_args_text(&args, dm_store_flag(ask->is_robust));
+    dm_args_text(&args, leaving->mutex);
+    dm_args_text(&args, store->inbox_prefix);
+    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    return dm_store_answer_or_nonsense(reply, ret_reason);
+}
+
+struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                      const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                      char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_script script = SCRIPT(cond_cancel);
+    struct dm_identity identity;
+    struct dm_args args;
+    struct redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 6, 3))
+        return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
+    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_put_all_keys(&args, ask);
+    dm_args_text(&args, identity.hold);
+    dm_args_number(&args, ask->lease_ms);
+    dm_args_number(&args, ask->seen);
+    dm_args_number(&args, ask->request.serial);
+    dm_args_text(&args, dm_store_flag(ask->is_robust));
+    dm_args_text(&args, store->inbox_prefix);
+    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0)
+        *ret_is_signalled = dm_store_number_at(reply, reply->elements - 1) == 1;
+    return dm_store_answer_or_nonsense(reply, ret_reason);
+}
+
+/* {bound, mutex}: a mutex's key as the registry has it, nothing else. */
+static bool read_bound(const struct redisReply *reply, struct dm_signalled *signalled)
+{
+    const struct redisReply *mutex = reply->elements == 2 ? reply->element[1] : NULL;
+
+    if (!mutex || mutex->type != REDIS_REPLY_STRING || mutex->len < 2 || mutex->len >= sizeof signalled->mutex ||
+        strlen(mutex->str) != mutex->len || (mutex->str[0] != 'n' && mutex->str[0] != 'a'))
+        return false;
+    signalled->verdict = DM_SAYS_BOUND;
+    memcpy(signalled->mutex, mutex->str, mutex->len + 1);
+    return true;
+}
+
+/* {none} {bound, mutex} {moved, newest meant, left, more} */
+static bool read_signalled(const struct redisReply *reply, struct dm_signalled *signalled)
+{
+    if (dm_reply_is(reply, "none"))
+        return true;
+    if (dm_reply_is(reply, "bound"))
+        return read_bound(reply, signalled);
+    signalled->upto = dm_store_number_at(reply, 1);
+    signalled->has_left = dm_store_number_at(reply, 2) == 1;
+    signalled->must_serve = dm_store_number_at(reply, 3) == 1;
+    return dm_reply_is(reply, "moved");
+}
+
+struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_signalled signalled = { 0 };
+    struct dm_args args;
+    struct redisReply *reply = NULL;
+
+    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 4, 2)) {
+        signalled.verdict = dm_store_no_memory(ret_reason);
+        return signalled;
+    }
+    dm_store_put_keys(&args, signal->condition, DM_COND_KEY_COUNT);
+    if (signal->keys)
+        dm_store_put_keys(&args, signal->keys, DM_KEY_COUNT);
+    dm_args_text(&args, signal->mutex);
+    dm_args_text(&args, store->inbox_prefix);
+    dm_args_number(&args, (uint64_t)signal->most);
+    if (signal->upto)
+        dm_args_number(&args, signal->upto);
+    else
+        dm_args_text(&args, "");
+    signalled.verdict = dm_store_run(store, &args, SCRIPT(cond_signal), deadline, ret_reason, &reply);
+    if (signalled.verdict != DM_SAYS_DONE)
+        return signalled;
+    if (!read_signalled(reply, &signalled))
+        signalled.verdict = dm_store_nonsense(ret_reason);
+    freeReplyObject(reply);
+    return signalled;
+}
+
+enum dm_verdict dm_store_cond_drop(struct dm_store *store, const struct dm_keys *condition, bool is_anonymous,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+
+    if (!dm_store_begin(&args, SCRIPT(cond_drop), false, DM_COND_KEY_COUNT, 1, 0))
+        return dm_store_no_memory(ret_reason);
+    dm_store_put_keys(&args, condition, DM_COND_KEY_COUNT);
+    dm_args_text(&args, is_anonymous ? "delete" : "look");
+    return dm_store_run_for_number(store, &args, SCRIPT(cond_drop), DM_SAYS_BUSY, deadline, ret_reason);
+}

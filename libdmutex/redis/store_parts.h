@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What store.c and store_cond.c share: how a script call is written, run and read. */
+#ifndef DM_REDIS_STORE_PARTS_H
+#define DM_REDIS_STORE_PARTS_H
+
+#include "redis/scripts.h"
+#include "redis/store.h"
+
+struct dm_script {
+    const char *sha;
+    const char *text;
+};
+
+#define SCRIPT(name) ((struct dm_script){ dm_sha_##name, dm_lua_##name })
+
+/* What names an attempt to the server: see lua/_own.lua. */
+struct dm_identity {
+    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];  /* <uuid>:<thread> */
+    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2]; /* <owner>:<attempt> */
+    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 4]; /* <id> <lease> <label> */
+};
+
+void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
+                       uint32_t lease_ms);
+
+/* EVALSHA sha n, or EVAL text n.  `arguments` follow the keys, `numbers` of them by dm_args_number(). */
+bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers);
+void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int count);
+
+/* Of the mutex, and of the condition that the attempt waits on. */
+int dm_store_count_keys(const struct dm_ask *ask);
+void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask);
+
+const char *dm_store_flag(bool is_set);
+
+/*
+ * Runs the script whose arguments begin with EVALSHA, by its text where the server does not know
+ * it.  DONE with a reply that is no error, or what the error means.  Frees the arguments.
+ */
+enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                             const struct dm_deadline *deadline, char *ret_reason, struct redisReply **ret_reply);
+
+/* The same for scripts that answer a number: DONE for 1, `zero` for 0. */
+enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                                        enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason);
+
+enum dm_verdict dm_store_no_memory(char *ret_reason);
+enum dm_verdict dm_store_nonsense(char *ret_reason);
+
+/* 0 where the reply has no number there. */
+uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);
+
+/* An answer about an attempt.  False: it is none of ours. */
+bool dm_store_read_answer(const struct redisReply *reply, struct dm_answer *ret_answer);
+
+/* The same, REFUSED for nonsense.  Frees the reply. */
+struct dm_answer dm_store_answer_or_nonsense(struct redisReply *reply, char *ret_reason);
+
+#endif

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/condition.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/steps.h"
+#include "runtime/wait.h"
+
+/* A broadcast moves so many in one script. */
+#define MOST_AT_ONCE 256
+
+/* One call of dm_condition_wait(); on its thread's stack. */
+struct condition_wait {
+    struct dm_wait
+        wait; /* of the attempt that waits; first, for dm_wait_run()'s functions get that */
+    struct dm_name *condition; /* pinned */
+    struct dm_claim *hold;     /* what is given back; NULL once it is */
+    struct dm_leaving leaving;
+    const struct dm_condition *object;
+    int cancel_state;
+    bool is_signalled; /* a signal came before the deadline or the cancellation */
+};
+
+static struct condition_wait *of(struct dm_wait *wait)
+{
+    return (struct condition_wait *)(void *)wait;
+}
+
+/* ---- giving the mutex up ----------------------------------------------------------------- */
+
+/* The hold is as it was: nothing has been changed. */
+static void stay(struct condition_wait *self)
+{
+    dm_state_lock();
+    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+    dm_state_unlock();
+}
+
+/* The store has ended the hold. */
+static void leave_locked(struct condition_wait *self)
+{
+    if (self->hold)
+        dm_step_close(self->wait.runtime, self->hold);
+    self->hold = NULL;
+}
+
+/* Nobody waits: the attempt ends.  One that may have been executed is taken back. */
+static int fail_unchanged(struct condition_wait *self, int result)
+{
+    struct dm_wait *wait = &self->wait;
+
+    dm_state_lock();
+    if (wait->claim->attempt.last_request > 1)
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+    stay(self);
+    return result;
+}
+
+static int fail_lost(struct condition_wait *self)
+{
+    dm_state_lock();
+    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    dm_step_close(self->wait.runtime, self->wait.claim);
+    dm_state_unlock();
+    return dm_fail(DM_FAIL_LOST, NULL);
+}
+
+static int fail_not_recoverable(struct condition_wait *self)
+{
+    dm_state_lock();
+    leave_locked(self);
+    self->wait.name->is_not_recoverable = true;
+    dm_step_close(self->wait.runtime, self->wait.claim);
+    dm_state_unlock();
+    return dm_fail(DM_FAIL_NOT_RECOVERABLE, NULL);
+}
+
+/*
+ * "Not the owner" to a repeated call: it may be that the first was executed, and the attempt was
+ * signalled, granted and forgotten since.  As if so, which is true for the caller either way: it
+ * had left its critical section, and comes back with the mutex.
+ */
+static int come_back(struct condition_wait *self)
+{
+    dm_state_lock();
+    leave_locked(self);
+    dm_registry_rename(&self->wait.runtime->registry, self->wait.claim);
+    dm_registry_set_condition(&self->wait.runtime->registry, self->wait.claim, NULL);
+    dm_state_unlock();
+    return DM_GO_ON;
+}
+
+static int take_answer(struct condition_wait *self, const struct dm_ask *ask,
+                       const struct dm_answer *answer)
+{
+    struct dm_wait *wait = &self->wait;
+
+    dm_state_lock();
+    leave_locked(self);
+    dm_step_clock(wait->runtime, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
+    if (answer->verdict == DM_SAYS_WAITING && answer->is_wanted)
+        dm_step_must_serve(wait->runtime, wait->name, true);
+    dm_step(wait->runtime, wait->claim,
+            &(struct dm_event){
+                .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });
+    dm_state_unlock();
+    return DM_GO_ON;
+}
+
+static int look_at(struct condition_wait *self, const struct dm_ask *ask,
+                   const struct dm_answer *answer)
+{
+    switch (answer->verdict) {
+    case DM_SAYS_WAITING:
+    case DM_SAYS_QUEUED:
+    case DM_SAYS_OWNED:
+        return take_answer(self, ask, answer);
+    case DM_SAYS_NOT_OWNER:
+        return ask->request.serial > 1 ? come_back(self) : fail_lost(self);
+    case DM_SAYS_NOT_RECOVERABLE:
+        return fail_not_recoverable(self);
+    case DM_SAYS_BOUND:
+        return fail_unchanged(self, dm_fail(DM_FAIL_BOUND, NULL));
+    case DM_SAYS_FULL:
+        return fail_unchanged(self, dm_fail(DM_FAIL_QUEUE_FULL, NULL));
+    case DM_SAYS_NO_MEMORY:
+        return fail_unchanged(self, dm_fail(DM_FAIL_SERVER_FULL, "%s", self->wait.reason));
+    default:
+        return fail_unchanged(self, dm_fail(DM_FAIL_REFUSED, "%s", self->wait.reason));
+    }
+}
+
+/* A message may say that the attempt waits, or even owns, before any answer does. */
+static bool is_known_to_wait(struct condition_wait *self)
+{
+    if (dm_wait_phase(&self->wait) == DM_ASKING)
+        return false;
+    dm_state_lock();
+    leave_locked(self);
+    dm_state_unlock();
+    return true;
+}
+
+/* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
+static int give_up_hold(struct condition_wait *self)
+{
+    struct dm_wait *wait = &self->wait;
+    struct dm_answer answer;
+    struct dm_ask ask;
+
+    for (;;) {
+        dm_state_lock();
+        ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+        dm_state_unlock();
+        answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience,
+                                    wait->reason);
+        if (answer.verdict != DM_SAYS_NOTHING)
+            return look_at(self, &ask, &answer);
+        if (is_known_to_wait(self))
+            return DM_GO_ON;
+        if (dm_deadline_left_ns(&wait->patience) == 0)
+            return fail_unchanged(self, dm_fail(DM_FAIL_NO_ANSWER, "%s", wait->reason));
+        if (dm_conn_is_ready(wait->runtime->commands))
+            dm_wait_rest(wait);
+    }
+}
+
+/* ---- coming back ------------------------------------------------------------------------- */
+
+/* From the condition to the queue of the mutex, unless a signal has done that. */
+static void leave_condition(struct condition_wait *self)
+{
+    struct dm_wait *wait = &self->wait;
+    struct dm_deadline deadline;
+    struct dm_answer answer;
+    struct dm_ask ask;
+
+    for (;;) {
+        dm_state_lock();
+        if (!wait->claim->condition || !dm_attempt_is_waiting(&wait->claim->attempt)) {
+            self->is_signalled =
+                wait->claim->condition != NULL; /* granted; or else forgotten by the server */
+            dm_state_unlock();
+            return;
+        }
+        ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+        dm_state_unlock();
+        deadline = dm_runtime_call_deadline(wait->runtime);
+        answer = dm_store_cond_cancel(&wait->runtime->store, &ask, &deadline, &self->is_signalled,
+                                      wait->reason);
+        if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED ||
+            answer.verdict == DM_SAYS_UNKNOWN || answer.verdict == DM_SAYS_NOT_RECOVERABLE)
+            break;
+        dm_wait_rest(wait);
+    }
+    dm_state_lock();
+    dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
+    dm_step(wait->runtime, wait->claim,
+            &(struct dm_event){
+                .kind = DM_EV_ANSWER, .request = ask.request.serial, .answer = &answer });
+    dm_state_unlock();
+}
+
+/* The deadline has passed: the mutex is waited for without one. */
+static int settle(struct dm_wait *wait)
+{
+    leave_condition(of(wait));
+    wait->is_timed_out = !of(wait)->is_signalled;
+    wait->deadline = dm_deadline_endless;
+    return DM_GO_ON;
+}
+
+static void finish(struct condition_wait *self)
+{
+    struct dm_runtime *runtime = self->wait.runtime;
+
+    dm_state_lock();
+    dm_registry_unpin(&runtime->registry, self->condition);
+    dm_registry_unpin(&runtime->registry, self->wait.name);
+    dm_state_unlock();
+}
+
+/*
+ * Runs while the thread unwinds, cancelled in its sleep: the mutex is owned again before the
+ * caller's handlers run, and a signal that came first goes to another waiter.
+ */
+static void cancelled(void *user)
+{
+    struct condition_wait *self = user;
+
+    leave_condition(self);
+    self->wait.sleep = dm_wait_sleep;
+    self->wait.deadline = dm_deadline_endless;
+    dm_wait_run(&self->wait);
+    while (self->is_signalled &&
+           dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
+        dm_wait_rest(&self->wait);
+    finish(self);
+}
+
+/* The only place where a wait can be cancelled. */
+static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *until)
+{
+    struct dm_self *thread = wait->claim->self;
+    bool is_woken;
+
+    pthread_cleanup_push(cancelled, wait);
+    pthread_setcancelstate(of(wait)->cancel_state, NULL);
+    is_woken = dm_self_sleep(thread, until);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+    return is_woken;
+}
+
+/* ---- a wait ------------------------------------------------------------------------------ */
+
+/* The record of the condition, bound to the mutex as far as we know; pinned.  NULL without memory.
+ */
+static struct dm_name *take_condition(struct dm_runtime *runtime, const struct dm_condition *object,
+                                      struct dm_name *mutex)
+{
+    struct dm_name *condition =
+        dm_registry_name(&runtime->registry, runtime->url->prefix, object->key);
+
+    if (!condition)
+        return NULL;
+    if (mutex && condition->mutex != mutex)
+        dm_registry_bind(&runtime->registry, condition, mutex);
+    dm_registry_pin(condition);
+    return condition;
+}
+
+/* The calling thread's hold of the mutex, after time has passed for it; NULL, noted. */
+static struct dm_claim *find_hold(struct dm_runtime *runtime, const char *key)
+{
+    struct dm_name *name = dm_registry_find(&runtime->registry, key);
+    struct dm_claim *hold = name ? dm_name_hold(name, dm_self_get()->serial) : NULL;
+
+    if (hold)
+        dm_step_time(runtime, hold);
+    if (!hold || hold->attempt.phase == DM_LOST) {
+        dm_fail(hold ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
+        return NULL;
+    }
+    return hold;
+}
+
+bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex)
+{
+    bool is_owned;
+
+    dm_state_lock();
+    is_owned = find_hold(runtime, mutex) != NULL;
+    dm_state_unlock();
+    return is_owned;
+}
+
+/* State lock held.  DM_GO_ON, with the hold on its way out; or an errno value, noted. */
+static int begin(struct condition_wait *self)
+{
+    struct dm_wait *wait = &self->wait;
+
+    self->hold = find_hold(wait->runtime, wait->target->key);
+    if (!self->hold)
+        return EPERM;
+    wait->name = self->hold->name;
+    self->condition = take_condition(wait->runtime, self->object, wait->name);
+    if (!self->condition)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    dm_registry_pin(wait->name);
+    if (!dm_wait_make_claim(wait)) {
+        dm_registry_unpin(&wait->runtime->registry, self->condition);
+        dm_registry_unpin(&wait->runtime->registry, wait->name);
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    }
+    dm_registry_set_condition(&wait->runtime->registry, wait->claim, self->condition);
+    wait->depth = self->hold->attempt.depth;
+    self->leaving = (struct dm_leaving){
+        .attempt = self->hold->attempt.serial,
+        .end = self->hold->attempt.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED,
+        .mutex = wait->name->key,
+    };
+    dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_LEAVE });
+    return DM_GO_ON;
+}
+
+int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *condition,
+                      const struct dm_target *target, const struct dm_deadline *deadline,
+                      int cancel_state)
+{
+    struct condition_wait self = {
+        .wait = { .runtime = runtime,
+                  .target = target,
+                  .may_wait = true,
+                  .deadline = *deadline,
+                  .patience = dm_deadline_endless,
+                  .sleep = sleep_cancellably,
+                  .settle = settle,
+                  .pause_ns = DM_WAIT_PAUSE_MIN_NS },
+        .object = condition,
+        .cancel_state = cancel_state,
+    };
+    int result;
+
+    if (runtime->settings.fails_when_down)
+        self.wait.patience = dm_runtime_call_deadline(runtime);
+    if (!dm_conn_is_ready(runtime->inbox))
+        dm_wait_for_inbox(&self.wait); /* a signal must be able to reach us */
+    dm_state_lock();
+    result = begin(&self);
+    dm_state_unlock();
+    if (result != DM_GO_ON)
+        return result;
+    result = give_up_hold(&self);
+    if (result == DM_GO_ON) {
+        self.wait.is_pledged = true;
+        self.wait.patience = dm_deadline_endless;
+        result = dm_wait_run(&self.wait);
+    }
+    finish(&self);
+    return result;
+}
+
+/* ---- signals ----------------------------------------------------------------------------- */
+
+/* One call of dm_condition_signal(). */
+struct signalling {
+    struct dm_runtime *runtime;
+    struct dm_name *condition; /* pinned */
+    struct dm_name *mutex;     /* pinned; NULL: not known */
+    struct dm_deadline deadline;
+    char reason[DM_REASON_ROOM];
+};
+
+/* The mutex is this one; NULL: not known. */
+static void take_mutex(struct signalling *self, struct dm_name *mutex)
+{
+    struct dm_registry *registry = &self->runtime->registry;
+
+    if (mutex)
+        dm_registry_pin(mutex);
+    if (self->mutex)
+        dm_registry_unpin(registry, self->mutex);
+    self->mutex = mutex;
+    if (mutex && self->condition->mutex != mutex)
+        dm_registry_bind(registry, self->condition, mutex);
+}
+
+static struct dm_name *find_mutex(struct dm_runtime *runtime, const char *key)
+{
+    return key[0] ? dm_registry_name(&runtime->registry, runtime->url->prefix, key) : NULL;
+}
+
+static struct dm_signalled send_signal(struct signalling *self, int most, uint64_t upto)
+{
+    struct dm_signal signal = {
+        .condition = self->condition->keys,
+        .keys = self->mutex ? self->mutex->keys : NULL,
+        .mutex = self->mutex ? self->mutex->key : "",
+        .most = most,
+        .upto = upto,
+    };
+
+    return dm_store_cond_signal(&self->runtime->store, &signal, &self->deadline, self->reason);
+}
+
+/* Another answer must be asked for: by whom the condition is bound, or because there was none. */
+static int heed(struct signalling *self, const struct dm_signalled *signalled)
+{
+    if (signalled->verdict == DM_SAYS_REFUSED)
+        return dm_fail(DM_FAIL_REFUSED, "%s", self->reason);
+    if (signalled->verdict != DM_SAYS_BOUND)
+        return dm_runtime_pause(&self->deadline) ? DM_GO_ON
+                                                 : dm_fail(DM_FAIL_NO_ANSWER, "%s", self->reason);
+    if (dm_deadline_left_ns(&self->deadline) == 0)
+        return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");
+    dm_state_lock();
+    take_mutex(self, find_mutex(self->runtime, signalled->mutex));
+    dm_state_unlock();
+    return self->mutex ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
+}
+
+static int run_signal(struct signalling *self, bool is_broadcast)
+{
+    struct dm_signalled signalled;
+    uint64_t upto = 0;
+    int result;
+
+    for (;;) {
+        signalled = send_signal(self, is_broadcast ? MOST_AT_ONCE : 1, upto);
+        if (signalled.verdict != DM_SAYS_DONE) {
+            result = heed(self, &signalled);
+            if (result != DM_GO_ON)
+                return result;
+            continue;
+        }
+        if (signalled.must_serve) {
+            dm_state_lock();
+            dm_step_must_serve(self->runtime, self->mutex, true);
+            dm_state_unlock();
+        }
+        if (!is_broadcast || !signalled.has_left)
+            return 0;
+        upto = signalled.upto;
+    }
+}
+
+int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *object,
+                        bool is_broadcast)
+{
+    struct signalling self = { .runtime = runtime, .deadline = dm_runtime_call_deadline(runtime) };
+    int result;
+
+    dm_state_lock();
+    self.condition = take_condition(runtime, object, NULL);
+    if (self.condition)
+        take_mutex(&self, self.condition->mutex ? self.condition->mutex
+                                                : find_mutex(runtime, object->mutex));
+    dm_state_unlock();
+    if (!self.condition)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    result = run_signal(&self, is_broadcast);
+    dm_state_lock();
+    take_mutex(&self, NULL);
+    dm_registry_unpin(&runtime->registry, self.condition);
+    dm_state_unlock();
+    return result;
+}
+
+/* ---- its end ----------------------------------------------------------------------------- */
+
+bool dm_condition_is_free(struct dm_runtime *runtime, const struct dm_condition *object,
+                          bool and_delete)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM];
+    struct dm_name *condition;
+    enum dm_verdict verdict = DM_SAYS_NOTHING;
+
+    dm_state_lock();
+    condition = take_condition(runtime, object, NULL);
+    dm_state_unlock();
+    if (!condition)
+        return true;
+    verdict = dm_store_cond_drop(&runtime->store, condition->keys, and_delete, &deadline, reason);
+    dm_state_lock();
+    if (verdict != DM_SAYS_BUSY)
+        dm_registry_forget(&runtime->registry, condition);
+    dm_registry_unpin(&runtime->registry, condition);
+    dm_state_unlock();
+    return verdict != DM_SAYS_BUSY;
+}
+
+/* True if a thread of this process waits on it, as far as we have heard. */
+static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
+{
+    const struct dm_claim *claim;
+    struct dm_name *condition;
+
+    dm_state_lock();
+    condition = dm_registry_find(&runtime->registry, key);
+    claim = condition ? runtime->registry.claims : NULL;
+    while (claim && claim->condition != condition)
+        claim = claim->next;
+    dm_state_unlock();
+    return claim != NULL;
+}
+
+/*
+ * A named condition is the server's matter: only its own waiters keep a process from destroying the
+ * object.  Those whom a signal has just moved do not, which the server knows best.
+ */
+int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *object)
+{
+    bool is_asked = object->is_anonymous || is_waited_for_here(runtime, object->key);
+    bool is_free = !is_asked || dm_condition_is_free(runtime, object, object->is_anonymous);
+
+    return is_free ? 0 : dm_fail(DM_FAIL_COND_IN_USE, NULL);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting on conditions and signalling them.
+ *
+ * A wait gives the thread's hold of a mutex back and enqueues a new attempt on the condition, in one
+ * script.  A signal moves the attempt to the mutex's queue, where it is granted like any other: the
+ * thread sleeps until it owns the mutex.
+ */
+#ifndef DM_RUNTIME_CONDITION_H
+#define DM_RUNTIME_CONDITION_H
+
+#include "runtime/acquire.h"
+
+/* Room for the registry's key of a condition: an anonymous one has two ids and a group in it. */
+#define DM_CONDITION_KEY_ROOM (80 + DM_MUTEX_KEY_ROOM)
+
+/* A condition object, read and checked: the object itself is not touched any more. */
+struct dm_condition {
+    char key[DM_CONDITION_KEY_ROOM]; /* as in struct dm_name */
+    char mutex[DM_MUTEX_KEY_ROOM];   /* the key of the mutex it is bound to, if the object says; else "" */
+    bool is_anonymous;
+};
+
+/*
+ * As dcond_wait() and its kin: 0 or an errno value, noted.  cancel_state: the thread's own, in which
+ * it sleeps; when it is cancelled there, the mutex is owned again before it unwinds.
+ */
+int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *condition, const struct dm_target *target,
+                      const struct dm_deadline *deadline, int cancel_state);
+
+/* True if the calling thread owns the mutex, or believes to. */
+bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex);
+
+/* As dcond_signal() and dcond_broadcast(). */
+int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *condition, bool is_broadcast);
+
+/* True if the server knows nobody who waits, or does not answer; an anonymous one is deleted then. */
+bool dm_condition_is_free(struct dm_runtime *runtime, const struct dm_condition *condition, bool and_delete);
+
+/* A condition is destroyed: 0, or EBUSY, noted. */
+int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *condition);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One call that waits for a mutex, on its thread's stack: dmutex_lock() and its kin, and the way
+ * back from a condition.  Its claim says where it is; dm_wait_run() goes on from there until the
+ * mutex is owned or cannot be.
+ */
+#ifndef DM_RUNTIME_WAIT_H
+#define DM_RUNTIME_WAIT_H
+
+#include "runtime/acquire.h"
+
+/* Not a result: the call goes on. */
+enum { DM_GO_ON = -1 };
+
+/* The first of the pauses, each longer, between tries while the server says that it is not ready. */
+#define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
+
+struct dm_wait {
+    struct dm_runtime *runtime;
+    const struct dm_target *target;
+    struct dm_name *name; /* pinned */
+    struct dm_claim *claim;
+    bool may_wait;
+    bool is_pledged; /* it gave its hold up for a condition: it returns with the mutex, or when nobody can have it */
+    unsigned depth;  /* of the hold, once owned */
+    struct dm_deadline deadline; /* the caller's */
+    struct dm_deadline patience; /* for the server: how long an answer is waited for */
+    bool is_timed_out;           /* the deadline ended a wait on a condition */
+
+    /* How it sleeps, true if woken; what it does at the deadline: a result or DM_GO_ON. */
+    bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
+    int (*settle)(struct dm_wait *wait);
+
+    bool is_inbox_needed; /* the store said busy before we could be told of a grant */
+    int64_t pause_ns;
+    int looks_in_vain; /* see is_server_gone() */
+    char reason[DM_REASON_ROOM];
+};
+
+/* A new claim of the calling thread.  State lock held.  False without memory. */
+bool dm_wait_make_claim(struct dm_wait *wait);
+
+enum dm_phase dm_wait_phase(struct dm_wait *wait);
+
+/* Waits until grants can reach us, or for a while; the reason is noted. */
+void dm_wait_for_inbox(struct dm_wait *wait);
+
+/* The server answers, but is not ready: leave it some time. */
+void dm_wait_rest(struct dm_wait *wait);
+
+bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
+int dm_wait_settle_queued(struct dm_wait *wait);
+
+/* From the claim's phase to the end of the call: 0 or an errno value, noted. */
+int dm_wait_run(struct dm_wait *wait);
+
+#endif
