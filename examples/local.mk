@@ -8,6 +8,7 @@ example_programs = \
     examples/demo \
     examples/fencing \
     examples/lostlease \
+    examples/queue \
     examples/recursive \
     examples/robust \
     examples/timed
@@ -16,6 +17,7 @@ examples_counter_LDADD = libdmutex/libdmutex.la
 examples_demo_LDADD = libdmutex/libdmutex.la
 examples_fencing_LDADD = libdmutex/libdmutex.la
 examples_lostlease_LDADD = libdmutex/libdmutex.la
+examples_queue_LDADD = libdmutex/libdmutex.la
 examples_recursive_LDADD = libdmutex/libdmutex.la
 examples_robust_LDADD = libdmutex/libdmutex.la
 examples_timed_LDADD = libdmutex/libdmutex.la

@@ -3,7 +3,7 @@
 # shows is true. Speaks TAP. Run by `make check` in the build directory.
 
 set -u
-examples="counter robust timed recursive lostlease fencing demo"
+examples="counter robust timed recursive lostlease fencing queue demo"
 
 if [ -n "${DMUTEX_TEST_SERVER-}" ]; then
     PATH=$(dirname "$DMUTEX_TEST_SERVER"):$PATH

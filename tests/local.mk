@@ -82,14 +82,51 @@ conformance_tests = \
     tests/conformance/test_ownership \
     tests/conformance/test_time \
     tests/conformance/test_unclear \
+    tests/conformance/shalls/test_shalls \
     tests/conformance/test_wallclock
+
+# one source of plain pthread calls, compiled twice
+shalls_sources = \
+    tests/conformance/shalls/cancel.c \
+    tests/conformance/shalls/cond_cancel.c \
+    tests/conformance/shalls/cond_robust.c \
+    tests/conformance/shalls/cond_shared.c \
+    tests/conformance/shalls/cond_signal.c \
+    tests/conformance/shalls/cond_time.c \
+    tests/conformance/shalls/cond_wait.c \
+    tests/conformance/shalls/condattr.c \
+    tests/conformance/shalls/helpers.c \
+    tests/conformance/shalls/main.c \
+    tests/conformance/shalls/mutex.c \
+    tests/conformance/shalls/mutex_init.c \
+    tests/conformance/shalls/mutex_time.c \
+    tests/conformance/shalls/mutexattr.c \
+    tests/conformance/shalls/objects.c \
+    tests/conformance/shalls/robust.c \
+    tests/conformance/shalls/shalls.h \
+    tests/conformance/shalls/shared.c
+# cancellation unwinds: -fexceptions; the first one tests libc, and what it does wrong on purpose a
+# sanitizer would complain about
+tests_conformance_shalls_shalls_pthread_SOURCES = $(shalls_sources)
+tests_conformance_shalls_shalls_pthread_CPPFLAGS = -D_GNU_SOURCE
+tests_conformance_shalls_shalls_pthread_CFLAGS = \
+    -std=gnu11 -pthread -fexceptions $(WARNING_CFLAGS)
+tests_conformance_shalls_shalls_pthread_LDADD =
+tests_conformance_shalls_shalls_dmutex_SOURCES = $(shalls_sources)
+tests_conformance_shalls_shalls_dmutex_CPPFLAGS = \
+    -I$(top_srcdir)/include -D_GNU_SOURCE -include dmutex/pthread.h
+tests_conformance_shalls_shalls_dmutex_CFLAGS = $(common_cflags) -fexceptions
+tests_conformance_shalls_shalls_dmutex_LDADD = libdmutex/libdmutex.la
+tests_conformance_shalls_test_shalls_CPPFLAGS = $(AM_CPPFLAGS) \
+    -DDIFFERENCES='"$(abs_top_srcdir)/tests/conformance/shalls/differences"'
+EXTRA_DIST += tests/conformance/shalls/differences
 
 # not programs
 script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls
 
 # ---------------------------------------------------------------------------
 # What the tests share
@@ -126,6 +163,7 @@ if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/server/libscripts.la
 program_tests = $(unit_tests) $(server_tests) $(conformance_tests)
 check_PROGRAMS += $(program_tests)
+check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
 TESTS = $(program_tests) $(script_tests)
 
