@@ -91,7 +91,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
 static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM];
+    char reason[DM_REASON_ROOM] = "";
     enum dm_verdict verdict;
 
     dm_release_await_owed(runtime, name, &deadline);

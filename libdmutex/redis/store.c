@@ -89,6 +89,16 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
     return result;
 }
 
+/* What an answer before said stays the reason while the connection has none of its own. */
+static void note_conn_reason(struct dm_conn *conn, char *ret_reason)
+{
+    char reason[DM_REASON_ROOM];
+
+    dm_conn_reason(conn, reason);
+    if (reason[0])
+        memcpy(ret_reason, reason, DM_REASON_ROOM);
+}
+
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                            const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
@@ -106,7 +116,7 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
     }
     dm_args_free(args);
     if (result != DM_CONN_OK) {
-        dm_conn_reason(store->conn, ret_reason);
+        note_conn_reason(store->conn, ret_reason);
         return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
     verdict = verdict_of(store, reply, ret_reason);

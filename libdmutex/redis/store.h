@@ -4,7 +4,8 @@
  * the scripts promise stands in lua/ and in doc/design/protocol.md.
  *
  * Functions with a deadline block until then at most and may be called by any thread that holds no
- * lock; their verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people.
+ * lock; their verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people, which
+ * the caller sets to "" beforehand.
  * Functions named post never block; their handler gets the reply, or NULL, and reads it with the
  * reader beside it.
  */

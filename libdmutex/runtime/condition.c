@@ -480,7 +480,7 @@ bool dm_condition_is_free(struct dm_runtime *runtime, const struct dm_condition 
                           bool and_delete)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM];
+    char reason[DM_REASON_ROOM] = "";
     struct dm_name *condition;
     enum dm_verdict verdict = DM_SAYS_NOTHING;
 

@@ -63,7 +63,7 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
 static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM];
+    char reason[DM_REASON_ROOM] = "";
     enum dm_released released = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
     struct dm_claim *claim;
     bool was_lost = false;
@@ -141,7 +141,7 @@ void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *nam
 int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *target)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM];
+    char reason[DM_REASON_ROOM] = "";
     struct dm_claim *claim;
     struct dm_name *name;
     struct dm_ask ask;
@@ -180,7 +180,7 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 int dm_release_renew(struct dm_runtime *runtime, const char *key)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM];
+    char reason[DM_REASON_ROOM] = "";
     struct dm_renewal renewal;
     struct dm_answer answer;
     struct dm_claim *claim;
