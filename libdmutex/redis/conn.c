@@ -29,6 +29,7 @@ int64_t dm_conn_due_ns(const struct dm_conn *conn)
     case DM_CONN_READY:
         return conn->first ? conn->first->sent_ns + conn->url->command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
     case DM_CONN_PREPARING:
+    case DM_CONN_ENDED:
         break;
     }
     return DM_NEVER;
@@ -111,6 +112,14 @@ void dm_conn_free_unused(struct dm_conn *conn)
     free(conn);
 }
 
+void dm_conn_free_bell(struct dm_conn *conn)
+{
+    if (conn->state != DM_CONN_ENDED || conn->calls || conn->leader_bell < 0)
+        return;
+    close(conn->leader_bell);
+    conn->leader_bell = -1;
+}
+
 /* Nobody waits for a posted command: it is the loop that finds that no answer comes. */
 static void want_look(struct dm_conn *conn, const struct dm_slot *slot)
 {
@@ -173,6 +182,15 @@ void dm_conn_want(struct dm_conn *conn)
     conn->is_wanted = conn->was_wanted = true;
     dm_conn_open_if_due(conn);
     conn->is_change_news = true;
+    dm_conn_leave(conn);
+}
+
+void dm_conn_end(struct dm_conn *conn)
+{
+    dm_conn_enter(conn);
+    snprintf(conn->reason, sizeof conn->reason, "this process uses another server now");
+    dm_conn_shut(conn, DM_CONN_ENDED);
+    dm_conn_free_bell(conn);
     dm_conn_leave(conn);
 }
 
@@ -243,7 +261,8 @@ void dm_conn_fork_child(struct dm_conn *conn)
 {
     if (conn->fd >= 0)
         close(conn->fd);
-    close(conn->leader_bell);
+    if (conn->leader_bell >= 0)
+        close(conn->leader_bell);
     conn->fd = conn->leader_bell = -1;
     dm_mutex_reset(&conn->lock);
 }

@@ -13,7 +13,8 @@
  * the connection, not to the thread, which may leave earlier.
  *
  * A connection is opened when it is first wanted and again after it broke; nobody waits for it
- * with a lock held.  It is never freed: a forked child closes its socket and forgets it.
+ * with a lock held.  It is never freed: a forked child closes its socket and forgets it, and one
+ * that has ended stays, for a thread may still be about to use it.
  */
 #ifndef DM_REDIS_CONN_H
 #define DM_REDIS_CONN_H
@@ -87,6 +88,12 @@ enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *
  */
 enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
                                          void *user);
+
+/*
+ * Ends the connection for good: what it was asked and has not answered is answered by nothing, and
+ * so is what it will be asked.  Calls handlers; no lock held.
+ */
+void dm_conn_end(struct dm_conn *conn);
 
 /* Opens the connection if it is not, without waiting. */
 void dm_conn_want(struct dm_conn *conn);

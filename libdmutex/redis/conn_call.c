@@ -154,6 +154,7 @@ static void remove_call(struct dm_conn *conn, struct dm_call *call)
     if (call->slot && !call->is_done)
         call->slot->call = NULL; /* the slot stays: its reply will come */
     promote(conn);
+    dm_conn_free_bell(conn);
 }
 
 /*
@@ -174,7 +175,7 @@ static bool run_call(struct dm_conn *conn, struct dm_call *call, const struct dm
         is_over_now = is_over(conn, call, user);
         if (is_over_now || dm_deadline_left_ns(deadline) == 0)
             break;
-        if (conn->hopeless != call->hopeless) {
+        if (conn->hopeless != call->hopeless || conn->state == DM_CONN_ENDED) {
             call->result = DM_CONN_DOWN;
             break;
         }

@@ -45,10 +45,22 @@ static int64_t retry_after(unsigned failures)
     return limit_ms * DM_NS_PER_MS / 2 + (int64_t)(random % (uint64_t)(limit_ms * DM_NS_PER_MS / 2));
 }
 
+void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
+{
+    struct dm_slot *slot;
+
+    drop_socket(conn);
+    conn->state = state;
+    conn->is_wanted = false;
+    while ((slot = dm_conn_pop_slot(conn)) != NULL)
+        dm_conn_finish(conn, slot, NULL);
+    dm_conn_wake_all(conn);
+    conn->is_change_news = true;
+}
+
 void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
 {
     char where[108], why[DM_REASON_ROOM];
-    struct dm_slot *slot;
     va_list args;
 
     va_start(args, format);
@@ -58,14 +70,8 @@ void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
     snprintf(conn->reason, sizeof conn->reason, "%.90s: %.220s", where, why);
     if (conn->failures == 0)
         dm_log_warn("the connection to %s", conn->reason);
-    drop_socket(conn);
-    conn->state = DM_CONN_CLOSED;
-    conn->is_wanted = false;
     conn->retry_ns = dm_clock_boot_ns() + retry_after(conn->failures++);
-    while ((slot = dm_conn_pop_slot(conn)) != NULL)
-        dm_conn_finish(conn, slot, NULL);
-    dm_conn_wake_all(conn);
-    conn->is_change_news = true;
+    dm_conn_shut(conn, DM_CONN_CLOSED);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */

@@ -32,6 +32,16 @@ static void connect_next(struct dm_conn *conn)
         dm_conn_fail(conn, "cannot be opened (%s)", strerror(errno));
 }
 
+static void go_on(struct dm_conn *conn, struct dm_addresses *addresses, const char *reason)
+{
+    dm_addresses_free(conn->addresses);
+    conn->addresses = addresses;
+    if (addresses)
+        connect_next(conn);
+    else
+        dm_conn_fail(conn, "%s", reason);
+}
+
 /* The helper thread: looks a name up, or starts the local server; both can block for long. */
 static void *prepare(void *user)
 {
@@ -43,13 +53,11 @@ static void *prepare(void *user)
     if (!is_hopeless)
         addresses = dm_addresses_find(conn->url, true, reason);
     dm_conn_enter(conn);
-    dm_addresses_free(conn->addresses);
-    conn->addresses = addresses;
     conn->hopeless += is_hopeless;
-    if (addresses)
-        connect_next(conn);
+    if (conn->state == DM_CONN_PREPARING)
+        go_on(conn, addresses, reason);
     else
-        dm_conn_fail(conn, "%s", reason);
+        dm_addresses_free(addresses); /* it has ended meanwhile */
     dm_conn_leave(conn);
     return NULL;
 }

@@ -53,7 +53,8 @@ enum dm_conn_state {
     DM_CONN_PREPARING,  /* a thread of its own finds the address */
     DM_CONN_CONNECTING,
     DM_CONN_GREETING,
-    DM_CONN_READY
+    DM_CONN_READY,
+    DM_CONN_ENDED       /* for good, see dm_conn_end() */
 };
 
 /*
@@ -117,6 +118,8 @@ void dm_conn_wake_all(struct dm_conn *conn);
 /* conn_io.c */
 /* The connection is broken or useless: closes it and answers all its slots with nothing. */
 void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
+/* Closes it, answers all its slots with nothing, and wakes all who wait. */
+void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
 bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length);
 void dm_conn_flush(struct dm_conn *conn);
 /* Sends on an open connection and takes a slot for the reply; NULL if the connection broke. */
@@ -132,5 +135,7 @@ void dm_conn_greet(struct dm_conn *conn);
 int64_t dm_conn_due_ns(const struct dm_conn *conn);
 short dm_conn_wanted_events(const struct dm_conn *conn);
 void dm_conn_do_work(struct dm_conn *conn);
+/* Closes the bell of a connection that has ended, once nobody can sleep beside it. */
+void dm_conn_free_bell(struct dm_conn *conn);
 
 #endif
