@@ -54,11 +54,11 @@ int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
 /* True if a thread of this process holds the name or waits for it. */
 static bool is_used_here(const struct dm_name *name)
 {
-    for (const struct dm_claim *claim = name->claims; claim; claim = claim->next_of_name) {
-        if (claim->is_waiting || claim->attempt.phase == DM_HELD)
-            return true;
-    }
-    return false;
+    const struct dm_claim *claim = name->claims;
+
+    while (claim && !dm_claim_is_in_use(claim))
+        claim = claim->next_of_name;
+    return claim != NULL;
 }
 
 /* What a hold of the caller that was lost has left: the caller has no more use for it. */

@@ -390,6 +390,8 @@ static int begin(struct dm_wait *wait)
 {
     int result;
 
+    if (wait->runtime->is_retired)
+        return dm_fail(DM_FAIL_SWITCHED, NULL);
     wait->name = dm_registry_name(&wait->runtime->registry, wait->runtime->url->prefix, wait->target->key);
     if (!wait->name)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);

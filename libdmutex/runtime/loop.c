@@ -20,7 +20,6 @@
 
 /* A connection's descriptor as the loop polls it. */
 struct watched {
-    struct dm_conn *conn;
     int fd;         /* the one that is in the loop, or -1 */
     short events;
     gpointer tag;
@@ -28,7 +27,7 @@ struct watched {
 };
 
 struct dm_loop {
-    struct dm_runtime *runtime;
+    struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read it by served() */
     GMainContext *context;
     GSource *source;
     struct watched commands, inbox;
@@ -38,6 +37,8 @@ struct dm_loop {
     /* Guarded by dm_state_lock(): when the schedule runs next. */
     int64_t due_ns;
 };
+
+static struct dm_loop *the_loop; /* of this process; rank START guards the making */
 
 static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
 
@@ -69,6 +70,15 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
     return ready;
 }
 
+/*
+ * Once in each step, for all of it.  A runtime that was retired meanwhile is still there, and has
+ * nothing left to do.
+ */
+static struct dm_runtime *served(const struct dm_loop *loop)
+{
+    return __atomic_load_n(&loop->runtime, __ATOMIC_ACQUIRE);
+}
+
 /* ---- what to wait for -------------------------------------------------------------------- */
 
 static void watch_fd(struct dm_loop *loop, struct watched *watched, int fd, short events)
@@ -86,7 +96,7 @@ static void watch_fd(struct dm_loop *loop, struct watched *watched, int fd, shor
  * While there is any claim, a connection that broke is opened again, by its own back-off, without
  * waiting for a call: waiters need their inbox, holds their renewals.
  */
-static void watch_conn(struct dm_loop *loop, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
+static void watch_conn(struct dm_runtime *runtime, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
 {
     bool is_needed;
 
@@ -94,7 +104,7 @@ static void watch_conn(struct dm_loop *loop, struct dm_conn *conn, struct dm_con
     if (!ret_watch->is_down || !ret_watch->was_wanted)
         return;
     dm_state_lock();
-    is_needed = loop->runtime->registry.claims != NULL;
+    is_needed = runtime->registry.claims != NULL;
     dm_state_unlock();
     if (!is_needed)
         return;
@@ -103,11 +113,11 @@ static void watch_conn(struct dm_loop *loop, struct dm_conn *conn, struct dm_con
 }
 
 /* The inbox is ours: always polled. */
-static int64_t plan_inbox(struct dm_loop *loop)
+static int64_t plan_inbox(struct dm_loop *loop, struct dm_runtime *runtime)
 {
     struct dm_conn_watch watch;
 
-    watch_conn(loop, loop->inbox.conn, &watch);
+    watch_conn(runtime, runtime->inbox, &watch);
     watch_fd(loop, &loop->inbox, watch.fd, watch.events);
     return watch.due_ns;
 }
@@ -117,12 +127,12 @@ static int64_t plan_inbox(struct dm_loop *loop)
  * of ours would cost them time, and look every TICK_NS instead; when nobody has read for a tick we
  * poll it, for the answers to posted commands, and for the end of the connection.
  */
-static int64_t plan_commands(struct dm_loop *loop)
+static int64_t plan_commands(struct dm_loop *loop, struct dm_runtime *runtime)
 {
     struct dm_conn_watch watch;
     bool is_busy;
 
-    watch_conn(loop, loop->commands.conn, &watch);
+    watch_conn(runtime, runtime->commands, &watch);
     is_busy = watch.activity != loop->commands.activity || watch.is_attended;
     loop->commands.activity = watch.activity;
     loop->is_ticking = is_busy;
@@ -136,12 +146,13 @@ static int64_t plan_commands(struct dm_loop *loop)
 
 static void plan(struct dm_loop *loop)
 {
-    int64_t due_ns = MIN(plan_inbox(loop), plan_commands(loop));
+    struct dm_runtime *runtime = served(loop);
+    int64_t due_ns = MIN(plan_inbox(loop, runtime), plan_commands(loop, runtime));
 
     dm_state_lock();
     loop->planned_ns = MIN(due_ns, loop->due_ns);
     dm_state_unlock();
-    dm_conn_note_look(loop->commands.conn, loop->planned_ns);
+    dm_conn_note_look(runtime->commands, loop->planned_ns);
 }
 
 static struct dm_loop *loop_of(GSource *source)
@@ -183,15 +194,15 @@ static gboolean check(GSource *source)
 /* ---- a turn ------------------------------------------------------------------------------ */
 
 /* While callers read, only what has been lying for a whole tick is ours. */
-static void turn_commands(struct dm_loop *loop)
+static void turn_commands(struct dm_loop *loop, struct dm_conn *commands)
 {
     struct dm_conn_watch watch;
 
-    dm_conn_watch(loop->commands.conn, &watch);
+    dm_conn_watch(commands, &watch);
     if (watch.activity != loop->commands.activity)
         return;
     if (loop->is_ticking || !watch.is_attended)
-        dm_conn_work(loop->commands.conn);
+        dm_conn_work(commands);
 }
 
 static bool is_schedule_due(struct dm_loop *loop)
@@ -207,13 +218,14 @@ static bool is_schedule_due(struct dm_loop *loop)
 static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
 {
     struct dm_loop *loop = loop_of(source);
+    struct dm_runtime *runtime = served(loop);
 
     (void)callback;
     (void)user;
-    dm_conn_work(loop->inbox.conn);
-    turn_commands(loop);
+    dm_conn_work(runtime->inbox);
+    turn_commands(loop, runtime->commands);
     if (is_schedule_due(loop))
-        dm_schedule_run(loop->runtime);
+        dm_schedule_run(runtime);
     return G_SOURCE_CONTINUE;
 }
 
@@ -281,7 +293,7 @@ static bool can_have_context(void)
     return fd >= 0;
 }
 
-struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
+static struct dm_loop *make(struct dm_runtime *runtime)
 {
     static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
     struct dm_loop *loop = can_have_context() ? calloc(1, sizeof *loop) : NULL;
@@ -290,8 +302,7 @@ struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
         return NULL;
     loop->runtime = runtime;
     loop->due_ns = DM_NEVER;
-    loop->commands = (struct watched){ .conn = runtime->commands, .fd = -1 };
-    loop->inbox = (struct watched){ .conn = runtime->inbox, .fd = -1 };
+    loop->commands.fd = loop->inbox.fd = -1;
     loop->context = g_main_context_new();
     g_main_context_set_poll_func(loop->context, poll_outside_gate);
     loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
@@ -306,6 +317,18 @@ struct dm_loop *dm_loop_new(struct dm_runtime *runtime)
     g_main_context_unref(loop->context);
     free(loop);
     return NULL;
+}
+
+bool dm_loop_serve(struct dm_runtime *runtime)
+{
+    if (!the_loop) {
+        the_loop = make(runtime);
+        return the_loop != NULL;
+    }
+    runtime->loop = the_loop;
+    __atomic_store_n(&the_loop->runtime, runtime, __ATOMIC_RELEASE);
+    dm_loop_nudge(the_loop);
+    return true;
 }
 
 /* ---- fork -------------------------------------------------------------------------------- */
@@ -324,5 +347,6 @@ void dm_loop_fork_parent(void)
 void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&gate);
+    the_loop = NULL;
     is_outside = is_loop_thread = false;
 }

@@ -2,7 +2,7 @@
 /*
  * The library's one thread: a glib main loop of its own, all signals blocked.  It reads the inbox,
  * runs the schedule (renewals, polls, deadlines), tells losses, and reads the command connection
- * when no caller does.
+ * when no caller does.  It serves one runtime; when that is retired it waits for the next.
  *
  * The gate: the thread holds a lock while it runs glib code and leaves it only in poll() and in
  * the application's callbacks.  fork() takes it, so no lock of glib's is held by this thread then.
@@ -10,13 +10,17 @@
 #ifndef DM_RUNTIME_LOOP_H
 #define DM_RUNTIME_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct dm_loop;
 struct dm_runtime;
 
-/* Starts the thread.  NULL if that is not possible. */
-struct dm_loop *dm_loop_new(struct dm_runtime *runtime);
+/*
+ * Sets runtime->loop, and serves that runtime from now on; the first one of a process starts the
+ * thread.  False if that is not possible.  Rank START held: one at a time.
+ */
+bool dm_loop_serve(struct dm_runtime *runtime);
 
 /* The schedule is to run at this moment at the latest (DM_NEVER: no matter).  State lock held. */
 void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns);

@@ -177,6 +177,32 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     free_if_unused(registry, name);
 }
 
+bool dm_claim_is_in_use(const struct dm_claim *claim)
+{
+    return claim->is_waiting || claim->attempt.phase == DM_HELD;
+}
+
+static gboolean forget(gpointer key, gpointer value, gpointer user)
+{
+    struct dm_name *name = value;
+
+    (void)key;
+    (void)user;
+    name->must_serve = false;
+    name->is_forgotten = true;
+    if (name->pins)
+        return FALSE;
+    free_name(name);
+    return TRUE;
+}
+
+void dm_registry_empty(struct dm_registry *registry)
+{
+    while (registry->claims)
+        dm_registry_drop(registry, registry->claims);
+    g_hash_table_foreach_remove(registry->names, forget, NULL);
+}
+
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial)
 {
     gint64 key = (gint64)serial;

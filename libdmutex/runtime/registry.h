@@ -71,6 +71,12 @@ void dm_registry_init(struct dm_registry *registry);
 /* Undoes it, for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
 
+/* Forgets all claims and names; names that are pinned go with their last pin.  State lock held. */
+void dm_registry_empty(struct dm_registry *registry);
+
+/* True if a thread of this process holds by this claim, or waits. */
+bool dm_claim_is_in_use(const struct dm_claim *claim);
+
 /*
  * The record of a mutex or a condition, made if there is none.  NULL without memory.  The key is
  *

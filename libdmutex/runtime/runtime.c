@@ -14,7 +14,9 @@
 #include "runtime/lifetime.h"
 #include "runtime/local.h"
 #include "runtime/loop.h"
+#include "runtime/release.h"
 #include "runtime/schedule.h"
+#include "runtime/steps.h"
 
 /* Between two tries while the server is not ready. */
 #define PAUSE_NS (5 * DM_NS_PER_MS)
@@ -22,7 +24,9 @@
 /* start guards the making of `current` and all below.  Rank START: connections nest in it. */
 static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
 static struct dm_runtime *current; /* written under start, read by acquire load */
+static struct dm_runtime *retired; /* all that were before, so that they stay found */
 static char *configured_url;
+static char *switched_url; /* goes before configured_url */
 static dmutex_lost_fn lost_callback;
 static void *lost_user;
 
@@ -77,13 +81,13 @@ static int make(struct dm_runtime **ret_runtime)
     runtime->pid = getpid();
     dm_settings_read(&runtime->settings);
     dm_ident_draw(&runtime->ident);
-    runtime->url = dm_settings_url(configured_url);
+    runtime->url = dm_settings_url(switched_url ? switched_url : configured_url);
     if (!runtime->url) {
         free(runtime);
         return ENOLCK;
     }
     dm_registry_init(&runtime->registry);
-    if (!open_connections(runtime) || !dm_loop_new(runtime)) {
+    if (!open_connections(runtime) || !dm_loop_serve(runtime)) {
         undo(runtime);
         return dm_fail(DM_FAIL_NO_START, NULL);
     }
@@ -132,6 +136,85 @@ int dm_runtime_configure(const char *url)
             error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
     }
     dm_mutex_unlock(&start);
+    return error;
+}
+
+/* ---- another server ---------------------------------------------------------------------- */
+
+/* True if no thread holds or waits; then nobody will. */
+static bool is_emptied(struct dm_runtime *runtime)
+{
+    const struct dm_claim *claim;
+
+    dm_state_lock();
+    for (struct dm_claim *each = runtime->registry.claims; each; each = each->next)
+        dm_step_time(runtime, each); /* a hold whose certainty has ended is none */
+    claim = runtime->registry.claims;
+    while (claim && !dm_claim_is_in_use(claim))
+        claim = claim->next;
+    if (!claim) {
+        runtime->is_retired = true;
+        dm_registry_empty(&runtime->registry);
+    }
+    dm_state_unlock();
+    return !claim;
+}
+
+/* Start held.  False if it is in use. */
+static bool retire(struct dm_runtime *runtime)
+{
+    if (!is_emptied(runtime))
+        return false;
+    runtime->retired_before = retired;
+    retired = runtime;
+    __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void await_owed(struct dm_runtime *runtime, unsigned patience_ms)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(patience_ms);
+
+    dm_release_await_owed(runtime, NULL, &deadline);
+}
+
+/* Puts `url` in the place of switched_url.  Returns the runtime that was retired by it, or NULL. */
+static struct dm_runtime *change_url(char **url, int *ret_error)
+{
+    struct dm_runtime *runtime;
+    char *old;
+
+    dm_mutex_lock(&start);
+    runtime = current;
+    *ret_error = 0;
+    if (runtime && !retire(runtime)) {
+        runtime = NULL;
+        *ret_error = dm_fail(DM_FAIL_SWITCH_BUSY, NULL);
+    } else {
+        old = switched_url;
+        switched_url = *url;
+        *url = old;
+    }
+    dm_mutex_unlock(&start);
+    return runtime;
+}
+
+int dm_runtime_switch(const char *url, unsigned patience_ms)
+{
+    struct dm_runtime *runtime = dm_runtime_peek();
+    char *copy = url ? strdup(url) : NULL;
+    int error;
+
+    if (url && !copy)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    if (runtime)
+        await_owed(runtime, patience_ms);
+    runtime = change_url(&copy, &error);
+    free(copy); /* the old one, or, refused, the new one */
+    if (runtime) {
+        dm_conn_end(runtime->commands);
+        dm_conn_end(runtime->inbox);
+    }
     return error;
 }
 

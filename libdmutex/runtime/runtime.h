@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library in this process: made at the first use of a mutex, made anew in a forked child,
- * never ended.
+ * The library in this process: made at the first use of a mutex, made anew in a forked child, and
+ * for another server.  None is ever freed: a thread may still be about to use it.
  */
 #ifndef DM_RUNTIME_RUNTIME_H
 #define DM_RUNTIME_RUNTIME_H
@@ -25,8 +25,10 @@ struct dm_runtime {
     struct dm_conn *inbox;
     struct dm_store store;
     struct dm_loop *loop;
+    struct dm_runtime *retired_before; /* the list of those that were retired */
 
     /* Guarded by dm_state_lock(). */
+    bool is_retired; /* takes no new claims */
     struct dm_registry registry;
     char refusal[80]; /* the last error to a posted command, so that it is logged once */
     bool by_text; /* the server did not know the script of a batch */
@@ -43,6 +45,17 @@ struct dm_runtime *dm_runtime_peek(void);
 
 /* Names the server, before the first use. */
 int dm_runtime_configure(const char *url);
+
+/*
+ * From now on this process uses the server of `url`, whatever it has configured; NULL: what it has
+ * configured.  The runtime is retired: its connections end, its names are forgotten, and the next
+ * use of a mutex makes another, which reads its settings anew and is another owner.
+ *
+ * Refused while a thread holds a mutex or waits for one.  Unlocks that were posted are awaited for
+ * `patience_ms` at most, then left to their lease.  A call that another thread is making meanwhile
+ * finds the server gone.  0 or an errno value, noted; nothing has changed then.  No lock held.
+ */
+int dm_runtime_switch(const char *url, unsigned patience_ms);
 
 void dm_runtime_set_lost(dmutex_lost_fn lost, void *user);
 void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);
