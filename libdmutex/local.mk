@@ -142,6 +142,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/runtime.h \
     libdmutex/runtime/schedule.c \
     libdmutex/runtime/schedule.h \
+    libdmutex/runtime/server.c \
+    libdmutex/runtime/server.h \
     libdmutex/runtime/settings.c \
     libdmutex/runtime/settings.h \
     libdmutex/runtime/steps.c \

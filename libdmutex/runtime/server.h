@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starting redis-server, or else valkey-server, with a socket in a directory: no TCP port, no
+ * persistence.
+ *
+ * It keeps nothing of the program that starts it: no descriptor, no blocked or ignored signal, no
+ * variable such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a
+ * process that has just been forked can do it with what was prepared before.
+ */
+#ifndef DM_RUNTIME_SERVER_H
+#define DM_RUNTIME_SERVER_H
+
+#include <spawn.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define DM_SERVER_SOCKET "s" /* in its directory */
+#define DM_SERVER_LOG "log"
+
+struct dm_server_plan {
+    const char *directory;
+    bool is_daemon; /* goes into the background by itself */
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char *environment[2];
+};
+
+/* `directory` stays the caller's, for as long as the plan is used. */
+void dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon);
+void dm_server_plan_clear(struct dm_server_plan *plan);
+
+/* 0, ENOENT when neither program is installed, or another errno value. */
+int dm_server_spawn(const struct dm_server_plan *plan, pid_t *ret_pid, const char **ret_program);
+
+/* True if somebody listens on a socket. */
+bool dm_server_answers(const char *path);
+
+/* A pause between two looks. */
+void dm_server_nap(void);
+
+/* True for a program that has more rights than its caller: it would run what the caller's PATH names. */
+bool dm_server_is_unsafe(void);
+
+#endif
