@@ -28,7 +28,7 @@ result()
 # Functions by the headers, by the pages' NAME sections, and by the names that man(1) finds.
 cat "$srcdir"/include/dmutex/*.h | sed -n 's/^DMUTEX_API.*[ *]\(d[a-z]*_[a-z_]*\)(.*/\1/p' |
     sort -u >"$scratch/declared"
-sed -n 's/^\.Nm \(d[a-z_]*\).*/\1/p' "$man"/*.3 | sort -u >"$scratch/named"
+sed -n 's/^\.Nm \(d[a-z]*_[a-z_]*\).*/\1/p' "$man"/*.[37] | sort -u >"$scratch/named"
 {
     ls "$man" | sed -n 's/\.3$//p'
     ls doc/links | sed -n 's/\.3$//p'

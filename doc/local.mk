@@ -3,6 +3,7 @@ dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
     doc/man/dmutex-pthread.7 \
+    doc/man/dmutex-testing.7 \
     doc/man/dmutex.7 \
     doc/man/dmutex_configure_np.3 \
     doc/man/dmutex_init.3 \
@@ -77,18 +78,39 @@ links_to_attr = \
     doc/links/dmutexattr_setrobust.3 \
     doc/links/dmutexattr_settype.3
 
-$(links_to_cond_init): page = dcond_init
-$(links_to_cond_wait): page = dcond_wait
-$(links_to_configure): page = dmutex_configure_np
-$(links_to_init): page = dmutex_init
-$(links_to_lock): page = dmutex_lock
-$(links_to_np): page = dmutex_np
-$(links_to_attr): page = dmutexattr
+links_to_testing = \
+    doc/links/dmutex_test_abandon.3 \
+    doc/links/dmutex_test_group_setup.3 \
+    doc/links/dmutex_test_group_teardown.3 \
+    doc/links/dmutex_test_server_kill.3 \
+    doc/links/dmutex_test_server_pause.3 \
+    doc/links/dmutex_test_server_restart.3 \
+    doc/links/dmutex_test_server_resume.3 \
+    doc/links/dmutex_test_server_start.3 \
+    doc/links/dmutex_test_server_stop.3 \
+    doc/links/dmutex_test_server_url.3
 
-man_links = $(links_to_cond_init) $(links_to_cond_wait) $(links_to_configure) $(links_to_init) $(links_to_lock) $(links_to_np) $(links_to_attr)
+$(links_to_cond_init): page = man3/dcond_init.3
+$(links_to_cond_wait): page = man3/dcond_wait.3
+$(links_to_configure): page = man3/dmutex_configure_np.3
+$(links_to_init): page = man3/dmutex_init.3
+$(links_to_lock): page = man3/dmutex_lock.3
+$(links_to_np): page = man3/dmutex_np.3
+$(links_to_attr): page = man3/dmutexattr.3
+$(links_to_testing): page = man7/dmutex-testing.7
+
+man_links = \
+    $(links_to_cond_init) \
+    $(links_to_cond_wait) \
+    $(links_to_configure) \
+    $(links_to_init) \
+    $(links_to_lock) \
+    $(links_to_np) \
+    $(links_to_attr) \
+    $(links_to_testing)
 $(man_links): Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
-	$(AM_V_at)echo '.so man3/$(page).3' >$@
+	$(AM_V_at)echo '.so $(page)' >$@
 
 nodist_man_MANS = $(man_links)
 CLEANFILES += $(man_links)

@@ -22,6 +22,13 @@ examples_recursive_LDADD = libdmutex/libdmutex.la
 examples_robust_LDADD = libdmutex/libdmutex.la
 examples_timed_LDADD = libdmutex/libdmutex.la
 
+# how a program that uses the library is tested; not built without cmocka
+example_tests = examples/ledger_test
+examples_ledger_test_LDADD = $(CMOCKA_LIBS) libdmutex/libdmutex.la
+if HAVE_CMOCKA
+noinst_PROGRAMS += $(example_tests)
+endif
+
 noinst_PROGRAMS += $(example_programs)
 
 script_tests += examples/run-examples.sh

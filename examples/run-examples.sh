@@ -4,6 +4,8 @@
 
 set -u
 examples="counter robust timed recursive lostlease fencing queue demo"
+# a test program, which is there if cmocka is
+[ ! -x examples/ledger_test ] || examples="$examples ledger_test"
 
 if [ -n "${DMUTEX_TEST_SERVER-}" ]; then
     PATH=$(dirname "$DMUTEX_TEST_SERVER"):$PATH

@@ -11,6 +11,7 @@ dmutexinclude_HEADERS = \
     include/dmutex/error.h \
     include/dmutex/mutex.h \
     include/dmutex/pthread.h \
+    include/dmutex/testing.h \
     include/dmutex/types.h \
     include/dmutex/version.h
 
@@ -136,6 +137,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/loss.h \
     libdmutex/runtime/registry.c \
     libdmutex/runtime/registry.h \
+    libdmutex/runtime/reaper.c \
+    libdmutex/runtime/reaper.h \
     libdmutex/runtime/release.c \
     libdmutex/runtime/release.h \
     libdmutex/runtime/runtime.c \
@@ -148,6 +151,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/settings.h \
     libdmutex/runtime/steps.c \
     libdmutex/runtime/steps.h \
+    libdmutex/runtime/testserver.c \
+    libdmutex/runtime/testserver.h \
     libdmutex/runtime/wait.h
 
 # ---------------------------------------------------------------------------
@@ -166,7 +171,8 @@ libdmutex_libapi_la_SOURCES = \
     libdmutex/api/lib.c \
     libdmutex/api/mutex.c \
     libdmutex/api/object.c \
-    libdmutex/api/object.h
+    libdmutex/api/object.h \
+    libdmutex/api/testing.c
 
 # ---------------------------------------------------------------------------
 # The floors up to a given one, for a test that is linked to no higher one

@@ -49,6 +49,7 @@ server_tests = \
     tests/server/test_loss \
     tests/server/test_network \
     tests/server/test_orphans \
+    tests/server/test_remains \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_own \
@@ -56,7 +57,9 @@ server_tests = \
     tests/server/test_scripts_retry \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
-    tests/server/test_server_states
+    tests/server/test_server_states \
+    tests/server/test_switch \
+    tests/server/test_testing
 # the Lua scripts, without the library
 scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h

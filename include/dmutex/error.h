@@ -61,7 +61,7 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  * percent-decoded.  The string is copied.  Without this call: DMUTEX_URL, else "local:".
  *
  * Returns 0; EINVAL when it does not parse, with the reason in dmutex_strerror_np(); EBUSY after
- * the first use.
+ * the first use.  While a server of <dmutex/testing.h> is there, that one is used all the same.
  */
 DMUTEX_API int dmutex_configure_np(const char *url);
 

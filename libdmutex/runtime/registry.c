@@ -182,6 +182,17 @@ bool dm_claim_is_in_use(const struct dm_claim *claim)
     return claim->is_waiting || claim->attempt.phase == DM_HELD;
 }
 
+static void unbind(gpointer key, gpointer value, gpointer user)
+{
+    struct dm_name *condition = value;
+
+    (void)key;
+    (void)user;
+    if (condition->mutex)
+        condition->mutex->pins--;
+    condition->mutex = NULL;
+}
+
 static gboolean forget(gpointer key, gpointer value, gpointer user)
 {
     struct dm_name *name = value;
@@ -200,6 +211,7 @@ void dm_registry_empty(struct dm_registry *registry)
 {
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
+    g_hash_table_foreach(registry->names, unbind, NULL); /* no pin of one record on another is left */
     g_hash_table_foreach_remove(registry->names, forget, NULL);
 }
 

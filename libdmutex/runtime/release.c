@@ -109,6 +109,42 @@ int dm_release(struct dm_runtime *runtime, const char *key)
     return result;
 }
 
+/* ---- dying ------------------------------------------------------------------------------- */
+
+/* A renewal that is on its way was posted before; its answer finds no claim. */
+int dm_release_abandon(struct dm_runtime *runtime, const char *key)
+{
+    struct dm_claim *claim;
+    int result = 0;
+
+    dm_state_lock();
+    claim = own_hold(runtime, key);
+    if (!claim) {
+        result = dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    } else if (claim->attempt.phase == DM_LOST) {
+        dm_step_close(runtime, claim);
+        result = dm_fail(DM_FAIL_LOST, NULL);
+    } else {
+        dm_registry_drop(&runtime->registry, claim);
+    }
+    dm_state_unlock();
+    return result;
+}
+
+void dm_release_abandon_all(struct dm_runtime *runtime)
+{
+    uint64_t thread = dm_self_get()->serial;
+    struct dm_claim *claim, *next;
+
+    dm_state_lock();
+    for (claim = runtime->registry.claims; claim; claim = next) {
+        next = claim->next;
+        if (claim->attempt.thread == thread && claim->attempt.phase == DM_HELD)
+            dm_registry_drop(&runtime->registry, claim);
+    }
+    dm_state_unlock();
+}
+
 /* ---- all that is owed -------------------------------------------------------------------- */
 
 static bool is_anything_owed(const struct dm_runtime *runtime, const struct dm_name *name)

@@ -10,6 +10,12 @@ int dm_release(struct dm_runtime *runtime, const char *key);
 int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *target);
 int dm_release_renew(struct dm_runtime *runtime, const char *key);
 
+/* The calling thread's hold ends without a word to anybody, as that of a process that is killed.  0, EPERM. */
+int dm_release_abandon(struct dm_runtime *runtime, const char *key);
+
+/* The same for all holds of the calling thread. */
+void dm_release_abandon_all(struct dm_runtime *runtime);
+
 /*
  * Waits until every release of this process, or of one name, is confirmed, or the deadline has
  * passed; sends what is to be sent.  name NULL: all.

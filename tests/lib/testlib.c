@@ -28,6 +28,17 @@ void test_begin(int argc, char **argv)
     keeper_begin();
 }
 
+void test_put_server_into_path(void)
+{
+    const char *program = getenv("DMUTEX_TEST_SERVER"), *slash = program ? strrchr(program, '/') : NULL;
+    char path[8192];
+
+    if (!slash)
+        return;
+    snprintf(path, sizeof path, "%.*s:%s", (int)(slash - program), program, getenv("PATH"));
+    setenv("PATH", path, 1);
+}
+
 /* All that the library opens when it is used for the first time, and when it first waits. */
 static void warm_up(void)
 {

@@ -54,6 +54,9 @@
 /* First in main(): this process may be an actor or a proxy; else the keeper is started. */
 void test_begin(int argc, char **argv);
 
+/* So that dmutex_test_server_start() finds $DMUTEX_TEST_SERVER, too. */
+void test_put_server_into_path(void);
+
 /* The path of this program, to be executed again with --role. */
 extern char *program_path;
 

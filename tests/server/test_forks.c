@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <dmutex/testing.h>
+
 #include "../lib/testlib.h"
 
 #define LONG_LEASE 60000
@@ -353,6 +355,42 @@ static void test_all_locks_are_free_when_the_process_exits_after_many_unlocks(vo
     }
 }
 
+/* ---- a server of <dmutex/testing.h> ------------------------------------------------------ */
+
+static int use_test_server(dmutex_test_server_t *server)
+{
+    dmutex_t own = DMUTEX_INITIALIZER("fork/own");
+    dmutex_test_server_t *inner;
+
+    if (dmutex_trylock(&mutex) != EBUSY || dmutex_lock(&own) != 0 || dmutex_unlock(&own) != 0)
+        return 1;
+    if (dmutex_test_server_stop(server) != EPERM || dmutex_test_server_kill(server) != EPERM)
+        return 2;
+    if (dmutex_test_server_start(&inner) != 0 || dmutex_trylock(&mutex) != 0 || dmutex_unlock(&mutex) != 0)
+        return 3;
+    if (dmutex_test_server_stop(inner) != 0 || dmutex_trylock(&mutex) != EBUSY)
+        return 4;
+    return 0;
+}
+
+/* It leaves that server to its parent, and may start its own. */
+static void test_the_child_uses_the_test_server_when_the_parent_does(void **state)
+{
+    dmutex_test_server_t *server;
+    pid_t pid;
+
+    (void)state;
+    assert_result(dmutex_test_server_start(&server), 0);
+    make_normal(&mutex, "fork/parent", 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    pid = keeper_fork();
+    if (pid == 0)
+        _exit(use_test_server(server));
+    assert_int_equal(WEXITSTATUS(keeper_reap(pid)), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -365,9 +403,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fork_is_harmless_when_done_in_the_lost_callback),
         cmocka_unit_test(test_the_lock_is_free_when_the_process_ends_straight_after_unlock),
         cmocka_unit_test(test_all_locks_are_free_when_the_process_exits_after_many_unlocks),
+        cmocka_unit_test(test_the_child_uses_the_test_server_when_the_parent_does),
         cmocka_unit_test(test_nothing_is_left),
     };
 
     test_begin(argc, argv);
+    test_put_server_into_path();
     return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
 }

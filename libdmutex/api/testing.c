@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For the tests of programs that use the library. */
+#include "dmutex/testing.h"
+
+#include <errno.h>
+
+#include "api/object.h"
+#include "base/error.h"
+#include "runtime/release.h"
+#include "runtime/testserver.h"
+
+int dmutex_test_server_start(dmutex_test_server_t **ret_server)
+{
+    struct dm_visit visit = dm_visit_begin();
+
+    if (!ret_server)
+        return dm_visit_end(visit, dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
+    return dm_visit_end(visit, dm_testserver_start(ret_server));
+}
+
+int dmutex_test_server_stop(dmutex_test_server_t *server)
+{
+    struct dm_visit visit = dm_visit_begin();
+
+    return dm_visit_end(visit, server ? dm_testserver_stop(server) : 0);
+}
+
+const char *dmutex_test_server_url(const dmutex_test_server_t *server)
+{
+    return server ? dm_testserver_url(server) : "";
+}
+
+static int order(dmutex_test_server_t *server, enum dm_reaper_order order)
+{
+    struct dm_visit visit = dm_visit_begin();
+
+    if (!server)
+        return dm_visit_end(visit, dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
+    return dm_visit_end(visit, dm_testserver_do(server, order));
+}
+
+int dmutex_test_server_kill(dmutex_test_server_t *server)
+{
+    return order(server, DM_REAPER_KILL);
+}
+
+int dmutex_test_server_restart(dmutex_test_server_t *server)
+{
+    return order(server, DM_REAPER_START);
+}
+
+int dmutex_test_server_pause(dmutex_test_server_t *server)
+{
+    return order(server, DM_REAPER_PAUSE);
+}
+
+int dmutex_test_server_resume(dmutex_test_server_t *server)
+{
+    return order(server, DM_REAPER_RESUME);
+}
+
+int dmutex_test_abandon(dmutex_t *mutex)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_target target;
+    int result = dm_object_read(mutex, runtime, &target);
+
+    if (!result)
+        result = runtime ? dm_release_abandon(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return dm_visit_end(visit, result);
+}
+
+int dmutex_test_group_setup(void **state)
+{
+    dmutex_test_server_t *server;
+    int error = state ? dmutex_test_server_start(&server) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+
+    if (!error)
+        *state = server;
+    return error;
+}
+
+/* A test that failed has not come to its unlock: the group's end is told, the next group can begin. */
+int dmutex_test_group_teardown(void **state)
+{
+    dmutex_test_server_t *server = state ? *state : NULL;
+    struct dm_runtime *runtime = dm_runtime_peek();
+    int error = dmutex_test_server_stop(server), second = error;
+
+    if (error == EBUSY && runtime) {
+        dm_release_abandon_all(runtime);
+        second = dmutex_test_server_stop(server);
+    }
+    if (!second && state)
+        *state = NULL;
+    return error;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/reaper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attrs.h"
+#include "base/clock.h"
+#include "runtime/server.h"
+
+#define START_LIMIT_MS 10000
+
+/* The reaper's descriptors, all it has. */
+enum { CONVERSATION_FD, LIFE_FD, FIRST_FREE_FD };
+
+/*
+ * ---- the reaper's side ----
+ *
+ * It is forked out of a process that may have threads, so up to its end it calls only what is
+ * async-signal-safe (posix_spawn() is so in glibc: it allocates nothing and takes no lock that a
+ * thread could have left locked).
+ */
+
+/* One for the reaper, in its own memory. */
+struct keeping {
+    struct dm_server_plan plan;
+    const char *path;
+    pid_t server; /* 0: none */
+    bool is_paused;
+};
+
+static void reap(struct keeping *keeping)
+{
+    while (waitpid(keeping->server, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    keeping->server = 0;
+    keeping->is_paused = false;
+}
+
+/* True if the server runs; notices one that has ended by itself. */
+static bool is_running(struct keeping *keeping)
+{
+    if (keeping->server && waitpid(keeping->server, NULL, WNOHANG) != 0)
+        keeping->server = 0;
+    return keeping->server != 0;
+}
+
+static void kill_server(struct keeping *keeping)
+{
+    if (!is_running(keeping))
+        return;
+    kill(keeping->server, SIGKILL);
+    reap(keeping);
+}
+
+static int start(struct keeping *keeping)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(START_LIMIT_MS);
+    const char *program;
+    int error;
+
+    kill_server(keeping);
+    keeping->is_paused = false;
+    error = dm_server_spawn(&keeping->plan, &keeping->server, &program);
+    if (error) {
+        keeping->server = 0;
+        return error;
+    }
+    while (!dm_server_answers(keeping->path)) {
+        if (!is_running(keeping))
+            return DM_REAPER_ENDED;
+        if (dm_deadline_left_ns(&deadline) == 0)
+            return DM_REAPER_SILENT;
+        dm_server_nap();
+    }
+    return 0;
+}
+
+static int pause_server(struct keeping *keeping)
+{
+    int status;
+
+    if (!is_running(keeping))
+        return DM_REAPER_NOTHING;
+    if (keeping->is_paused)
+        return 0;
+    kill(keeping->server, SIGSTOP);
+    if (waitpid(keeping->server, &status, WUNTRACED) != keeping->server || !WIFSTOPPED(status)) {
+        keeping->server = 0;
+        return DM_REAPER_NOTHING;
+    }
+    keeping->is_paused = true;
+    return 0;
+}
+
+static int resume_server(struct keeping *keeping)
+{
+    if (!is_running(keeping))
+        return DM_REAPER_NOTHING;
+    kill(keeping->server, SIGCONT);
+    keeping->is_paused = false;
+    return 0;
+}
+
+static int carry_out(struct keeping *keeping, enum dm_reaper_order order)
+{
+    switch (order) {
+    case DM_REAPER_START:
+        return start(keeping);
+    case DM_REAPER_KILL:
+        kill_server(keeping);
+        return 0;
+    case DM_REAPER_PAUSE:
+        return pause_server(keeping);
+    case DM_REAPER_RESUME:
+        return resume_server(keeping);
+    case DM_REAPER_END:
+        break;
+    }
+    return 0;
+}
+
+/* False when there will be none: the process has ended, or wants no more. */
+static bool next_order(enum dm_reaper_order *ret_order)
+{
+    struct pollfd ends[] = { { .fd = CONVERSATION_FD, .events = POLLIN }, { .fd = LIFE_FD, .events = POLLIN } };
+
+    while (poll(ends, DM_COUNT(ends), -1) < 0) {
+        if (errno != EINTR)
+            return false;
+    }
+    if (ends[1].revents & POLLIN)
+        return false;
+    return recv(CONVERSATION_FD, ret_order, sizeof *ret_order, 0) == (ssize_t)sizeof *ret_order &&
+           *ret_order != DM_REAPER_END;
+}
+
+static void remove_entries(int directory);
+
+static void remove_entry(int directory, const char *name)
+{
+    int inner;
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(directory, name, 0) == 0)
+        return;
+    inner = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner < 0)
+        return;
+    remove_entries(inner);
+    close(inner);
+    unlinkat(directory, name, AT_REMOVEDIR);
+}
+
+/* As readdir() would find them, which allocates. */
+static void remove_entries(int directory)
+{
+    union {
+        struct dirent64 entry; /* for the alignment */
+        char bytes[2048];
+    } room;
+    ssize_t got;
+
+    while ((got = getdents64(directory, &room, sizeof room)) > 0) {
+        for (ssize_t at = 0; at < got;) {
+            struct dirent64 *entry = (struct dirent64 *)(void *)(room.bytes + at);
+
+            remove_entry(directory, entry->d_name);
+            at += entry->d_reclen;
+        }
+    }
+}
+
+static void remove_directory(const char *path)
+{
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (directory < 0)
+        return;
+    remove_entries(directory);
+    close(directory);
+    rmdir(path);
+}
+
+/* What it has of the program is left behind: descriptors, session, working directory. */
+static void leave_program(int conversation, int life)
+{
+    setsid();
+    if (chdir("/") < 0)
+        return; /* it is kept where it is, no more */
+    conversation = fcntl(conversation, F_DUPFD, FIRST_FREE_FD);
+    life = life >= 0 ? fcntl(life, F_DUPFD, FIRST_FREE_FD) : -1;
+    close(LIFE_FD);
+    dup2(conversation, CONVERSATION_FD);
+    if (life >= 0)
+        dup2(life, LIFE_FD);
+    closefrom(FIRST_FREE_FD);
+    prctl(PR_SET_NAME, "dmutex-reaper");
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would make the server's end unseen */
+}
+
+static void __attribute__((__noreturn__)) keep(struct keeping *keeping, int conversation, int life)
+{
+    enum dm_reaper_order order;
+    int result;
+
+    leave_program(conversation, life);
+    while (next_order(&order)) {
+        result = carry_out(keeping, order);
+        if (send(CONVERSATION_FD, &result, sizeof result, MSG_NOSIGNAL) < 0)
+            break;
+    }
+    kill_server(keeping);
+    remove_directory(keeping->plan.directory);
+    _exit(0);
+}
+
+/* ---- the process's side ------------------------------------------------------------------ */
+
+/* Becomes readable when this process ends; -1 where the kernel has none (before 5.3). */
+static int open_own_life(void)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, getpid(), 0);
+#else
+    return -1;
+#endif
+}
+
+/*
+ * fork() without handlers of pthread_atfork(), and without a signal at the child's end: that is what
+ * hides it from wait().
+ */
+static pid_t fork_unseen(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+}
+
+/* All signals stay blocked in the reaper: no handler of the program may run there. */
+static pid_t fork_reaper(struct keeping *keeping, int conversation, int life)
+{
+    sigset_t all, mask;
+    pid_t pid;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    pid = fork_unseen();
+    if (pid == 0)
+        keep(keeping, conversation, life);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return pid;
+}
+
+int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path)
+{
+    struct keeping keeping = { .path = path };
+    int ends[2], life, error = 0;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return errno;
+    life = open_own_life();
+    dm_server_plan_init(&keeping.plan, directory, false);
+    pid = fork_reaper(&keeping, ends[1], life);
+    if (pid < 0)
+        error = errno;
+    dm_server_plan_clear(&keeping.plan);
+    close(ends[1]);
+    if (life >= 0)
+        close(life);
+    if (error)
+        close(ends[0]);
+    else
+        *ret_reaper = (struct dm_reaper){ .pid = pid, .fd = ends[0] };
+    return error;
+}
+
+static bool tell(const struct dm_reaper *reaper, enum dm_reaper_order order)
+{
+    return send(reaper->fd, &order, sizeof order, MSG_NOSIGNAL) == (ssize_t)sizeof order;
+}
+
+/* False at the end of the conversation. */
+static bool hear(const struct dm_reaper *reaper, int *ret_result)
+{
+    ssize_t got;
+
+    do {
+        got = recv(reaper->fd, ret_result, sizeof *ret_result, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof *ret_result;
+}
+
+int dm_reaper_do(const struct dm_reaper *reaper, enum dm_reaper_order order)
+{
+    int result;
+
+    return tell(reaper, order) && hear(reaper, &result) ? result : DM_REAPER_GONE;
+}
+
+void dm_reaper_end(struct dm_reaper *reaper)
+{
+    int result;
+
+    if (tell(reaper, DM_REAPER_END)) {
+        while (hear(reaper, &result))
+            continue;
+    }
+    close(reaper->fd);
+    while (waitpid(reaper->pid, NULL, __WALL) < 0 && errno == EINTR)
+        continue;
+}

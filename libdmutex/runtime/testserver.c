@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/testserver.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "runtime/runtime.h"
+#include "runtime/server.h"
+
+#define TEMPLATE "dmutex-test-XXXXXX"
+#define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
+#define URL_ROOM (sizeof "unix://" + 3 * PATH_ROOM)
+
+/* How long a start waits for unlocks of before, on the server that is left. */
+#define PATIENCE_MS 2000
+
+struct dmutex_test_server {
+    struct dmutex_test_server *below; /* what this process used before, NULL: no test server */
+    pid_t pid;                        /* the process that started it */
+    struct dm_reaper reaper;
+    char directory[PATH_ROOM];
+    char path[PATH_ROOM];
+    char url[URL_ROOM];
+    char *url_before; /* DMUTEX_URL; NULL: not set */
+};
+
+/* The one that this process uses.  As the functions here, for one thread at a time. */
+static struct dmutex_test_server *top;
+
+/* ---- its place --------------------------------------------------------------------------- */
+
+static bool make_directory_in(struct dmutex_test_server *server, const char *parent)
+{
+    int length;
+
+    if (!parent || parent[0] != '/')
+        return false;
+    length = snprintf(server->path, sizeof server->path, "%s/" TEMPLATE "/" DM_SERVER_SOCKET, parent);
+    if (length >= (int)sizeof server->path)
+        return false;
+    snprintf(server->directory, sizeof server->directory, "%s/" TEMPLATE, parent);
+    if (!mkdtemp(server->directory))
+        return false;
+    memcpy(server->path, server->directory, strlen(server->directory));
+    return true;
+}
+
+static bool is_plain(unsigned char byte)
+{
+    return isalnum(byte) || strchr("/._-~", byte);
+}
+
+static void write_url(struct dmutex_test_server *server)
+{
+    char *at = server->url + sprintf(server->url, "unix://");
+
+    for (const char *byte = server->path; *byte; byte++) {
+        if (is_plain((unsigned char)*byte))
+            *at++ = *byte;
+        else
+            at += sprintf(at, "%%%02x", (unsigned)(unsigned char)*byte);
+    }
+    *at = '\0';
+}
+
+/* In $TMPDIR, where a socket's path has room there, or in /tmp. */
+static int make_directory(struct dmutex_test_server *server)
+{
+    if (!make_directory_in(server, secure_getenv("TMPDIR")) && !make_directory_in(server, "/tmp"))
+        return dm_fail(DM_FAIL_TEST_SERVER, "no directory can be made in /tmp: %s", strerror(errno));
+    write_url(server);
+    return 0;
+}
+
+/* ---- its process ------------------------------------------------------------------------- */
+
+/* The last line that it has written, "" if none; for people. */
+static void read_last_line(const struct dmutex_test_server *server, char *ret_line, size_t size)
+{
+    char path[PATH_ROOM + sizeof DM_SERVER_LOG], line[256];
+    FILE *log;
+
+    ret_line[0] = '\0';
+    snprintf(path, sizeof path, "%s/" DM_SERVER_LOG, server->directory);
+    log = fopen(path, "re");
+    if (!log)
+        return;
+    while (fgets(line, sizeof line, log)) {
+        if (line[0] != '\n')
+            snprintf(ret_line, size, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+    fclose(log);
+}
+
+static int fail_by_result(const struct dmutex_test_server *server, int result)
+{
+    char line[200];
+
+    switch (result) {
+    case 0:
+        return 0;
+    case DM_REAPER_ENDED:
+    case DM_REAPER_SILENT:
+        read_last_line(server, line, sizeof line);
+        return dm_fail(DM_FAIL_TEST_SERVER, "it %s: %s", result == DM_REAPER_ENDED ? "has ended" : "does not answer",
+                       line);
+    case DM_REAPER_NOTHING:
+        return dm_fail(DM_FAIL_TEST_SERVER, "it does not run: call dmutex_test_server_restart() first");
+    case DM_REAPER_GONE:
+        return dm_fail(DM_FAIL_TEST_SERVER, "the process that kept it was killed");
+    case ENOENT:
+        return dm_fail(DM_FAIL_TEST_SERVER, "neither redis-server nor valkey-server is installed: install the "
+                                            "package redis-server");
+    default:
+        return dm_fail(DM_FAIL_TEST_SERVER, "it cannot be started: %s", strerror(result));
+    }
+}
+
+int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order order)
+{
+    if (server->pid != getpid())
+        return dm_fail(DM_FAIL_TEST_FOREIGN, NULL);
+    return fail_by_result(server, dm_reaper_do(&server->reaper, order));
+}
+
+static int begin(struct dmutex_test_server *server)
+{
+    int error = make_directory(server);
+
+    if (error)
+        return error;
+    error = dm_reaper_begin(&server->reaper, server->directory, server->path);
+    if (error) {
+        rmdir(server->directory);
+        return dm_fail(DM_FAIL_TEST_SERVER, "no process can be made for it: %s", strerror(error));
+    }
+    server->pid = getpid();
+    error = dm_testserver_do(server, DM_REAPER_START);
+    if (error)
+        dm_reaper_end(&server->reaper);
+    return error;
+}
+
+/* ---- who uses it ------------------------------------------------------------------------- */
+
+static int set_environment(const char *url)
+{
+    int result = url ? setenv("DMUTEX_URL", url, 1) : unsetenv("DMUTEX_URL");
+
+    return result == 0 ? 0 : dm_fail(DM_FAIL_NO_MEMORY, NULL);
+}
+
+/* This process and what it executes use it, before all that was configured. */
+static int push(struct dmutex_test_server *server)
+{
+    const char *before = getenv("DMUTEX_URL");
+    int error;
+
+    server->url_before = before ? strdup(before) : NULL;
+    if (before && !server->url_before)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    error = dm_runtime_switch(server->url, PATIENCE_MS);
+    if (error)
+        return error;
+    error = set_environment(server->url);
+    if (error) {
+        dm_runtime_switch(top ? top->url : NULL, 0);
+        return error;
+    }
+    server->below = top;
+    top = server;
+    return 0;
+}
+
+/* One that is not the last started goes from under those that came later. */
+static int pull(struct dmutex_test_server *server)
+{
+    struct dmutex_test_server *above = top;
+    char *url_before = server->url_before;
+    int error;
+
+    if (top == server) {
+        error = dm_runtime_switch(server->below ? server->below->url : NULL, 0);
+        if (!error)
+            set_environment(url_before);
+        if (!error)
+            top = server->below;
+        return error;
+    }
+    while (above && above->below != server)
+        above = above->below;
+    if (above) {
+        above->below = server->below;
+        server->url_before = above->url_before;
+        above->url_before = url_before;
+    }
+    return 0;
+}
+
+static void destroy(struct dmutex_test_server *server)
+{
+    free(server->url_before);
+    free(server);
+}
+
+int dm_testserver_start(struct dmutex_test_server **ret_server)
+{
+    struct dmutex_test_server *server;
+    int error;
+
+    if (dm_server_is_unsafe())
+        return dm_fail(DM_FAIL_TEST_SERVER, "a program with more rights than its caller starts none");
+    server = calloc(1, sizeof *server);
+    if (!server)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    error = begin(server);
+    if (!error) {
+        error = push(server);
+        if (error)
+            dm_reaper_end(&server->reaper);
+    }
+    if (error)
+        destroy(server);
+    else
+        *ret_server = server;
+    return error;
+}
+
+int dm_testserver_stop(struct dmutex_test_server *server)
+{
+    int error;
+
+    if (server->pid != getpid())
+        return dm_fail(DM_FAIL_TEST_FOREIGN, NULL);
+    error = pull(server);
+    if (error)
+        return error;
+    dm_reaper_end(&server->reaper);
+    destroy(server);
+    return 0;
+}
+
+const char *dm_testserver_url(const struct dmutex_test_server *server)
+{
+    return server->url;
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * <dmutex/testing.h> from the side of a test that uses it.  What is left when such a test ends in
+ * another way than it should is in test_remains.c.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <dmutex/testing.h>
+
+#include "../lib/testlib.h"
+
+#define LEASE 500
+
+static dmutex_t mutex; /* each test's own */
+
+static dmutex_test_server_t *start(void)
+{
+    dmutex_test_server_t *server = NULL;
+
+    assert_result(dmutex_test_server_start(&server), 0);
+    assert_non_null(server);
+    return server;
+}
+
+static const char *socket_of(const dmutex_test_server_t *server)
+{
+    const char *url = dmutex_test_server_url(server);
+
+    assert_memory_equal(url, "unix:///", strlen("unix:///"));
+    return url + strlen("unix://");
+}
+
+/* Whether its directory and its socket are there: both, or neither. */
+static bool is_there(const char *socket)
+{
+    char directory[128];
+    bool has_socket = access(socket, F_OK) == 0;
+
+    snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(socket, '/') - socket), socket);
+    assert_int_equal(access(directory, F_OK) == 0, has_socket);
+    return has_socket;
+}
+
+static bool has_key(const char *socket, const char *key)
+{
+    struct side *side = side_try_open(socket);
+    bool has;
+
+    assert_non_null(side);
+    has = side_int(side, "EXISTS %s", key) == 1;
+    side_close(side);
+    return has;
+}
+
+static void lock_and_unlock(void)
+{
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* ---- start and stop ---------------------------------------------------------------------- */
+
+/* Mutexes are on the new server; stop leaves neither socket nor directory. */
+static void test_start_gives_a_server_when_there_was_none(void **state)
+{
+    dmutex_test_server_t *server = start();
+    char socket[128];
+
+    (void)state;
+    snprintf(socket, sizeof socket, "%s", socket_of(server));
+    assert_true(strlen(socket) <= 107);
+    assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(server));
+    make_normal(&mutex, "testing/one", 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_true(has_key(socket, key_of("lock", "testing/one")));
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_true(is_there(socket));
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_false(is_there(socket));
+    assert_null(getenv("DMUTEX_URL"));
+}
+
+/* Each server is another one, empty, to which the same object belongs when it is used. */
+static void test_start_gives_an_empty_server_when_done_again(void **state)
+{
+    dmutex_test_server_t *server;
+
+    (void)state;
+    make_normal(&mutex, "testing/again", 0);
+    for (int i = 0; i < 3; i++) {
+        server = start();
+        assert_false(has_key(socket_of(server), key_of("state", "testing/again")));
+        lock_and_unlock();
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_true(has_key(socket_of(server), key_of("state", "testing/again")));
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_test_server_stop(server), 0);
+    }
+}
+
+/* Two servers at a time: the last one started counts, in whatever order they are stopped. */
+static void test_the_last_server_is_used_when_there_are_several(void **state)
+{
+    dmutex_test_server_t *first = start(), *second = start(), *third = start();
+
+    (void)state;
+    make_normal(&mutex, "testing/several", 0);
+    assert_result(dmutex_test_server_stop(second), 0);
+    assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(third));
+    lock_and_unlock();
+    assert_true(has_key(socket_of(third), key_of("state", "testing/several")));
+    assert_false(has_key(socket_of(first), key_of("state", "testing/several")));
+    assert_result(dmutex_test_server_stop(third), 0);
+    assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(first));
+    lock_and_unlock();
+    assert_true(has_key(socket_of(first), key_of("state", "testing/several")));
+    assert_result(dmutex_test_server_stop(first), 0);
+    assert_null(getenv("DMUTEX_URL"));
+}
+
+/* What the program has configured, by the environment and by a call, counts again after stop. */
+static void test_stop_undoes_start_when_a_server_was_configured(void **state)
+{
+    struct server *by_call = server_start();
+    dmutex_test_server_t *server;
+
+    (void)state;
+    make_normal(&mutex, "testing/undo", 0);
+    setenv("DMUTEX_URL", "unix:///nowhere", 1);
+    server = start();
+    assert_result(dmutex_configure_np("nonsense"), EINVAL);
+    assert_result(dmutex_configure_np(by_call->url), 0);
+    lock_and_unlock();
+    assert_true(has_key(socket_of(server), key_of("state", "testing/undo")));
+    assert_false(has_key(by_call->path, key_of("state", "testing/undo")));
+    assert_result(dmutex_configure_np(by_call->url), EBUSY);
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_string_equal(getenv("DMUTEX_URL"), "unix:///nowhere");
+    lock_and_unlock();
+    assert_true(has_key(by_call->path, key_of("state", "testing/undo")));
+    server = start();
+    assert_result(dmutex_configure_np(""), EINVAL);
+    assert_result(dmutex_configure_np("local:"), 0); /* for the tests after this one */
+    assert_result(dmutex_test_server_stop(server), 0);
+    unsetenv("DMUTEX_URL");
+    server_end(by_call);
+}
+
+/* While a mutex is held, neither start nor stop changes anything. */
+static void test_nothing_changes_when_a_mutex_is_held(void **state)
+{
+    dmutex_test_server_t *server = start(), *other = NULL;
+
+    (void)state;
+    make_normal(&mutex, "testing/held", 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_test_server_start(&other), EBUSY);
+    assert_null(other);
+    assert_result(dmutex_test_server_stop(server), EBUSY);
+    assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(server));
+    assert_true(is_locked(&mutex));
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+/* The same while a thread waits for one. */
+static void test_nothing_changes_when_a_mutex_is_waited_for(void **state)
+{
+    dmutex_test_server_t *server = start(), *other = NULL;
+    struct actor *holder = actor_start_at(dmutex_test_server_url(server));
+    struct errand waiter;
+
+    (void)state;
+    make_normal(&mutex, "testing/waited", 0);
+    actor_do(holder, "0", "lock testing/waited");
+    errand_begin(&waiter, dmutex_lock, &mutex);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_result(dmutex_test_server_start(&other), EBUSY);
+    assert_result(dmutex_test_server_stop(server), EBUSY);
+    actor_do(holder, "0", "unlock testing/waited");
+    assert_result(errand_join(&waiter), 0); /* the hold ends with its thread */
+    actor_end(holder);
+    wait_until(dmutex_test_server_stop(server) == 0);
+}
+
+/* A lost hold, and an unlock that nobody confirms, keep no server from being stopped. */
+static void test_stop_is_not_refused_when_the_server_is_dead(void **state)
+{
+    dmutex_test_server_t *server = start();
+    dmutex_t other;
+
+    (void)state;
+    make_normal(&mutex, "testing/lost", 100);
+    make_normal(&other, "testing/unconfirmed", 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_lock(&other), 0);
+    assert_result(dmutex_test_server_kill(server), 0);
+    assert_result(dmutex_unlock(&other), 0);
+    wait_until(holdcount_of(&mutex) == 0);
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+}
+
+/* A server that cannot be reached may be left for a private one. */
+static void test_start_works_when_the_server_before_is_down(void **state)
+{
+    dmutex_test_server_t *server;
+
+    (void)state;
+    make_normal(&mutex, "testing/down", 0);
+    server = start();
+    assert_result(dmutex_configure_np("redis://localhost:1?connect_timeout=50&command_timeout=50"), 0);
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_result(dmutex_trylock(&mutex), ENOLCK);
+    server = start();
+    lock_and_unlock();
+    assert_result(dmutex_configure_np("local:"), EBUSY);
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_result(dmutex_trylock(&mutex), ENOLCK);
+    server = start();
+    assert_result(dmutex_configure_np("local:"), 0);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+/* Nothing grows with each start: descriptors, processes. */
+static void test_no_descriptor_is_left_when_servers_come_and_go(void **state)
+{
+    int before = -1;
+
+    (void)state;
+    make_normal(&mutex, "testing/many", 0);
+    for (int i = 0; i < repetitions(5); i++) {
+        dmutex_test_server_t *server = start();
+        struct errand waiter;
+
+        assert_result(dmutex_lock(&mutex), 0);
+        errand_begin(&waiter, timedlock_soon, &mutex); /* needs the inbox */
+        assert_result(errand_join(&waiter), ETIMEDOUT);
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dmutex_test_server_stop(server), 0);
+        if (before < 0)
+            before = open_descriptors();
+        check_descriptors(before);
+    }
+}
+
+/* A directory whose name has signs that mean something in a URL; one without room for a socket. */
+static void test_start_finds_a_place_when_tmpdir_is_unusual(void **state)
+{
+    char folder[32], inner[64], deep[512];
+    dmutex_test_server_t *server;
+
+    (void)state;
+    keeper_make_folder(folder, sizeof folder);
+    snprintf(inner, sizeof inner, "%s/a %%41?b#c&d", folder);
+    assert_return_code(mkdir(inner, 0700), errno);
+    setenv("TMPDIR", inner, 1);
+    server = start();
+    assert_memory_equal(socket_of(server), folder, strlen(folder));
+    make_normal(&mutex, "testing/place", 0);
+    lock_and_unlock();
+    assert_result(dmutex_test_server_stop(server), 0);
+    assert_return_code(rmdir(inner), errno);
+
+    snprintf(deep, sizeof deep, "%s/%0100d", folder, 0);
+    assert_return_code(mkdir(deep, 0700), errno);
+    setenv("TMPDIR", deep, 1);
+    server = start();
+    assert_memory_equal(socket_of(server), "/tmp/", 5);
+    assert_result(dmutex_test_server_stop(server), 0);
+
+    setenv("TMPDIR", "relative", 1);
+    server = start();
+    assert_memory_equal(socket_of(server), "/tmp/", 5);
+    assert_result(dmutex_test_server_stop(server), 0);
+    unsetenv("TMPDIR");
+    keeper_remove_folder(folder);
+}
+
+static bool has_test_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    bool has = false;
+    struct dirent *entry;
+
+    while ((entry = readdir(folder)))
+        has = has || strncmp(entry->d_name, "dmutex-test-", 12) == 0;
+    closedir(folder);
+    return has;
+}
+
+/* Without a server program the sentence names the package; with one that ends, its last words. */
+static void test_start_says_why_when_no_server_can_run(void **state)
+{
+    char *path = strdup(getenv("PATH")), folder[32], fake[64];
+    dmutex_test_server_t *server = NULL;
+    FILE *script;
+
+    (void)state;
+    keeper_make_folder(folder, sizeof folder);
+    setenv("PATH", folder, 1);
+    setenv("TMPDIR", folder, 1);
+    assert_result(dmutex_test_server_start(&server), ENOLCK);
+    assert_non_null(strstr(dmutex_strerror_np(), "install the package redis-server"));
+
+    snprintf(fake, sizeof fake, "%s/valkey-server", folder);
+    script = fopen(fake, "w");
+    fprintf(script, "#!/bin/sh\necho no server today >log\n");
+    fchmod(fileno(script), 0700);
+    fclose(script);
+    assert_result(dmutex_test_server_start(&server), ENOLCK);
+    assert_non_null(strstr(dmutex_strerror_np(), "no server today"));
+
+    assert_null(server);
+    assert_false(has_test_folder(folder));
+    assert_null(getenv("DMUTEX_URL"));
+    setenv("PATH", path, 1);
+    unsetenv("TMPDIR");
+    keeper_remove_folder(folder);
+    free(path);
+}
+
+static void test_pointers_are_checked_when_null(void **state)
+{
+    (void)state;
+    assert_result(dmutex_test_server_start(NULL), EINVAL);
+    assert_result(dmutex_test_server_stop(NULL), 0);
+    assert_string_equal(dmutex_test_server_url(NULL), "");
+    assert_result(dmutex_test_server_kill(NULL), EINVAL);
+    assert_result(dmutex_test_server_restart(NULL), EINVAL);
+    assert_result(dmutex_test_server_pause(NULL), EINVAL);
+    assert_result(dmutex_test_server_resume(NULL), EINVAL);
+    assert_result(dmutex_test_abandon(NULL), EINVAL);
+    assert_result(dmutex_test_group_setup(NULL), EINVAL);
+    assert_result(dmutex_test_group_teardown(NULL), 0);
+}
+
+/* ---- other processes --------------------------------------------------------------------- */
+
+/* A program that is executed gets its URL by the environment. */
+static void test_a_program_uses_the_server_when_it_was_executed(void **state)
+{
+    dmutex_test_server_t *server = start();
+    struct actor *actor = actor_start_at(getenv("DMUTEX_URL"));
+
+    (void)state;
+    make_normal(&mutex, "testing/executed", 0);
+    actor_do(actor, "0", "lock testing/executed");
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "unlock testing/executed");
+    actor_end(actor);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+static volatile sig_atomic_t children_ended;
+
+static void count_child(int number)
+{
+    (void)number;
+    children_ended++;
+}
+
+static int look_for_children(void)
+{
+    dmutex_test_server_t *server;
+
+    signal(SIGCHLD, count_child);
+    if (dmutex_test_server_start(&server) != 0)
+        return 1;
+    if (wait(NULL) != -1 || errno != ECHILD)
+        return 2;
+    if (dmutex_test_server_kill(server) != 0 || dmutex_test_server_stop(server) != 0)
+        return 3;
+    if (wait(NULL) != -1 || errno != ECHILD)
+        return 4;
+    return children_ended ? 5 : 0;
+}
+
+/* A program that waits for its children has none that it does not know, and hears of none. */
+static void test_wait_sees_no_child_when_a_server_runs(void **state)
+{
+    pid_t pid = keeper_fork();
+
+    (void)state;
+    if (pid == 0)
+        _exit(look_for_children());
+    assert_int_equal(WEXITSTATUS(keeper_reap(pid)), 0);
+}
+
+static int start_with_odd_signals_and_descriptors(void)
+{
+    dmutex_test_server_t *server;
+
+    signal(SIGCHLD, SIG_IGN);
+    for (int i = 0; i < 3; i++)
+        close(i);
+    for (int i = 0; i < 2; i++) {
+        if (dmutex_test_server_start(&server) != 0 || dmutex_test_server_pause(server) != 0)
+            return 1;
+        if (dmutex_test_server_kill(server) != 0 || dmutex_test_server_restart(server) != 0)
+            return 2;
+        if (dmutex_test_server_stop(server) != 0)
+            return 3;
+    }
+    return 0;
+}
+
+/* A program may ignore SIGCHLD, and have closed its standard descriptors. */
+static void test_start_works_when_the_program_is_odd(void **state)
+{
+    pid_t pid = keeper_fork();
+
+    (void)state;
+    if (pid == 0)
+        _exit(start_with_odd_signals_and_descriptors());
+    assert_int_equal(WEXITSTATUS(keeper_reap(pid)), 0);
+}
+
+/* ---- kill, restart, pause, resume -------------------------------------------------------- */
+
+/* Calls answer as dmutex(7) says, and the server comes back empty at its address. */
+static void test_calls_answer_by_the_table_when_the_server_is_killed(void **state)
+{
+    dmutex_test_server_t *server = start();
+    char url[256];
+    int locked;
+
+    (void)state;
+    snprintf(url, sizeof url, "%s", dmutex_test_server_url(server));
+    make_normal(&mutex, "testing/killed", 0);
+    lock_and_unlock();
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_test_server_kill(server), 0);
+    assert_result(dmutex_test_server_kill(server), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_trylock(&mutex), ENOLCK);
+    assert_result(timedlock_soon(&mutex), ETIMEDOUT);
+    assert_result(dmutex_islocked_np(&mutex, &locked), ENOLCK);
+    assert_result(dmutex_test_server_pause(server), ENOLCK);
+    assert_result(dmutex_test_server_resume(server), ENOLCK);
+
+    assert_result(dmutex_test_server_restart(server), 0);
+    assert_string_equal(dmutex_test_server_url(server), url);
+    assert_false(has_key(socket_of(server), key_of("state", "testing/killed")));
+    lock_and_unlock();
+    assert_result(dmutex_test_server_restart(server), 0);
+    assert_false(has_key(socket_of(server), key_of("state", "testing/killed")));
+    lock_and_unlock();
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+/* A lock goes on trying until there is a server again. */
+static void test_lock_waits_when_the_server_is_killed(void **state)
+{
+    dmutex_test_server_t *server = start();
+    struct errand waiter;
+
+    (void)state;
+    make_normal(&mutex, "testing/patient", 0);
+    assert_result(dmutex_test_server_kill(server), 0);
+    errand_begin(&waiter, dmutex_lock, &mutex);
+    errand_await_sleep(&waiter);
+    assert_result(dmutex_test_server_stop(server), EBUSY);
+    assert_result(dmutex_test_server_restart(server), 0);
+    assert_result(errand_join(&waiter), 0);
+    wait_until(dmutex_test_server_stop(server) == 0);
+}
+
+/* A paused server answers nothing, and does what it was asked when it goes on. */
+static void test_calls_wait_when_the_server_is_paused(void **state)
+{
+    dmutex_test_server_t *server = start();
+    struct errand waiter;
+
+    (void)state;
+    make_normal(&mutex, "testing/paused", 0);
+    lock_and_unlock();
+    assert_result(dmutex_test_server_pause(server), 0);
+    assert_result(dmutex_test_server_pause(server), 0);
+    assert_result(timedlock_soon(&mutex), ETIMEDOUT);
+    assert_result(dmutex_trylock(&mutex), ENOLCK);
+    errand_begin(&waiter, dmutex_lock, &mutex);
+    errand_await_sleep(&waiter);
+    assert_false(errand_is_over(&waiter));
+    assert_result(dmutex_test_server_resume(server), 0);
+    assert_result(dmutex_test_server_resume(server), 0);
+    assert_result(errand_join(&waiter), 0);
+    assert_result(dmutex_test_server_pause(server), 0);
+    wait_until(dmutex_test_server_stop(server) == 0);
+}
+
+/* ---- abandon ----------------------------------------------------------------------------- */
+
+/* The next robust owner is told of a death, be it another process or the same thread. */
+static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
+{
+    dmutex_test_server_t *server = start();
+    struct actor *next = actor_start_at(dmutex_test_server_url(server));
+    uint64_t token;
+
+    (void)state;
+    make_robust(&mutex, "testing/died", LEASE);
+    actor_do(next, "0", "init testing/died robust lease=%d", LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    token = token_of(&mutex);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_int_equal(holdcount_of(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+    actor_do(next, "EBUSY", "trylock testing/died");
+    actor_do(next, "EOWNERDEAD", "lock testing/died");
+    actor_do(next, "0", "consistent testing/died");
+    actor_do(next, "0", "unlock testing/died");
+
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_true(token_of(&mutex) > token);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_result(dmutex_lock(&mutex), EOWNERDEAD);
+    assert_result(dmutex_consistent(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_end(next);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+/* All depths of a recursive mutex die at once; a hold that others wait for goes to them. */
+static void test_all_of_a_hold_dies_when_it_is_abandoned(void **state)
+{
+    dmutex_test_server_t *server = start();
+    struct errand waiter;
+    dmutex_t other;
+
+    (void)state;
+    make_recursive(&mutex, "testing/deep", LEASE);
+    make_recursive(&other, "testing/deep", LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    errand_begin(&waiter, dmutex_lock, &other);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+    assert_result(errand_join(&waiter), 0);
+    wait_until(dmutex_test_server_stop(server) == 0);
+}
+
+/* Only the caller's own hold can be abandoned. */
+static void test_abandon_is_refused_when_the_caller_does_not_hold(void **state)
+{
+    dmutex_test_server_t *server = start();
+
+    (void)state;
+    make_normal(&mutex, "testing/others", 0);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(in_thread(dmutex_test_abandon, &mutex), EPERM);
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+    assert_result(dmutex_test_server_stop(server), 0);
+}
+
+/* ---- group fixtures ---------------------------------------------------------------------- */
+
+static void test_groups_have_a_server_each_when_they_follow(void **state)
+{
+    void *group = NULL;
+
+    (void)state;
+    make_normal(&mutex, "testing/group", 0);
+    for (int i = 0; i < 2; i++) {
+        assert_result(dmutex_test_group_setup(&group), 0);
+        assert_false(has_key(socket_of(group), key_of("state", "testing/group")));
+        lock_and_unlock();
+        assert_result(dmutex_test_group_teardown(&group), 0);
+        assert_null(group);
+    }
+}
+
+/* A test that failed with a mutex held is told of, and does not spoil the next group. */
+static void test_the_next_group_begins_when_a_mutex_was_left_locked(void **state)
+{
+    void *group = NULL;
+
+    (void)state;
+    make_normal(&mutex, "testing/left", 0);
+    assert_result(dmutex_test_group_setup(&group), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_test_group_teardown(&group), EBUSY);
+    assert_null(group);
+    assert_null(getenv("DMUTEX_URL"));
+    assert_result(dmutex_test_group_setup(&group), 0);
+    lock_and_unlock();
+    assert_result(dmutex_test_group_teardown(&group), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start_gives_a_server_when_there_was_none),
+        cmocka_unit_test(test_start_gives_an_empty_server_when_done_again),
+        cmocka_unit_test(test_the_last_server_is_used_when_there_are_several),
+        cmocka_unit_test(test_stop_undoes_start_when_a_server_was_configured),
+        cmocka_unit_test(test_nothing_changes_when_a_mutex_is_held),
+        cmocka_unit_test(test_nothing_changes_when_a_mutex_is_waited_for),
+        cmocka_unit_test(test_stop_is_not_refused_when_the_server_is_dead),
+        cmocka_unit_test(test_start_works_when_the_server_before_is_down),
+        cmocka_unit_test(test_no_descriptor_is_left_when_servers_come_and_go),
+        cmocka_unit_test(test_start_finds_a_place_when_tmpdir_is_unusual),
+        cmocka_unit_test(test_start_says_why_when_no_server_can_run),
+        cmocka_unit_test(test_pointers_are_checked_when_null),
+        cmocka_unit_test(test_a_program_uses_the_server_when_it_was_executed),
+        cmocka_unit_test(test_wait_sees_no_child_when_a_server_runs),
+        cmocka_unit_test(test_start_works_when_the_program_is_odd),
+        cmocka_unit_test(test_calls_answer_by_the_table_when_the_server_is_killed),
+        cmocka_unit_test(test_lock_waits_when_the_server_is_killed),
+        cmocka_unit_test(test_calls_wait_when_the_server_is_paused),
+        cmocka_unit_test(test_the_next_owner_is_told_when_a_hold_is_abandoned),
+        cmocka_unit_test(test_all_of_a_hold_dies_when_it_is_abandoned),
+        cmocka_unit_test(test_abandon_is_refused_when_the_caller_does_not_hold),
+        cmocka_unit_test(test_groups_have_a_server_each_when_they_follow),
+        cmocka_unit_test(test_the_next_group_begins_when_a_mutex_was_left_locked),
+    };
+
+    test_begin(argc, argv);
+    test_put_server_into_path();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
