@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,9 +71,22 @@ static void keep(int fd)
     _exit(0);
 }
 
+static bool is_child;
+
+/*
+ * For the leak sanitizer, when a process exits: what only the parent's threads knew of is lost to it
+ * in a forked child.
+ */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return is_child;
+}
+
 /* A forked child is no sign of the test program's life. */
 static void in_child(void)
 {
+    is_child = true;
     if (alive >= 0)
         close(alive);
     alive = -1;
