@@ -35,6 +35,7 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_conditions \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
@@ -129,7 +130,7 @@ script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
 
 # ---------------------------------------------------------------------------
 # What the tests share

@@ -2,13 +2,18 @@
 -- c[4] has two more fields: `mutex`, the one they are bound to, and `arrival`, the newest number.
 local function condition_of(k) return { [3] = k[5], [4] = k[6] } end
 
--- A waiter goes from the condition to the queue of the mutex.  is_signalled: it carries the signal.
+-- A waiter goes from the condition to the queue of the mutex.  is_signalled: it carries the signal,
+-- which must not expire with it before another waiter has polled, be his lease the longest.
 local function move(k, c, s, w, now, is_signalled)
   forget(c, w.id)
   w.signal = is_signalled and '@' .. c[3] .. ' ' or nil
   s.arrival = math.max(s.arrival + 1, now)
   call('ZADD', k[3], 'NX', text(s.arrival), w.id)
   hear(k, w)
+  if is_signalled then
+    call('PEXPIRE', k[3], 10800000)
+    call('PEXPIRE', k[4], 10800000)
+  end
   call('HSET', k[2], 'wanted', 1, 'arrival', text(s.arrival))
 end
 
