@@ -33,17 +33,33 @@
  */
 #if !defined(_GNU_SOURCE) && !defined(_FEATURES_H)
 #define _GNU_SOURCE 1
+#define DMUTEX_PRIVATE_GNU_SOURCE
 #endif
 
-/* These use the names below for what they are: they must have been read before. */
+/*
+ * These use the names below for what they are: they must have been read before.  The C++ library
+ * keeps pthread_mutex_t in classes of its own (std::ofstream has one in C++98), by <bits/gthr.h>,
+ * which <ext/concurrence.h> reads.
+ */
 #include <pthread.h>
-#if defined(__cplusplus) && __cplusplus >= 201103L
-#include <condition_variable>
+#ifdef __cplusplus
 #include <memory>
+#ifdef __GLIBCXX__
+#include <ext/concurrence.h>
+#endif
+#if __cplusplus >= 201103L
+#include <condition_variable>
 #include <mutex>
+#endif
 #endif
 
 #include <dmutex/dmutex.h>
+
+/* libc has looked; the source may define it as it likes. */
+#ifdef DMUTEX_PRIVATE_GNU_SOURCE
+#undef DMUTEX_PRIVATE_GNU_SOURCE
+#undef _GNU_SOURCE
+#endif
 
 /* ---- names of static initialisers -------------------------------------------------------- */
 
@@ -70,6 +86,8 @@
 #define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP \
     DMUTEX_PRIVATE_INITIALIZER(2, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
 #define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
+#undef PTHREAD_MUTEX_ADAPTIVE_NP
+#define PTHREAD_MUTEX_ADAPTIVE_NP PTHREAD_MUTEX_NORMAL
 #define PTHREAD_COND_INITIALIZER DCOND_PRIVATE_INITIALIZER(DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
 
 /* ---- mutexes ----------------------------------------------------------------------------- */

@@ -120,12 +120,30 @@ static bool find(dcond_t *cond, const struct dm_runtime *runtime,
     return true;
 }
 
+/* Nobody may be left who waits under the key that an anonymous condition has now. */
+static int unbind(struct dm_runtime *runtime, const struct dm_condition *condition)
+{
+    char reason[DM_REASON_ROOM];
+
+    switch (dm_condition_drop(runtime, condition, reason)) {
+    case DM_SAYS_DONE:
+        return 0;
+    case DM_SAYS_BUSY:
+        return dm_fail(DM_FAIL_BOUND, NULL);
+    case DM_SAYS_REFUSED:
+        return dm_fail(DM_FAIL_REFUSED, "%s", reason);
+    default:
+        return dm_fail(DM_FAIL_NO_ANSWER, "%s", reason);
+    }
+}
+
 /* The condition as a waiter with this mutex finds it: an anonymous one is bound to it. */
 static int find_for(dcond_t *cond, struct dm_runtime *runtime, const char *mutex,
                     struct dm_condition *ret_condition)
 {
     struct dm_condition before;
     bool was_bound = find(cond, runtime, &before);
+    int result = 0;
 
     if (cond->dm_named) {
         *ret_condition = before;
@@ -135,11 +153,11 @@ static int find_for(dcond_t *cond, struct dm_runtime *runtime, const char *mutex
     write_anonymous_key(cond, runtime, mutex, ret_condition);
     if (was_bound && strcmp(before.mutex, mutex) == 0)
         return 0;
-    if (was_bound && strcmp(before.key, ret_condition->key) != 0 &&
-        !dm_condition_is_free(runtime, &before, true))
-        return dm_fail(DM_FAIL_BOUND, NULL);
-    dm_binding_write(cond, mutex);
-    return 0;
+    if (was_bound && strcmp(before.key, ret_condition->key) != 0)
+        result = unbind(runtime, &before);
+    if (!result)
+        dm_binding_write(cond, mutex);
+    return result;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */

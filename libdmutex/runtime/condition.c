@@ -446,7 +446,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
             dm_step_must_serve(self->runtime, self->mutex, true);
             dm_state_unlock();
         }
-        if (!is_broadcast || !signalled.has_left)
+        if (!signalled.has_left)
             return 0;
         upto = signalled.upto;
     }
@@ -476,26 +476,29 @@ int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *o
 
 /* ---- its end ----------------------------------------------------------------------------- */
 
-bool dm_condition_is_free(struct dm_runtime *runtime, const struct dm_condition *object,
-                          bool and_delete)
+enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_condition *object,
+                                  char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM] = "";
     struct dm_name *condition;
-    enum dm_verdict verdict = DM_SAYS_NOTHING;
+    enum dm_verdict verdict;
 
+    ret_reason[0] = '\0';
     dm_state_lock();
     condition = take_condition(runtime, object, NULL);
     dm_state_unlock();
-    if (!condition)
-        return true;
-    verdict = dm_store_cond_drop(&runtime->store, condition->keys, and_delete, &deadline, reason);
+    if (!condition) {
+        snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+        return DM_SAYS_NOTHING;
+    }
+    verdict = dm_store_cond_drop(&runtime->store, condition->keys, object->is_anonymous, &deadline,
+                                 ret_reason);
     dm_state_lock();
     if (verdict != DM_SAYS_BUSY)
         dm_registry_forget(&runtime->registry, condition);
     dm_registry_unpin(&runtime->registry, condition);
     dm_state_unlock();
-    return verdict != DM_SAYS_BUSY;
+    return verdict;
 }
 
 /* True if a thread of this process waits on it, as far as we have heard. */
@@ -520,7 +523,9 @@ static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
 int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *object)
 {
     bool is_asked = object->is_anonymous || is_waited_for_here(runtime, object->key);
-    bool is_free = !is_asked || dm_condition_is_free(runtime, object, object->is_anonymous);
+    char reason[DM_REASON_ROOM];
 
-    return is_free ? 0 : dm_fail(DM_FAIL_COND_IN_USE, NULL);
+    if (is_asked && dm_condition_drop(runtime, object, reason) == DM_SAYS_BUSY)
+        return dm_fail(DM_FAIL_COND_IN_USE, NULL);
+    return 0;
 }

@@ -34,8 +34,12 @@ bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex);
 /* As dcond_signal() and dcond_broadcast(). */
 int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *condition, bool is_broadcast);
 
-/* True if the server knows nobody who waits, or does not answer; an anonymous one is deleted then. */
-bool dm_condition_is_free(struct dm_runtime *runtime, const struct dm_condition *condition, bool and_delete);
+/*
+ * Forgets a condition here, and an anonymous one on the server too.  DM_SAYS_DONE; DM_SAYS_BUSY, and somebody
+ * waits on it; or what else the server said, with a reason.
+ */
+enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_condition *condition,
+                                  char ret_reason[DM_REASON_ROOM]);
 
 /* A condition is destroyed: 0, or EBUSY, noted. */
 int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *condition);

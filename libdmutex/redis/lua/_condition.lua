@@ -15,11 +15,12 @@ local function move(k, c, s, w, now, is_signalled)
     call('PEXPIRE', k[4], 10800000)
   end
   call('HSET', k[2], 'wanted', 1, 'arrival', text(s.arrival))
+  if s.is_new then expire_state(k) end
 end
 
 -- Signals up to `most` waiters whose numbers are not above `upto`; of one only, it is one that hears
 -- it, if there is any.  Those that do not hear it find out by their next poll.  Looks at 256.
--- Returns how many were moved, and whether there are more.
+-- Returns how many were moved, and whether the caller must go on with those that were not looked at.
 local function signal(k, c, s, inbox, now, most, upto)
   local ids = call('ZRANGE', c[3], '-inf', upto, 'BYSCORE', 'LIMIT', 0, 256)
   local place, left, moved, deaf = call('ZCARD', k[3]), remaining(k, s, 3600000), 0, nil
@@ -40,12 +41,18 @@ local function signal(k, c, s, inbox, now, most, upto)
     move(k, c, s, deaf, now, true)
     moved = 1
   end
-  return moved, #ids == 256 or (moved == most and moved < #ids)
+  return moved, #ids == 256 and (most > 1 or moved == 0)
 end
 
 -- Signals that died with their receivers go to those who wait now.
 local function pay_debts(k, c, s, inbox, now)
   local field = 'debt ' .. c[3]
   local debts = tonumber(call('HGET', k[2], field) or 0)
-  if debts > 0 and signal(k, c, s, inbox, now, debts, '+inf') then call('HDEL', k[2], field) end
+  if debts == 0 then return end
+  local moved, is_more = signal(k, c, s, inbox, now, debts, '+inf')
+  if is_more and moved < debts then
+    call('HINCRBY', k[2], field, -moved)
+  else
+    call('HDEL', k[2], field)
+  end
 end

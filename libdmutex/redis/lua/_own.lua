@@ -20,9 +20,11 @@ end
 local function next_token(s, seen, now) return math.max(s.last + 1, seen + 1, now) end
 
 -- `state` outlives the lock by a week; put off once a day.
+local function expire_state(k) call('PEXPIRE', k[2], 604800000) end
+
 local function give_token(k, s, hold, token, token_text)
   call('HSET', k[2], 'hold', hold, 'token', token_text)
   if math.floor(s.last / 86400000000) ~= math.floor(token / 86400000000) then
-    call('PEXPIRE', k[2], 604800000)
+    expire_state(k)
   end
 end

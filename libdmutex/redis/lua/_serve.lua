@@ -15,16 +15,26 @@ local function check_queue(k)
   return call('ZCARD', k[3])
 end
 
+-- Returns 1 if it was there.
 local function forget(k, id)
-  call('ZREM', k[3], id)
   call('HDEL', k[4], id)
+  return call('ZREM', k[3], id)
 end
 
 -- A signal that dies with its receiver is owed to the next waiter of its condition, whose poll sees
 -- to it: the scripts of a mutex know no keys of conditions.
 local function owe_signal(k, label)
   local condition = label:match('^@(%S+) ')
-  if condition then call('HSET', k[2], 'debt ' .. condition, (call('HGET', k[2], 'debt ' .. condition) or 0) + 1) end
+  if not condition then return end
+  call('HINCRBY', k[2], 'debt ' .. condition, 1)
+  if call('PTTL', k[2]) == -1 then expire_state(k) end
+end
+
+-- A waiter leaves the queue without the lock.  Returns 1 if it was there.
+local function leave(k, id)
+  local w = entry(k, id)
+  if w then owe_signal(k, w.label) end
+  return forget(k, id)
 end
 
 -- Returns how many heard it.  An error (no right to publish) is nobody.
@@ -66,10 +76,7 @@ local function serve(k, s, inbox, now, me)
   for i, id in ipairs(heads) do
     local w = entry(k, id)
     if not w or (id ~= me and is_gone(w, now)) then
-      if i < 16 then
-        if w then owe_signal(k, w.label) end
-        forget(k, id)
-      end
+      if i < 16 then leave(k, id) end
     elseif id == me or not is_silent(w, now) then
       local token = next_token(s, w.seen, now)
       local token_text = text(token)

@@ -63,10 +63,11 @@ for i = 10, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
   local id = me.id:match('^[^:]*') .. ':' .. who
   if s.id == id then
+    if how == '1' then owe_signal(k, s.label) end
     give_up(k, s, tonumber(how))
     is_held = false
   else
-    forget(k, id)
+    leave(k, id)
     waiting = call('ZCARD', k[3])
   end
 end
@@ -95,7 +96,7 @@ if call('ZADD', k[3], 'NX', arrival_text, me.id) == 0 or ARGV[8] ~= '' then
 end
 hear(k, me)
 call('HSET', k[2], 'wanted', 1, 'arrival', arrival_text)
-if s.is_new then call('PEXPIRE', k[2], 604800000) end
+if s.is_new then expire_state(k) end
 if not is_held then
   local winner, token, dead = serve(k, s, inbox, now, me.id)
   if winner and winner.id == me.id then return { 'owned', token, dead, now } end

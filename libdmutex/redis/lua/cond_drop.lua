@@ -4,12 +4,15 @@
 -- ARGV  1 delete (anonymous: its keys go) | look
 -- Answer 1 done, 0 somebody waits on it
 --@include _own
+--@include _state
 --@include _serve
 local c, now = { [3] = KEYS[1], [4] = KEYS[2] }, clock()
-check_queue(c)
-for _, id in ipairs(call('ZRANGE', c[3], 0, 15)) do
-  local w = entry(c, id)
-  if w and not is_gone(w, now) then return 0 end
+while check_queue(c) > 0 do
+  for _, id in ipairs(call('ZRANGE', c[3], 0, 15)) do
+    local w = entry(c, id)
+    if w and not is_gone(w, now) then return 0 end
+    forget(c, id)
+  end
 end
 if ARGV[1] == 'delete' then call('DEL', c[3], c[4]) end
 return 1

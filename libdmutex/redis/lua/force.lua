@@ -15,6 +15,6 @@ if s.hold then owe_signal(k, s.label) end
 give_up(k, s, 1)
 s.last = s.last + 1
 call('HSET', k[2], 'token', text(s.last))
-call('PEXPIRE', k[2], 604800000)
+expire_state(k)
 local _, _, _, more = serve(k, s, ARGV[1], (clock()))
 return { 'broken', more and 1 or 0 }

@@ -41,12 +41,12 @@ end
 --@include _state
 --@include _serve
 local k, s = KEYS, parse(v)
+local c = k[5] and { [3] = k[5], [4] = k[6] }
 check_queue(k)
+if c then check_queue(c) end
 if not is_mine then
-  local was_waiting = call('ZREM', k[3], ARGV[1])
-  call('HDEL', k[4], ARGV[1])
-  if k[5] then forget({ [3] = k[5], [4] = k[6] }, ARGV[1]) end
-  return { was_waiting == 1 and 'left' or 'notowner' }
+  local was_waiting = leave(k, ARGV[1]) + (c and forget(c, ARGV[1]) or 0)
+  return { was_waiting > 0 and 'left' or 'notowner' }
 end
 if ARGV[2] == '1' then owe_signal(k, s.label) end
 give_up(k, s, tonumber(ARGV[2]))

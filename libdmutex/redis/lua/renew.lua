@@ -24,7 +24,7 @@ local function confirm(k, owner, hold, lease, count, token)
   elseif s.hold ~= hold then
     call('HSET', k[2], 'hold', hold) -- another lease
   end
-  if call('PTTL', k[2]) < 302400000 then call('PEXPIRE', k[2], 604800000) end
+  if call('PTTL', k[2]) < 302400000 then expire_state(k) end
   return s.wanted and 2 or 1
 end
 
