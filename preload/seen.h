@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `dmutex-run --list`: what a process has used.  Each process keeps a file of this form in the folder
+ * that DMUTEX_LIST names, called by its pid and mapped shared, so that it is there however the
+ * process ends; dmutex-run reads them all when the command has ended.
+ */
+#ifndef DM_PRELOAD_SEEN_H
+#define DM_PRELOAD_SEEN_H
+
+#include <stdint.h>
+
+#define SEEN_VERSION 1
+#define SEEN_ENTRIES 4096
+#define SEEN_PATH_ROOM 232
+
+enum seen_kind { SEEN_NOTHING, SEEN_MUTEX, SEEN_CONDITION, SEEN_FLOCK, SEEN_FCNTL };
+
+/* Where it lies. */
+enum seen_place {
+    SEEN_IN_MODULE,  /* path: the ELF file, offset: from where it is loaded */
+    SEEN_IN_MAPPING, /* path: the file that is mapped, offset: in the file */
+    SEEN_IN_FILE,    /* path: the lock file */
+    SEEN_NOWHERE     /* heap, stack, anonymous memory: it cannot be named */
+};
+
+struct seen {
+    uint8_t kind;  /* enum seen_kind; written last */
+    uint8_t place; /* enum seen_place */
+    uint16_t bits; /* of a mutex: glibc's kind, 0x10 robust, 0x20 and 0x40 priorities, 0x80 shared */
+    uint32_t pad;
+    uint64_t count; /* locks; waits of a condition */
+    uint64_t offset;
+    char path[SEEN_PATH_ROOM];
+};
+
+struct seen_file {
+    uint32_t version;
+    uint32_t is_full; /* there was more than fits */
+    char program[SEEN_PATH_ROOM];
+    struct seen entries[SEEN_ENTRIES];
+};
+
+#endif

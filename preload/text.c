@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+struct text text_in(char *buffer, size_t room)
+{
+    buffer[0] = '\0';
+    return (struct text){ .bytes = buffer, .room = room };
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t length)
+{
+    size_t left = text->room - text->length - 1;
+
+    if (length > left) {
+        text->is_cut = true;
+        length = left;
+    }
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+void text_add(struct text *text, const char *more)
+{
+    text_add_bytes(text, more, strlen(more));
+}
+
+static void add_digits(struct text *text, uint64_t number, unsigned base)
+{
+    char digits[20];
+    size_t first = sizeof digits;
+
+    do {
+        digits[--first] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    text_add_bytes(text, digits + first, sizeof digits - first);
+}
+
+void text_add_number(struct text *text, uint64_t number)
+{
+    add_digits(text, number, 10);
+}
+
+void text_add_hex(struct text *text, uint64_t number)
+{
+    text_add(text, "0x");
+    add_digits(text, number, 16);
+}
+
+/* -1: not a digit. */
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool text_number(const char *text, uint64_t *ret_number)
+{
+    uint64_t base = strncmp(text, "0x", 2) == 0 ? 16 : 10, number = 0;
+
+    if (base == 16)
+        text += 2;
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        int value = digit(*text);
+
+        if (value < 0 || (uint64_t)value >= base || number > (UINT64_MAX - (uint64_t)value) / base)
+            return false;
+        number = number * base + (uint64_t)value;
+    }
+    *ret_number = number;
+    return true;
+}
+
+const char *text_basename(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool text_matches(const char *glob, const char *text)
+{
+    for (; *glob; glob++, text++) {
+        if (*glob == '*') {
+            do {
+                if (text_matches(glob + 1, text))
+                    return true;
+            } while (*text != '/' && *text++);
+            return false;
+        }
+        if (!*text || (*glob == '?' ? *text == '/' : *glob != *text))
+            return false;
+    }
+    return !*text;
+}
+
+void text_say(const char *first, ...)
+{
+    char line[1024];
+    struct text text = text_in(line, sizeof line - 1);
+    int error = errno;
+    va_list more;
+
+    text_add(&text, "dmutex: ");
+    va_start(more, first);
+    for (const char *part = first; part; part = va_arg(more, const char *))
+        text_add(&text, part);
+    va_end(more);
+    line[text.length] = '\n';
+    if (write(STDERR_FILENO, line, text.length + 1) < 0)
+        errno = 0; /* nobody listens */
+    errno = error;
+}
