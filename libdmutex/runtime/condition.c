@@ -22,7 +22,8 @@ struct condition_wait {
     struct dm_leaving leaving;
     const struct dm_condition *object;
     int cancel_state;
-    bool is_signalled; /* a signal came before the deadline or the cancellation */
+    bool has_unanswered; /* a request to wait, which may be executed yet */
+    bool is_signalled;   /* a signal came before the deadline or the cancellation */
 };
 
 static struct condition_wait *of(struct dm_wait *wait)
@@ -48,13 +49,16 @@ static void leave_locked(struct condition_wait *self)
     self->hold = NULL;
 }
 
-/* Nobody waits: the attempt ends.  One that may have been executed is taken back. */
+/*
+ * Nobody waits: the attempt ends.  What has been asked without an answer may be executed yet, and is
+ * taken back.
+ */
 static int fail_unchanged(struct condition_wait *self, int result)
 {
     struct dm_wait *wait = &self->wait;
 
     dm_state_lock();
-    if (wait->claim->attempt.last_request > 1)
+    if (self->has_unanswered)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
@@ -123,7 +127,7 @@ static int look_at(struct condition_wait *self, const struct dm_ask *ask,
     case DM_SAYS_OWNED:
         return take_answer(self, ask, answer);
     case DM_SAYS_NOT_OWNER:
-        return ask->request.serial > 1 ? come_back(self) : fail_lost(self);
+        return self->has_unanswered ? come_back(self) : fail_lost(self);
     case DM_SAYS_NOT_RECOVERABLE:
         return fail_not_recoverable(self);
     case DM_SAYS_BOUND:
@@ -163,6 +167,7 @@ static int give_up_hold(struct condition_wait *self)
                                     wait->reason);
         if (answer.verdict != DM_SAYS_NOTHING)
             return look_at(self, &ask, &answer);
+        self->has_unanswered = true;
         if (is_known_to_wait(self))
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)

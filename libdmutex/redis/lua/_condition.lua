@@ -51,7 +51,7 @@ local function pay_debts(k, c, s, inbox, now)
   if debts == 0 then return end
   local moved, is_more = signal(k, c, s, inbox, now, debts, '+inf')
   if is_more and moved < debts then
-    call('HINCRBY', k[2], field, -moved)
+    call('HSET', k[2], field, debts - moved)
   else
     call('HDEL', k[2], field)
   end

@@ -26,7 +26,8 @@ end
 local function owe_signal(k, label)
   local condition = label:match('^@(%S+) ')
   if not condition then return end
-  call('HINCRBY', k[2], 'debt ' .. condition, 1)
+  local field = 'debt ' .. condition
+  call('HSET', k[2], field, (call('HGET', k[2], field) or 0) + 1)
   if call('PTTL', k[2]) == -1 then expire_state(k) end
 end
 
