@@ -3,8 +3,8 @@
  * What an ELF file says about itself: symbols, with or without separate debug information, and the
  * build-id.  Reads by mmap and calls no malloc, for the module does this before main().
  */
-#ifndef DM_PRELOAD_ELF_H
-#define DM_PRELOAD_ELF_H
+#ifndef DM_PRELOAD_ELFFILE_H
+#define DM_PRELOAD_ELFFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "elffile.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#if __SIZEOF_POINTER__ == 8
+#define OUR_CLASS ELFCLASS64
+#define SYMBOL_TYPE(symbol) ELF64_ST_TYPE((symbol)->st_info)
+#else
+#define OUR_CLASS ELFCLASS32
+#define SYMBOL_TYPE(symbol) ELF32_ST_TYPE((symbol)->st_info)
+#endif
+
+/* A file that is mapped.  Nothing that it says is trusted: each range is checked before it is read. */
+struct image {
+    const char *bytes;
+    size_t size;
+    const ElfW(Ehdr) *head;
+};
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static const void *range(const struct image *image, uint64_t offset, uint64_t size)
+{
+    if (offset > image->size || size > image->size - offset)
+        return NULL;
+    return image->bytes + offset;
+}
+
+static void close_image(struct image *image)
+{
+    munmap((void *)image->bytes, image->size);
+}
+
+/* Maps a file of this machine's kind. */
+static bool open_image(struct image *image, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    void *bytes = MAP_FAILED;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+        bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (bytes == MAP_FAILED)
+        return false;
+    *image = (struct image){ .bytes = bytes, .size = (size_t)status.st_size };
+    image->head = range(image, 0, sizeof *image->head);
+    if (image->head && memcmp(image->head->e_ident, ELFMAG, SELFMAG) == 0 &&
+        image->head->e_ident[EI_CLASS] == OUR_CLASS)
+        return true;
+    close_image(image);
+    return false;
+}
+
+static const ElfW(Shdr) *section(const struct image *image, unsigned index)
+{
+    const ElfW(Ehdr) *head = image->head;
+
+    if (index >= head->e_shnum || head->e_shentsize != sizeof(ElfW(Shdr)))
+        return NULL;
+    return range(image, head->e_shoff + index * sizeof(ElfW(Shdr)), sizeof(ElfW(Shdr)));
+}
+
+static const ElfW(Phdr) *segment(const struct image *image, unsigned index)
+{
+    const ElfW(Ehdr) *head = image->head;
+
+    if (index >= head->e_phnum || head->e_phentsize != sizeof(ElfW(Phdr)))
+        return NULL;
+    return range(image, head->e_phoff + index * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)));
+}
+
+/* ---- symbols ----------------------------------------------------------------------------- */
+
+/* .symtab or .dynsym, with its texts. */
+struct symbols {
+    const ElfW(Sym) *first;
+    size_t count;
+    const char *texts;
+    size_t texts_size;
+};
+
+static bool find_symbols(const struct image *image, unsigned type, struct symbols *ret_symbols)
+{
+    for (unsigned i = 0; i < image->head->e_shnum; i++) {
+        const ElfW(Shdr) *table = section(image, i), *texts;
+
+        if (!table || table->sh_type != type)
+            continue;
+        texts = section(image, table->sh_link);
+        ret_symbols->first = range(image, table->sh_offset, table->sh_size);
+        ret_symbols->count = table->sh_size / sizeof(ElfW(Sym));
+        ret_symbols->texts = texts ? range(image, texts->sh_offset, texts->sh_size) : NULL;
+        ret_symbols->texts_size = texts ? texts->sh_size : 0;
+        if (ret_symbols->first && ret_symbols->texts && ret_symbols->texts_size > 0 &&
+            ret_symbols->texts[ret_symbols->texts_size - 1] == '\0')
+            return true;
+    }
+    return false;
+}
+
+static const char *name_of(const struct symbols *symbols, const ElfW(Sym) *symbol)
+{
+    return symbol->st_name < symbols->texts_size ? symbols->texts + symbol->st_name : "";
+}
+
+/* In memory that the program may write. */
+static bool is_writable(const struct image *image, uint64_t address)
+{
+    const ElfW(Phdr) *at;
+
+    for (unsigned i = 0; (at = segment(image, i)); i++)
+        if (at->p_type == PT_LOAD && (at->p_flags & PF_W) && address >= at->p_vaddr &&
+            address - at->p_vaddr < at->p_memsz)
+            return true;
+    return false;
+}
+
+static bool is_object(const struct image *image, const ElfW(Sym) *symbol)
+{
+    return (SYMBOL_TYPE(symbol) == STT_OBJECT || SYMBOL_TYPE(symbol) == STT_NOTYPE) &&
+           symbol->st_shndx != SHN_UNDEF && is_writable(image, symbol->st_value);
+}
+
+static enum elf_found find_in(const struct image *image, unsigned type, const char *name,
+                              uint64_t *ret_offset)
+{
+    struct symbols symbols;
+    enum elf_found found = ELF_NO_SYMBOL;
+
+    if (!find_symbols(image, type, &symbols))
+        return ELF_NO_SYMBOL;
+    for (size_t i = 0; i < symbols.count; i++) {
+        const ElfW(Sym) *symbol = &symbols.first[i];
+
+        if (symbol->st_shndx == SHN_UNDEF || strcmp(name_of(&symbols, symbol), name) != 0)
+            continue;
+        if (is_object(image, symbol)) {
+            *ret_offset = symbol->st_value;
+            return ELF_FOUND;
+        }
+        found = ELF_NO_OBJECT;
+    }
+    return found;
+}
+
+/* ---- the debug file ---------------------------------------------------------------------- */
+
+static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_ROOM])
+{
+    const ElfW(Phdr) *at;
+
+    ret_hex[0] = '\0';
+    for (unsigned i = 0; (at = segment(image, i)); i++) {
+        const char *notes = at->p_type == PT_NOTE ? range(image, at->p_offset, at->p_filesz) : NULL;
+        size_t left = notes ? at->p_filesz : 0;
+
+        while (left > sizeof(ElfW(Nhdr))) {
+            const ElfW(Nhdr) *note = (const void *)notes;
+            size_t name = (note->n_namesz + 3u) & ~3u, text = (note->n_descsz + 3u) & ~3u;
+            size_t size = sizeof *note + name + text;
+
+            if (size > left)
+                break;
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+                memcmp(note + 1, "GNU", 4) == 0 && note->n_descsz * 2 < ELF_BUILD_ID_ROOM) {
+                const unsigned char *id = (const void *)(notes + sizeof *note + name);
+
+                for (size_t byte = 0; byte < note->n_descsz; byte++) {
+                    *ret_hex++ = "0123456789abcdef"[id[byte] >> 4];
+                    *ret_hex++ = "0123456789abcdef"[id[byte] & 15];
+                }
+                *ret_hex = '\0';
+                return true;
+            }
+            notes += size;
+            left -= size;
+        }
+    }
+    return false;
+}
+
+/* Opens the file in which a distribution keeps what it stripped. */
+static bool open_debug_image(struct image *image, const struct image *stripped)
+{
+    char id[ELF_BUILD_ID_ROOM], path[128], debug_id[ELF_BUILD_ID_ROOM];
+    struct text text = text_in(path, sizeof path);
+
+    if (!read_build_id(stripped, id))
+        return false;
+    text_add(&text, "/usr/lib/debug/.build-id/");
+    text_add_bytes(&text, id, 2);
+    text_add(&text, "/");
+    text_add(&text, id + 2);
+    text_add(&text, ".debug");
+    if (!open_image(image, path))
+        return false;
+    if (read_build_id(image, debug_id) && strcmp(id, debug_id) == 0)
+        return true;
+    close_image(image);
+    return false;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset)
+{
+    struct image image, debug;
+    enum elf_found found;
+
+    if (!open_image(&image, path))
+        return ELF_NO_FILE;
+    found = find_in(&image, SHT_SYMTAB, symbol, ret_offset);
+    if (found == ELF_NO_SYMBOL)
+        found = find_in(&image, SHT_DYNSYM, symbol, ret_offset);
+    if (found == ELF_NO_SYMBOL && open_debug_image(&debug, &image)) {
+        found = find_in(&debug, SHT_SYMTAB, symbol, ret_offset);
+        close_image(&debug);
+    }
+    close_image(&image);
+    return found;
+}
+
+/* The object that covers the offset; of several names the first. */
+static bool name_in(const struct image *image, unsigned type, uint64_t offset, struct text *name)
+{
+    struct symbols symbols;
+
+    if (!find_symbols(image, type, &symbols))
+        return false;
+    for (size_t i = 0; i < symbols.count; i++) {
+        const ElfW(Sym) *symbol = &symbols.first[i];
+
+        if (!is_object(image, symbol) || offset < symbol->st_value ||
+            offset - symbol->st_value >= symbol->st_size || !*name_of(&symbols, symbol))
+            continue;
+        text_add(name, name_of(&symbols, symbol));
+        if (offset > symbol->st_value) {
+            text_add(name, "+");
+            text_add_hex(name, offset - symbol->st_value);
+        }
+        return !name->is_cut;
+    }
+    return false;
+}
+
+bool elf_name_offset(const char *path, uint64_t offset, char *ret_name, size_t room)
+{
+    struct text name = text_in(ret_name, room);
+    struct image image, debug;
+    bool is_found;
+
+    if (!open_image(&image, path))
+        return false;
+    is_found = name_in(&image, SHT_SYMTAB, offset, &name) || name_in(&image, SHT_DYNSYM, offset, &name);
+    if (!is_found && open_debug_image(&debug, &image)) {
+        is_found = name_in(&debug, SHT_SYMTAB, offset, &name);
+        close_image(&debug);
+    }
+    close_image(&image);
+    return is_found;
+}
+
+bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM])
+{
+    struct image image;
+    bool has_id;
+
+    ret_hex[0] = '\0';
+    if (!open_image(&image, path))
+        return false;
+    has_id = read_build_id(&image, ret_hex);
+    close_image(&image);
+    return has_id;
+}
