@@ -298,6 +298,16 @@ static unsigned on_stay(struct dm_attempt *attempt, int64_t now_ns)
     return on_time(attempt, now_ns);
 }
 
+/* The message may have overtaken the answer that the attempt waits: plan_poll() heeds it then. */
+static unsigned on_told_ask(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->phase == DM_ASKING || dm_attempt_is_waiting(attempt))
+        attempt->poll_ns = now_ns;
+    if (attempt->phase == DM_HELD)
+        attempt->renew_ns = now_ns;
+    return 0;
+}
+
 unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
 {
     switch (event->kind) {
@@ -310,11 +320,7 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
     case DM_EV_TOLD_LOST:
         return attempt->phase == DM_HELD ? lose(attempt) : 0;
     case DM_EV_TOLD_ASK:
-        if (dm_attempt_is_waiting(attempt))
-            attempt->poll_ns = now_ns;
-        if (attempt->phase == DM_HELD)
-            attempt->renew_ns = now_ns;
-        return 0;
+        return on_told_ask(attempt, now_ns);
     case DM_EV_RENEWED:
         return on_renewed(attempt, event->request, event->answer, now_ns);
     case DM_EV_LEAVE:

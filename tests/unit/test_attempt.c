@@ -229,6 +229,17 @@ static void test_attempt_polls_at_once_when_told_to_ask(void **state)
     assert_int_equal(pass_time(20), DM_DO_POLL);
 }
 
+/* The message may overtake the answer that says that the attempt waits. */
+static void test_attempt_polls_at_once_when_told_to_ask_before_it_is_queued(void **state)
+{
+    uint64_t request = send_at(0);
+
+    (void)state;
+    assert_int_equal(step(DM_EV_TOLD_ASK, 0, NULL, 10), 0);
+    say_queued(request, 1, 9000, 20);
+    assert_int_equal(pass_time(20), DM_DO_POLL);
+}
+
 /* Told to ask, as after a break of the connection, a holder renews at once. */
 static void test_attempt_renews_at_once_when_told_to_ask(void **state)
 {
@@ -342,6 +353,7 @@ int main(void)
         USUAL(test_attempt_goes_on_asking_for_a_poll_when_none_was_sent),
         USUAL(test_attempt_polls_again_soon_when_a_poll_failed),
         USUAL(test_attempt_polls_at_once_when_told_to_ask),
+        USUAL(test_attempt_polls_at_once_when_told_to_ask_before_it_is_queued),
         USUAL(test_attempt_renews_at_once_when_told_to_ask),
         USUAL(test_attempt_ignores_being_told_to_ask_when_it_is_over),
         USUAL(test_attempt_takes_a_new_serial_and_keeps_its_place_when_unknown),
