@@ -232,6 +232,19 @@ enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *r
     return found;
 }
 
+/* The program exports what it has a copy of, so that the library finds it. */
+bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
+{
+    struct image image;
+    bool is_found;
+
+    if (!open_image(&image, path))
+        return false;
+    is_found = find_in(&image, SHT_DYNSYM, symbol, ret_offset) == ELF_FOUND;
+    close_image(&image);
+    return is_found;
+}
+
 /* The object that covers the offset; of several names the first. */
 static bool name_in(const struct image *image, unsigned type, uint64_t offset, struct text *name)
 {

@@ -26,6 +26,9 @@ enum elf_found {
  */
 enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset);
 
+/* Where the program keeps its copy of that library's variable (a copy relocation); false: it has none. */
+bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);
+
 /* What stands at that offset, as `SYMBOL` or `SYMBOL+0xOFFSET`; false if no symbol covers it. */
 bool elf_name_offset(const char *path, uint64_t offset, char *ret_name, size_t room);
 

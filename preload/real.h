@@ -2,26 +2,29 @@
 /*
  * libc's own functions behind those that the module has in front of them.
  *
- * All are found at once, by the module's constructor or by the first call of any, if another library's
- * constructor is earlier; never on the way of a call, for dlsym() may allocate.
+ * All are found at once, by the module's constructor, or by the first call of any if another library's
+ * constructor is earlier; never again on the way of a call, for dlsym() may allocate.
  */
 #ifndef DM_PRELOAD_REAL_H
 #define DM_PRELOAD_REAL_H
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 #include <threads.h>
 #include <time.h>
 
 struct real {
-    int (*mutex_init)(pthread_mutex_t *, const pthread_mutexattr_t *);
-    int (*mutex_destroy)(pthread_mutex_t *);
+    bool is_complete;
+
     int (*mutex_lock)(pthread_mutex_t *);
     int (*mutex_trylock)(pthread_mutex_t *);
+    int (*mutex_unlock)(pthread_mutex_t *);
+    int (*mutex_init)(pthread_mutex_t *, const pthread_mutexattr_t *);
+    int (*mutex_destroy)(pthread_mutex_t *);
     int (*mutex_timedlock)(pthread_mutex_t *, const struct timespec *);
     int (*mutex_clocklock)(pthread_mutex_t *, clockid_t, const struct timespec *);
-    int (*mutex_unlock)(pthread_mutex_t *);
     int (*mutex_consistent)(pthread_mutex_t *);
 
     int (*cond_init)(pthread_cond_t *, const pthread_condattr_t *);
@@ -55,10 +58,18 @@ struct real {
     int (*munmap)(void *, size_t);
 };
 
-/* Complete, whoever asks first. */
-const struct real *real_get(void);
+/* For names that libc has too. */
+#define EXPORT __attribute__((visibility("default")))
 
-/* The same, without a look: after the constructor, or where it has been asked for before. */
-extern struct real real;
+/* Without a look: where it has been asked for before (objects.h). */
+extern struct real real_functions;
+void real_find(void);
+
+static inline const struct real *real_get(void)
+{
+    if (__builtin_expect(!real_functions.is_complete, 0))
+        real_find();
+    return &real_functions;
+}
 
 #endif

@@ -262,6 +262,8 @@ static bool read_setting(struct rule *rule, const char *key, const char *value)
 /* key=value, up to the end of the rule. */
 static bool read_settings(struct rule *rule, char **text, char end, struct text *reason)
 {
+    size_t rule_ends = reason->length;
+
     while (end && end != ';') {
         char *key = take_word(text, &end), *value = strchr(key, '=');
 
@@ -274,6 +276,9 @@ static bool read_settings(struct rule *rule, char **text, char end, struct text 
         *value = '\0';
         if (!read_setting(rule, key, value + 1))
             return complain(reason, "an unknown key, or a value that it cannot have");
+        if (rule->on_down == DOWN_LOCAL && !is_of_file(rule))
+            return complain(reason, "only a lock file has a local lock to fall back on");
+        reason->length = rule_ends;
     }
     return true;
 }

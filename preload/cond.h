@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The calls of condition variables, as pthread's and as C11's functions need them.
+ */
+#ifndef DM_PRELOAD_COND_H
+#define DM_PRELOAD_COND_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* Until when a wait lasts.  `by`: whose clock. */
+struct cond_deadline {
+    enum { WAIT_ENDLESS, WAIT_BY_CONDITION, WAIT_BY_CLOCK } by;
+    clockid_t clock;
+    const struct timespec *at;
+};
+
+/* As pthread_cond_wait(), _timedwait() and _clockwait(), and so on. */
+int cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, struct cond_deadline deadline);
+int cond_wake(pthread_cond_t *condition, bool is_broadcast);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "lost.h"
+#include "real.h"
+#include "text.h"
+
+#define LIBRARY "libdmutex.so.0"
+
+__thread unsigned library_depth;
+
+static struct library library;
+static bool is_open;
+
+static const struct {
+    size_t slot;
+    const char *name;
+} wanted[] = {
+    { offsetof(struct library, mutex_init), "dmutex_init_np" },
+    { offsetof(struct library, mutex_destroy), "dmutex_destroy" },
+    { offsetof(struct library, mutex_lock), "dmutex_lock" },
+    { offsetof(struct library, mutex_trylock), "dmutex_trylock" },
+    { offsetof(struct library, mutex_clocklock), "dmutex_clocklock" },
+    { offsetof(struct library, mutex_unlock), "dmutex_unlock" },
+    { offsetof(struct library, mutex_consistent), "dmutex_consistent" },
+    { offsetof(struct library, mutex_holdcount), "dmutex_holdcount_np" },
+    { offsetof(struct library, mutex_token), "dmutex_token_np" },
+    { offsetof(struct library, attr_init), "dmutexattr_init" },
+    { offsetof(struct library, attr_settype), "dmutexattr_settype" },
+    { offsetof(struct library, attr_setrobust), "dmutexattr_setrobust" },
+    { offsetof(struct library, attr_setlease), "dmutexattr_setlease_np" },
+    { offsetof(struct library, attr_setlinger), "dmutexattr_setlinger_np" },
+    { offsetof(struct library, cond_init), "dcond_init_np" },
+    { offsetof(struct library, cond_destroy), "dcond_destroy" },
+    { offsetof(struct library, cond_wait), "dcond_wait" },
+    { offsetof(struct library, cond_clockwait), "dcond_clockwait" },
+    { offsetof(struct library, cond_timedwait), "dcond_timedwait" },
+    { offsetof(struct library, cond_signal), "dcond_signal" },
+    { offsetof(struct library, cond_broadcast), "dcond_broadcast" },
+    { offsetof(struct library, condattr_init), "dcondattr_init" },
+    { offsetof(struct library, condattr_setclock), "dcondattr_setclock" },
+    { offsetof(struct library, setlost), "dmutex_setlost_np" },
+    { offsetof(struct library, strerror), "dmutex_strerror_np" },
+};
+
+/* The program would go on as if it had the mutex: few look at what pthread_mutex_lock() returns. */
+static void give_up(const char *what)
+{
+    text_say("a named mutex was locked, but ", what, "; is libdmutex installed as this module is?", NULL);
+    _exit(126);
+}
+
+/* Twice at once is no harm: both find the same. */
+static void open_library(void)
+{
+    void *handle = real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+    if (!handle)
+        give_up(dlerror());
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        void *found = dlsym(handle, wanted[i].name);
+
+        if (!found)
+            give_up(dlerror());
+        __atomic_store_n((void **)((char *)&library + wanted[i].slot), found, __ATOMIC_RELAXED);
+    }
+    library.setlost(lost_tell, NULL);
+    __atomic_store_n(&is_open, true, __ATOMIC_RELEASE);
+}
+
+const struct library *library_get(void)
+{
+    int error = errno;
+
+    if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE)) {
+        library_enter();
+        open_library();
+        library_leave();
+        errno = error;
+    }
+    return &library;
+}

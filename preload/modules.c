@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "modules.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elffile.h"
+#include "objects.h"
+#include "settings.h"
+#include "text.h"
+
+/* A module on which the rules were tried.  dl_iterate_phdr() has a lock, under which these change. */
+struct module {
+    const void *headers; /* its program headers: who it is */
+    uintptr_t base;      /* 0 of a program at a fixed place */
+    bool is_there, is_known;
+};
+
+#define MODULES_MOST 4096
+
+static struct module modules[MODULES_MOST];
+static size_t module_count;
+
+/* ---- one rule and one module ------------------------------------------------------------- */
+
+/* Says what is wrong with a rule.  Without the mutex the program must not run, if it is required. */
+static void complain(const struct rule *rule, const char *path, const char *what)
+{
+    char typed[512];
+    struct text text = text_in(typed, sizeof typed);
+
+    rules_write(rule, &text);
+    text_say(typed, " (", rule->name, "): ", what, " in ", path,
+             rule->required == REQUIRED_NO ? "; it is left local" : "", NULL);
+    if (rule->required != REQUIRED_NO)
+        _exit(78);
+}
+
+static bool find_by_offset(const struct rule *rule, const char *path, uint64_t *ret_offset)
+{
+    char id[ELF_BUILD_ID_ROOM];
+
+    if (!elf_build_id(path, id) || strncmp(id, rule->build_id, strlen(rule->build_id)) != 0) {
+        complain(rule, path, "another build-id than the rule's");
+        return false;
+    }
+    *ret_offset = rule->offset;
+    return true;
+}
+
+static bool find_by_symbol(const struct rule *rule, const char *path, uint64_t *ret_offset)
+{
+    static const char *const why[] = {
+        [ELF_NO_FILE] = "no ELF file that can be read",
+        [ELF_NO_SYMBOL] = "no such symbol (stripped? dmutex-run --list has off: rules)",
+        [ELF_NO_OBJECT] = "a symbol that is no variable",
+    };
+    enum elf_found found = elf_find_symbol(path, rule->symbol, ret_offset);
+
+    if (found != ELF_FOUND) {
+        complain(rule, path, why[found]);
+        return false;
+    }
+    *ret_offset += rule->offset;
+    return true;
+}
+
+/*
+ * A variable of a library that the program uses directly lives in the program, to where the loader
+ * has copied it; the library uses the copy too.
+ */
+static bool find_copy(const struct rule *rule, uint64_t *ret_offset)
+{
+    if (rule->kind != RULE_SYMBOL ||
+        !elf_find_copy(settings_get()->program, rule->symbol, ret_offset))
+        return false;
+    *ret_offset += rule->offset;
+    return true;
+}
+
+static void try_rule(const struct rule *rule, const char *path, const struct module *module)
+{
+    uint64_t offset;
+    bool is_found;
+
+    if (module != &modules[0] && find_copy(rule, &offset)) {
+        is_found = true;
+        module = &modules[0];
+    } else if (rule->kind == RULE_SYMBOL) {
+        is_found = find_by_symbol(rule, path, &offset);
+    } else {
+        is_found = find_by_offset(rule, path, &offset);
+    }
+    if (is_found)
+        objects_add((void *)(module->base + offset), rule, path, module->headers);
+}
+
+/* ---- one module -------------------------------------------------------------------------- */
+
+/* Is this file meant: by its name, the name by which it was loaded, or what both resolve to? */
+static bool is_meant(const struct rule *rule, const char *loaded, const char *path)
+{
+    char resolved[PATH_MAX];
+
+    if (rule->kind != RULE_SYMBOL && rule->kind != RULE_OFFSET)
+        return false;
+    return rules_names_file(rule->module, path) || rules_names_file(rule->module, loaded) ||
+           (rule->module[0] == '/' && realpath(rule->module, resolved) && strcmp(resolved, path) == 0);
+}
+
+static void try_rules(const char *loaded, const struct module *module)
+{
+    const struct settings *settings = settings_get();
+    char path[PATH_MAX];
+
+    if (!realpath(loaded, path))
+        return; /* the kernel's own */
+    for (int i = 0; i < settings->count; i++)
+        if (is_meant(&settings->rules[i], loaded, path))
+            try_rule(&settings->rules[i], path, module);
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+static struct module *record_of(const struct dl_phdr_info *info)
+{
+    for (size_t i = 0; i < module_count; i++)
+        if (modules[i].headers == info->dlpi_phdr)
+            return &modules[i];
+    if (module_count == MODULES_MOST)
+        return NULL;
+    modules[module_count] = (struct module){ .headers = info->dlpi_phdr, .base = info->dlpi_addr };
+    return &modules[module_count++];
+}
+
+/* The first that is told is the program itself. */
+static int visit(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct module *module = record_of(info);
+
+    (void)size;
+    (void)user;
+    if (!module)
+        return 0;
+    module->is_there = true;
+    if (!module->is_known) {
+        module->is_known = true;
+        try_rules(module == &modules[0] ? settings_get()->program : info->dlpi_name, module);
+    }
+    return 0;
+}
+
+void modules_update(void)
+{
+    int error = errno;
+
+    if (!settings_get()->has_objects)
+        return;
+    for (size_t i = 0; i < module_count; i++)
+        modules[i].is_there = false;
+    dl_iterate_phdr(visit, NULL);
+    for (size_t i = 1; i < module_count; i++)
+        if (modules[i].is_known && !modules[i].is_there) {
+            modules[i].is_known = false;
+            objects_forget_module(modules[i].headers);
+        }
+    errno = error;
+}
+
+/* ---- where an address is ----------------------------------------------------------------- */
+
+struct search {
+    uintptr_t address;
+    char *path;
+    uint64_t *offset;
+};
+
+static int visit_to_find(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const struct search *search = user;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+        if (segment->p_type != PT_LOAD ||
+            search->address - info->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
+            continue;
+        if (!realpath(info->dlpi_name[0] ? info->dlpi_name : settings_get()->program, search->path))
+            return 0;
+        *search->offset = search->address - info->dlpi_addr;
+        return 1;
+    }
+    return 0;
+}
+
+bool modules_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset)
+{
+    struct search search = { .address = (uintptr_t)address, .path = ret_path, .offset = ret_offset };
+
+    return dl_iterate_phdr(visit_to_find, &search) == 1;
+}

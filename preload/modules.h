@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program and the libraries that are loaded, and what the rules name in them.
+ */
+#ifndef DM_PRELOAD_MODULES_H
+#define DM_PRELOAD_MODULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "maps.h"
+
+/*
+ * Finds what sym: and off: rules name in modules that were not there before, and forgets what was in
+ * those that are gone.  A required object that is not in its module ends the program, with a sentence.
+ */
+void modules_update(void);
+
+/* The module in which this address lies; false: in none. */
+bool modules_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The calls of a named mutex, as pthread's and as C11's functions need them.
+ */
+#ifndef DM_PRELOAD_MUTEX_H
+#define DM_PRELOAD_MUTEX_H
+
+#include <pthread.h>
+
+#include "library.h"
+#include "objects.h"
+
+/*
+ * The record of a mutex that is to be used as a named one now, set up; NULL: the program's own is
+ * meant, for nobody named it, or this thread is inside libdmutex.
+ */
+struct object *mutex_named(pthread_mutex_t *mutex, enum object_use use);
+
+/* As pthread_mutex_lock() and so on. */
+int mutex_lock(struct object *object);
+int mutex_trylock(struct object *object);
+int mutex_clocklock(struct object *object, clockid_t clock_id, const struct timespec *until);
+int mutex_unlock(struct object *object);
+
+/* Called by pthread_mutex_init() and _destroy(): what it is will be looked at again. */
+void mutex_renew(struct object *object);
+int mutex_destroy(struct object *object);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "objects.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "maps.h"
+#include "modules.h"
+#include "observe.h"
+#include "real.h"
+#include "settings.h"
+#include "text.h"
+
+struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* until objects_begin() */
+
+/*
+ * Open addressing, read without a lock.  A slot is written once; a record that is gone keeps its
+ * slot, with its address taken out.  A table that is half full is replaced by a larger one, and stays
+ * in memory for those who are reading it.
+ */
+struct table {
+    size_t size; /* a power of two */
+    size_t used;
+    struct object *slots[];
+};
+
+static struct table *table;
+static struct object *newest;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+
+/* A shared object that no rule names: remembered, for /proc/self/maps is slow. */
+static const struct rule nobody;
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static void *get_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        text_say("no memory for the named mutexes", NULL);
+        _exit(126);
+    }
+    return memory;
+}
+
+/* Records are cut from pages; `writing` is held. */
+static struct object *get_record(void)
+{
+    static char *page;
+    static size_t left;
+    struct object *record;
+
+    if (left < sizeof *record) {
+        left = 64 * sizeof *record;
+        page = get_memory(left);
+    }
+    record = (struct object *)(void *)page;
+    page += sizeof *record;
+    left -= sizeof *record;
+    return record;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+static size_t slot_of(const struct table *in, const void *address)
+{
+    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (in->size - 1);
+}
+
+static void put(struct table *in, struct object *object)
+{
+    size_t at = slot_of(in, object->address);
+
+    while (in->slots[at])
+        at = (at + 1) & (in->size - 1);
+    __atomic_store_n(&in->slots[at], object, __ATOMIC_RELEASE);
+    in->used++;
+}
+
+/* `writing` is held. */
+static void make_room(void)
+{
+    size_t size = table ? table->size * 2 : 256;
+    struct table *larger;
+
+    if (table && table->used * 2 < table->size)
+        return;
+    larger = get_memory(sizeof *larger + size * sizeof larger->slots[0]);
+    larger->size = size;
+    for (struct object *object = newest; object; object = object->next)
+        if (object->address)
+            put(larger, object);
+    __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
+}
+
+static struct object *find(const void *address)
+{
+    const struct table *in = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+    struct object *object;
+
+    if (!in)
+        return NULL;
+    for (size_t at = slot_of(in, address);
+         (object = __atomic_load_n(&in->slots[at], __ATOMIC_ACQUIRE)); at = (at + 1) & (in->size - 1))
+        if (__atomic_load_n(&object->address, __ATOMIC_ACQUIRE) == address)
+            return object;
+    return NULL;
+}
+
+/* ---- adding and forgetting --------------------------------------------------------------- */
+
+/*
+ * Makes the watched part wider: its size first, so that a reader, who reads them the other way round,
+ * sees all of what was watched before at any time.  Objects in mappings are found by their own bit, and
+ * would only make it huge.
+ */
+static void watch(uintptr_t address)
+{
+    uintptr_t low = objects_watch.low, high = low + objects_watch.span;
+
+    if (objects_watch.span == UINTPTR_MAX)
+        return; /* all are watched */
+    low = high == low || address < low ? address : low;
+    high = address + 1 > high ? address + 1 : high;
+    __atomic_store_n(&objects_watch.span, high - low, __ATOMIC_RELEASE);
+    __atomic_store_n(&objects_watch.low, low, __ATOMIC_RELEASE);
+}
+
+void objects_add(const void *address, const struct rule *rule, const char *path, const void *module)
+{
+    struct object *object;
+    char name[sizeof object->name] = "";
+
+    if (rule != &nobody && !settings_name(rule, path, name, sizeof name))
+        return;
+    real_get()->mutex_lock(&writing);
+    if (!find(address)) {
+        make_room();
+        object = get_record();
+        *object = (struct object){ .address = address, .rule = rule, .module = module, .next = newest };
+        pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+        object->sleeping = unlocked;
+        strcpy(object->name, name);
+        put(table, object);
+        newest = object;
+        if (module)
+            watch((uintptr_t)address);
+    }
+    real_get()->mutex_unlock(&writing);
+}
+
+static void forget(struct object *object)
+{
+    __atomic_store_n(&object->address, NULL, __ATOMIC_RELEASE);
+}
+
+void objects_forget_module(const void *module)
+{
+    real_get()->mutex_lock(&writing);
+    for (struct object *object = newest; object; object = object->next)
+        if (object->module == module)
+            forget(object);
+    real_get()->mutex_unlock(&writing);
+}
+
+void objects_forget_memory(uintptr_t from, size_t size)
+{
+    real_get()->mutex_lock(&writing);
+    for (struct object *object = newest; object; object = object->next)
+        if (object->address && !object->module && (uintptr_t)object->address - from < size)
+            forget(object);
+    real_get()->mutex_unlock(&writing);
+}
+
+struct object *objects_first(void)
+{
+    return newest;
+}
+
+/* ---- glibc's bits: set by whoever initialised the object, in any process ----------------- */
+
+static bool mutex_is_shared(const pthread_mutex_t *mutex)
+{
+    return (mutex->__data.__kind & 0x80) != 0;
+}
+
+static bool condition_is_shared(const pthread_cond_t *condition)
+{
+    return (condition->__data.__wrefs & 1) != 0;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+void objects_begin(void)
+{
+    static bool has_begun;
+    const struct settings *settings;
+
+    if (has_begun)
+        return;
+    has_begun = true;
+    real_get();
+    settings = settings_get();
+    if (!settings->list_folder && !settings->has_mappings)
+        objects_watch.span = 0;
+    modules_update();
+}
+
+/* The first sight of a shared object says for good whether a rule names it. */
+static struct object *look_into_maps(const void *address, bool is_condition)
+{
+    char path[MAPS_PATH_ROOM];
+    uint64_t offset;
+    const struct rule *rule = NULL;
+
+    if (maps_find(address, path, &offset))
+        rule = maps_rule(path, offset, is_condition);
+    objects_add(address, rule ? rule : &nobody, path, NULL);
+    return find(address);
+}
+
+static struct object *look(const void *address, bool is_condition, bool is_shared)
+{
+    struct object *object;
+
+    objects_begin();
+    object = find(address);
+    if (!object && is_shared && settings_get()->has_mappings)
+        object = look_into_maps(address, is_condition);
+    return object && object->rule != &nobody && object->rule->is_condition == is_condition ? object : NULL;
+}
+
+struct object *objects_look_for_mutex(const pthread_mutex_t *mutex, enum object_use use)
+{
+    struct object *object = look(mutex, false, mutex_is_shared(mutex));
+
+    if (use == USE_LOCK)
+        observe_mutex(mutex);
+    return object;
+}
+
+struct object *objects_look_for_condition(const pthread_cond_t *condition, enum object_use use)
+{
+    struct object *object = look(condition, true, condition_is_shared(condition));
+
+    if (use == USE_LOCK)
+        observe_condition(condition);
+    return object;
+}

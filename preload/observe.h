@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `dmutex-run --list`: what this process uses is noted in a file that dmutex-run reads (seen.h).
+ */
+#ifndef DM_PRELOAD_OBSERVE_H
+#define DM_PRELOAD_OBSERVE_H
+
+#include <pthread.h>
+
+#include "seen.h"
+
+/* Nothing, unless DMUTEX_LIST is set.  A lock of a mutex, a wait on a condition, a lock of a file. */
+void observe_mutex(const pthread_mutex_t *mutex);
+void observe_condition(const pthread_cond_t *condition);
+void observe_file(enum seen_kind kind, const char *path);
+
+#endif

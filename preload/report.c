@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "settings.h"
+#include "text.h"
+
+/* Of a token, what counts the holds that were handed on inside one process. */
+#define LOCAL_PART 4096
+
+/* ---- counting ---------------------------------------------------------------------------- */
+
+bool report_is_wanted(void)
+{
+    return settings_get()->report != NULL;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void add(uint64_t *count, uint64_t more)
+{
+    __atomic_add_fetch(count, more, __ATOMIC_RELAXED);
+}
+
+void report_begin_hold(struct object *object, const struct library *library)
+{
+    uint64_t token;
+
+    if (!report_is_wanted())
+        return;
+    add(&object->counts.locks, 1);
+    if (library->mutex_token(&object->mutex, &token) == 0 && token % LOCAL_PART != 0)
+        add(&object->counts.handoffs, 1);
+    object->counts.since_ns = now_ns();
+}
+
+void report_end_hold(struct object *object)
+{
+    if (report_is_wanted() && object->counts.since_ns) {
+        add(&object->counts.hold_ns, now_ns() - object->counts.since_ns);
+        object->counts.since_ns = 0;
+    }
+}
+
+int report_lock(struct object *object, const struct library *library)
+{
+    int result = library->mutex_trylock(&object->mutex);
+    uint64_t since;
+
+    if (result != EBUSY)
+        return result == ENOLCK ? library->mutex_lock(&object->mutex) : result;
+    since = now_ns();
+    result = library->mutex_lock(&object->mutex);
+    add(&object->counts.waits, 1);
+    add(&object->counts.wait_ns, now_ns() - since);
+    return result;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* %p is the process's number, so that children do not overwrite it. */
+static void expand(struct text *path, const char *pattern)
+{
+    for (; *pattern; pattern++) {
+        if (pattern[0] == '%' && pattern[1] == 'p') {
+            text_add_number(path, (uint64_t)getpid());
+            pattern++;
+        } else {
+            text_add_bytes(path, pattern, 1);
+        }
+    }
+}
+
+static void add_count(struct text *line, const char *name, uint64_t count)
+{
+    text_add(line, " ");
+    text_add(line, name);
+    text_add(line, "=");
+    text_add_number(line, count);
+}
+
+static bool write_line(int fd, const struct object *object)
+{
+    char bytes[512];
+    struct text line = text_in(bytes, sizeof bytes);
+    const struct object_counts *counts = &object->counts;
+
+    text_add(&line, object->name);
+    add_count(&line, "locks", counts->locks);
+    add_count(&line, "waits", counts->waits);
+    add_count(&line, "wait_us", counts->wait_ns / 1000);
+    add_count(&line, "hold_us", counts->hold_ns / 1000);
+    add_count(&line, "losses", counts->losses);
+    add_count(&line, "handoffs", counts->handoffs);
+    text_add(&line, "\n");
+    return write(fd, bytes, line.length) == (ssize_t)line.length;
+}
+
+/* Libraries may lock after this; it only reads. */
+__attribute__((destructor)) static void write_report(void)
+{
+    char path[4096];
+    struct text text = text_in(path, sizeof path);
+    int fd = -1;
+
+    if (!report_is_wanted())
+        return;
+    for (struct object *object = objects_first(); object; object = object->next) {
+        if (!object->address || object->rule->is_condition || object->counts.locks == 0)
+            continue;
+        if (fd < 0) {
+            expand(&text, settings_get()->report);
+            fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        }
+        if (fd < 0 || !write_line(fd, object)) {
+            text_say("the report cannot be written to ", path, ": ", strerrordesc_np(errno), NULL);
+            break;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "text.h"
+
+/* What dmutex-run exits with for a configuration that it cannot use (EX_CONFIG). */
+#define BAD_CONFIGURATION 78
+
+static struct settings settings;
+
+static void *get_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        text_say("no memory for the rules", NULL);
+        _exit(BAD_CONFIGURATION);
+    }
+    return memory;
+}
+
+static void note(const struct rule *rule)
+{
+    settings.has_objects |= rule->kind == RULE_SYMBOL || rule->kind == RULE_OFFSET;
+    settings.has_mappings |= rule->kind == RULE_SHM || rule->kind == RULE_MAP;
+    settings.has_flock |= rule->kind == RULE_FLOCK;
+    settings.has_fcntl |= rule->kind == RULE_FCNTL;
+}
+
+/* Keeps the rules for this program.  A wrong one ends it: it would run without the mutex. */
+static void read_rules(const char *variable, struct rule *rules)
+{
+    const char *value = secure_getenv(variable);
+    char reason[RULES_REASON_ROOM], *text;
+    struct rule *read;
+    int count;
+
+    if (!value)
+        return;
+    text = get_memory(strlen(value) + 1);
+    strcpy(text, value);
+    read = rules + settings.count;
+    count = rules_parse(text, read, reason);
+    if (count < 0) {
+        text_say(variable, ": ", reason, NULL);
+        _exit(BAD_CONFIGURATION);
+    }
+    for (int i = 0; i < count; i++) {
+        if (!rules_is_for(&read[i], settings.program))
+            continue;
+        rules[settings.count] = read[i];
+        note(&rules[settings.count++]);
+    }
+}
+
+static size_t count_of(const char *variable)
+{
+    const char *value = secure_getenv(variable);
+
+    return value ? rules_count(value) : 0;
+}
+
+/* The loader calls constructors one after another: the first call is alone. */
+const struct settings *settings_get(void)
+{
+    static bool is_read;
+    size_t count;
+    ssize_t length;
+
+    if (__builtin_expect(is_read, 1))
+        return &settings;
+    is_read = true;
+    length = readlink("/proc/self/exe", settings.program, sizeof settings.program - 1);
+    settings.program[length > 0 ? length : 0] = '\0';
+    settings.list_folder = secure_getenv("DMUTEX_LIST");
+    settings.report = secure_getenv("DMUTEX_REPORT");
+    count = count_of("DMUTEX_MAP") + count_of("DMUTEX_RULES");
+    if (count > 0) {
+        struct rule *rules = get_memory(count * sizeof *rules);
+
+        settings.rules = rules;
+        read_rules("DMUTEX_MAP", rules);
+        read_rules("DMUTEX_RULES", rules);
+    }
+    return &settings;
+}
+
+bool settings_name(const struct rule *rule, const char *path, char *ret_name, size_t room)
+{
+    struct rule_words words = {
+        .path = path,
+        .program = text_basename(settings.program),
+        .uid = (unsigned)getuid(),
+    };
+
+    if (rules_expand(rule, &words, ret_name, room))
+        return true;
+    text_say("the name ", rule->name, " is too long, or has a % that means nothing", NULL);
+    return false;
+}
