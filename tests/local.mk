@@ -127,7 +127,9 @@ EXTRA_DIST += tests/conformance/shalls/differences
 
 # not programs
 script_tests = \
+    tests/conformance/dropin/test_names.sh \
     tests/floors/test_floors.sh
+EXTRA_DIST += tests/conformance/dropin/unmapped
 
 # fork() after the first thread: the thread sanitizer cannot follow these
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
