@@ -127,9 +127,14 @@ EXTRA_DIST += tests/conformance/shalls/differences
 
 # not programs
 script_tests = \
+    tests/conformance/dropin/test_compiles.sh \
     tests/conformance/dropin/test_names.sh \
     tests/floors/test_floors.sh
-EXTRA_DIST += tests/conformance/dropin/unmapped
+EXTRA_DIST += \
+    tests/conformance/dropin/layout.cc \
+    tests/conformance/dropin/locals.cc \
+    tests/conformance/dropin/unmapped \
+    tests/conformance/dropin/uses.c
 
 # fork() after the first thread: the thread sanitizer cannot follow these
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
@@ -194,6 +199,7 @@ AM_TESTS_ENVIRONMENT = \
     export UBSAN_OPTIONS="print_stacktrace=1 $$UBSAN_OPTIONS"; \
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 $$TSAN_OPTIONS"; \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
+    export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; \
     export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)';
 
 # Where the results are; for build-aux/sum-tests.
