@@ -96,6 +96,17 @@ if [ -n "$CXX" ]; then
     in_cxx "behind the headers of the C++ library" '' "$(cat "$scratch/before")" "$included"
 fi
 
+# A name that does not fit into the object at all is the compiler's to tell.
+for compiler in "$CC -x c" ${CXX:+"$CXX -x c++"}; do
+    ! echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
+        $compiler $given -DDMUTEX_GROUP="\"$(printf %0205d 0)\"" -DDMUTEX_UNIT='"u"' -Werror \
+            -I"$srcdir/include" -fsyntax-only - 2>/dev/null ||
+        echo "a name of 209 bytes compiles: $compiler" >>"$scratch/complaints"
+    echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
+        compile $compiler $given -DDMUTEX_GROUP="\"$(printf %0203d 0)\"" -DDMUTEX_UNIT='"u"'
+done
+result "a name that has no room in an object is an error"
+
 # ---------------------------------------------------------------------------
 # What it leaves alone
 # ---------------------------------------------------------------------------
