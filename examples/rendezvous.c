@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A rendezvous: processes work in rounds, and nobody begins a round before all have ended the one
- * before.  One of them is killed while it owns the mutex; the others are told, and go on without it.
+ * before.  One of them is killed while it owns the mutex; the others are told, and go on without
+ * it.
  *
  * Where each one is lies in memory that they share, so that the example is short; mutex and
  * condition are named, so that a table or a file would do as well, on any number of hosts.
@@ -23,7 +24,8 @@ enum { MEMBERS = 5, ROUNDS = 6, VICTIM = 3, LAST_ROUND_OF_VICTIM = 2 };
 static dmutex_t guard;
 static dcond_t met = DCOND_INITIALIZER("example/met");
 
-/* Guarded by `guard`.  A member changes its own number only, so who dies leaves nothing half done. */
+/* Guarded by `guard`.  A member changes its own number only, so who dies leaves nothing half done.
+ */
 struct meeting {
     int round[MEMBERS]; /* how many rounds each one has ended */
     bool is_gone[MEMBERS];
@@ -49,7 +51,8 @@ static void set_up(void)
     check(dmutexattr_setlease_np(&attr, 1000), "lease");
     check(dmutex_init_np(&guard, "example/meeting", &attr), "init");
     dmutexattr_destroy(&attr);
-    meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    meeting =
+        mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (meeting == MAP_FAILED)
         check(ENOMEM, "mmap");
 }
@@ -106,7 +109,8 @@ static void meet(int member, int round)
     check(dmutex_unlock(&guard), "unlock");
 }
 
-/* Each round is work of its own; somebody who is a round behind or more when we go on was not met. */
+/* Each round is work of its own; somebody who is a round behind or more when we go on was not met.
+ */
 static int take_part(int member)
 {
     int unmet = 0;
@@ -147,7 +151,8 @@ int main(void)
     for (int i = 0; i < MEMBERS; i++)
         failed += !ended_well(i, pids[i]);
     failed += !meeting->is_gone[VICTIM];
-    printf("%d processes, %d rounds: one was killed in round %d, %s\n", MEMBERS, ROUNDS, LAST_ROUND_OF_VICTIM,
+    printf("%d processes, %d rounds: one was killed in round %d, %s\n", MEMBERS, ROUNDS,
+           LAST_ROUND_OF_VICTIM,
            failed ? "and not all of the others met" : "the others met in all of them");
     return failed != 0;
 }

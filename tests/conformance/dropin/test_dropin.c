@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What <dmutex/pthread.h> does to a plain pthread program (visits.c): builds of it that name their
- * static initialisers exclude each other, those that do not, do not.  Each process is executed anew,
- * and has nothing but a file in common with the others.
+ * static initialisers exclude each other, those that do not, do not.  Each process is executed
+ * anew, and has nothing but a file in common with the others.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,8 +61,8 @@ static pid_t start(const char *build, const char *command)
 
     if (pid > 0)
         return pid;
-    snprintf(program, sizeof program, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path), program_path,
-             build);
+    snprintf(program, sizeof program, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path),
+             program_path, build);
     snprintf(line, sizeof line, "%s", command);
     for (char *word = strtok(line, " "); word && count < WORDS + 2; word = strtok(NULL, " "))
         arguments[count++] = word;
@@ -80,7 +80,8 @@ static const char *end(pid_t pid)
 
 #define assert_end(pid, wanted) assert_string_equal(end(pid), result_name(wanted))
 
-/* While a process of one build is inside, a process of another looks: EBUSY, if they are kept apart. */
+/* While a process of one build is inside, a process of another looks: EBUSY, if they are kept
+ * apart. */
 static void check_look(const char *inside, const char *outside, const char *kind, int wanted)
 {
     char stay[32], look[32];
@@ -105,7 +106,8 @@ static bool has_key(const char *pattern)
 /* The numbers of a condition's waiters live three leases longer than they wait. */
 static int forget_arrivals(void **state)
 {
-    static const char script[] = "return redis.call('DEL', unpack(redis.call('KEYS', '*:sleeper:*')))";
+    static const char script[] =
+        "return redis.call('DEL', unpack(redis.call('KEYS', '*:sleeper:*')))";
 
     assert_int_equal(side_int(the_server->side, "EVAL %s 0", script), 1);
     return close_book(state);

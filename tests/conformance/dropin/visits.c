@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A plain pthread program, built several times with <dmutex/pthread.h>, and started several times as
- * processes that have nothing in common but a file.
+ * A plain pthread program, built several times with <dmutex/pthread.h>, and started several times
+ * as processes that have nothing in common but a file.
  *
  *     visits FILE come N         N visits: enters, sees whether somebody is there, writes, leaves
  *     visits FILE overlap        visits until somebody was there already, here or over there
@@ -23,8 +23,8 @@
 
 #include "visits.h"
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;           /* the 0th of this unit */
-static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;            /* the 1st */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;              /* the 0th of this unit */
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;               /* the 1st */
 static pthread_mutex_t third = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* the 2nd */
 static pthread_mutex_t made;
 static struct book *book;
