@@ -66,6 +66,7 @@ in_cxx()
 # Where it comes in
 # ---------------------------------------------------------------------------
 in_c "given by -include" "$given" ''
+in_c "given by -include, and it defines _GNU_SOURCE" "$given" '#define _GNU_SOURCE'
 in_c "given by -include, with names" "$given -DDMUTEX_GROUP=\"billing\"" ''
 in_c "given by -include, and included" "$given" "$included"
 in_c "as pkg-config says" "$(sed -n "s/^dropin_cflags=//p" dmutex.pc)" ''
@@ -123,7 +124,7 @@ build()
 }
 
 if [ -n "$CXX" ]; then
-    for standard in c++11 c++20; do
+    for standard in c++98 c++11 c++20; do
         build layout.cc libc -std=$standard
         build layout.cc ours -std=$standard $given
         "$scratch/libc" >"$scratch/sizes"
