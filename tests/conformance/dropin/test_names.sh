@@ -2,7 +2,7 @@
 # Nothing of libc's mutexes and condition variables is forgotten by <dmutex/pthread.h>: the names are
 # those that this machine's <pthread.h> has when the test runs. Speaks TAP.
 #
-# Run by `make check` in the build directory; srcdir and CC come from there.
+# Run by `make check` in the build directory; srcdir, CC and SANITIZER_CFLAGS come from there.
 
 set -u
 LC_ALL=C
@@ -113,5 +113,23 @@ grep INITIALIZER "$scratch/mapped" |
     awk '{ print "static pthread_" (/COND/ ? "cond" : "mutex") "_t object_" NR " = " $1 ";" }' |
     mapped -fsyntax-only -Wall -Wextra -Wno-unused -Werror 2>"$scratch/complaints"
 result "the initialisers initialise"
+
+# What libc says to each of its values, and what we do: the same.
+{
+    echo 'int printf(const char *, ...);'
+    echo 'int main(void) { pthread_mutexattr_t attr; pthread_mutexattr_init(&attr);'
+    grep '^PTHREAD_MUTEX_' "$scratch/names" | grep -v INITIALIZER |
+        sed 's/.*/printf("settype %s: %d\\n", "&", pthread_mutexattr_settype(\&attr, &));/
+            /ROBUST\|STALLED/ s/settype/setrobust/g'
+    echo 'return 0; }'
+} >"$scratch/values"
+libs="$SANITIZER_CFLAGS -Llibdmutex/.libs -Wl,-rpath,$PWD/libdmutex/.libs -ldmutex"
+plain -o "$scratch/plain" <"$scratch/values" 2>>"$scratch/complaints"
+$CC -x c -std=gnu11 -I"$srcdir/include" -include dmutex/pthread.h - -x none -o "$scratch/ours" $libs \
+    <"$scratch/values" 2>>"$scratch/complaints"
+"$scratch/plain" >"$scratch/said"
+"$scratch/ours" | diff "$scratch/said" - >>"$scratch/complaints"
+[ -s "$scratch/said" ] || echo "nothing was asked" >>"$scratch/complaints"
+result "values of attributes are taken as libc takes them"
 
 echo "1..$tests"
