@@ -67,6 +67,9 @@ in_cxx()
 # ---------------------------------------------------------------------------
 in_c "given by -include" "$given" ''
 in_c "given by -include, and it defines _GNU_SOURCE" "$given" '#define _GNU_SOURCE'
+in_c "given by -include, and it defines _DEFAULT_SOURCE" "$given" '#define _DEFAULT_SOURCE'
+in_c "given by -include, and it defines _XOPEN_SOURCE" "$given" '#define _XOPEN_SOURCE 600'
+in_c "given by -include, and it defines _POSIX_C_SOURCE" "$given" '#define _POSIX_C_SOURCE 200112L'
 in_c "given by -include, with names" "$given -DDMUTEX_GROUP=\"billing\"" ''
 in_c "given by -include, and included" "$given" "$included"
 in_c "as pkg-config says" "$(sed -n "s/^dropin_cflags=//p" dmutex.pc)" ''
