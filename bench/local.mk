@@ -7,7 +7,8 @@ bench_programs = \
     bench/handoff \
     bench/held \
     bench/threads \
-    bench/relock
+    bench/relock \
+    bench/cond
 
 # linked to nothing: bench/held runs it to see what the library adds
 bench_helpers = bench/footprint
@@ -37,6 +38,9 @@ bench_threads_LDADD = libdmutex/libredis.la $(bench_libs)
 
 bench_relock_SOURCES = bench/relock.c $(bench_own) $(bench_common)
 bench_relock_LDADD = libdmutex/libredis.la $(bench_libs)
+
+bench_cond_SOURCES = bench/cond.c $(bench_own) $(bench_common)
+bench_cond_LDADD = libdmutex/libredis.la $(bench_libs)
 
 EXTRA_PROGRAMS += $(bench_programs) $(bench_helpers)
 CLEANFILES += $(bench_programs) $(bench_helpers)

@@ -10,6 +10,7 @@ example_programs = \
     examples/lostlease \
     examples/queue \
     examples/recursive \
+    examples/rendezvous \
     examples/robust \
     examples/timed
 
@@ -19,8 +20,21 @@ examples_fencing_LDADD = libdmutex/libdmutex.la
 examples_lostlease_LDADD = libdmutex/libdmutex.la
 examples_queue_LDADD = libdmutex/libdmutex.la
 examples_recursive_LDADD = libdmutex/libdmutex.la
+examples_rendezvous_LDADD = libdmutex/libdmutex.la
 examples_robust_LDADD = libdmutex/libdmutex.la
 examples_timed_LDADD = libdmutex/libdmutex.la
+
+# one source of plain pthread, compiled as it always was, and with one header before it
+example_programs += examples/ported/before examples/ported/after
+examples_ported_before_SOURCES = examples/ported/pool.c
+examples_ported_before_CPPFLAGS =
+examples_ported_before_CFLAGS = $(common_cflags)
+examples_ported_before_LDADD =
+examples_ported_after_SOURCES = examples/ported/pool.c
+examples_ported_after_CPPFLAGS = \
+    -I$(top_srcdir)/include -include dmutex/pthread.h -DDMUTEX_GROUP='"ported"'
+examples_ported_after_CFLAGS = $(common_cflags)
+examples_ported_after_LDADD = libdmutex/libdmutex.la
 
 # how a program that uses the library is tested; not built without cmocka
 example_tests = examples/ledger_test
@@ -33,4 +47,6 @@ noinst_PROGRAMS += $(example_programs)
 
 script_tests += examples/run-examples.sh
 
-EXTRA_DIST += examples/Makefile.standalone
+EXTRA_DIST += \
+    examples/Makefile.standalone \
+    examples/ported/show.sh

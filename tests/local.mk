@@ -86,8 +86,42 @@ conformance_tests = \
     tests/conformance/test_ownership \
     tests/conformance/test_time \
     tests/conformance/test_unclear \
+    tests/conformance/dropin/test_dropin \
     tests/conformance/shalls/test_shalls \
     tests/conformance/test_wallclock
+
+# one plain pthread program, built with the drop-in header in several ways
+dropin_programs = \
+    tests/conformance/dropin/visits_anonymous \
+    tests/conformance/dropin/visits_group \
+    tests/conformance/dropin/visits_longest \
+    tests/conformance/dropin/visits_named \
+    tests/conformance/dropin/visits_too_long \
+    tests/conformance/dropin/visits_unit
+dropin_cppflags = -I$(top_srcdir)/include -include dmutex/pthread.h
+dropin_long_cppflags = \
+    $(dropin_cppflags) -include $(top_srcdir)/tests/conformance/dropin/long.h -DDMUTEX_GROUP='"long"'
+visits_sources = tests/conformance/dropin/visits.c tests/conformance/dropin/visits.h
+tests_conformance_dropin_visits_anonymous_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_anonymous_CPPFLAGS = $(dropin_cppflags)
+tests_conformance_dropin_visits_anonymous_LDADD = libdmutex/libdmutex.la
+tests_conformance_dropin_visits_group_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_group_CPPFLAGS = $(dropin_cppflags) -DDMUTEX_GROUP='"dropin"'
+tests_conformance_dropin_visits_group_LDADD = libdmutex/libdmutex.la
+tests_conformance_dropin_visits_longest_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_longest_CPPFLAGS = $(dropin_long_cppflags) -DDMUTEX_UNIT=LONGEST
+tests_conformance_dropin_visits_longest_LDADD = libdmutex/libdmutex.la
+tests_conformance_dropin_visits_named_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_named_CPPFLAGS = $(dropin_cppflags) -DNAME='"dropin/set"'
+tests_conformance_dropin_visits_named_LDADD = libdmutex/libdmutex.la
+tests_conformance_dropin_visits_too_long_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_too_long_CPPFLAGS = $(dropin_long_cppflags) -DDMUTEX_UNIT=TOO_LONG
+tests_conformance_dropin_visits_too_long_LDADD = libdmutex/libdmutex.la
+tests_conformance_dropin_visits_unit_SOURCES = $(visits_sources)
+tests_conformance_dropin_visits_unit_CPPFLAGS = \
+    $(dropin_cppflags) -DDMUTEX_GROUP='"dropin"' -DDMUTEX_UNIT='"ledger"'
+tests_conformance_dropin_visits_unit_LDADD = libdmutex/libdmutex.la
+EXTRA_DIST += tests/conformance/dropin/long.h
 
 # one source of plain pthread calls, compiled twice
 shalls_sources = \
@@ -127,7 +161,14 @@ EXTRA_DIST += tests/conformance/shalls/differences
 
 # not programs
 script_tests = \
+    tests/conformance/dropin/test_compiles.sh \
+    tests/conformance/dropin/test_names.sh \
     tests/floors/test_floors.sh
+EXTRA_DIST += \
+    tests/conformance/dropin/layout.cc \
+    tests/conformance/dropin/locals.cc \
+    tests/conformance/dropin/unmapped \
+    tests/conformance/dropin/uses.c
 
 # fork() after the first thread: the thread sanitizer cannot follow these
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
@@ -167,6 +208,7 @@ if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/server/libscripts.la
 program_tests = $(unit_tests) $(server_tests) $(conformance_tests)
 check_PROGRAMS += $(program_tests)
+check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
 TESTS = $(program_tests) $(script_tests)
@@ -192,6 +234,7 @@ AM_TESTS_ENVIRONMENT = \
     export UBSAN_OPTIONS="print_stacktrace=1 $$UBSAN_OPTIONS"; \
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 $$TSAN_OPTIONS"; \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
+    export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; \
     export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)';
 
 # Where the results are; for build-aux/sum-tests.

@@ -1,0 +1,38 @@
+#!/bin/sh
+# One source, pool.c, built twice: `before` by a compiler that knows pthread only, `after` with
+# <dmutex/pthread.h> given by -include. Each is started twice, with one file for both.
+#
+#     show.sh [DIRECTORY]       of the two programs; this script's own by default
+#
+# Exit status 0: before, something was lost; after, nothing.
+
+set -u
+programs=${1:-$(dirname "$0")}
+jobs=500
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# run PROGRAM: twice at once, each adding 1 to 500 to the same file; prints the sum.
+# Both get their jobs when both are there.
+run()
+{
+    rm -f "$scratch"/*
+    mkfifo "$scratch/first" "$scratch/second"
+    printf '%020d\n' 0 >"$scratch/total"
+    "$1" "$scratch/total" <"$scratch/first" &
+    first=$!
+    "$1" "$scratch/total" <"$scratch/second" &
+    second=$!
+    seq $jobs | tee "$scratch/first" >"$scratch/second"
+    wait $first && wait $second && sed 's/^0*//' "$scratch/total"
+}
+
+expected=$((jobs * (jobs + 1)))
+before=$(run "$programs/before") || exit 1
+after=$(run "$programs/after") || exit 1
+
+echo "Two processes add 1 to $jobs to one file: $expected is right."
+echo "before, pthread:                    $before"
+echo "after, the same source with dmutex: $after"
+[ "$before" -ne $expected ] && [ "$after" -eq $expected ]

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The C++ library's own mutexes and conditions beside a pthread_mutex_t that is ours.  It runs where
+ * no server is: what is local works, what is not cannot.  test_compiles.sh puts other headers before
+ * it, and ours first.
+ */
+#include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include <pthread.h>
+
+namespace {
+
+enum { TIMES = 10000 };
+
+pthread_mutex_t distributed = PTHREAD_MUTEX_INITIALIZER;
+std::mutex local;
+std::condition_variable filled;
+int total; // guarded by `local`
+
+void add()
+{
+    for (int i = 0; i < TIMES; i++) {
+        std::lock_guard<std::mutex> guard(local);
+        total++;
+    }
+    filled.notify_one();
+}
+
+bool adds_exactly()
+{
+    std::thread first(add), second(add);
+    {
+        std::unique_lock<std::mutex> guard(local);
+        filled.wait(guard, [] { return total == 2 * TIMES; });
+    }
+    first.join();
+    second.join();
+    return total == 2 * TIMES;
+}
+
+} // namespace
+
+int main()
+{
+    int result = pthread_mutex_lock(&distributed);
+
+    if (result != ENOLCK)
+        std::printf("the pthread mutex needs no server: it gave %d\n", result);
+    if (!adds_exactly())
+        std::printf("the std::mutex does not exclude\n");
+    return 0;
+}

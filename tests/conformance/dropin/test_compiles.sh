@@ -1,0 +1,145 @@
+#!/bin/sh
+# Ordinary sources compile with <dmutex/pthread.h>, without a warning, wherever it comes in; and
+# what the C++ library has of its own stays what it was. Speaks TAP.
+#
+# Run by `make check` in the build directory; srcdir, CC, CXX and SANITIZER_CFLAGS come from there.
+
+set -u
+LC_ALL=C
+export LC_ALL
+sources=$srcdir/tests/conformance/dropin
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tests=0
+
+# result SENTENCE: passed if the file of complaints is empty.
+result()
+{
+    tests=$((tests + 1))
+    if [ -s "$scratch/complaints" ]; then
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$scratch/complaints"
+    else
+        echo "ok $tests - $1"
+    fi
+    : >"$scratch/complaints"
+}
+
+# compile COMPILER FLAGS...: complains of warnings, and unless the source on standard input compiles.
+compile()
+{
+    "$@" -Wall -Wextra -Wpedantic -Werror -I"$srcdir/include" -fsyntax-only - \
+        2>>"$scratch/complaints" || echo "does not compile: $*" >>"$scratch/complaints"
+}
+
+given="-include dmutex/pthread.h"
+included="#include <dmutex/pthread.h>"
+
+# in_c SENTENCE FLAGS LINE...: a source that begins with the lines, in C old and new, strict and not.
+in_c()
+{
+    sentence=$1
+    flags=$2
+    shift 2
+    printf '%s\n' "$@" | cat - "$sources/uses.c" >"$scratch/unit"
+    for standard in c99 c11 c17 gnu99 gnu11 gnu17; do
+        compile $CC -x c -std=$standard $flags <"$scratch/unit"
+    done
+    result "C: $sentence"
+}
+
+# in_cxx SENTENCE FLAGS LINE...: the same in C++, beside all that uses threads there.
+in_cxx()
+{
+    [ -n "$CXX" ] || return
+    sentence=$1
+    flags=$2
+    shift 2
+    printf '%s\n' "$@" | cat - "$scratch/headers" "$sources/uses.c" >"$scratch/unit"
+    for standard in c++98 gnu++11 c++14 c++17 c++20; do
+        compile $CXX -x c++ -std=$standard $flags <"$scratch/unit"
+    done
+    result "C++: $sentence"
+}
+
+# ---------------------------------------------------------------------------
+# Where it comes in
+# ---------------------------------------------------------------------------
+in_c "given by -include" "$given" ''
+in_c "given by -include, and it defines _GNU_SOURCE" "$given" '#define _GNU_SOURCE'
+in_c "given by -include, and it defines _DEFAULT_SOURCE" "$given" '#define _DEFAULT_SOURCE'
+in_c "given by -include, and it defines _XOPEN_SOURCE" "$given" '#define _XOPEN_SOURCE 600'
+in_c "given by -include, and it defines _POSIX_C_SOURCE" "$given" '#define _POSIX_C_SOURCE 200112L'
+in_c "given by -include, with names" "$given -DDMUTEX_GROUP=\"billing\"" ''
+in_c "given by -include, and included" "$given" "$included"
+in_c "as pkg-config says" "$(sed -n "s/^dropin_cflags=//p" dmutex.pc)" ''
+in_c "the first that is included" '' "$included"
+in_c "behind _GNU_SOURCE" '' '#define _GNU_SOURCE' "$included"
+in_c "behind _XOPEN_SOURCE" '' '#define _XOPEN_SOURCE 600' "$included"
+in_c "before libc's headers" '' "$included" '#include <stdio.h>' '#include <unistd.h>'
+in_c "behind <pthread.h>" '-DBARE' '#include <pthread.h>' "$included"
+in_c "behind _GNU_SOURCE and <pthread.h>" '' '#define _GNU_SOURCE' '#include <pthread.h>' "$included"
+in_c "behind _XOPEN_SOURCE and <pthread.h>" '' '#define _XOPEN_SOURCE 600' '#include <pthread.h>' \
+    "$included"
+
+cat >"$scratch/headers" <<'HEADERS'
+#include <fstream>
+#include <string>
+#if __cplusplus >= 201103L
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+#endif
+HEADERS
+in_cxx "given by -include, with names" "$given -DDMUTEX_GROUP=\"billing\"" ''
+in_cxx "the first that is included" '' "$included"
+in_cxx "behind <pthread.h>" '' '#define _GNU_SOURCE 1' '#include <pthread.h>' "$included"
+if [ -n "$CXX" ]; then
+    cat "$scratch/headers" >"$scratch/before"
+    in_cxx "behind the headers of the C++ library" '' "$(cat "$scratch/before")" "$included"
+fi
+
+# A name that does not fit into the object at all is the compiler's to tell.
+for compiler in "$CC -x c" ${CXX:+"$CXX -x c++"}; do
+    ! echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
+        $compiler $given -DDMUTEX_GROUP="\"$(printf %0205d 0)\"" -DDMUTEX_UNIT='"u"' -Werror \
+            -I"$srcdir/include" -fsyntax-only - 2>/dev/null ||
+        echo "a name of 209 bytes compiles: $compiler" >>"$scratch/complaints"
+    echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
+        compile $compiler $given -DDMUTEX_GROUP="\"$(printf %0203d 0)\"" -DDMUTEX_UNIT='"u"'
+done
+result "a name that has no room in an object is an error"
+
+# ---------------------------------------------------------------------------
+# What it leaves alone
+# ---------------------------------------------------------------------------
+
+# build SOURCE NAME FLAGS...: a C++ program; one that is built is empty when there were complaints.
+build()
+{
+    source=$1
+    name=$2
+    shift 2
+    $CXX "$@" $SANITIZER_CFLAGS -pthread "$sources/$source" -o "$scratch/$name" \
+        -I"$srcdir/include" -Llibdmutex/.libs -Wl,-rpath,"$PWD/libdmutex/.libs" -ldmutex \
+        2>>"$scratch/complaints" || echo "$source: cannot be built" >>"$scratch/complaints"
+}
+
+if [ -n "$CXX" ]; then
+    for standard in c++98 c++11 c++20; do
+        build layout.cc libc -std=$standard
+        build layout.cc ours -std=$standard $given
+        "$scratch/libc" >"$scratch/sizes"
+        "$scratch/ours" | diff "$scratch/sizes" - >>"$scratch/complaints"
+        [ -s "$scratch/sizes" ] || echo "no sizes in $standard" >>"$scratch/complaints"
+    done
+    result "the C++ library's own objects keep their sizes"
+
+    # No server is there, and none is started.
+    build locals.cc locals -std=c++11 $given
+    DMUTEX_URL="unix://$scratch/none" DMUTEX_ONDOWN=fail "$scratch/locals" >>"$scratch/complaints" 2>&1
+    result "std::mutex stays local, beside a pthread mutex that is not"
+fi
+
+echo "1..$tests"
