@@ -55,10 +55,23 @@
 
 #include <dmutex/dmutex.h>
 
-/* libc has looked; the source may define it as it likes. */
+/* libc has looked, at this and what it made of it; the source may define them as it likes. */
 #ifdef DMUTEX_PRIVATE_GNU_SOURCE
 #undef DMUTEX_PRIVATE_GNU_SOURCE
 #undef _GNU_SOURCE
+#undef _DEFAULT_SOURCE
+#undef _POSIX_SOURCE
+#undef _POSIX_C_SOURCE
+#undef _XOPEN_SOURCE
+#undef _XOPEN_SOURCE_EXTENDED
+#undef _ISOC95_SOURCE
+#undef _ISOC99_SOURCE
+#undef _ISOC11_SOURCE
+#undef _ISOC2X_SOURCE
+#undef _ISOC23_SOURCE
+#undef _LARGEFILE64_SOURCE
+#undef _ATFILE_SOURCE
+#undef _DYNAMIC_STACK_SIZE_SOURCE
 #endif
 
 /* ---- names of static initialisers -------------------------------------------------------- */

@@ -24,6 +24,7 @@ end
 local function signal(k, c, s, inbox, now, most, upto)
   local ids = call('ZRANGE', c[3], '-inf', upto, 'BYSCORE', 'LIMIT', 0, 256)
   local place, left, moved, deaf = call('ZCARD', k[3]), remaining(k, s, 3600000), 0, nil
+  local is_free = left == 0
   for _, id in ipairs(ids) do
     local w = entry(c, id)
     if not w or is_gone(w, now) then
@@ -32,6 +33,7 @@ local function signal(k, c, s, inbox, now, most, upto)
         (tell(inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) > 0 or most > 1) then
       move(k, c, s, w, now, true)
       moved = moved + 1
+      if is_free and moved == 1 then left = tonumber(w.lease) end -- it will be the owner
     else
       deaf = deaf or w
     end

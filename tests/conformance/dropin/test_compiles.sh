@@ -72,7 +72,7 @@ in_c "given by -include, and it defines _XOPEN_SOURCE" "$given" '#define _XOPEN_
 in_c "given by -include, and it defines _POSIX_C_SOURCE" "$given" '#define _POSIX_C_SOURCE 200112L'
 in_c "given by -include, with names" "$given -DDMUTEX_GROUP=\"billing\"" ''
 in_c "given by -include, and included" "$given" "$included"
-in_c "as pkg-config says" "$(sed -n "s/^dropin_cflags=//p" dmutex.pc)" ''
+in_c "as pkg-config says" "$(sed -n "s/^dropin_cflags=//p" dmutex-uninstalled.pc)" ''
 in_c "the first that is included" '' "$included"
 in_c "behind _GNU_SOURCE" '' '#define _GNU_SOURCE' "$included"
 in_c "behind _XOPEN_SOURCE" '' '#define _XOPEN_SOURCE 600' "$included"
