@@ -53,6 +53,7 @@ server_tests = \
     tests/server/test_remains \
     tests/server/test_scripts_cond \
     tests/server/test_scripts_cond_broadcast \
+    tests/server/test_scripts_cond_death \
     tests/server/test_scripts_cond_end \
     tests/server/test_scripts_cond_signal \
     tests/server/test_scripts_death \
@@ -70,6 +71,7 @@ scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
 tests_server_test_scripts_cond_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_broadcast_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_end_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
 tests_server_test_scripts_death_LDADD = $(scripts_libs)
