@@ -508,6 +508,21 @@ void scripts_reconnect(void)
     assert_true(context && !context->err);
 }
 
+void become(const char *rules)
+{
+    char words[200];
+
+    snprintf(words, sizeof words, "ACL SETUSER other reset on >pw ~* &* +@all %s", rules);
+    assert_string_equal(command(words), "OK");
+    assert_string_equal(command("AUTH other pw"), "OK");
+}
+
+void become_nobody_special(void)
+{
+    scripts_reconnect();
+    command("ACL DELUSER other");
+}
+
 int scripts_group_setup(void **state)
 {
     (void)state;

@@ -122,6 +122,10 @@ int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
 
+/* The connection is that of a user with these rules besides all rights, until it is nobody's. */
+void become(const char *rules);
+void become_nobody_special(void);
+
 /* The connection is opened again: after a restart of the server, or to be nobody special again. */
 void scripts_reconnect(void);
 
