@@ -56,6 +56,7 @@ server_tests = \
     tests/server/test_scripts_cond_death \
     tests/server/test_scripts_cond_end \
     tests/server/test_scripts_cond_faults \
+    tests/server/test_scripts_cond_retry \
     tests/server/test_scripts_cond_signal \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
@@ -75,6 +76,7 @@ tests_server_test_scripts_cond_broadcast_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_end_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_faults_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_retry_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
 tests_server_test_scripts_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_faults_LDADD = $(scripts_libs)
