@@ -10,6 +10,7 @@
 # one part, alone: no server, no other process
 unit_tests = \
     tests/unit/test_attempt \
+    tests/unit/test_attempt_cond \
     tests/unit/test_attempt_hold \
     tests/unit/test_attempt_store \
     tests/unit/test_attempt_walk \
@@ -21,6 +22,7 @@ unit_tests = \
     tests/unit/test_reply \
     tests/unit/test_url
 tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_attempt_cond_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_store_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
