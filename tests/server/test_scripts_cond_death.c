@@ -321,6 +321,91 @@ static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
     assert_string_equal(debt_to("c"), "1");
 }
 
+/* Given back from the queue, by a thread that never came to use it: the signal goes on, once. */
+static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
+{
+    (void)state;
+    for (int keys = 4; keys <= 6; keys += 2) {
+        begin();
+        assert_answer(keys == 4 ? release(&a, UNLOCKED) : cond_release(&a, UNLOCKED), "left");
+        assert_string_equal(debt_to("c"), "1");
+        assert_answer(cond_release(&a, UNLOCKED), "notowner");
+        assert_string_equal(debt_to("c"), "1");
+        assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+        assert_string_equal(debt_to("c"), "");
+    }
+}
+
+/* The same when an acquire of its process names that release first (finding 12). */
+static void test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver(void **state)
+{
+    struct who thread;
+
+    (void)state;
+    begin();
+    thread = a;
+    thread.thread = 2;
+    assert_answer(acquire_naming(&thread, QUEUE, "1:2:0"), "queued");
+    assert_string_equal(debt_to("c"), "1");
+    assert_answer(acquire_naming(&thread, QUEUE, "1:2:0"), "queued");
+    assert_string_equal(debt_to("c"), "1");
+}
+
+/* And when it names the death of a receiver that owned the mutex already. */
+static void test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receiver(void **state)
+{
+    struct who thread;
+
+    (void)state;
+    begin();
+    release(&b, UNLOCKED);
+    cond_poll(&a);
+    thread = a;
+    thread.thread = 2;
+    assert_answer(acquire_naming(&thread, TRY, "1:2:1"), "owned");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+}
+
+/* A poll that met nobody alive pays nothing: the next one looks further. */
+static void test_a_signal_is_owed_on_when_all_that_one_poll_looks_at_are_gone(void **state)
+{
+    (void)state;
+    a = who("a");
+    b = who("b");
+    c = who("c");
+    fall_asleep(&a);
+    enter_sleepers("gone", "c", 600, GONE);
+    fall_asleep(&c);
+    acquire(&b, TRY);
+    signal_one();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* More is owed than one poll passes on: the rest stays owed. */
+static void test_signals_go_on_when_more_are_owed_than_one_poll_passes(void **state)
+{
+    (void)state;
+    begin();
+    enter_sleepers("g", "c", 300, 0);
+    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 300)", 2, key("state", "x"),
+               key("cond", "c"), NULL);
+    cond_poll(&c);
+    assert_int_equal(sleepers(), 301 - 256);
+    assert_string_equal(debt_to("c"), "44");
+    c.uuid = "g";
+    c.thread = 300;
+    c.attempt = 1;
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+    assert_int_equal(sleepers(), 1);
+    assert_string_equal(debt_to("c"), "");
+}
+
 /* ---- no signal goes on ------------------------------------------------------------------- */
 
 /* An owner that was heard of after its grant has woken: what it does then is its own affair. */
@@ -443,6 +528,11 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_signal_is_owed_once_whoever_forgets_its_receiver),
         SCRIPT_TEST(test_a_signal_is_owed_when_a_wait_forgets_its_receiver),
         SCRIPT_TEST(test_a_carrier_keeps_its_signal_when_it_asks_again),
+        SCRIPT_TEST(test_a_signal_is_owed_when_its_receiver_is_given_back),
+        SCRIPT_TEST(test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_on_when_all_that_one_poll_looks_at_are_gone),
+        SCRIPT_TEST(test_signals_go_on_when_more_are_owed_than_one_poll_passes),
         SCRIPT_TEST(test_no_signal_is_owed_when_its_receiver_has_used_it),
         SCRIPT_TEST(test_no_signal_is_owed_when_the_dead_had_none),
         SCRIPT_TEST(test_a_signal_is_dropped_when_all_who_waited_have_left),

@@ -339,6 +339,19 @@ static void test_a_release_leaves_the_queue_or_the_mutex_when_signalled(void **s
     assert_answer(acquire(&c, TRY), "owned");
 }
 
+/* An attempt that is given back while it waits leaves the condition, and says that it waited. */
+static void test_a_release_leaves_the_condition(void **state)
+{
+    struct who a, b;
+
+    (void)state;
+    begin(&a, &b);
+    assert_answer(cond_release(&a, UNLOCKED), "left");
+    assert_gone("a:1:2");
+    assert_string_equal(owner("x"), "b:1");
+    assert_answer(cond_release(&a, UNLOCKED), "notowner");
+}
+
 /* ---- drop -------------------------------------------------------------------------------- */
 
 /* An anonymous condition's keys are deleted with it; a named one's are left to their end. */
@@ -357,6 +370,52 @@ static void test_a_drop_is_done_when_nobody_waits(void **state)
     assert_int_equal(command_number("EXISTS %s", key("sleeper", "c")), 0);
     assert_string_equal(line_of(cond_poll(&a), 1), "queued"); /* no wait: the mutex has it */
     assert_string_equal(cond_drop("c", "delete"), "1");
+}
+
+/* A condition that somebody waits on is not destroyed: EBUSY, and nothing is deleted. */
+static void test_a_drop_is_refused_while_somebody_waits(void **state)
+{
+    struct who a, b;
+    const char *before;
+
+    (void)state;
+    begin(&a, &b);
+    before = dump();
+    assert_string_equal(cond_drop("c", "look"), "0");
+    assert_string_equal(cond_drop("c", "delete"), "0");
+    assert_string_equal(dump(), before);
+    signal_one();
+    assert_string_equal(cond_drop("c", "delete"), "1");
+}
+
+/* However many are gone before the one who waits. */
+static void test_a_drop_is_refused_when_one_waits_behind_many_gone(void **state)
+{
+    struct who a, b;
+
+    (void)state;
+    begin(&a, &b);
+    release(&b, UNLOCKED);
+    cond_cancel(&a);
+    cond_release(&a, UNLOCKED);
+    enter_sleepers("gone", "c", 300, 2 * LEASE + 1000);
+    a.attempt = 3;
+    fall_asleep(&a);
+    for (int calls = 0; calls < 30; calls++)
+        assert_string_equal(cond_drop("c", "delete"), "0");
+    assert_string_equal(line_of(cond_poll(&a), 1), "waiting");
+}
+
+/* Those who are gone do not keep a condition from being destroyed, some calls at most. */
+static void test_a_drop_does_not_count_those_who_are_gone(void **state)
+{
+    int calls = 0;
+
+    (void)state;
+    enter_sleepers("gone", "c", 40, 2 * LEASE + 1000);
+    while (strcmp(cond_drop("c", "delete"), "1") != 0)
+        assert_true(++calls < 4);
+    assert_int_equal(command_number("EXISTS %s %s", key("cond", "c"), key("sleeper", "c")), 0);
 }
 
 /* I10: each key that a wait, a signal and a poll leave has an end. */
@@ -399,7 +458,11 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_poll_on_a_condition_serves_the_mutex_when_it_is_free),
         SCRIPT_TEST(test_a_batch_has_waiters_of_conditions_and_of_mutexes),
         SCRIPT_TEST(test_a_release_leaves_the_queue_or_the_mutex_when_signalled),
+        SCRIPT_TEST(test_a_release_leaves_the_condition),
         SCRIPT_TEST(test_a_drop_is_done_when_nobody_waits),
+        SCRIPT_TEST(test_a_drop_is_refused_while_somebody_waits),
+        SCRIPT_TEST(test_a_drop_is_refused_when_one_waits_behind_many_gone),
+        SCRIPT_TEST(test_a_drop_does_not_count_those_who_are_gone),
         SCRIPT_TEST(test_nothing_is_left_for_good_when_nobody_waits),
     };
 

@@ -109,6 +109,27 @@ static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **sta
     }
 }
 
+/* The same for a release, of one that waits and of one that was signalled. */
+static void
+test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(void **state)
+{
+    (void)state;
+    for (int signalled = 0; signalled <= 1; signalled++) {
+        for (size_t k = 4; k < COUNT(keys); k++) {
+            const char *before;
+
+            begin();
+            if (signalled)
+                signal_one();
+            command("DEL %s", key(keys[k].kind, keys[k].leaf));
+            command("SET %s junk", key(keys[k].kind, keys[k].leaf));
+            before = dump();
+            assert_non_null(strstr(cond_release(&a, UNLOCKED), "WRONGTYPE"));
+            assert_string_equal(dump(), before);
+        }
+    }
+}
+
 /* What somebody wrote into `state` is told from what we write, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
@@ -269,6 +290,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(test_scripts_change_nothing_when_a_key_is_of_a_wrong_type),
+        SCRIPT_TEST(test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type),
         SCRIPT_TEST(test_scripts_change_nothing_when_the_state_is_not_ours),
         SCRIPT_TEST(test_scripts_change_nothing_when_the_caller_has_seen_too_much),
         SCRIPT_TEST(test_a_waiter_comes_back_when_it_has_seen_the_highest_token),

@@ -355,6 +355,29 @@ static void test_a_signal_forgets_those_who_are_gone(void **state)
     assert_int_equal(size_of("sleeper", "c"), 2); /* mutex, arrival */
 }
 
+/* However many are gone before it, one signal moves one that lives, by calls of bounded work. */
+static void test_a_signal_passes_more_gone_waiters_than_one_call_looks_at(void **state)
+{
+    struct who b = who("b");
+
+    (void)state;
+    for (int live = 1; live <= 300; live += 299) {
+        const char *answer;
+        int calls = 0;
+
+        command("FLUSHALL");
+        acquire(&b, TRY);
+        enter_sleepers("gone", "c", 600, 2 * LEASE + 1000);
+        enter_sleepers("g", "c", live, 0);
+        do {
+            answer = signal_one();
+            assert_answer(answer, "moved");
+            assert_true(++calls <= 3);
+        } while (number_of(answer, 2) == 1);
+        assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")), "g:1:1");
+    }
+}
+
 /* Finding 10: when sixteen in the queue do not hear, the caller is told that there may be more. */
 static void test_a_signal_says_more_when_the_first_sixteen_are_deaf(void **state)
 {
@@ -430,6 +453,31 @@ static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in
     assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
+/* I10: a `state` that had ended while they waited is written anew, and has an end again. */
+static void test_a_state_ends_when_a_signal_has_written_it_anew(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        struct who a = who("a"), c = who("c");
+
+        command("FLUSHALL");
+        fall_asleep(&a);
+        fall_asleep(&c);
+        if (way == 2)
+            signal_one();
+        command("DEL %s", key("state", "x"));
+        if (way == 0)
+            signal_one();
+        if (way == 1)
+            cond_cancel(&a);
+        if (way == 2) {
+            age(&a, 2 * LEASE + 1000); /* its signal is owed */
+            poll_serving("x");
+        }
+        assert_in_range(lifetime("state", "x"), 1, 7 * 86400 * 1000LL);
+    }
+}
+
 /* Numbers are written out whole where Lua would write an exponent. */
 static void test_numbers_are_whole_when_they_are_large(void **state)
 {
@@ -474,10 +522,12 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_signal_passes_a_silent_waiter_when_another_was_heard_of),
         SCRIPT_TEST(test_a_signal_moves_the_first_when_nobody_hears),
         SCRIPT_TEST(test_a_signal_forgets_those_who_are_gone),
+        SCRIPT_TEST(test_a_signal_passes_more_gone_waiters_than_one_call_looks_at),
         SCRIPT_TEST(test_a_signal_says_more_when_the_first_sixteen_are_deaf),
         SCRIPT_TEST(test_a_hold_carries_the_signal_until_it_is_renewed),
         SCRIPT_TEST(test_a_hold_carries_the_signal_when_it_was_handed_on),
         SCRIPT_TEST(test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in_it),
+        SCRIPT_TEST(test_a_state_ends_when_a_signal_has_written_it_anew),
         SCRIPT_TEST(test_numbers_are_whole_when_they_are_large),
     };
 
