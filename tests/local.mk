@@ -10,6 +10,7 @@
 # one part, alone: no server, no other process
 unit_tests = \
     tests/unit/test_attempt \
+    tests/unit/test_attempt_cond \
     tests/unit/test_attempt_hold \
     tests/unit/test_attempt_store \
     tests/unit/test_attempt_walk \
@@ -21,6 +22,7 @@ unit_tests = \
     tests/unit/test_reply \
     tests/unit/test_url
 tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_attempt_cond_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_store_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
@@ -51,6 +53,13 @@ server_tests = \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_remains \
+    tests/server/test_scripts_cond \
+    tests/server/test_scripts_cond_broadcast \
+    tests/server/test_scripts_cond_death \
+    tests/server/test_scripts_cond_end \
+    tests/server/test_scripts_cond_faults \
+    tests/server/test_scripts_cond_retry \
+    tests/server/test_scripts_cond_signal \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_own \
@@ -64,6 +73,13 @@ server_tests = \
 # the Lua scripts, without the library
 scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
+tests_server_test_scripts_cond_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_broadcast_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_death_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_end_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_faults_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_retry_LDADD = $(scripts_libs)
+tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
 tests_server_test_scripts_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_faults_LDADD = $(scripts_libs)
 tests_server_test_scripts_own_LDADD = $(scripts_libs)

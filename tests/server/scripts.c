@@ -172,17 +172,18 @@ struct who who(const char *uuid)
 
 static const char *owner_of(const struct who *who)
 {
-    return write_text("%s:%d", who->uuid, who->thread);
+    return write_text("%s:%lld", who->uuid, who->thread);
 }
 
 static const char *id_of(const struct who *who)
 {
-    return write_text("%s:%d:%d", who->uuid, who->thread, who->attempt);
+    return write_text("%s:%lld:%lld", who->uuid, who->thread, who->attempt);
 }
 
 static const char *hold_of(const struct who *who)
 {
-    return write_text("%s:%d:%d %lld " LABEL, who->uuid, who->thread, who->attempt, who->lease_ms);
+    return write_text("%s:%lld:%lld %lld " LABEL, who->uuid, who->thread, who->attempt,
+                      who->lease_ms);
 }
 
 static const char *number(long long value)
@@ -281,24 +282,34 @@ static const char *bound_of(const char *leaf)
     return write_text("nt/%s", leaf);
 }
 
-const char *cond_wait(const struct who *who, int hold)
+const char *cond_wait(const struct who *who, long long hold)
 {
     return cond_wait_ending(who, hold, UNLOCKED);
 }
 
-const char *cond_wait_ending(const struct who *who, int hold, int how)
+const char *cond_wait_ending(const struct who *who, long long hold, int how)
 {
     return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
-                      write_text("%s:%d", owner_of(who), hold), number(how), hold_of(who),
+                      write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
                       who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, NULL);
 }
 
+#define COND_POLL_ARGUMENTS(who)                                                               \
+    id_of(who), number((who)->request), number((who)->lease_ms), (who)->is_robust ? "1" : "0", \
+        (who)->seen, "6"
+
 const char *cond_poll(const struct who *who)
 {
     return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL,
-                      id_of(who), number(who->request), number(who->lease_ms),
-                      who->is_robust ? "1" : "0", who->seen, "6", NULL);
+                      COND_POLL_ARGUMENTS(who), NULL);
+}
+
+const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
+{
+    return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond),
+                      KEYS(waiter->leaf), INBOX, LABEL, COND_POLL_ARGUMENTS(sleeper),
+                      POLL_ARGUMENTS(waiter), NULL);
 }
 
 const char *cond_cancel(const struct who *who)
@@ -328,6 +339,32 @@ const char *cond_signal(const char *cond, const char *leaf, int most, const char
                       number(most), upto, NULL);
 }
 
+void fall_asleep(struct who *who)
+{
+    assert_answer(acquire(who, TRY), "owned");
+    who->attempt++;
+    assert_answer(cond_wait(who, who->attempt - 1), "waiting");
+}
+
+void enter_sleepers(const char *uuid, const char *cond, int count, long long age_ms)
+{
+    static const char script[] =
+        "local newest = tonumber(redis.call('HGET', KEYS[2], 'arrival') or 1000)\n"
+        "local heard = redis.call('TIME')[1] .. '000000'\n"
+        "heard = string.format('%.0f', heard - ARGV[3] * 1000)\n"
+        "for i = 1, tonumber(ARGV[2]) do\n"
+        "  local id = ARGV[1] .. ':' .. i .. ':1'\n"
+        "  newest = newest + 1\n"
+        "  redis.call('ZADD', KEYS[1], string.format('%.0f', newest), id)\n"
+        "  redis.call('HSET', KEYS[2], id, '1 60000 1 ' .. heard .. ' 0 1 h p')\n"
+        "end\n"
+        "return redis.call('HSET', KEYS[2], 'arrival', string.format('%.0f', newest), 'mutex', "
+        "ARGV[4])\n";
+
+    run_script(script, 2, COND_KEYS(cond), uuid, number(count), number(age_ms), bound_of("x"),
+               NULL);
+}
+
 const char *probe(void)
 {
     return run_script(dm_lua_probe, 2, "dmutex:{probe}:state", "dmutex:{probe}:queue",
@@ -335,6 +372,23 @@ const char *probe(void)
 }
 
 /* ---- looking and moving time ------------------------------------------------------------- */
+
+const char *owner(const char *leaf)
+{
+    return command("HKEYS %s", key("lock", leaf));
+}
+
+long long size_of(const char *kind, const char *leaf)
+{
+    bool is_hash = strcmp(kind, "waiter") == 0 || strcmp(kind, "sleeper") == 0;
+
+    return command_number("%s %s", is_hash ? "HLEN" : "ZCARD", key(kind, leaf));
+}
+
+long long lifetime(const char *kind, const char *leaf)
+{
+    return command_number("PTTL %s", key(kind, leaf));
+}
 
 const char *dump(void)
 {
@@ -395,7 +449,10 @@ void age_sleeper(const struct who *who, long long ms)
 
 struct inbox {
     redisContext *context;
+    struct inbox *next; /* of those that are open */
 };
+
+static struct inbox *inboxes;
 
 struct inbox *inbox_open(const char *uuid)
 {
@@ -408,11 +465,18 @@ struct inbox *inbox_open(const char *uuid)
     reply = redisCommand(inbox->context, "SUBSCRIBE " INBOX "%s", uuid);
     assert_non_null(reply);
     freeReplyObject(reply);
+    inbox->next = inboxes;
+    inboxes = inbox;
     return inbox;
 }
 
 void inbox_close(struct inbox *inbox)
 {
+    struct inbox **at = &inboxes;
+
+    while (*at != inbox)
+        at = &(*at)->next;
+    *at = inbox->next;
     redisFree(inbox->context);
     free(inbox);
 }
@@ -444,6 +508,21 @@ void scripts_reconnect(void)
     assert_true(context && !context->err);
 }
 
+void become(const char *rules)
+{
+    char words[200];
+
+    snprintf(words, sizeof words, "ACL SETUSER other reset on >pw ~* &* +@all %s", rules);
+    assert_string_equal(command(words), "OK");
+    assert_string_equal(command("AUTH other pw"), "OK");
+}
+
+void become_nobody_special(void)
+{
+    scripts_reconnect();
+    command("ACL DELUSER other");
+}
+
 int scripts_group_setup(void **state)
 {
     (void)state;
@@ -465,6 +544,8 @@ int scripts_group_teardown(void **state)
 int scripts_setup(void **state)
 {
     (void)state;
+    while (inboxes) /* of a test that failed: they would hear what the next one's should not */
+        inbox_close(inboxes);
     command("FLUSHALL");
     command("CONFIG SET maxmemory 0");
     return 0;

@@ -25,7 +25,7 @@ struct who {
     const char *uuid; /* the process: any word without ':' */
     const char *leaf; /* the mutex is "t/<leaf>" */
     const char *cond; /* the condition is "t/<cond>" */
-    int thread, attempt, request;
+    long long thread, attempt, request;
     long long lease_ms;
     bool is_robust;
     const char *seen; /* highest token seen */
@@ -56,15 +56,25 @@ const char *drop(const char *leaf, const char *how);
 const char *probe(void);
 
 /* Of conditions: `who` is the attempt that waits, `hold` the attempt that is given back. */
-const char *cond_wait(const struct who *who, int hold);
-const char *cond_wait_ending(const struct who *who, int hold, int how);
+const char *cond_wait(const struct who *who, long long hold);
+const char *cond_wait_ending(const struct who *who, long long hold, int how);
 const char *cond_poll(const struct who *who);
+const char *cond_poll_both(const struct who *sleeper, const struct who *waiter); /* of a mutex */
 const char *cond_cancel(const struct who *who);
 const char *cond_release(const struct who *who, int how);
 const char *cond_drop(const char *cond, const char *how);
 
 /* leaf: the mutex that the caller believes to be bound, NULL for none; upto: "" for all. */
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto);
+
+/* Takes the mutex by its attempt, and gives it up for the condition by its next. */
+void fall_asleep(struct who *who);
+
+/*
+ * `count` more waiters of a condition that are bound to "t/x", last heard of `age_ms` ago: threads
+ * 1, 2, 3 ... of a process, attempt 1, which came before any who call cond_wait.
+ */
+void enter_sleepers(const char *uuid, const char *cond, int count, long long age_ms);
 
 /* Any script: `keys` keys, then arguments, then NULL. */
 const char *run_script(const char *script, int keys, ...) __attribute__((__sentinel__));
@@ -83,6 +93,11 @@ long long number_of(const char *answer, int index);
 const char *key(const char *kind, const char *leaf);
 const char *command(const char *format, ...);
 long long command_number(const char *format, ...);
+
+/* Of a mutex: its owner, "" for none.  Of a key: how many are in it, and its ms to live. */
+const char *owner(const char *leaf);
+long long size_of(const char *kind, const char *leaf);
+long long lifetime(const char *kind, const char *leaf);
 
 /* All keys with what they hold, but for lifetimes and when a waiter was last heard of. */
 const char *dump(void);
@@ -106,6 +121,10 @@ int scripts_group_setup(void **state);
 int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
+
+/* The connection is that of a user with these rules besides all rights, until it is nobody's. */
+void become(const char *rules);
+void become_nobody_special(void);
 
 /* The connection is opened again: after a restart of the server, or to be nobody special again. */
 void scripts_reconnect(void);

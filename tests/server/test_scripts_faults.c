@@ -210,21 +210,6 @@ static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-static void become(const char *rules)
-{
-    char words[200];
-
-    snprintf(words, sizeof words, "ACL SETUSER other reset on >pw ~* &* +@all %s", rules);
-    assert_string_equal(command(words), "OK");
-    assert_string_equal(command("AUTH other pw"), "OK");
-}
-
-static void become_nobody_special(void)
-{
-    scripts_reconnect();
-    command("ACL DELUSER other");
-}
-
 /* Finding 11: without the right to the channel nobody is told, and the lock is free all the same.
  */
 static void test_release_releases_when_it_may_not_publish(void **state)
@@ -288,9 +273,11 @@ static void test_the_probe_fails_when_keys_or_channels_are_not_permitted(void **
 /* Each command that any script calls is one that the probe tries. */
 static void test_the_probe_tries_every_command_that_scripts_call(void **state)
 {
-    static const char *const scripts[] = { dm_lua_acquire, dm_lua_cancel,  dm_lua_consistent,
-                                           dm_lua_drop,    dm_lua_force,   dm_lua_info,
-                                           dm_lua_poll,    dm_lua_release, dm_lua_renew };
+    static const char *const scripts[] = { dm_lua_acquire,   dm_lua_cancel,      dm_lua_consistent,
+                                           dm_lua_drop,      dm_lua_force,       dm_lua_info,
+                                           dm_lua_poll,      dm_lua_release,     dm_lua_renew,
+                                           dm_lua_cond_wait, dm_lua_cond_signal, dm_lua_cond_cancel,
+                                           dm_lua_cond_drop };
 
     (void)state;
     for (size_t i = 0; i < COUNT(scripts); i++) {

@@ -8,21 +8,6 @@
 
 #define WEEK_MS (7 * 86400 * 1000LL)
 
-static const char *owner(void)
-{
-    return line_of(info("x"), 0);
-}
-
-static long long waiting(void)
-{
-    return command_number("ZCARD %s", key("queue", "x"));
-}
-
-static long long lifetime(const char *kind)
-{
-    return command_number("PTTL %s", key(kind, "x"));
-}
-
 /* ---- order ------------------------------------------------------------------------------- */
 
 /* I8: waiters are served in the order of their arrival, each told once with all it must know. */
@@ -49,7 +34,7 @@ static void test_waiters_are_served_in_the_order_of_arrival(void **state)
         assert_string_equal(inbox_messages(inbox), expected);
         assert_answer(release(&w[i], UNLOCKED), "released");
     }
-    assert_string_equal(owner(), "");
+    assert_string_equal(owner("x"), "");
     assert_string_equal(inbox_messages(inbox), "");
     inbox_close(inbox);
 }
@@ -65,7 +50,7 @@ static void test_a_grant_is_for_the_waiters_lease(void **state)
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     release(&a, UNLOCKED);
-    assert_in_range(lifetime("lock"), LEASE / 2, LEASE);
+    assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE);
     assert_string_equal(line_of(poll_of(&b), 1), "owned");
     inbox_close(inbox);
 }
@@ -99,7 +84,7 @@ static void test_a_try_is_busy_when_others_wait_for_the_free_lock(void **state)
     acquire(&b, QUEUE);
     end_lease("x");
     assert_answer(acquire(&c, TRY), "busy");
-    assert_string_equal(owner(), "b:1");
+    assert_string_equal(owner("x"), "b:1");
     inbox_close(inbox);
 }
 
@@ -166,7 +151,7 @@ static void test_acquire_is_full_when_ten_thousand_wait(void **state)
     run_script("for i = 1, 9999 do redis.call('ZADD', KEYS[1], 1000 + i, 'g:' .. i .. ':1') end", 1,
                key("queue", "x"), NULL);
     assert_answer(acquire(&c, QUEUE), "full");
-    assert_int_equal(waiting(), 10000);
+    assert_int_equal(size_of("queue", "x"), 10000);
     assert_answer(acquire(&b, QUEUE), "queued");
     cancel(&b);
     assert_answer(acquire(&c, QUEUE), "queued");
@@ -186,12 +171,12 @@ static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state
     acquire(&c, QUEUE);
     age(&b, LEASE * 2 / 3 + 1);
     release(&a, UNLOCKED);
-    assert_string_equal(owner(), "c:1");
+    assert_string_equal(owner("x"), "c:1");
     assert_string_equal(inbox_messages(of_b), "");
-    assert_int_equal(waiting(), 1);
+    assert_int_equal(size_of("queue", "x"), 1);
     assert_string_equal(line_of(poll_of(&b), 1), "queued");
     release(&c, UNLOCKED);
-    assert_string_equal(owner(), "b:1");
+    assert_string_equal(owner("x"), "b:1");
     inbox_close(of_b);
     inbox_close(of_c);
 }
@@ -224,7 +209,7 @@ static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **sta
     age(&b, 2 * LEASE + 1);
     age(&c, 2 * LEASE - 1000);
     release(&a, UNLOCKED);
-    assert_int_equal(waiting(), 1);
+    assert_int_equal(size_of("queue", "x"), 1);
     assert_int_equal(command_number("HLEN %s", key("waiter", "x")), 1);
     assert_string_equal(line_of(poll_of(&b), 1), "unknown");
 }
@@ -240,7 +225,7 @@ static void test_a_deaf_waiter_is_passed_over_and_keeps_its_place(void **state)
     acquire(&b, QUEUE);
     acquire(&c, QUEUE);
     release(&a, UNLOCKED);
-    assert_string_equal(owner(), "c:1");
+    assert_string_equal(owner("x"), "c:1");
     assert_string_equal(line_of(poll_of(&b), 1), "queued");
     assert_string_equal(line_of(poll_of(&b), 2), "1");
     inbox_close(inbox);
@@ -255,9 +240,9 @@ static void test_the_head_is_served_by_its_poll_when_it_is_deaf(void **state)
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     release(&a, UNLOCKED);
-    assert_string_equal(owner(), "");
+    assert_string_equal(owner("x"), "");
     assert_string_equal(line_of(poll_of(&b), 1), "owned");
-    assert_string_equal(owner(), "b:1");
+    assert_string_equal(owner("x"), "b:1");
     release(&b, UNLOCKED);
     b.attempt = 2;
     acquire(&a, TRY);
@@ -285,7 +270,7 @@ static void test_a_free_lock_is_granted_when_anybody_polls(void **state)
             assert_string_equal(line_of(poll_serving("x"), 1), "unknown");
         else
             assert_answer(acquire(&c, QUEUE), "queued");
-        assert_string_equal(owner(), "b:1");
+        assert_string_equal(owner("x"), "b:1");
         assert_memory_equal(inbox_messages(inbox), "granted", 7);
         cancel(&c);
         release(&b, UNLOCKED);
@@ -348,17 +333,17 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     answer = release(&a, UNLOCKED);
     assert_answer(answer, "released");
     assert_int_equal(number_of(answer, 1), 1);
-    while (strcmp(owner(), "") == 0) {
+    while (strcmp(owner("x"), "") == 0) {
         assert_true(published() <= 16 * calls + 1); /* a release calls its first head by itself */
         answer = poll_serving("x");
         assert_string_equal(line_of(answer, 1), "unknown");
         calls++;
         assert_true(calls <= 1 + 1000 / 16);
     }
-    assert_string_equal(owner(), "b:1");
+    assert_string_equal(owner("x"), "b:1");
     assert_int_equal(number_of(answer, 2), 0);
     assert_memory_equal(inbox_messages(inbox), "granted", 7);
-    assert_int_equal(waiting(), 1000);
+    assert_int_equal(size_of("queue", "x"), 1000);
     inbox_close(inbox);
 }
 
@@ -403,11 +388,11 @@ static void test_the_gone_are_removed_when_the_queue_is_served(void **state)
                "redis.call('HSET', KEYS[1], id, '1 60000 1 1000000 0 1 h p') end",
                1, key("waiter", "x"), NULL);
     release(&a, UNLOCKED);
-    while (waiting() > 0) {
-        long long before = waiting();
+    while (size_of("queue", "x") > 0) {
+        long long before = size_of("queue", "x");
 
         poll_serving("x");
-        assert_true(before - waiting() <= 16);
+        assert_true(before - size_of("queue", "x") <= 16);
         assert_true(++calls <= 30);
     }
     assert_int_equal(command_number("EXISTS %s %s", key("queue", "x"), key("waiter", "x")), 0);
@@ -461,8 +446,8 @@ static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     for (int way = 0; way < 3; way++) {
-        assert_in_range(lifetime("queue"), 3 * LEASE - LEASE / 2, 3 * LEASE);
-        assert_in_range(lifetime("waiter"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        assert_in_range(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        assert_in_range(lifetime("waiter", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
         command("PEXPIRE %s 1000", key("queue", "x"));
         command("PEXPIRE %s 1000", key("waiter", "x"));
         if (way == 0)
@@ -472,7 +457,7 @@ static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
         else
             acquire(&c, QUEUE);
     }
-    assert_in_range(lifetime("queue"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+    assert_in_range(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
 }
 
 /* Finding 16: the longest lease among the waiters counts. */
@@ -486,8 +471,8 @@ static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **sta
     acquire(&b, QUEUE);
     acquire(&c, QUEUE);
     poll_of(&c);
-    assert_in_range(lifetime("queue"), 2 * 3600000, 3 * 3600000);
-    assert_in_range(lifetime("waiter"), 2 * 3600000, 3 * 3600000);
+    assert_in_range(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
+    assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
 /* I10: `state` outlives the lock by a week, whatever wrote it last; then nothing is left. */
@@ -507,9 +492,9 @@ static void test_a_state_lives_for_a_week(void **state)
             force("x");
         }
         acquire(&a, way ? QUEUE : TRY);
-        assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+        assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
         release(&a, UNLOCKED);
-        assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+        assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
     }
 }
 
@@ -522,7 +507,7 @@ static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
     acquire(&a, TRY);
     command("PEXPIRE %s %d", key("state", "x"), 3 * 86400 * 1000);
     assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
-    assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+    assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
 /* I10: a lock that is used day by day keeps its `state`, so that its tokens go on. */
@@ -539,7 +524,7 @@ static void test_a_state_lives_on_when_used_another_day(void **state)
     command("PEXPIRE %s 5000", key("state", "x"));
     a.attempt = 2;
     assert_true(number_of(acquire(&a, TRY), 1) >= token);
-    assert_in_range(lifetime("state"), WEEK_MS - LEASE, WEEK_MS);
+    assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
 /* I10: after release, cancel and drop a quiet name has a `state` only, an anonymous one nothing. */

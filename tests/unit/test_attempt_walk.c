@@ -38,9 +38,9 @@ static void send_some(void)
 /* Mostly what keeps an attempt going: a refusal would end most walks at their first step. */
 static enum dm_verdict random_verdict(void)
 {
-    static const enum dm_verdict usual[] = { DM_SAYS_OWNED,  DM_SAYS_OWNED,  DM_SAYS_OWNED,
-                                             DM_SAYS_QUEUED, DM_SAYS_QUEUED, DM_SAYS_UNKNOWN,
-                                             DM_SAYS_NOTHING };
+    static const enum dm_verdict usual[] = { DM_SAYS_OWNED,   DM_SAYS_OWNED,  DM_SAYS_OWNED,
+                                             DM_SAYS_QUEUED,  DM_SAYS_QUEUED, DM_SAYS_WAITING,
+                                             DM_SAYS_UNKNOWN, DM_SAYS_NOTHING };
 
     if (random_below(40) == 0)
         return (enum dm_verdict)random_below(DM_SAYS_DONE + 1);
@@ -115,6 +115,10 @@ static void check_step(const struct dm_attempt *before, const struct dm_event *e
         assert_int_equal(actions, DM_DO_GIVE_BACK);
     if (before->phase == DM_HELD && attempt.phase != DM_HELD && attempt.phase != DM_LEAVING)
         assert_true(actions & DM_DO_GIVE_BACK);
+    if (before->phase == DM_LEAVING && attempt.phase != DM_LEAVING)
+        assert_true(event->kind == DM_EV_STAY || event->kind == DM_EV_GIVEN_BACK);
+    if (attempt.phase == DM_WAITING)
+        assert_true(before->phase == DM_ASKING || before->phase == DM_WAITING);
     if (actions & (DM_DO_RENEW | DM_DO_POLL))
         assert_true(attempt.phase == DM_HELD || dm_attempt_is_waiting(&attempt));
     if (actions & DM_DO_TELL_LOST)

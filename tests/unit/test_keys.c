@@ -84,6 +84,98 @@ static void test_keys_fit_when_the_name_is_the_longest(void **state)
     free(keys);
 }
 
+/* ---- conditions -------------------------------------------------------------------------- */
+
+static void assert_condition_keys(const char *id, const char *name, int is_anonymous,
+                                  const char *cond, const char *sleeper)
+{
+    struct dm_keys *keys = dm_keys_new_condition("dmutex", id, name, is_anonymous);
+
+    assert_non_null(keys);
+    assert_string_equal(keys->text[DM_KEY_COND], cond);
+    assert_string_equal(keys->text[DM_KEY_SLEEPER], sleeper);
+    for (int key = 0; key < DM_COND_KEY_COUNT; key++)
+        assert_int_equal(keys->length[key], strlen(keys->text[key]));
+    free(keys);
+}
+
+/* A condition has a name as a mutex has, in keys of its own kinds, as doc/design writes them. */
+static void test_keys_of_a_condition_are_as_documented_when_it_has_a_name(void **state)
+{
+    (void)state;
+    assert_condition_keys(NULL, "billing/filled", 0, "dmutex:{billing}:cond:filled",
+                          "dmutex:{billing}:sleeper:filled");
+    assert_condition_keys(NULL, "jobs", 0, "dmutex:{jobs}:cond:", "dmutex:{jobs}:sleeper:");
+    assert_condition_keys(NULL, "a/b/c{}", 0, "dmutex:{a}:cond:b%2Fc%7B%7D",
+                          "dmutex:{a}:sleeper:b%2Fc%7B%7D");
+}
+
+/* An anonymous condition is its id in the group of its mutex, whose leaf does not matter. */
+static void test_keys_of_a_condition_are_in_its_mutexes_group_when_it_is_anonymous(void **state)
+{
+    (void)state;
+    assert_condition_keys("~12ab", "billing/ledger", 0, "dmutex:{billing}:cond:~12ab",
+                          "dmutex:{billing}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "billing", 0, "dmutex:{billing}:cond:~12ab",
+                          "dmutex:{billing}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "a b", 0, "dmutex:{a%20b}:cond:~12ab",
+                          "dmutex:{a%20b}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "~34cd", 1, "dmutex:{~34cd}:cond:~12ab",
+                          "dmutex:{~34cd}:sleeper:~12ab");
+}
+
+/* No name has the keys of an anonymous condition, and no mutex those of a condition. */
+static void test_keys_of_anonymous_conditions_are_no_names_keys(void **state)
+{
+    (void)state;
+    assert_condition_keys(NULL, "billing/~12ab", 0, "dmutex:{billing}:cond:%7E12ab",
+                          "dmutex:{billing}:sleeper:%7E12ab");
+    assert_condition_keys("~12ab", "~34cd", 0, "dmutex:{%7E34cd}:cond:~12ab",
+                          "dmutex:{%7E34cd}:sleeper:~12ab");
+}
+
+/* One slot: all keys of a condition and of its mutex have the same tag. */
+static void test_keys_of_a_condition_have_the_tag_of_its_mutex(void **state)
+{
+    static const char *const names[] = { "g/leaf", "g", "odd {}%/leaf", "~34cd" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int is_anonymous = names[i][0] == '~';
+        struct dm_keys *mutex = dm_keys_new("dmutex", names[i], is_anonymous);
+        struct dm_keys *condition = dm_keys_new_condition("dmutex", "~1", names[i], is_anonymous);
+        size_t tag = strcspn(mutex->text[DM_KEY_LOCK], "}") + 1;
+
+        for (int key = 0; key < DM_COND_KEY_COUNT; key++)
+            assert_memory_equal(condition->text[key], mutex->text[DM_KEY_LOCK], tag);
+        free(mutex);
+        free(condition);
+    }
+}
+
+/* The longest name of bytes that all need three fits, with an id and without. */
+static void test_keys_of_a_condition_fit_when_the_name_is_the_longest(void **state)
+{
+    static const char id[] = "~0123456789abcdef0123456789abcdef-1-4294967295";
+    char name[NAME_MAX_BYTES + 1];
+    struct dm_keys *keys;
+
+    (void)state;
+    memset(name, '\n', sizeof name - 1);
+    name[NAME_MAX_BYTES] = '\0';
+    keys = dm_keys_new_condition("dmutex", id, name, 0);
+    assert_int_equal(keys->length[DM_KEY_SLEEPER],
+                     strlen("dmutex:{}:sleeper:") + 3 * NAME_MAX_BYTES + strlen(id));
+    free(keys);
+    name[100] = '/';
+    keys = dm_keys_new_condition("dmutex", NULL, name, 0);
+    assert_int_equal(keys->length[DM_KEY_SLEEPER],
+                     strlen("dmutex:{}:sleeper:") + 3 * (NAME_MAX_BYTES - 1));
+    free(keys);
+}
+
+/* ---- random names ------------------------------------------------------------------------ */
+
 static int unhex(char digit)
 {
     return digit <= '9' ? digit - '0' : digit - 'A' + 10;
@@ -138,32 +230,38 @@ static bool has_empty_part(const char *name)
     return slash && (slash == name || !slash[1]);
 }
 
+/* Frees the keys. */
+static void assert_read_back(const char *name, struct dm_keys *keys, int count)
+{
+    static const char plain[] = "{}:%._-"
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    char back[NAME_MAX_BYTES + 2];
+
+    for (int key = 0; key < count; key++) {
+        const char *text = keys->text[key];
+
+        read_back(back, text);
+        assert_string_equal(back, name);
+        assert_ptr_equal(strchr(text, '{'), strrchr(text, '{'));
+        assert_ptr_equal(strchr(text, '}'), strrchr(text, '}'));
+        assert_int_equal(strspn(text, plain), keys->length[key]);
+    }
+    free(keys);
+}
+
 /* Injective: the name can be read back from each of its keys, and its tag is the only one. */
 static void test_keys_can_be_read_back_when_the_name_is_random(void **state)
 {
-    char name[NAME_MAX_BYTES + 1], back[NAME_MAX_BYTES + 2];
+    char name[NAME_MAX_BYTES + 1];
     int names = rounds(100000);
 
     (void)state;
     while (names-- > 0) {
-        struct dm_keys *keys;
-
         random_name(name);
         if (has_empty_part(name)) /* not a name */
             continue;
-        keys = dm_keys_new("dmutex", name, 0);
-        for (int key = 0; key < DM_KEY_COUNT; key++) {
-            read_back(back, keys->text[key]);
-            assert_string_equal(back, name);
-            assert_ptr_equal(strchr(keys->text[key], '{'), strrchr(keys->text[key], '{'));
-            assert_ptr_equal(strchr(keys->text[key], '}'), strrchr(keys->text[key], '}'));
-            assert_int_equal(
-                strspn(keys->text[key] + strlen("dmutex:"),
-                       "{}:%._-"
-                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
-                keys->length[key] - strlen("dmutex:"));
-        }
-        free(keys);
+        assert_read_back(name, dm_keys_new("dmutex", name, 0), DM_KEY_COUNT);
+        assert_read_back(name, dm_keys_new_condition("dmutex", NULL, name, 0), DM_COND_KEY_COUNT);
     }
 }
 
@@ -175,6 +273,11 @@ int main(void)
         cmocka_unit_test(test_keys_encode_bytes_when_they_are_not_plain),
         cmocka_unit_test(test_keys_of_anonymous_mutexes_are_no_names_keys),
         cmocka_unit_test(test_keys_fit_when_the_name_is_the_longest),
+        cmocka_unit_test(test_keys_of_a_condition_are_as_documented_when_it_has_a_name),
+        cmocka_unit_test(test_keys_of_a_condition_are_in_its_mutexes_group_when_it_is_anonymous),
+        cmocka_unit_test(test_keys_of_anonymous_conditions_are_no_names_keys),
+        cmocka_unit_test(test_keys_of_a_condition_have_the_tag_of_its_mutex),
+        cmocka_unit_test(test_keys_of_a_condition_fit_when_the_name_is_the_longest),
         cmocka_unit_test(test_keys_can_be_read_back_when_the_name_is_random),
     };
 

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Lua scripts of conditions: a signal whose receiver dies goes on to another waiter
+ * (finding 22).  Who finds the receiver dead writes a debt into `state`; the next poll of a waiter
+ * of that condition pays it.
+ *
+ * In these tests "a" is signalled and dies, "b" owns the mutex meanwhile, and "c" waits on.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "scripts.h"
+
+#define GONE (2 * LEASE + 1000)
+#define MARK " @dmutex:{t}:cond:c "
+
+static struct who a, b, c;
+
+static long long sleepers(void)
+{
+    return size_of("cond", "c");
+}
+
+static const char *signal_one(void)
+{
+    return cond_signal("c", "x", 1, "");
+}
+
+/* How many signals are owed to the waiters of a condition, "" for none. */
+static const char *debt_to(const char *cond)
+{
+    char field[80];
+
+    snprintf(field, sizeof field, "debt %s", key("cond", cond));
+    return command("HGET %s %s", key("state", "x"), field);
+}
+
+/* a is in the queue of the mutex, signalled; b owns it; c waits on the condition. */
+static void begin(void)
+{
+    command("FLUSHALL");
+    a = who("a");
+    b = who("b");
+    c = who("c");
+    fall_asleep(&a);
+    fall_asleep(&c);
+    acquire(&b, TRY);
+    assert_answer(signal_one(), "moved");
+    assert_int_equal(sleepers(), 1);
+}
+
+/* a owns the mutex by the signal, and dies. */
+static void begin_with_a_dead_owner(void)
+{
+    begin();
+    release(&b, UNLOCKED);
+    assert_string_equal(line_of(cond_poll(&a), 1), "owned");
+    end_lease("x");
+}
+
+/* ---- the signal goes on ------------------------------------------------------------------ */
+
+/* Finding 22: the receiver died in the queue; the other waiter is signalled by its own poll. */
+static void test_a_signal_goes_on_when_its_receiver_died_in_the_queue(void **state)
+{
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    assert_string_equal(debt_to("c"), "");
+    assert_int_equal(sleepers(), 0);
+    assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK)); /* c carries it */
+}
+
+/* Finding 22: the receiver died as the owner before the server heard of it again. */
+static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **state)
+{
+    const char *answer;
+
+    (void)state;
+    begin_with_a_dead_owner();
+    answer = cond_poll(&c);
+    assert_string_equal(line_of(answer, 1), "owned");
+    assert_string_equal(line_of(answer, 3), "1"); /* and the death is told */
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* Finding 22: the same when its process said at its end that it died. */
+static void test_a_signal_goes_on_when_its_receiver_said_that_it_died(void **state)
+{
+    (void)state;
+    for (int keys = 4; keys <= 6; keys += 2) {
+        begin();
+        release(&b, UNLOCKED);
+        cond_poll(&a);
+        assert_answer(keys == 4 ? release(&a, DIED) : cond_release(&a, DIED), "released");
+        assert_string_equal(debt_to("c"), "1");
+        assert_answer(release(&a, DIED), "notowner");
+        assert_string_equal(debt_to("c"), "1");
+        assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    }
+}
+
+/* While another owns the mutex the heir of the signal is put into the queue. */
+static void test_a_signal_goes_on_when_the_mutex_is_held_by_another(void **state)
+{
+    struct who d = who("d");
+
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    acquire(&d, TRY);
+    assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+    assert_non_null(strstr(command("HGET %s c:1:2", key("waiter", "x")), MARK));
+    assert_string_equal(debt_to("c"), "");
+    assert_string_equal(owner("x"), "d:1");
+}
+
+/* The poll of any waiter pays, and the signal goes to the first that hears it. */
+static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
+{
+    struct who d = who("d");
+    struct inbox *inbox;
+
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    fall_asleep(&d);
+    inbox = inbox_open("c");
+    assert_string_equal(line_of(cond_poll(&d), 1), "waiting");
+    assert_string_equal(owner("x"), "c:1");
+    assert_memory_equal(inbox_messages(inbox), "signalled 2 1 0\ngranted 2 ", 26);
+    assert_string_equal(debt_to("c"), "");
+    assert_string_equal(line_of(cond_poll(&d), 1), "waiting");
+    inbox_close(inbox);
+}
+
+/* Finding 22: a signal dies as often as its receivers do, and goes on each time. */
+static void test_a_signal_goes_on_when_its_heir_died_too(void **state)
+{
+    struct who d = who("d");
+
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    fall_asleep(&d);
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    end_lease("x");
+    assert_string_equal(line_of(cond_poll(&d), 1), "owned");
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* Two signals that died are two: both waiters wake, by the poll of one. */
+static void test_two_signals_go_on_when_both_receivers_died(void **state)
+{
+    struct who d = who("d"), other = who("a");
+
+    (void)state;
+    begin();
+    release(&b, UNLOCKED);
+    other.thread = 2;
+    fall_asleep(&other);
+    fall_asleep(&d);
+    b.attempt = 2;
+    acquire(&b, TRY);
+    signal_one(); /* c */
+    signal_one(); /* the other thread of a */
+    b.attempt = 3;
+    cond_wait(&b, 2);
+    age(&a, GONE);
+    age(&other, GONE);
+    poll_serving("x");
+    assert_string_equal(debt_to("c"), "2");
+    assert_string_equal(line_of(cond_poll(&b), 1), "owned");
+    assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")), "c:1:2\nd:1:2");
+    assert_int_equal(sleepers(), 0);
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* A mutex with two conditions: each signal goes on to a waiter of its own. */
+static void test_signals_go_to_their_own_condition_when_a_mutex_has_two(void **state)
+{
+    struct who d = who("d"), e = who("e");
+
+    (void)state;
+    begin();
+    release(&b, UNLOCKED);
+    d.cond = e.cond = "d";
+    fall_asleep(&d);
+    fall_asleep(&e);
+    b.attempt = 2;
+    acquire(&b, TRY);
+    cond_signal("d", "x", 1, "");
+    age(&a, GONE);
+    age(&d, GONE);
+    release(&b, UNLOCKED);
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(debt_to("d"), "1");
+    assert_string_equal(line_of(cond_poll(&e), 1), "owned");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(debt_to("d"), "");
+    assert_int_equal(sleepers(), 1);
+    assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* A waiter that cancels is no receiver: the debt is left to those who wait on. */
+static void test_a_signal_is_still_owed_when_a_waiter_cancels(void **state)
+{
+    struct who d = who("d");
+
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    fall_asleep(&d);
+    assert_int_equal(number_of(cond_cancel(&c), 4), 0);
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&d), 1), "queued");
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* ---- who finds the receiver dead --------------------------------------------------------- */
+
+enum finder { TRIER, QUEUER, POLLER, CANCELLER, SIGNALLER, BREAKER, FINDERS };
+
+static void find(enum finder finder)
+{
+    struct who d = who("d");
+
+    switch (finder) {
+    case TRIER:
+        acquire(&d, TRY);
+        return;
+    case QUEUER:
+        acquire(&d, QUEUE);
+        return;
+    case POLLER:
+        poll_serving("x");
+        return;
+    case CANCELLER:
+        cond_cancel(&c);
+        return;
+    case SIGNALLER:
+        signal_one();
+        return;
+    default:
+        force("x");
+    }
+}
+
+/* Whichever script meets the dead owner's hold owes its signal, once. */
+static void test_a_signal_is_owed_once_whoever_finds_its_receiver_dead(void **state)
+{
+    (void)state;
+    for (int finder = 0; finder < FINDERS; finder++) {
+        begin_with_a_dead_owner();
+        find((enum finder)finder);
+        assert_string_equal(debt_to("c"), "1");
+        find((enum finder)finder);
+        assert_string_equal(debt_to("c"), "1");
+    }
+}
+
+/* Whichever script forgets the dead waiter of the queue owes its signal, once. */
+static void test_a_signal_is_owed_once_whoever_forgets_its_receiver(void **state)
+{
+    (void)state;
+    for (int finder = 0; finder < FINDERS; finder++) {
+        begin();
+        age(&a, GONE);
+        end_lease("x");
+        find((enum finder)finder);
+        assert_string_equal(debt_to("c"), "1");
+        find((enum finder)finder);
+        assert_string_equal(debt_to("c"), "1");
+    }
+}
+
+/* So does a wait, by which the mutex becomes free. */
+static void test_a_signal_is_owed_when_a_wait_forgets_its_receiver(void **state)
+{
+    (void)state;
+    begin();
+    age(&a, GONE);
+    b.attempt = 2;
+    assert_answer(cond_wait(&b, 1), "waiting");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    assert_string_equal(line_of(cond_poll(&b), 1), "waiting");
+}
+
+/* A waiter that is heard of goes on carrying its signal, whatever it asks. */
+static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
+{
+    (void)state;
+    begin();
+    for (int way = 0; way < 4; way++) {
+        age(&a, GONE);
+        a.request++;
+        if (way == 0)
+            cond_poll(&a);
+        else if (way == 1)
+            poll_of(&a);
+        else if (way == 2)
+            acquire(&a, QUEUE);
+        else
+            cond_wait(&a, 1);
+        assert_non_null(strstr(command("HGET %s a:1:2", key("waiter", "x")), MARK));
+    }
+    age(&a, LEASE);
+    poll_serving("x");
+    assert_string_equal(debt_to("c"), ""); /* silent, not gone */
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    assert_string_equal(debt_to("c"), "1");
+}
+
+/* Given back from the queue, by a thread that never came to use it: the signal goes on, once. */
+static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
+{
+    (void)state;
+    for (int keys = 4; keys <= 6; keys += 2) {
+        begin();
+        assert_answer(keys == 4 ? release(&a, UNLOCKED) : cond_release(&a, UNLOCKED), "left");
+        assert_string_equal(debt_to("c"), "1");
+        assert_answer(cond_release(&a, UNLOCKED), "notowner");
+        assert_string_equal(debt_to("c"), "1");
+        assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+        assert_string_equal(debt_to("c"), "");
+    }
+}
+
+/* The same when an acquire of its process names that release first (finding 12). */
+static void test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver(void **state)
+{
+    struct who thread;
+
+    (void)state;
+    begin();
+    thread = a;
+    thread.thread = 2;
+    assert_answer(acquire_naming(&thread, QUEUE, "1:2:0"), "queued");
+    assert_string_equal(debt_to("c"), "1");
+    assert_answer(acquire_naming(&thread, QUEUE, "1:2:0"), "queued");
+    assert_string_equal(debt_to("c"), "1");
+}
+
+/* And when it names the death of a receiver that owned the mutex already. */
+static void test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receiver(void **state)
+{
+    struct who thread;
+
+    (void)state;
+    begin();
+    release(&b, UNLOCKED);
+    cond_poll(&a);
+    thread = a;
+    thread.thread = 2;
+    assert_answer(acquire_naming(&thread, TRY, "1:2:1"), "owned");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "queued");
+}
+
+/* A poll that met nobody alive pays nothing: the next one looks further. */
+static void test_a_signal_is_owed_on_when_all_that_one_poll_looks_at_are_gone(void **state)
+{
+    (void)state;
+    a = who("a");
+    b = who("b");
+    c = who("c");
+    fall_asleep(&a);
+    enter_sleepers("gone", "c", 600, GONE);
+    fall_asleep(&c);
+    acquire(&b, TRY);
+    signal_one();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* More is owed than one poll passes on: the rest stays owed. */
+static void test_signals_go_on_when_more_are_owed_than_one_poll_passes(void **state)
+{
+    (void)state;
+    begin();
+    enter_sleepers("g", "c", 300, 0);
+    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 300)", 2, key("state", "x"),
+               key("cond", "c"), NULL);
+    cond_poll(&c);
+    assert_int_equal(sleepers(), 301 - 256);
+    assert_string_equal(debt_to("c"), "44");
+    c.uuid = "g";
+    c.thread = 300;
+    c.attempt = 1;
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+    assert_int_equal(sleepers(), 1);
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* ---- no signal goes on ------------------------------------------------------------------- */
+
+/* An owner that was heard of after its grant has woken: what it does then is its own affair. */
+static void test_no_signal_is_owed_when_its_receiver_has_used_it(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        struct who d = who("d");
+
+        begin();
+        release(&b, UNLOCKED);
+        cond_poll(&a);
+        if (way < 2)
+            renew(&a, 1, "1");
+        if (way == 0)
+            end_lease("x");
+        else
+            assert_answer(release(&a, way == 1   ? DIED
+                                      : way == 2 ? UNLOCKED
+                                                 : NOT_RECOVERABLE),
+                          "released");
+        acquire(&d, TRY);
+        assert_string_equal(debt_to("c"), "");
+        assert_int_equal(sleepers(), 1);
+    }
+}
+
+/* Who died without a signal owes none: in the queue after a cancel, or wanting only the mutex. */
+static void test_no_signal_is_owed_when_the_dead_had_none(void **state)
+{
+    struct who d = who("d");
+
+    (void)state;
+    begin();
+    cond_poll(&a);
+    cond_cancel(&c);
+    acquire(&d, QUEUE);
+    age(&c, GONE);
+    age(&d, GONE);
+    end_lease("x");
+    assert_string_equal(line_of(cond_poll(&a), 1), "owned");
+    renew(&a, 1, "1");
+    release(&a, UNLOCKED);
+    assert_int_equal(size_of("queue", "x"), 0);
+    assert_string_equal(debt_to("c"), "");
+}
+
+/* A debt is to those who waited then: the first that comes after them waits for its own signal. */
+static void test_a_signal_is_dropped_when_all_who_waited_have_left(void **state)
+{
+    (void)state;
+    begin();
+    age(&a, GONE);
+    cond_cancel(&c);
+    release(&b, UNLOCKED);
+    assert_string_equal(debt_to("c"), "1");
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    c.attempt = 3;
+    assert_answer(cond_wait(&c, 2), "waiting");
+    assert_string_equal(debt_to("c"), "");
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+}
+
+/* More signals died than wait: all wake, and what is left is not kept for later. */
+static void test_signals_are_dropped_when_more_are_owed_than_wait(void **state)
+{
+    struct who d = who("d");
+
+    (void)state;
+    begin();
+    age(&a, GONE);
+    release(&b, UNLOCKED);
+    fall_asleep(&d);
+    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 5)", 2, key("state", "x"),
+               key("cond", "c"), NULL);
+    assert_string_equal(debt_to("c"), "5");
+    assert_string_equal(line_of(cond_poll(&d), 1), "owned");
+    assert_int_equal(sleepers(), 0);
+    assert_string_equal(debt_to("c"), "");
+    cond_release(&d, UNLOCKED);
+    assert_string_equal(line_of(cond_poll(&c), 1), "owned");
+    c.attempt = 3;
+    cond_wait(&c, 2);
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+}
+
+/* Nobody can own the mutex: the waiters are told that, and when it is mended nothing is owed. */
+static void test_no_signal_goes_on_when_the_mutex_is_not_recoverable(void **state)
+{
+    (void)state;
+    begin();
+    age(&a, GONE);
+    b.attempt = 2;
+    cond_wait(&b, 1);
+    acquire(&a, TRY);
+    release(&a, NOT_RECOVERABLE);
+    assert_string_equal(line_of(cond_poll(&c), 1), "notrecoverable");
+    assert_string_equal(line_of(cond_poll(&b), 1), "notrecoverable");
+    assert_int_equal(sleepers(), 0);
+    assert_string_equal(drop("x", "clean"), "1");
+    c.attempt = 3;
+    fall_asleep(&c);
+    assert_string_equal(debt_to("c"), "");
+    assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(test_a_signal_goes_on_when_its_receiver_died_in_the_queue),
+        SCRIPT_TEST(test_a_signal_goes_on_when_its_receiver_died_as_the_owner),
+        SCRIPT_TEST(test_a_signal_goes_on_when_its_receiver_said_that_it_died),
+        SCRIPT_TEST(test_a_signal_goes_on_when_the_mutex_is_held_by_another),
+        SCRIPT_TEST(test_a_signal_goes_on_to_the_first_that_hears),
+        SCRIPT_TEST(test_a_signal_goes_on_when_its_heir_died_too),
+        SCRIPT_TEST(test_two_signals_go_on_when_both_receivers_died),
+        SCRIPT_TEST(test_signals_go_to_their_own_condition_when_a_mutex_has_two),
+        SCRIPT_TEST(test_a_signal_is_still_owed_when_a_waiter_cancels),
+        SCRIPT_TEST(test_a_signal_is_owed_once_whoever_finds_its_receiver_dead),
+        SCRIPT_TEST(test_a_signal_is_owed_once_whoever_forgets_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_when_a_wait_forgets_its_receiver),
+        SCRIPT_TEST(test_a_carrier_keeps_its_signal_when_it_asks_again),
+        SCRIPT_TEST(test_a_signal_is_owed_when_its_receiver_is_given_back),
+        SCRIPT_TEST(test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_on_when_all_that_one_poll_looks_at_are_gone),
+        SCRIPT_TEST(test_signals_go_on_when_more_are_owed_than_one_poll_passes),
+        SCRIPT_TEST(test_no_signal_is_owed_when_its_receiver_has_used_it),
+        SCRIPT_TEST(test_no_signal_is_owed_when_the_dead_had_none),
+        SCRIPT_TEST(test_a_signal_is_dropped_when_all_who_waited_have_left),
+        SCRIPT_TEST(test_signals_are_dropped_when_more_are_owed_than_wait),
+        SCRIPT_TEST(test_no_signal_goes_on_when_the_mutex_is_not_recoverable),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, scripts_group_setup, scripts_group_teardown);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * core/attempt on a condition: the attempt that waits (WAITING, SIGNALLED), and the hold that its
+ * thread gives up for that (LEAVING, STAY).
+ */
+#include <string.h>
+
+#include "attempt_clock.h"
+
+/* Waits on the condition by a request sent at 0, answered at 1. */
+static uint64_t wait_on_condition(void)
+{
+    uint64_t request = send_at(0);
+
+    assert_int_equal(say(DM_SAYS_WAITING, request, 1), 0);
+    assert_int_equal(attempt.phase, DM_WAITING);
+    return request;
+}
+
+static unsigned signalled(uint64_t position, int64_t remaining_ms, int64_t ms)
+{
+    struct dm_answer answer = { .position = position, .remaining_ms = remaining_ms };
+
+    return step(DM_EV_SIGNALLED, 0, &answer, ms);
+}
+
+/* Holds the lock since 0, and its thread is about to wait at `ms`. */
+static void leave_at(int64_t ms)
+{
+    hold();
+    assert_int_equal(step(DM_EV_LEAVE, 0, NULL, ms), 0);
+    assert_int_equal(attempt.phase, DM_LEAVING);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+/* A waiter of a condition is heard of every third of its lease, and wakes nobody by that. */
+static void test_attempt_polls_every_third_of_its_lease_when_it_waits(void **state)
+{
+    int64_t now_ms = 1;
+
+    (void)state;
+    wait_on_condition();
+    assert_true(dm_attempt_is_waiting(&attempt));
+    assert_false(dm_attempt_is_certain(&attempt, at(2)));
+    for (int polls = 0; polls < 4; polls++) {
+        assert_int_equal(dm_attempt_next_ns(&attempt), at(now_ms + THIRD_MS));
+        assert_int_equal(pass_time(now_ms + THIRD_MS - 1), 0);
+        now_ms += THIRD_MS;
+        assert_int_equal(pass_time(now_ms), DM_DO_POLL);
+        assert_int_equal(say(DM_SAYS_WAITING, send_due_at(now_ms), now_ms + 10), 0);
+        now_ms += 10;
+    }
+    assert_int_equal(attempt.phase, DM_WAITING);
+}
+
+/* A poll that is on its way is not sent again; one that failed soon is. */
+static void test_attempt_polls_again_soon_when_a_poll_failed_while_it_waits(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    wait_on_condition();
+    assert_int_equal(pass_time(301), DM_DO_POLL);
+    request = send_due_at(301);
+    assert_int_equal(pass_time(5000), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    assert_int_equal(say(DM_SAYS_NOTHING, request, 5000), 0);
+    assert_int_equal(attempt.phase, DM_WAITING);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(5000 + RETRY_MS));
+}
+
+/* A repeated wait's answer delays no poll: what was planned sooner stays. */
+static void test_attempt_polls_no_later_when_told_again_that_it_waits(void **state)
+{
+    uint64_t request = wait_on_condition();
+
+    (void)state;
+    assert_int_equal(say(DM_SAYS_WAITING, request, 200), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(1 + THIRD_MS));
+}
+
+/* After a new subscription, or told that the mutex is not recoverable: it asks at once. */
+static void test_attempt_polls_at_once_when_told_to_ask_while_it_waits(void **state)
+{
+    uint64_t request = wait_on_condition();
+
+    (void)state;
+    assert_int_equal(step(DM_EV_TOLD_ASK, 0, NULL, 50), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(50));
+    assert_int_equal(say(DM_SAYS_WAITING, request, 51), 0); /* answered before it was told */
+    assert_int_equal(pass_time(51), DM_DO_POLL);
+}
+
+/* Finding 21: forgotten by the store it comes back with another serial: a spurious wake-up. */
+static void test_attempt_takes_a_new_serial_when_unknown_while_it_waits(void **state)
+{
+    (void)state;
+    wait_on_condition();
+    pass_time(301);
+    assert_int_equal(say(DM_SAYS_UNKNOWN, send_due_at(301), 302), DM_DO_WAKE | DM_DO_NEW_SERIAL);
+    assert_int_equal(attempt.phase, DM_ASKING);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    dm_attempt_rename(&attempt, SERIAL + 1);
+    say(DM_SAYS_OWNED, send_at(310), 311);
+    assert_int_equal(attempt.phase, DM_HELD);
+}
+
+/* "Unknown" to an older question, asked before the wait was executed, is no news. */
+static void test_attempt_waits_on_when_unknown_answers_an_older_request(void **state)
+{
+    uint64_t older = send_at(0);
+
+    (void)state;
+    assert_int_equal(say(DM_SAYS_WAITING, send_at(5), 6), 0);
+    assert_int_equal(say(DM_SAYS_UNKNOWN, older, 7), 0);
+    assert_int_equal(attempt.phase, DM_WAITING);
+}
+
+/* Nobody can own the mutex any more, or the server refuses: the wait is over, and the thread told.
+ */
+static void test_attempt_is_over_when_refused_while_it_waits(void **state)
+{
+    static const enum dm_verdict verdicts[] = { DM_SAYS_NOT_RECOVERABLE, DM_SAYS_REFUSED };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++) {
+        begin(LEASE_MS, 0);
+        wait_on_condition();
+        assert_int_equal(say(verdicts[i], send_due_at(301), 302), DM_DO_WAKE);
+        assert_int_equal(attempt.phase, DM_OVER);
+        assert_int_equal(attempt.refusal, verdicts[i]);
+        assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    }
+}
+
+/* I4: given back while it waits it is over; what comes late makes it neither wait nor hold. */
+static void test_attempt_is_over_when_given_back_while_it_waits(void **state)
+{
+    uint64_t request = wait_on_condition();
+
+    (void)state;
+    assert_int_equal(step(DM_EV_GIVEN_BACK, 0, NULL, 10), DM_DO_GIVE_BACK);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    assert_int_equal(say(DM_SAYS_WAITING, request, 11), 0);
+    assert_int_equal(signalled(1, 100, 12), 0);
+    assert_int_equal(say(DM_SAYS_UNKNOWN, request, 13), 0);
+    assert_int_equal(grant(request, 14), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_OVER);
+    assert_int_equal(pass_time(5000), 0);
+}
+
+/* ---- signalled --------------------------------------------------------------------------- */
+
+/* A signal puts it into the queue of the mutex: it sleeps on, and polls as those there do. */
+static void test_attempt_is_queued_and_not_woken_when_signalled(void **state)
+{
+    static const struct {
+        uint64_t position;
+        int64_t remaining_ms, poll_ms;
+    } cases[] = { { 1, 100, 101 }, { 2, 100, 140 }, { 9, 100, 180 }, { 1, 5000, THIRD_MS } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(LEASE_MS, 0);
+        wait_on_condition();
+        assert_int_equal(signalled(cases[i].position, cases[i].remaining_ms, 200), 0);
+        assert_int_equal(attempt.phase, DM_QUEUED);
+        assert_int_equal(dm_attempt_next_ns(&attempt), at(200 + cases[i].poll_ms));
+        assert_int_equal(pass_time(200 + cases[i].poll_ms - 1), 0);
+        assert_int_equal(pass_time(200 + cases[i].poll_ms), DM_DO_POLL);
+    }
+}
+
+/* The message overtook the answer "waiting": the signal stands, and so does its plan. */
+static void test_attempt_stays_queued_when_the_signal_overtakes_the_answer(void **state)
+{
+    uint64_t request = send_at(0);
+
+    (void)state;
+    assert_int_equal(signalled(1, 100, 5), 0);
+    assert_int_equal(attempt.phase, DM_QUEUED);
+    assert_int_equal(say(DM_SAYS_WAITING, request, 6), 0);
+    assert_int_equal(attempt.phase, DM_QUEUED);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(5 + 101));
+}
+
+/* The message was lost: a poll, or the repeated wait, says that it is in the queue. */
+static void test_attempt_is_queued_when_an_answer_says_so(void **state)
+{
+    (void)state;
+    wait_on_condition();
+    assert_int_equal(say_queued(send_due_at(301), 1, 100, 302), 0);
+    assert_int_equal(attempt.phase, DM_QUEUED);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(302 + 101));
+}
+
+/* Told to ask and then signalled: it still asks at once. */
+static void test_attempt_asks_at_once_when_signalled_after_being_told_to_ask(void **state)
+{
+    (void)state;
+    wait_on_condition();
+    step(DM_EV_TOLD_ASK, 0, NULL, 50);
+    assert_int_equal(signalled(1, 100, 51), 0);
+    assert_int_equal(pass_time(51), DM_DO_POLL);
+}
+
+/* Signalled and granted: certain from the request that the grant names, a poll of the wait. */
+static void test_attempt_is_certain_from_the_named_poll_when_granted_after_a_signal(void **state)
+{
+    uint64_t poll;
+
+    (void)state;
+    wait_on_condition();
+    poll = send_due_at(301);
+    assert_int_equal(say(DM_SAYS_WAITING, poll, 302), 0);
+    signalled(1, 0, 600);
+    assert_int_equal(grant(poll, 601), DM_DO_WAKE);
+    assert_int_equal(attempt.phase, DM_HELD);
+    assert_int_equal(attempt.depth, 1);
+    assert_certain_until(301 + CERTAIN_MS);
+}
+
+/* The grant overtook the message "signalled": that one says nothing any more. */
+static void test_attempt_stays_held_when_the_signal_comes_late(void **state)
+{
+    uint64_t request = wait_on_condition();
+
+    (void)state;
+    assert_int_equal(grant(request, 10), DM_DO_WAKE);
+    assert_int_equal(attempt.phase, DM_HELD);
+    assert_int_equal(signalled(1, 100, 11), 0);
+    assert_int_equal(say(DM_SAYS_WAITING, request, 12), 0);
+    assert_int_equal(attempt.phase, DM_HELD);
+    assert_certain_until(CERTAIN_MS);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(THIRD_MS));
+}
+
+/* Finding 1: a grant that names a request older than its lease is a hint; the thread asks. */
+static void test_attempt_asks_when_the_grant_after_a_signal_is_read_too_late(void **state)
+{
+    uint64_t request = wait_on_condition();
+
+    (void)state;
+    say(DM_SAYS_WAITING, send_due_at(301), 302);
+    assert_int_equal(grant(request, CERTAIN_MS), DM_DO_WAKE);
+    assert_int_equal(attempt.phase, DM_ASKING);
+    assert_false(dm_attempt_is_certain(&attempt, at(CERTAIN_MS)));
+}
+
+/* A signal for one that was lost, or that refuses to wait any more, changes nothing. */
+static void test_attempt_ignores_a_signal_when_it_is_lost(void **state)
+{
+    (void)state;
+    hold();
+    pass_time(CERTAIN_MS);
+    assert_int_equal(signalled(1, 100, CERTAIN_MS + 1), 0);
+    assert_int_equal(say(DM_SAYS_WAITING, send_at(CERTAIN_MS + 2), CERTAIN_MS + 3), 0);
+    assert_int_equal(attempt.phase, DM_LOST);
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+}
+
+/* ---- leaving ----------------------------------------------------------------------------- */
+
+/* Finding 5: what is being given up is not renewed, and is certain to nobody. */
+static void test_attempt_is_not_renewed_when_it_leaves(void **state)
+{
+    (void)state;
+    leave_at(10);
+    assert_false(dm_attempt_is_certain(&attempt, at(11)));
+    assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
+    assert_int_equal(pass_time(THIRD_MS), 0);
+    assert_int_equal(step(DM_EV_TOLD_ASK, 0, NULL, THIRD_MS), 0);
+    assert_int_equal(pass_time(THIRD_MS + 1), 0);
+    assert_int_equal(attempt.phase, DM_LEAVING);
+}
+
+/* The end of its certainty, of its max-hold, or of the server's hold is nobody's loss. */
+static void test_attempt_loses_nothing_when_it_leaves(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    begin(LEASE_MS, 500);
+    hold();
+    request = send_due_at(THIRD_MS);
+    step(DM_EV_LEAVE, 0, NULL, THIRD_MS + 1);
+    assert_int_equal(renewed(DM_SAYS_UNKNOWN, request, THIRD_MS + 2), 0);
+    assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, THIRD_MS + 3), 0);
+    assert_int_equal(pass_time(500), 0);
+    assert_int_equal(pass_time(CERTAIN_MS), 0);
+    assert_int_equal(attempt.phase, DM_LEAVING);
+}
+
+/* Late answers to the hold's requests say nothing: neither longer nor shorter. */
+static void test_attempt_ignores_late_answers_when_it_leaves(void **state)
+{
+    struct dm_attempt before;
+    uint64_t request;
+
+    (void)state;
+    hold();
+    request = send_due_at(THIRD_MS);
+    step(DM_EV_LEAVE, 0, NULL, THIRD_MS + 1);
+    memcpy(&before, &attempt, sizeof before);
+    assert_int_equal(renewed(DM_SAYS_OWNED, request, THIRD_MS + 2), 0);
+    assert_int_equal(renewed(DM_SAYS_NOTHING, request, THIRD_MS + 2), 0);
+    assert_int_equal(say(DM_SAYS_OWNED, request, THIRD_MS + 3), 0);
+    assert_int_equal(grant(request, THIRD_MS + 4), 0);
+    assert_int_equal(say_queued(request, 1, 100, THIRD_MS + 5), 0);
+    assert_int_equal(say(DM_SAYS_WAITING, request, THIRD_MS + 5), 0);
+    assert_int_equal(say(DM_SAYS_UNKNOWN, request, THIRD_MS + 6), 0);
+    assert_int_equal(say(DM_SAYS_REFUSED, request, THIRD_MS + 7), 0);
+    assert_int_equal(signalled(1, 100, THIRD_MS + 8), 0);
+    assert_memory_equal(&attempt, &before, sizeof attempt);
+}
+
+/* The wait was refused: the hold is what it was, and its renewal is due at once. */
+static void test_attempt_is_held_as_before_when_it_stays(void **state)
+{
+    (void)state;
+    hold();
+    attempt.depth = 3;
+    attempt.is_owner_dead = true;
+    step(DM_EV_LEAVE, 0, NULL, 10);
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, 20), DM_DO_RENEW);
+    assert_int_equal(attempt.phase, DM_HELD);
+    assert_int_equal(attempt.depth, 3);
+    assert_int_equal(attempt.token, 100);
+    assert_true(attempt.is_owner_dead);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(20));
+    assert_int_equal(pass_time(21), DM_DO_RENEW);
+    renewed(DM_SAYS_OWNED, send_due_at(21), 22);
+    assert_certain_until(21 + CERTAIN_MS);
+}
+
+/* A renewal that is still under way when it stays counts from its sending, as ever. */
+static void
+test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    hold();
+    request = send_due_at(THIRD_MS);
+    step(DM_EV_LEAVE, 0, NULL, THIRD_MS + 1);
+    step(DM_EV_STAY, 0, NULL, THIRD_MS + 2);
+    assert_certain_until(CERTAIN_MS);
+    assert_int_equal(renewed(DM_SAYS_OWNED, request, THIRD_MS + 3), 0);
+    assert_certain_until(THIRD_MS + CERTAIN_MS);
+}
+
+/* The store kept the thread waiting for too long: it stays, and has lost the hold meanwhile. */
+static void test_attempt_is_lost_when_it_stays_too_late(void **state)
+{
+    (void)state;
+    leave_at(10);
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, CERTAIN_MS - 1), DM_DO_RENEW);
+    begin(LEASE_MS, 0);
+    leave_at(10);
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, CERTAIN_MS), DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+    begin(LEASE_MS, 500);
+    leave_at(10);
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, 501), DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(attempt.phase, DM_LOST);
+}
+
+/* The wait was executed: the hold is over, whatever is said of it later. */
+static void test_attempt_is_over_when_given_back_while_it_leaves(void **state)
+{
+    uint64_t request;
+
+    (void)state;
+    leave_at(10);
+    request = attempt.last_request;
+    assert_int_equal(step(DM_EV_GIVEN_BACK, 0, NULL, 20), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_OVER);
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, 21), 0);
+    assert_int_equal(attempt.phase, DM_OVER);
+    assert_int_equal(grant(request, 22), DM_DO_GIVE_BACK);
+    assert_int_equal(attempt.phase, DM_OVER);
+}
+
+/* I4: only what is held can leave, and only what leaves can stay. */
+static void test_attempt_neither_leaves_nor_stays_when_it_does_not_hold(void **state)
+{
+    static const enum dm_phase phases[] = { DM_ASKING, DM_WAITING, DM_QUEUED, DM_LOST, DM_OVER };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        begin(LEASE_MS, 0);
+        attempt.phase = phases[i];
+        assert_int_equal(step(DM_EV_LEAVE, 0, NULL, 1), 0);
+        assert_int_equal(step(DM_EV_STAY, 0, NULL, 2), 0);
+        assert_int_equal(attempt.phase, phases[i]);
+    }
+    begin(LEASE_MS, 0);
+    hold();
+    assert_int_equal(step(DM_EV_STAY, 0, NULL, 2), 0);
+    assert_int_equal(dm_attempt_next_ns(&attempt), at(THIRD_MS));
+    assert_int_equal(step(DM_EV_LEAVE, 0, NULL, 3), 0);
+    assert_int_equal(step(DM_EV_LEAVE, 0, NULL, 4), 0);
+    assert_int_equal(attempt.phase, DM_LEAVING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        USUAL(test_attempt_polls_every_third_of_its_lease_when_it_waits),
+        USUAL(test_attempt_polls_again_soon_when_a_poll_failed_while_it_waits),
+        USUAL(test_attempt_polls_no_later_when_told_again_that_it_waits),
+        USUAL(test_attempt_polls_at_once_when_told_to_ask_while_it_waits),
+        USUAL(test_attempt_takes_a_new_serial_when_unknown_while_it_waits),
+        USUAL(test_attempt_waits_on_when_unknown_answers_an_older_request),
+        USUAL(test_attempt_is_over_when_refused_while_it_waits),
+        USUAL(test_attempt_is_over_when_given_back_while_it_waits),
+        USUAL(test_attempt_is_queued_and_not_woken_when_signalled),
+        USUAL(test_attempt_stays_queued_when_the_signal_overtakes_the_answer),
+        USUAL(test_attempt_is_queued_when_an_answer_says_so),
+        USUAL(test_attempt_asks_at_once_when_signalled_after_being_told_to_ask),
+        USUAL(test_attempt_is_certain_from_the_named_poll_when_granted_after_a_signal),
+        USUAL(test_attempt_stays_held_when_the_signal_comes_late),
+        USUAL(test_attempt_asks_when_the_grant_after_a_signal_is_read_too_late),
+        USUAL(test_attempt_ignores_a_signal_when_it_is_lost),
+        USUAL(test_attempt_is_not_renewed_when_it_leaves),
+        USUAL(test_attempt_loses_nothing_when_it_leaves),
+        USUAL(test_attempt_ignores_late_answers_when_it_leaves),
+        USUAL(test_attempt_is_held_as_before_when_it_stays),
+        USUAL(test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays),
+        USUAL(test_attempt_is_lost_when_it_stays_too_late),
+        USUAL(test_attempt_is_over_when_given_back_while_it_leaves),
+        USUAL(test_attempt_neither_leaves_nor_stays_when_it_does_not_hold),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
