@@ -139,6 +139,8 @@ tests_lib_libtest_la_LIBADD = $(HIREDIS_LIBS)
 tests_lib_libtest_la_SOURCES = \
     tests/lib/actor.c \
     tests/lib/actor.h \
+    tests/lib/actor_conditions.c \
+    tests/lib/actor_parts.h \
     tests/lib/actor_serve.c \
     tests/lib/keeper.c \
     tests/lib/keeper.h \

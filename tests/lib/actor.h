@@ -27,6 +27,12 @@
  *   health X, waiters X           the same out of getinfo
  *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE,
  *                                 unlock; ENOTUNIQ when another was there at the same time
+ *   wait C X, timedwait C X MS    on the condition of name C, with the mutex X; MS as above
+ *   signal C, broadcast C
+ *   crowd FILE N C X              in each of N threads: lock, wait once, add 1 to the number in
+ *                                 FILE, unlock; ENOTUNIQ as above
+ *   turns FILE N C X 0|1          N times: lock, wait until the number in FILE is even (0) or odd
+ *                                 (1), add 1, signal, unlock
  *   lost                          "N TOKEN": calls of the lost callback so far, and its last token
  *   strerror                      dmutex_strerror_np()
  *   configure URL                 dmutex_configure_np()
