@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "actor_parts.h"
 #include "keeper.h"
 #include "testlib.h"
 
@@ -189,6 +190,32 @@ long long actor_counted(const char *path)
     assert_int_equal(fread(&number, sizeof number, 1, file), 1);
     fclose(file);
     return number;
+}
+
+void actor_begin_count(const char *path)
+{
+    const char zeros[sizeof(struct actor_page)] = { 0 };
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(zeros, sizeof zeros, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+const char *actor_answer_of_count(struct actor *actor, const char *path)
+{
+    long long last = actor_counted(path);
+    int64_t since_ms = wait_now_ms();
+
+    while (!is_readable(actor, 100)) {
+        if (actor_counted(path) != last) {
+            last = actor_counted(path);
+            since_ms = wait_now_ms();
+        } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
+            fail_msg("the count stands still at %lld", last);
+        }
+    }
+    return actor_answer(actor);
 }
 
 pid_t actor_pid(const struct actor *actor)

@@ -90,8 +90,14 @@ bool actor_is_silent(struct actor *actor);
 long long actor_value(struct actor *actor, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 
-/* The number in a file that actors count in. */
+/* The number in a file that actors count in, and a new one with 0 in it. */
 long long actor_counted(const char *path);
+void actor_begin_count(const char *path);
+
+/*
+ * Awaits an answer for as long as the number in the file goes on to change: it may take any time.
+ */
+const char *actor_answer_of_count(struct actor *actor, const char *path);
 
 pid_t actor_pid(const struct actor *actor);
 

@@ -70,7 +70,8 @@ extern struct server *the_server;
 
 /*
  * The last test of a group: this process has no more descriptors than before the first one, and the
- * server no keys but the `state` of named mutexes (and controls).
+ * server no keys but the `state` of named mutexes, `sleeper` of named conditions for a while, and
+ * controls.
  */
 void test_nothing_is_left(void **state);
 
@@ -91,5 +92,8 @@ bool is_locked(dmutex_t *mutex);
 
 /* Repetitions for tests that try their luck: `usual`, or fifty times that with DMUTEX_TEST_LONG. */
 int repetitions(int usual);
+
+/* What the environment says, or `usual`, or with DMUTEX_TEST_LONG `many`. */
+long count_from(const char *variable, long usual, long many);
 
 #endif
