@@ -36,6 +36,7 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 # parts and the whole on a server of their own
 server_tests = \
     tests/server/test_cond_crowd \
+    tests/server/test_cond_network \
     tests/server/test_conditions \
     tests/server/test_costs \
     tests/server/test_dead_waiters \

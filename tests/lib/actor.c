@@ -202,19 +202,23 @@ void actor_begin_count(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
+void actor_watch_count(struct count_watch *watch, const char *path)
+{
+    long long number = actor_counted(path);
+    int64_t now_ms = wait_now_ms();
+
+    if (number != watch->last || !watch->since_ms)
+        *watch = (struct count_watch){ number, now_ms };
+    else if (now_ms > watch->since_ms + WAIT_LIMIT_MS)
+        fail_msg("the count stands still at %lld", number);
+}
+
 const char *actor_answer_of_count(struct actor *actor, const char *path)
 {
-    long long last = actor_counted(path);
-    int64_t since_ms = wait_now_ms();
+    struct count_watch watch = { 0, 0 };
 
-    while (!is_readable(actor, 100)) {
-        if (actor_counted(path) != last) {
-            last = actor_counted(path);
-            since_ms = wait_now_ms();
-        } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
-            fail_msg("the count stands still at %lld", last);
-        }
-    }
+    while (!is_readable(actor, 100))
+        actor_watch_count(&watch, path);
     return actor_answer(actor);
 }
 

@@ -99,6 +99,13 @@ void actor_begin_count(const char *path);
  */
 const char *actor_answer_of_count(struct actor *actor, const char *path);
 
+/* Fails the test when the number has stood still for WAIT_LIMIT_MS; the watch begins as zeros. */
+struct count_watch {
+    long long last;
+    int64_t since_ms;
+};
+void actor_watch_count(struct count_watch *watch, const char *path);
+
 pid_t actor_pid(const struct actor *actor);
 
 /* SIGKILL; it is gone when this returns. */
