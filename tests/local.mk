@@ -37,6 +37,7 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 server_tests = \
     tests/server/test_cond_crowd \
     tests/server/test_cond_network \
+    tests/server/test_cond_server \
     tests/server/test_conditions \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
@@ -144,6 +145,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/actor_conditions.c \
     tests/lib/actor_parts.h \
     tests/lib/actor_serve.c \
+    tests/lib/crowd.c \
+    tests/lib/crowd.h \
     tests/lib/keeper.c \
     tests/lib/keeper.h \
     tests/lib/mutexes.c \
