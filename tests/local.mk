@@ -38,6 +38,7 @@ server_tests = \
     tests/server/test_cond_crowd \
     tests/server/test_cond_network \
     tests/server/test_cond_server \
+    tests/server/test_cond_storm \
     tests/server/test_conditions \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
