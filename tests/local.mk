@@ -36,6 +36,7 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 # parts and the whole on a server of their own
 server_tests = \
     tests/server/test_cond_crowd \
+    tests/server/test_cond_ends \
     tests/server/test_cond_network \
     tests/server/test_cond_server \
     tests/server/test_cond_storm \
@@ -134,7 +135,8 @@ script_tests = \
     tests/floors/test_floors.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
+    tests/server/test_cond_ends tests/server/test_cond_storm
 
 # ---------------------------------------------------------------------------
 # What the tests share
