@@ -84,10 +84,10 @@ static void make_both(const char *word)
     actor_do(other, "0", "init %s lease=%d", mutex_name, LONG_LEASE);
 }
 
-/* The fault happens to the actor's next command about the condition. */
-static void break_next(enum proxy_fault fault)
+/* The fault happens to the actor's next commands about the condition, so many. */
+static void break_next(enum proxy_fault fault, int times)
 {
-    proxy_break(proxy, fault, PROXY_COMMANDS, cond_name + strlen("net/"), 1);
+    proxy_break(proxy, fault, PROXY_COMMANDS, cond_name + strlen("net/"), times);
 }
 
 static int64_t on_condition(void)
@@ -98,6 +98,20 @@ static int64_t on_condition(void)
 static int64_t in_queue(void)
 {
     return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
+}
+
+/* The number of the newest request that the only waiter was heard by; 0: nobody waits. */
+static int request_of_waiter(void)
+{
+    const char *said = side_text(the_server->side, "HVALS %s", key_of("sleeper", cond_name));
+    int request, lease_ms, is_robust;
+
+    while (said) {
+        if (sscanf(said, "%d %d %d ", &request, &lease_ms, &is_robust) == 3 && lease_ms == LONG_LEASE)
+            return request;
+        said = strchr(said, '\n') ? strchr(said, '\n') + 1 : NULL;
+    }
+    return 0;
 }
 
 static void begin_wait(struct actor *who)
@@ -130,10 +144,11 @@ static void test_wait_waits_once_when_its_command_or_reply_is_lost(void **state)
     for (int i = 0; i < FAULTS; i++) {
         promise_within(AT_ONCE);
         actor_do(actor, "0", "lock %s", mutex_name);
-        break_next(faults[i]);
+        break_next(faults[i], 1);
         actor_send(actor, "wait %s %s", cond_name, mutex_name);
-        wait_until(proxy_hits(proxy) == 1);
-        wait_until(on_condition() == 1);
+        wait_until(request_of_waiter() == 2);
+        assert_int_equal(proxy_hits(proxy), 1);
+        assert_int_equal(on_condition(), 1);
         proxy_pass(proxy);
         begin_wait(other);
         assert_int_equal(on_condition(), 2);
@@ -162,7 +177,7 @@ static void test_a_signal_wakes_when_it_comes_before_the_reply_to_the_wait(void 
         for (int is_owned = 0; is_owned < 2; is_owned++) {
             promise_within(AT_ONCE);
             actor_do(actor, "0", "lock %s", mutex_name);
-            break_next(fault);
+            break_next(fault, 1);
             actor_send(actor, "wait %s %s", cond_name, mutex_name);
             wait_until(on_condition() == 1);
             if (is_owned)
@@ -237,7 +252,7 @@ static void test_signal_wakes_when_its_command_or_reply_is_lost(void **state)
     for (int i = 0; i < FAULTS; i++) {
         begin_waits(waiters);
         promise_within(AT_ONCE);
-        break_next(faults[i]);
+        break_next(faults[i], 1);
         tell("signal");
         assert_int_equal(proxy_hits(proxy), 1);
         assert_kept();
@@ -259,7 +274,7 @@ static void test_broadcast_wakes_all_when_its_command_or_reply_is_lost(void **st
     for (int i = 0; i < FAULTS; i++) {
         begin_waits(waiters);
         promise_within(AT_ONCE);
-        break_next(faults[i]);
+        break_next(faults[i], 1);
         tell("broadcast");
         assert_int_equal(proxy_hits(proxy), 1);
         assert_kept();
@@ -296,7 +311,7 @@ static bool leaves_in_trouble(enum proxy_fault fault)
     actor_do(actor, "0", "lock %s", mutex_name);
     actor_send(actor, "timedwait %s %s 300", cond_name, mutex_name);
     wait_until(on_condition() == 1 || !actor_is_silent(actor));
-    break_next(fault);
+    break_next(fault, 1);
     assert_back(actor, "ETIMEDOUT");
     return proxy_hits(proxy) == 1;
 }
@@ -319,41 +334,44 @@ static void test_timedwait_leaves_once_when_its_command_or_reply_is_lost(void **
     }
 }
 
-/* The same, and a signal came first that it has not heard of; false: the fault came too late. */
-static bool is_signalled_in_trouble(enum proxy_fault fault)
+/* A signal comes before the deadline, and its messages do not arrive; false: it came too late. */
+static bool is_signalled_unheard(enum proxy_fault fault)
 {
-    bool is_hit;
+    bool is_signalled;
 
     actor_do(actor, "0", "lock %s", mutex_name);
-    actor_send(actor, "timedwait %s %s 500", cond_name, mutex_name);
-    wait_until(on_condition() == 1);
-    side_set_control(the_server->side, "late", 500 + 1000);
+    actor_send(actor, "timedwait %s %s 300", cond_name, mutex_name);
+    wait_until(on_condition() == 1 || !actor_is_silent(actor));
     assert_result(dmutex_lock(&mutex), 0);
     proxy_hold(proxy, PROXY_TO_CLIENT, PROXY_INBOX);
-    break_next(fault);
+    if (fault != PROXY_NONE)
+        break_next(fault, 1);
     assert_result(dcond_signal(&cond), 0);
-    wait_until(proxy_hits(proxy) == 1 || side_is_control_over(the_server->side, "late"));
-    is_hit = proxy_hits(proxy) == 1 && in_queue() == 1;
-    proxy_pass(proxy);
+    is_signalled = strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
+    side_set_control(the_server->side, "left", 300 + 500);
+    wait_until(side_is_control_over(the_server->side, "left"));
     assert_result(dmutex_unlock(&mutex), 0);
-    if (is_hit) {
-        assert_back(actor, "0");
-    } else {
-        actor_answer(actor);
-        actor_do(actor, "0", "unlock %s", mutex_name);
-    }
-    return is_hit;
+    return is_signalled;
 }
 
 /* A signal that came before the deadline is told, although the waiter learns of it by its leaving. */
 static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void **state)
 {
+    static const enum proxy_fault some[] = { PROXY_NONE, PROXY_SWALLOW_AND_CUT, PROXY_CUT_COMMAND };
+
     (void)state;
     make_both("unheard");
-    for (int i = 0; i < FAULTS; i++) {
-        while (!is_signalled_in_trouble(faults[i]))
-            ;
+    actor_do(actor, "0", "init %s lease=%d", mutex_name, 3 * SHORT_LEASE); /* it does not hear its grant */
+    for (int i = 0; i < 3; i++) {
+        while (!is_signalled_unheard(some[i])) {
+            proxy_pass(proxy);
+            assert_back(actor, "ETIMEDOUT");
+        }
+        promise_within(AT_ONCE);
+        assert_back(actor, "0");
+        assert_kept();
         assert_int_equal(on_condition() + in_queue(), 0);
+        proxy_pass(proxy);
     }
 }
 

@@ -23,7 +23,7 @@
 #include "../lib/testlib.h"
 
 #define PROCESSES 4
-#define PLAYERS 4 /* threads of each: a maker, two takers, a walker */
+#define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
 #define TABLE 4   /* tickets that lie on it at most */
 #define LEASE 1000
 #define AFTER_WAITS 100 /* so many more, and the phase changes */
@@ -209,7 +209,7 @@ static void take(struct dice *dice)
 static bool walk_once(struct dice *dice)
 {
     dcond_t *cond = below(dice, 2) ? &filled : &emptied;
-    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 6));
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 3));
     int result;
 
     leave();
@@ -231,7 +231,7 @@ static void walk(struct dice *dice)
     end();
 }
 
-static void (*const roles[PLAYERS])(struct dice *) = { make, take, take, walk };
+static void (*const roles[PLAYERS])(struct dice *) = { make, take, take, walk, walk };
 
 struct player {
     void (*role)(struct dice *);
