@@ -37,6 +37,11 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_cond_crowd \
+    tests/server/test_cond_ends \
+    tests/server/test_cond_network \
+    tests/server/test_cond_server \
+    tests/server/test_cond_storm \
     tests/server/test_conditions \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
@@ -187,7 +192,8 @@ EXTRA_DIST += \
     tests/conformance/dropin/uses.c
 
 # fork() after the first thread: the thread sanitizer cannot follow these
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
+    tests/server/test_cond_ends tests/server/test_cond_storm
 
 # ---------------------------------------------------------------------------
 # What the tests share
@@ -196,7 +202,11 @@ tests_lib_libtest_la_LIBADD = $(HIREDIS_LIBS)
 tests_lib_libtest_la_SOURCES = \
     tests/lib/actor.c \
     tests/lib/actor.h \
+    tests/lib/actor_conditions.c \
+    tests/lib/actor_parts.h \
     tests/lib/actor_serve.c \
+    tests/lib/crowd.c \
+    tests/lib/crowd.h \
     tests/lib/keeper.c \
     tests/lib/keeper.h \
     tests/lib/mutexes.c \

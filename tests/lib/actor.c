@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "actor_parts.h"
 #include "keeper.h"
 #include "testlib.h"
 
@@ -189,6 +190,36 @@ long long actor_counted(const char *path)
     assert_int_equal(fread(&number, sizeof number, 1, file), 1);
     fclose(file);
     return number;
+}
+
+void actor_begin_count(const char *path)
+{
+    const char zeros[sizeof(struct actor_page)] = { 0 };
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(zeros, sizeof zeros, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+void actor_watch_count(struct count_watch *watch, const char *path)
+{
+    long long number = actor_counted(path);
+    int64_t now_ms = wait_now_ms();
+
+    if (number != watch->last || !watch->since_ms)
+        *watch = (struct count_watch){ number, now_ms };
+    else if (now_ms > watch->since_ms + WAIT_LIMIT_MS)
+        fail_msg("the count stands still at %lld", number);
+}
+
+const char *actor_answer_of_count(struct actor *actor, const char *path)
+{
+    struct count_watch watch = { 0, 0 };
+
+    while (!is_readable(actor, 100))
+        actor_watch_count(&watch, path);
+    return actor_answer(actor);
 }
 
 pid_t actor_pid(const struct actor *actor)

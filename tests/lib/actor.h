@@ -27,6 +27,12 @@
  *   health X, waiters X           the same out of getinfo
  *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE,
  *                                 unlock; ENOTUNIQ when another was there at the same time
+ *   wait C X, timedwait C X MS    on the condition of name C, with the mutex X; MS as above
+ *   signal C, broadcast C
+ *   crowd FILE N C X              in each of N threads: lock, wait once, add 1 to the number in
+ *                                 FILE, unlock; ENOTUNIQ as above
+ *   turns FILE N C X 0|1          N times: lock, wait until the number in FILE is even (0) or odd
+ *                                 (1), add 1, signal, unlock
  *   lost                          "N TOKEN": calls of the lost callback so far, and its last token
  *   strerror                      dmutex_strerror_np()
  *   configure URL                 dmutex_configure_np()
@@ -84,8 +90,21 @@ bool actor_is_silent(struct actor *actor);
 long long actor_value(struct actor *actor, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 
-/* The number in a file that actors count in. */
+/* The number in a file that actors count in, and a new one with 0 in it. */
 long long actor_counted(const char *path);
+void actor_begin_count(const char *path);
+
+/*
+ * Awaits an answer for as long as the number in the file goes on to change: it may take any time.
+ */
+const char *actor_answer_of_count(struct actor *actor, const char *path);
+
+/* Fails the test when the number has stood still for WAIT_LIMIT_MS; the watch begins as zeros. */
+struct count_watch {
+    long long last;
+    int64_t since_ms;
+};
+void actor_watch_count(struct count_watch *watch, const char *path);
 
 pid_t actor_pid(const struct actor *actor);
 

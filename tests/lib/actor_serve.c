@@ -13,23 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "actor_parts.h"
 #include "testlib.h"
 
 #define CONVERSATION 3
-#define LINE_ROOM 2048
-#define WORDS 16
-#define THREADS 64
-
-/* One command: its words, and its answer. */
-struct call {
-    char line[LINE_ROOM]; /* cut into words */
-    char *words[WORDS];   /* the last and those beyond it: NULL */
-    char answer[LINE_ROOM];
-};
+#define LINE_ROOM ACTOR_LINE_ROOM
+#define WORDS ACTOR_WORDS
 
 static void perform(const char *line, char answer[LINE_ROOM]);
 
-static void answer_result(struct call *call, int result)
+void actor_answer_result(struct call *call, int result)
 {
     snprintf(call->answer, LINE_ROOM, "%s", result_name(result));
 }
@@ -37,7 +30,7 @@ static void answer_result(struct call *call, int result)
 static void answer_value(struct call *call, int result, long long value)
 {
     if (result)
-        answer_result(call, result);
+        actor_answer_result(call, result);
     else
         snprintf(call->answer, LINE_ROOM, "0 %lld", value);
 }
@@ -78,8 +71,7 @@ static struct object *object_of(const char *handle)
     return object;
 }
 
-/* The mutex that a command is about; made as `init X` when it is new. */
-static dmutex_t *mutex_of(const char *handle)
+dmutex_t *actor_mutex(const char *handle)
 {
     struct object *object;
 
@@ -140,13 +132,13 @@ static void do_init(struct call *call)
         result = set_option(&attr, call->words[i]);
     if (!result)
         result = dmutex_init(object->mutex, &attr);
-    answer_result(call, result);
+    actor_answer_result(call, result);
 }
 
 static void do_zero(struct call *call)
 {
     memset(object_of(call->words[1])->mutex, 0, sizeof(dmutex_t));
-    answer_result(call, 0);
+    actor_answer_result(call, 0);
 }
 
 static void do_map(struct call *call)
@@ -157,11 +149,11 @@ static void do_map(struct call *call)
 
     close(fd);
     if (memory == MAP_FAILED) {
-        answer_result(call, errno);
+        actor_answer_result(call, errno);
         return;
     }
     object->mutex = (dmutex_t *)(memory + atoi(call->words[3]));
-    answer_result(call, 0);
+    actor_answer_result(call, 0);
 }
 
 /* ---- calls about a mutex ----------------------------------------------------------------- */
@@ -183,7 +175,7 @@ static bool is_plain(struct call *call)
 {
     for (size_t i = 0; i < sizeof plain_calls / sizeof plain_calls[0]; i++) {
         if (strcmp(call->words[0], plain_calls[i].word) == 0) {
-            answer_result(call, plain_calls[i].call(mutex_of(call->words[1])));
+            actor_answer_result(call, plain_calls[i].call(actor_mutex(call->words[1])));
             return true;
         }
     }
@@ -195,16 +187,16 @@ static void do_timed(struct call *call)
     bool is_real = strcmp(call->words[0], "timedlock") == 0;
     clockid_t clock = is_real ? CLOCK_REALTIME : CLOCK_MONOTONIC;
     struct timespec until = wait_time_in_ms(clock, strtoll(call->words[2], NULL, 10));
-    dmutex_t *mutex = mutex_of(call->words[1]);
+    dmutex_t *mutex = actor_mutex(call->words[1]);
 
-    answer_result(call, is_real ? dmutex_timedlock(mutex, &until)
+    actor_answer_result(call, is_real ? dmutex_timedlock(mutex, &until)
                                 : dmutex_clocklock(mutex, clock, &until));
 }
 
 static void do_token(struct call *call)
 {
     uint64_t token = 0;
-    int result = dmutex_token_np(mutex_of(call->words[1]), &token);
+    int result = dmutex_token_np(actor_mutex(call->words[1]), &token);
 
     answer_value(call, result, (long long)token);
 }
@@ -212,7 +204,7 @@ static void do_token(struct call *call)
 static void do_remaining(struct call *call)
 {
     int64_t left_ms = 0;
-    int result = dmutex_remaining_np(mutex_of(call->words[1]), &left_ms);
+    int result = dmutex_remaining_np(actor_mutex(call->words[1]), &left_ms);
 
     answer_value(call, result, left_ms);
 }
@@ -220,7 +212,7 @@ static void do_remaining(struct call *call)
 static void do_holdcount(struct call *call)
 {
     unsigned count = 0;
-    int result = dmutex_holdcount_np(mutex_of(call->words[1]), &count);
+    int result = dmutex_holdcount_np(actor_mutex(call->words[1]), &count);
 
     answer_value(call, result, count);
 }
@@ -228,7 +220,7 @@ static void do_holdcount(struct call *call)
 static void do_islocked(struct call *call)
 {
     int locked = 0;
-    int result = dmutex_islocked_np(mutex_of(call->words[1]), &locked);
+    int result = dmutex_islocked_np(actor_mutex(call->words[1]), &locked);
 
     answer_value(call, result, locked);
 }
@@ -236,7 +228,7 @@ static void do_islocked(struct call *call)
 static void do_info(struct call *call)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
-    int result = dmutex_getinfo_np(mutex_of(call->words[1]), &info);
+    int result = dmutex_getinfo_np(actor_mutex(call->words[1]), &info);
     bool is_health = strcmp(call->words[0], "health") == 0;
 
     answer_value(call, result, is_health ? info.health : info.waiters);
@@ -250,16 +242,14 @@ struct counting {
     dmutex_t *mutex;
 };
 
-/* What the file holds; only an owner reads or writes it. */
-struct page {
-    int64_t number;
-    int64_t inside; /* owners that are in add_one() */
-};
-
-/* 0, or the errno value of what failed; ENOTUNIQ: another owner was inside. */
-static int add_one_at(int fd)
+int actor_open_page(const char *path)
 {
-    struct page page = { 0, 0 };
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+int actor_add_one(int fd)
+{
+    struct actor_page page = { 0, 0 };
 
     if (pread(fd, &page, sizeof page, 0) < 0)
         return errno;
@@ -272,14 +262,14 @@ static int add_one_at(int fd)
     return pwrite(fd, &page, sizeof page, 0) < 0 ? errno : 0;
 }
 
-static int add_one(const struct counting *counting)
+static int lock_and_add_one(const struct counting *counting)
 {
     int result = dmutex_lock(counting->mutex);
     int unlocked;
 
     if (result)
         return result;
-    result = add_one_at(counting->fd);
+    result = actor_add_one(counting->fd);
     unlocked = dmutex_unlock(counting->mutex);
     return result ? result : unlocked;
 }
@@ -290,21 +280,17 @@ static void *count_up(void *user)
     int result = 0;
 
     for (long i = 0; i < counting->times && !result; i++)
-        result = add_one(counting);
+        result = lock_and_add_one(counting);
     return (void *)(intptr_t)result;
 }
 
-static void do_count(struct call *call)
+int actor_in_threads(int threads, void *(*work)(void *), void *user)
 {
-    struct counting counting = { .fd = open(call->words[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600),
-                                 .times = atol(call->words[2]),
-                                 .mutex = mutex_of(call->words[3]) };
-    int threads = call->words[4] ? atoi(call->words[4]) : 1;
-    pthread_t ids[THREADS];
+    pthread_t ids[ACTOR_THREADS];
     int result = 0;
 
     for (int i = 0; i < threads; i++)
-        pthread_create(&ids[i], NULL, count_up, &counting);
+        pthread_create(&ids[i], NULL, work, user);
     for (int i = 0; i < threads; i++) {
         void *of_thread;
 
@@ -312,8 +298,18 @@ static void do_count(struct call *call)
         if (of_thread)
             result = (int)(intptr_t)of_thread;
     }
+    return result;
+}
+
+static void do_count(struct call *call)
+{
+    struct counting counting = { .fd = actor_open_page(call->words[1]),
+                                 .times = atol(call->words[2]),
+                                 .mutex = actor_mutex(call->words[3]) };
+    int threads = call->words[4] ? atoi(call->words[4]) : 1;
+
+    actor_answer_result(call, actor_in_threads(threads, count_up, &counting));
     close(counting.fd);
-    answer_result(call, result);
 }
 
 /* ---- losses ------------------------------------------------------------------------------ */
@@ -469,7 +465,7 @@ static void do_strerror(struct call *call)
 
 static void do_configure(struct call *call)
 {
-    answer_result(call, dmutex_configure_np(call->words[1]));
+    actor_answer_result(call, dmutex_configure_np(call->words[1]));
 }
 
 static const struct {
@@ -489,6 +485,12 @@ static const struct {
     { "health", 2, do_info },
     { "waiters", 2, do_info },
     { "count", 4, do_count },
+    { "wait", 3, actor_do_wait },
+    { "timedwait", 4, actor_do_timedwait },
+    { "signal", 2, actor_do_signal },
+    { "broadcast", 2, actor_do_signal },
+    { "crowd", 5, actor_do_crowd },
+    { "turns", 6, actor_do_turns },
     { "lost", 1, do_lost },
     { "strerror", 1, do_strerror },
     { "configure", 2, do_configure },

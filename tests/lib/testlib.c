@@ -92,27 +92,33 @@ void check_descriptors(int before)
     wait_until(open_descriptors() <= before);
 }
 
-/* A key that may stay: the state of a named mutex, or a control of a test. */
-static bool may_stay(const char *key)
+/*
+ * A key that may stay: the state of a named mutex; what a named condition is bound to, which ends by
+ * itself; a control of a test.
+ */
+static bool may_stay(struct side *side, const char *key)
 {
-    bool is_anonymous = strstr(key, ":{~") != NULL;
-
-    return strncmp(key, "control:", 8) == 0 || (strstr(key, "}:state:") && !is_anonymous);
+    if (strncmp(key, "control:", 8) == 0)
+        return true;
+    if (strstr(key, ":{~") || strstr(key, ":~"))
+        return false;
+    return strstr(key, "}:state:") ||
+           (strstr(key, "}:sleeper:") && side_int(side, "PTTL %s", key) >= 0);
 }
 
 /* A key that may not stay, "" if there is none; until the next call. */
 static const char *find_leak(struct side *side)
 {
     static char leak[1024];
-    const char *key = side_keys(side);
+    char *keys = strdup(side_keys(side)), *rest = keys, *key;
 
-    do {
-        snprintf(leak, sizeof leak, "%.*s", (int)strcspn(key, "\n"), key);
-        if (leak[0] && !may_stay(leak))
-            return leak;
-        key += strcspn(key, "\n");
-    } while (*key++);
-    return "";
+    leak[0] = '\0';
+    while (!leak[0] && (key = strsep(&rest, "\n"))) {
+        if (key[0] && !may_stay(side, key))
+            snprintf(leak, sizeof leak, "%s", key);
+    }
+    free(keys);
+    return leak;
 }
 
 void check_keys(struct side *side)
@@ -147,9 +153,23 @@ bool is_locked(dmutex_t *mutex)
     return dmutex_islocked_np(mutex, &locked) == 0 && locked;
 }
 
+static bool is_long(void)
+{
+    const char *said = getenv("DMUTEX_TEST_LONG");
+
+    return said && *said;
+}
+
 int repetitions(int usual)
 {
-    const char *is_long = getenv("DMUTEX_TEST_LONG");
+    return is_long() ? usual * 50 : usual;
+}
 
-    return is_long && *is_long ? usual * 50 : usual;
+long count_from(const char *variable, long usual, long many)
+{
+    const char *said = getenv(variable);
+
+    if (said && *said)
+        return strtol(said, NULL, 10);
+    return is_long() ? many : usual;
 }

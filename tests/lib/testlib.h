@@ -21,6 +21,7 @@
  *   server.h  a private server: start, kill, stop, restart
  *   side.h    a plain connection to it: keys, counters, controls for bounds
  *   actor.h   another process that locks and dies as it is told
+ *   crowd.h   many threads in several of these that wait on a condition
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times
  *   mutexes.h mutexes of every kind, and calls in other threads
@@ -44,6 +45,7 @@
 #include <dmutex/dmutex.h>
 
 #include "actor.h"
+#include "crowd.h"
 #include "keeper.h"
 #include "mutexes.h"
 #include "proxy.h"
@@ -70,7 +72,8 @@ extern struct server *the_server;
 
 /*
  * The last test of a group: this process has no more descriptors than before the first one, and the
- * server no keys but the `state` of named mutexes (and controls).
+ * server no keys but the `state` of named mutexes, `sleeper` of named conditions for a while, and
+ * controls.
  */
 void test_nothing_is_left(void **state);
 
@@ -91,5 +94,8 @@ bool is_locked(dmutex_t *mutex);
 
 /* Repetitions for tests that try their luck: `usual`, or fifty times that with DMUTEX_TEST_LONG. */
 int repetitions(int usual);
+
+/* What the environment says, or `usual`, or with DMUTEX_TEST_LONG `many`. */
+long count_from(const char *variable, long usual, long many);
 
 #endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Conditions on a server that is restarted, frozen, full, forgetful or none to write to: a wait
+ * that fails has changed nothing, and every other comes back owning the mutex.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000
+#define SHORT_LEASE 900
+#define AT_ONCE 8000
+#define CROWD 100
+
+static dmutex_t mutex;
+static dcond_t cond;
+static char mutex_name[32], cond_name[32];
+static struct server *watch; /* its keys end while the other server stands still */
+
+static void promise_within(int ms)
+{
+    side_set_control(watch->side, "bound", ms);
+}
+
+static void assert_kept(void)
+{
+    assert_false(side_is_control_over(watch->side, "bound"));
+}
+
+static void let_pass(int ms)
+{
+    side_set_control(watch->side, "time", ms);
+    wait_until(side_is_control_over(watch->side, "time"));
+}
+
+static int begin_group(void **state)
+{
+    watch = server_start();
+    return test_group_setup(state);
+}
+
+static int end_group(void **state)
+{
+    server_end(watch);
+    return test_group_teardown(state);
+}
+
+/* What a test has done to the server is undone, also when the test has failed. */
+static int mend_server(void **state)
+{
+    (void)state;
+    if (!the_server->pid)
+        server_restart(the_server);
+    server_cont(the_server);
+    side_text(the_server->side, "CONFIG SET maxmemory 0");
+    side_text(the_server->side, "REPLICAOF NO ONE");
+    return 0;
+}
+
+/* A mutex and a condition of this test. */
+static void make_both(const char *word, unsigned lease_ms)
+{
+    snprintf(mutex_name, sizeof mutex_name, "state/m-%s", word);
+    snprintf(cond_name, sizeof cond_name, "state/c-%s", word);
+    make_normal(&mutex, mutex_name, lease_ms);
+    assert_result(dcond_init_np(&cond, cond_name, NULL), 0);
+}
+
+/* An actor that knows them, and whose calls that may fail do so after half a second. */
+static struct actor *start(unsigned lease_ms, const char *environment)
+{
+    struct actor *actor;
+    char url[160];
+
+    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=500&connect_timeout=500",
+             the_server->url);
+    actor = actor_start_with(the_server, url, environment, NULL);
+    actor_do(actor, "0", "init %s lease=%u", mutex_name, lease_ms);
+    return actor;
+}
+
+static int64_t on_condition(void)
+{
+    return side_int(the_server->side, "ZCARD %s", key_of("cond", cond_name));
+}
+
+static int64_t in_queue(void)
+{
+    return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
+}
+
+/* Locks and waits; ms: until so long from now, 0: for ever. */
+static void begin_wait(struct actor *actor, int ms)
+{
+    int64_t before = on_condition();
+
+    actor_do(actor, "0", "lock %s", mutex_name);
+    if (ms)
+        actor_send(actor, "timedwait %s %s %d", cond_name, mutex_name, ms);
+    else
+        actor_send(actor, "wait %s %s", cond_name, mutex_name);
+    wait_until(on_condition() == before + 1);
+}
+
+/* It has come back owning the mutex at its depth, nobody else owns it, and it gives it back. */
+static void assert_back(struct actor *actor, const char *answer)
+{
+    actor_expect(actor, answer);
+    assert_int_equal(actor_value(actor, "holdcount %s", mutex_name), 1);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "renew %s", mutex_name);
+    actor_do(actor, "0", "unlock %s", mutex_name);
+    wait_until(!is_locked(&mutex));
+    assert_int_equal(on_condition() + in_queue(), 0);
+}
+
+/* ---- errors of the server ---------------------------------------------------------------- */
+
+static void forget_scripts(void)
+{
+    side_text(the_server->side, "SCRIPT FLUSH");
+}
+
+/* Failure B12: a server that has forgotten the scripts is told them again, by every call. */
+static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    make_both("scripts", SHORT_LEASE);
+    actor = start(SHORT_LEASE, "A=b");
+    for (int i = 0; i < 3; i++) {
+        actor_do(actor, "0", "lock %s", mutex_name);
+        forget_scripts();
+        actor_send(actor, "wait %s %s", cond_name, mutex_name);
+        wait_until(on_condition() == 1);
+        forget_scripts();
+        let_pass(SHORT_LEASE); /* polls meet it */
+        assert_int_equal(on_condition(), 1);
+        forget_scripts();
+        assert_result(i ? dcond_signal(&cond) : dcond_broadcast(&cond), 0);
+        assert_back(actor, "0");
+        actor_do(actor, "0", "lock %s", mutex_name);
+        actor_send(actor, "timedwait %s %s 200", cond_name, mutex_name);
+        wait_until(on_condition() == 1 || !actor_is_silent(actor));
+        forget_scripts();
+        assert_back(actor, "ETIMEDOUT");
+    }
+    actor_end(actor);
+}
+
+/* Out of memory: EAGAIN, the mutex owned as before, and nobody enqueued. */
+static void test_wait_says_eagain_when_the_server_is_out_of_memory(void **state)
+{
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 20);
+    uint64_t token;
+
+    (void)state;
+    make_both("oom", LONG_LEASE);
+    make_recursive(&mutex, mutex_name, LONG_LEASE);
+    for (int i = 0; i < 3; i++)
+        assert_result(dmutex_lock(&mutex), 0);
+    token = token_of(&mutex);
+    side_text(the_server->side, "CONFIG SET maxmemory 1");
+    assert_result(dcond_wait(&cond, &mutex), EAGAIN);
+    assert_non_null(strstr(dmutex_strerror_np(), "memory"));
+    assert_result(dcond_timedwait(&cond, &mutex, &soon), EAGAIN);
+    assert_int_equal(holdcount_of(&mutex), 3);
+    assert_true(token_of(&mutex) == token);
+    assert_true(remaining_of(&mutex) > 0);
+    assert_result(dmutex_renew_np(&mutex), 0);
+    assert_int_equal(on_condition(), 0);
+    side_text(the_server->side, "CONFIG SET maxmemory 0");
+    assert_result(dcond_timedwait(&cond, &mutex, &soon), ETIMEDOUT);
+    assert_int_equal(holdcount_of(&mutex), 3);
+    for (int i = 0; i < 3; i++)
+        assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(!is_locked(&mutex));
+}
+
+/* Who waits already is signalled, or leaves at his deadline, although the server is out of memory. */
+static void test_waiters_come_back_when_the_server_is_out_of_memory(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    make_both("full", LONG_LEASE);
+    actor = start(LONG_LEASE, "A=b");
+    for (int ms = 0; ms <= 300; ms += 300) {
+        begin_wait(actor, ms);
+        side_text(the_server->side, "CONFIG SET maxmemory 1");
+        if (!ms)
+            assert_result(dcond_signal(&cond), 0);
+        actor_expect(actor, ms ? "ETIMEDOUT" : "0");
+        actor_do(actor, "0", "unlock %s", mutex_name);
+        side_text(the_server->side, "CONFIG SET maxmemory 0");
+    }
+    actor_end(actor);
+}
+
+/* Failure B15: a server that has become a replica is waited for; a signal says that it failed. */
+static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **state)
+{
+    struct actor *waiter, *caller;
+
+    (void)state;
+    make_both("replica", LONG_LEASE);
+    waiter = start(LONG_LEASE, "A=b");
+    caller = start(LONG_LEASE, "A=b");
+    actor_do(caller, "0", "signal %s", cond_name);
+    actor_do(waiter, "0", "lock %s", mutex_name);
+    side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
+    actor_send(waiter, "wait %s %s", cond_name, mutex_name);
+    promise_within(2 * (500 + 1000));
+    actor_do(caller, "ENOLCK", "signal %s", cond_name);
+    actor_do(caller, "ENOLCK", "broadcast %s", cond_name);
+    assert_kept();
+    assert_true(actor_is_silent(waiter));
+    assert_int_equal(on_condition(), 0);
+    promise_within(AT_ONCE);
+    side_text(the_server->side, "REPLICAOF NO ONE");
+    wait_until(on_condition() == 1);
+    actor_do(caller, "0", "signal %s", cond_name);
+    assert_back(waiter, "0");
+    assert_kept();
+    begin_wait(waiter, 300);
+    side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
+    let_pass(1000); /* the deadline, and more */
+    assert_true(actor_is_silent(waiter));
+    promise_within(AT_ONCE);
+    side_text(the_server->side, "REPLICAOF NO ONE");
+    assert_back(waiter, "ETIMEDOUT");
+    assert_kept();
+    actor_end(waiter);
+    actor_end(caller);
+}
+
+/* ---- frozen ------------------------------------------------------------------------------ */
+
+/*
+ * Failure 51: the deadline passes while the server is frozen; the wait ends when it goes on, for it
+ * must own the mutex.  DMUTEX_ONDOWN=fail does not change that: who gave the mutex up comes back.
+ */
+static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(void **state)
+{
+    static const char *const environments[] = { "A=b", "DMUTEX_ONDOWN=fail" };
+
+    (void)state;
+    make_both("frozen", LONG_LEASE);
+    for (int i = 0; i < 2; i++) {
+        struct actor *actor = start(LONG_LEASE, environments[i]);
+
+        begin_wait(actor, 300);
+        server_stop(the_server);
+        let_pass(300 + 3 * 500); /* and some command_timeouts */
+        assert_true(actor_is_silent(actor));
+        promise_within(AT_ONCE);
+        server_cont(the_server);
+        assert_back(actor, "ETIMEDOUT");
+        assert_kept();
+        actor_end(actor);
+    }
+}
+
+/* A wait that begins while the server is frozen waits once when it goes on. */
+static void test_wait_waits_once_when_the_server_was_frozen(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    make_both("thawed", LONG_LEASE);
+    actor = start(LONG_LEASE, "A=b");
+    for (int ms = 0; ms <= 200; ms += 200) {
+        actor_do(actor, "0", "lock %s", mutex_name);
+        server_stop(the_server);
+        if (ms)
+            actor_send(actor, "timedwait %s %s %d", cond_name, mutex_name, ms);
+        else
+            actor_send(actor, "wait %s %s", cond_name, mutex_name);
+        let_pass(1200);
+        assert_true(actor_is_silent(actor));
+        promise_within(AT_ONCE);
+        server_cont(the_server);
+        if (!ms) {
+            wait_until(on_condition() == 1);
+            assert_result(dcond_signal(&cond), 0);
+        }
+        assert_back(actor, ms ? "ETIMEDOUT" : "0");
+        assert_kept();
+    }
+    actor_end(actor);
+}
+
+/*
+ * DMUTEX_ONDOWN=fail: the wait gives up after command_timeout; what the server does later is taken
+ * back, and eats no signal.
+ */
+static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(void **state)
+{
+    struct actor *actor, *other;
+
+    (void)state;
+    make_both("fail", LONG_LEASE);
+    actor = start(LONG_LEASE, "DMUTEX_ONDOWN=fail");
+    other = start(LONG_LEASE, "A=b");
+    actor_do(actor, "0", "lock %s", mutex_name);
+    server_stop(the_server);
+    promise_within(500 + 2000);
+    actor_do(actor, "ENOLCK", "wait %s %s", cond_name, mutex_name);
+    assert_kept();
+    promise_within(AT_ONCE);
+    server_cont(the_server);
+    actor_value(actor, "islocked %s", mutex_name); /* old bytes do not come behind this */
+    wait_until(on_condition() == 0);
+    actor_send(actor, "unlock %s", mutex_name); /* EPERM: the hold was given back for the wait */
+    actor_answer(actor);
+    wait_until(!is_locked(&mutex));
+    assert_kept();
+    begin_wait(other, 0);
+    assert_result(dcond_signal(&cond), 0);
+    assert_back(other, "0");
+    actor_end(actor);
+    actor_end(other);
+}
+
+/* ---- the hold is lost before ------------------------------------------------------------- */
+
+/* POSIX scenario 31: who has lost the hold, and knows it or not, waits for nothing, disturbs nobody. */
+static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
+{
+    struct actor *owner;
+    long long token;
+
+    (void)state;
+    make_both("lost", LONG_LEASE);
+    owner = start(LONG_LEASE, "A=b");
+    for (int knows = 0; knows < 2; knows++) {
+        struct actor *actor = start(LONG_LEASE, "A=b");
+
+        if (knows) { /* has an inbox, for it has waited once */
+            actor_do(owner, "0", "lock %s", mutex_name);
+            actor_do(actor, "ETIMEDOUT", "timedlock %s 20", mutex_name);
+            actor_do(owner, "0", "unlock %s", mutex_name);
+        }
+        actor_do(actor, "0", "lock %s", mutex_name);
+        assert_result(dmutex_forceunlock_np(&mutex), 0);
+        actor_do(owner, "0", "lock %s", mutex_name);
+        token = actor_value(owner, "token %s", mutex_name);
+        if (knows)
+            wait_until(actor_value(actor, "remaining %s", mutex_name) == 0);
+        actor_do(actor, "EPERM", "wait %s %s", cond_name, mutex_name);
+        actor_do(actor, "EPERM", "timedwait %s %s 20", cond_name, mutex_name);
+        assert_int_equal(on_condition() + in_queue(), 0);
+        assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("sleeper", cond_name)), 0);
+        actor_do(actor, "EPERM", "unlock %s", mutex_name);
+        actor_do(owner, "0", "renew %s", mutex_name);
+        assert_int_equal(actor_value(owner, "token %s", mutex_name), token);
+        actor_do(owner, "0", "unlock %s", mutex_name);
+        actor_end(actor);
+    }
+    actor_end(owner);
+}
+
+/* The same of a process that was stopped for longer than its lease. */
+static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    make_both("stopped", SHORT_LEASE);
+    actor = start(SHORT_LEASE, "A=b");
+    actor_do(actor, "0", "lock %s", mutex_name);
+    actor_stop(actor);
+    assert_result(dmutex_lock(&mutex), 0);
+    actor_cont(actor);
+    actor_do(actor, "EPERM", "wait %s %s", cond_name, mutex_name);
+    assert_int_equal(on_condition(), 0);
+    assert_result(dmutex_renew_np(&mutex), 0);
+    actor_do(actor, "EPERM", "unlock %s", mutex_name);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_end(actor);
+}
+
+/* ---- restart ----------------------------------------------------------------------------- */
+
+/*
+ * A crowd waits, or was signalled while the mutex was owned, and the server is killed and started
+ * again: with its data those who wait go on waiting, without them each comes back.
+ */
+static void restart_under_a_crowd(struct server *server, bool has_data, bool is_signalled)
+{
+    struct actor *caller = actor_start(server);
+    struct crowd crowd;
+
+    crowd_begin(&crowd, server, "restart/m", "restart/c", LONG_LEASE);
+    crowd_gather(&crowd, CROWD);
+    actor_do(caller, "0", "init restart/m lease=%d", LONG_LEASE);
+    actor_do(caller, "0", "lock restart/m");
+    if (is_signalled)
+        actor_do(caller, "0", "broadcast restart/c");
+    server_kill(server);
+    server_restart(server);
+    promise_within(2 * AT_ONCE);
+    actor_send(caller, "unlock restart/m"); /* without data EPERM, if another came first */
+    assert_true(strcmp(actor_answer(caller), "0") == 0 || !has_data);
+    if (has_data && !is_signalled) {
+        wait_until(side_int(server->side, "EXISTS %s", key_of("lock", "restart/m")) == 0);
+        assert_int_equal(crowd_on_condition(&crowd), CROWD);
+        assert_int_equal(crowd_back(&crowd), 0);
+        actor_do(caller, "0", "broadcast restart/c");
+    }
+    crowd_await_return(&crowd);
+    assert_kept();
+    crowd_end(&crowd);
+    actor_end(caller);
+}
+
+/* Failure B7: without data everybody comes back, at worst without a signal. */
+static void test_a_crowd_comes_back_when_the_server_was_restarted_empty(void **state)
+{
+    (void)state;
+    restart_under_a_crowd(the_server, false, false);
+    restart_under_a_crowd(the_server, false, true);
+}
+
+/* Failure B8: with its data nobody is forgotten, and no signal. */
+static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data(void **state)
+{
+    struct server *server = server_start_with(false, "--appendonly", "yes", "--appendfsync", "always", NULL);
+
+    (void)state;
+    restart_under_a_crowd(server, true, false);
+    restart_under_a_crowd(server, true, true);
+    server_end(server);
+}
+
+/* All keys are deleted, and no connection ends: each waiter finds out by its poll and comes back. */
+static void test_a_crowd_comes_back_when_all_keys_are_deleted(void **state)
+{
+    struct crowd crowd;
+
+    (void)state;
+    make_both("flush", SHORT_LEASE);
+    crowd_begin(&crowd, the_server, mutex_name, cond_name, SHORT_LEASE);
+    crowd_gather(&crowd, CROWD);
+    promise_within(AT_ONCE);
+    side_text(the_server->side, "FLUSHALL");
+    crowd_await_return(&crowd);
+    assert_kept();
+    crowd_end(&crowd);
+}
+
+#define STATE_TEST(test) cmocka_unit_test_teardown(test, mend_server)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        STATE_TEST(test_conditions_work_when_the_scripts_are_forgotten_all_the_time),
+        STATE_TEST(test_wait_says_eagain_when_the_server_is_out_of_memory),
+        STATE_TEST(test_waiters_come_back_when_the_server_is_out_of_memory),
+        STATE_TEST(test_wait_goes_on_when_the_server_is_a_replica_for_a_while),
+        STATE_TEST(test_timedwait_owns_when_the_server_was_frozen_over_its_deadline),
+        STATE_TEST(test_wait_waits_once_when_the_server_was_frozen),
+        STATE_TEST(test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail),
+        STATE_TEST(test_wait_says_eperm_when_the_hold_was_lost_before),
+        STATE_TEST(test_wait_says_eperm_when_its_process_was_stopped_for_long),
+        STATE_TEST(test_a_crowd_comes_back_when_the_server_was_restarted_empty),
+        STATE_TEST(test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data),
+        STATE_TEST(test_a_crowd_comes_back_when_all_keys_are_deleted),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Makers and takers of tickets in several processes, which are killed at random, between signals
+ * that nobody asked for and waits that time out: no ticket is lost, and no wake-up.
+ *
+ * A maker waits while the table is full, a taker while it is empty, both without a timeout.  A
+ * walker waits for a moment, and what wakes it, it passes on; when nothing does, it has eaten no
+ * signal.  An owner that is killed leaves the numbers half changed; the next one counts again.  So
+ * when makers stop, the table must become empty, and when takers do, full, with nobody's help: that
+ * is looked at again and again.
+ *
+ * DM_SEED repeats a run as far as its threads do; DMUTEX_TEST_WAITS says how many waits are enough.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+#define PROCESSES 4
+#define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
+#define TABLE 4   /* tickets that lie on it at most */
+#define LEASE 1000
+#define AFTER_WAITS 100 /* so many more, and the phase changes */
+
+enum phase {
+    FLOW,  /* all do what they do */
+    DRAIN, /* nothing is made */
+    FILL,  /* nothing is taken */
+    OVER   /* all go home */
+};
+
+/* In memory that all share. */
+static struct game {
+    /* Guarded by the mutex, and changed a step at a time, so that an owner may die between two. */
+    int64_t made, taken, tickets;
+    int inside; /* the owner's process; 0: nobody */
+
+    /* Counted up by anybody. */
+    int64_t waits, timeouts, deaths, overlaps;
+    int phase;
+    int wrong; /* an unexpected result, and of which call */
+    const char *wrong_call;
+} * game;
+
+static dmutex_t mutex;
+static dcond_t filled = DCOND_INITIALIZER("storm/filled");
+static dcond_t emptied = DCOND_INITIALIZER("storm/emptied");
+
+#define get(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
+#define set(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
+#define count(place) __atomic_add_fetch(&(place), 1, __ATOMIC_ACQ_REL)
+
+/* ---- chance ------------------------------------------------------------------------------ */
+
+/* One for each thread. */
+struct dice {
+    uint64_t word; /* not 0 */
+};
+
+static struct dice dice_of(uint64_t seed, unsigned who)
+{
+    return (struct dice){ (seed ^ (who + 1) * UINT64_C(0x9e3779b97f4a7c15)) | 1 };
+}
+
+static unsigned below(struct dice *dice, unsigned limit)
+{
+    dice->word ^= dice->word << 13;
+    dice->word ^= dice->word >> 7;
+    dice->word ^= dice->word << 17;
+    return (unsigned)((dice->word >> 16) % limit);
+}
+
+/* ---- owning ------------------------------------------------------------------------------ */
+
+static void note_wrong(int result, const char *call)
+{
+    set(game->wrong_call, call);
+    set(game->wrong, result);
+}
+
+static void enter(void)
+{
+    if (game->inside)
+        count(game->overlaps);
+    game->inside = (int)getpid();
+}
+
+static void leave(void)
+{
+    game->inside = 0;
+}
+
+/* An owner died, perhaps between two steps, perhaps before a signal that it owed. */
+static int mend(void)
+{
+    int result = dmutex_consistent(&mutex);
+
+    count(game->deaths);
+    game->inside = 0;
+    set(game->tickets, game->made - game->taken);
+    if (!result)
+        result = dcond_broadcast(&filled);
+    return result ? result : dcond_broadcast(&emptied);
+}
+
+/* What a call gave that should own the mutex: true if all is well. */
+static bool owns(int result, const char *call)
+{
+    if (result == EOWNERDEAD)
+        result = mend();
+    if (result)
+        note_wrong(result, call);
+    else
+        enter();
+    return !result;
+}
+
+static bool begin(void)
+{
+    return owns(dmutex_lock(&mutex), "lock");
+}
+
+static bool end(void)
+{
+    int result;
+
+    leave();
+    result = dmutex_unlock(&mutex);
+    if (result)
+        note_wrong(result, "unlock");
+    return !result;
+}
+
+static bool await(dcond_t *cond)
+{
+    int result;
+
+    leave();
+    result = dcond_wait(cond, &mutex);
+    count(game->waits);
+    return owns(result, "wait");
+}
+
+static bool tell(dcond_t *cond, bool all)
+{
+    int result = all ? dcond_broadcast(cond) : dcond_signal(cond);
+
+    if (result)
+        note_wrong(result, "signal");
+    return !result;
+}
+
+/* ---- players ----------------------------------------------------------------------------- */
+
+/* Each returns owning the mutex when the game is over, or not owning it when something is wrong. */
+
+static bool may_make(void)
+{
+    int phase = get(game->phase);
+
+    return game->tickets < TABLE && (phase == FLOW || phase == FILL);
+}
+
+static void make(struct dice *dice)
+{
+    while (get(game->phase) != OVER) {
+        if (!may_make()) {
+            if (!await(&emptied))
+                return;
+            continue;
+        }
+        set(game->tickets, game->tickets + 1);
+        set(game->made, game->made + 1);
+        if (!tell(&filled, below(dice, 16) == 0) || !end() || !begin())
+            return;
+    }
+    end();
+}
+
+static bool may_take(void)
+{
+    int phase = get(game->phase);
+
+    return game->tickets > 0 && (phase == FLOW || phase == DRAIN);
+}
+
+static void take(struct dice *dice)
+{
+    while (get(game->phase) != OVER) {
+        if (!may_take()) {
+            if (!await(&filled))
+                return;
+            continue;
+        }
+        set(game->tickets, game->tickets - 1);
+        set(game->taken, game->taken + 1);
+        if (!tell(&emptied, below(dice, 16) == 0) || !end() || !begin())
+            return;
+    }
+    end();
+}
+
+static bool walk_once(struct dice *dice)
+{
+    dcond_t *cond = below(dice, 2) ? &filled : &emptied;
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 3));
+    int result;
+
+    leave();
+    result = dcond_timedwait(cond, &mutex, &soon);
+    count(game->waits);
+    if (result == ETIMEDOUT) {
+        count(game->timeouts);
+        return owns(0, "timedwait");
+    }
+    return owns(result, "timedwait") && tell(cond, false);
+}
+
+static void walk(struct dice *dice)
+{
+    while (get(game->phase) != OVER) {
+        if (!walk_once(dice) || !end() || !begin())
+            return;
+    }
+    end();
+}
+
+static void (*const roles[PLAYERS])(struct dice *) = { make, take, take, walk, walk };
+
+struct player {
+    void (*role)(struct dice *);
+    struct dice dice;
+};
+
+static void *play(void *user)
+{
+    struct player *player = user;
+
+    if (begin())
+        player->role(&player->dice);
+    return NULL;
+}
+
+static void play_in_process(uint64_t seed, unsigned process)
+{
+    struct player players[PLAYERS];
+    pthread_t threads[PLAYERS];
+
+    for (unsigned i = 0; i < PLAYERS; i++) {
+        players[i] = (struct player){ roles[i], dice_of(seed, process * PLAYERS + i) };
+        if (pthread_create(&threads[i], NULL, play, &players[i]))
+            _exit(2);
+    }
+    for (unsigned i = 0; i < PLAYERS; i++)
+        pthread_join(threads[i], NULL);
+    _exit(0);
+}
+
+/* ---- the storm --------------------------------------------------------------------------- */
+
+static struct storm {
+    uint64_t seed;
+    struct dice dice;
+    pid_t pids[PROCESSES];
+    unsigned born; /* processes so far */
+    long waits, kills;
+    long killed;
+} storm;
+
+static void start_process(int i)
+{
+    unsigned number = storm.born++;
+
+    storm.pids[i] = keeper_fork();
+    if (storm.pids[i] == 0)
+        play_in_process(storm.seed, number);
+}
+
+static void kill_one(void)
+{
+    int i = (int)below(&storm.dice, PROCESSES);
+
+    kill(storm.pids[i], SIGKILL);
+    keeper_reap(storm.pids[i]);
+    start_process(i);
+    storm.killed++;
+}
+
+static void check_game(void)
+{
+    if (get(game->wrong))
+        fail_msg("%s: %s", get(game->wrong_call), result_name(get(game->wrong)));
+    assert_int_equal(get(game->overlaps), 0);
+}
+
+static bool is_reached(int64_t waits)
+{
+    check_game();
+    return get(game->waits) >= waits || get(game->waits) >= storm.waits;
+}
+
+/* Kills are spread over the whole run. */
+static bool is_kill_due(void)
+{
+    return storm.killed < storm.kills &&
+           get(game->waits) >= storm.waits * (2 * storm.killed + 1) / (2 * storm.kills);
+}
+
+static void disturb(void)
+{
+    static dcond_t *const conds[] = { &filled, &emptied };
+
+    switch (below(&storm.dice, 16)) {
+    case 0:
+        assert_result(dcond_broadcast(conds[below(&storm.dice, 2)]), 0);
+        break;
+    case 1:
+    case 2:
+        assert_result(dcond_signal(conds[below(&storm.dice, 2)]), 0);
+        break;
+    default:
+        wait_nap();
+    }
+    if (is_kill_due())
+        kill_one();
+}
+
+static void change_phase(int phase)
+{
+    int result = dmutex_lock(&mutex);
+
+    if (result == EOWNERDEAD)
+        result = mend();
+    assert_result(result, 0);
+    set(game->phase, phase);
+    assert_result(dcond_broadcast(&filled), 0);
+    assert_result(dcond_broadcast(&emptied), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* Nobody is disturbed or killed now, so what is to come must come by itself. */
+static void calm(int phase, int64_t tickets)
+{
+    set(game->phase, phase);
+    wait_until((check_game(), get(game->tickets)) == tickets);
+}
+
+static void rage_until(int64_t waits)
+{
+    int64_t since = get(game->waits), since_ms = wait_now_ms();
+
+    while (!is_reached(waits)) {
+        disturb();
+        if (get(game->waits) != since) {
+            since = get(game->waits);
+            since_ms = wait_now_ms();
+        } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
+            fail_msg("nobody comes back any more");
+        }
+    }
+}
+
+static void tell_game(const char *when)
+{
+    print_message("# %s: DM_SEED=%llu waits %lld, timed out %lld, killed %ld, dead owners %lld, made %lld, "
+                  "taken %lld, on the table %lld\n",
+                  when, (unsigned long long)storm.seed, (long long)get(game->waits),
+                  (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
+                  (long long)get(game->made), (long long)get(game->taken), (long long)get(game->tickets));
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    game = mmap(NULL, sizeof *game, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(game, MAP_FAILED);
+    make_robust(&mutex, "storm/m", LEASE);
+    storm.seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    storm.dice = dice_of(storm.seed, ~0u);
+    storm.waits = count_from("DMUTEX_TEST_WAITS", 3000, 1000000);
+    storm.kills = count_from("DMUTEX_TEST_KILLS", 8, 400);
+    tell_game("begin");
+    for (int i = 0; i < PROCESSES; i++)
+        start_process(i);
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    tell_game("end");
+    for (int i = 0; i < PROCESSES; i++) {
+        if (storm.pids[i] > 0) {
+            kill(storm.pids[i], SIGKILL);
+            keeper_reap(storm.pids[i]);
+        }
+    }
+    munmap(game, sizeof *game);
+    return 0;
+}
+
+/* Who died in the queue with a signal stays there for long, unless somebody comes by. */
+static bool is_queue_swept(void)
+{
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    return side_int(the_server->side, "ZCARD %s", key_of("queue", "storm/m")) == 0;
+}
+
+/* POSIX scenarios 30 and 37, finding 22. */
+static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void **state)
+{
+    (void)state;
+    while (!is_reached(storm.waits)) {
+        rage_until(get(game->waits) + AFTER_WAITS);
+        calm(DRAIN, 0);
+        change_phase(FILL);
+        calm(FILL, TABLE);
+        change_phase(FLOW);
+    }
+    while (is_kill_due())
+        kill_one();
+    calm(DRAIN, 0);
+    change_phase(OVER);
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(keeper_reap(storm.pids[i]), 0);
+        storm.pids[i] = 0;
+    }
+    check_game();
+    assert_int_equal(game->made, game->taken);
+    assert_int_equal(game->tickets, 0);
+    assert_int_equal(storm.killed, storm.kills);
+    wait_until(is_queue_swept());
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test,
+                                        end_test),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
