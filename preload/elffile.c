@@ -138,6 +138,7 @@ static enum elf_found find_in(const struct image *image, unsigned type, const ch
 {
     struct symbols symbols;
     enum elf_found found = ELF_NO_SYMBOL;
+    uint64_t offset = 0;
 
     if (!find_symbols(image, type, &symbols))
         return ELF_NO_SYMBOL;
@@ -146,12 +147,17 @@ static enum elf_found find_in(const struct image *image, unsigned type, const ch
 
         if (symbol->st_shndx == SHN_UNDEF || strcmp(name_of(&symbols, symbol), name) != 0)
             continue;
+        if (found == ELF_FOUND && is_object(image, symbol) && symbol->st_value != offset)
+            return ELF_NOT_UNIQUE;
         if (is_object(image, symbol)) {
-            *ret_offset = symbol->st_value;
-            return ELF_FOUND;
+            offset = symbol->st_value;
+            found = ELF_FOUND;
+        } else if (found != ELF_FOUND) {
+            found = ELF_NO_OBJECT;
         }
-        found = ELF_NO_OBJECT;
     }
+    if (found == ELF_FOUND)
+        *ret_offset = offset;
     return found;
 }
 
@@ -171,7 +177,7 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
             size_t name = (note->n_namesz + 3u) & ~3u, text = (note->n_descsz + 3u) & ~3u;
             size_t size = sizeof *note + name + text;
 
-            if (size > left)
+            if (sizeof *note + name + note->n_descsz > left)
                 break;
             if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
                 memcmp(note + 1, "GNU", 4) == 0 && note->n_descsz * 2 < ELF_BUILD_ID_ROOM) {
@@ -185,7 +191,7 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
                 return true;
             }
             notes += size;
-            left -= size;
+            left -= size < left ? size : left; /* the last one is not filled up */
         }
     }
     return false;

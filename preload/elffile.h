@@ -17,6 +17,7 @@ enum elf_found {
     ELF_FOUND,
     ELF_NO_FILE,   /* not there, not readable, not ELF of this machine */
     ELF_NO_SYMBOL, /* none of that name, or the file is stripped */
+    ELF_NOT_UNIQUE, /* several: static ones of different source files */
     ELF_NO_OBJECT  /* a function, a thread-local object, or not in writable memory */
 };
 

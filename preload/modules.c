@@ -57,6 +57,7 @@ static bool find_by_symbol(const struct rule *rule, const char *path, uint64_t *
     static const char *const why[] = {
         [ELF_NO_FILE] = "no ELF file that can be read",
         [ELF_NO_SYMBOL] = "no such symbol (stripped? dmutex-run --list has off: rules)",
+        [ELF_NOT_UNIQUE] = "several variables of that name (dmutex-run --list has off: rules)",
         [ELF_NO_OBJECT] = "a symbol that is no variable",
     };
     enum elf_found found = elf_find_symbol(path, rule->symbol, ret_offset);

@@ -2,17 +2,17 @@
 -- A condition object is destroyed.
 -- KEYS  cond sleeper
 -- ARGV  1 delete (anonymous: its keys go) | look
--- Answer 1 done, 0 somebody waits on it
+-- Answer 1 done, 0 somebody waits on it, or 256 who are gone were forgotten: call again
 --@include _own
 --@include _state
 --@include _serve
 local c, now = { [3] = KEYS[1], [4] = KEYS[2] }, clock()
-while check_queue(c) > 0 do
-  for _, id in ipairs(call('ZRANGE', c[3], 0, 15)) do
-    local w = entry(c, id)
-    if w and not is_gone(w, now) then return 0 end
-    forget(c, id)
-  end
+check_queue(c)
+for _, id in ipairs(call('ZRANGE', c[3], 0, 255)) do
+  local w = entry(c, id)
+  if w and not is_gone(w, now) then return 0 end
+  forget(c, id)
 end
+if call('ZCARD', c[3]) > 0 then return 0 end
 if ARGV[1] == 'delete' then call('DEL', c[3], c[4]) end
 return 1
