@@ -286,7 +286,8 @@ static GKeyFile *parse(const char *path, GHashTable *sections, GError **error)
 
     if (!text || !config_lines_check(sections, path, text, error))
         return NULL;
-    if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &reason)) {
+    /* Keys of other languages would be dropped without a word: here they are unknown ones. */
+    if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &reason)) {
         refuse(error, REFUSE_CONFIG, "%s: %s", path, reason->message);
         return NULL;
     }
