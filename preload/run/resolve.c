@@ -109,6 +109,15 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
+/* A variable of a library that the program uses directly lives in the program (a copy relocation). */
+static bool is_copied(const struct scene *scene, const struct rule *rule, const char *path)
+{
+    uint64_t offset;
+
+    return scene->program && rule->kind == RULE_SYMBOL && strcmp(path, scene->program->path) != 0 &&
+           elf_find_copy(scene->program->path, rule->symbol, &offset);
+}
+
 static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule)
 {
     const char *path = module_of(scene, rule);
@@ -117,6 +126,8 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
 
     if (!path)
         return not_loaded(scene, rule);
+    if (is_copied(scene, rule, path))
+        path = scene->program->path;
     why = find_in(rule, path, &offset);
     if (why)
         return resolution(rule->required == REQUIRED_NO ? FINDING_DOUBTFUL : FINDING_BAD, why);

@@ -61,6 +61,6 @@ void compile(const char *source, const char *program, const char *switches)
 {
     const char *compiler = getenv("CC");
 
-    command_run("cd %s && %s -pthread -x c %s -o %s %s", folder, compiler ? compiler : "cc", source, program, switches);
+    command_run("cd %s && %s -pthread %s -o %s %s", folder, compiler ? compiler : "cc", source, program, switches);
     assert_status(0);
 }
