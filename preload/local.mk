@@ -57,3 +57,63 @@ preload_common = \
     preload/rules.h \
     preload/text.c \
     preload/text.h
+
+# ---------------------------------------------------------------------------
+# dmutex-run
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += preload/librun.la
+preload_librun_la_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"'
+preload_librun_la_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_librun_la_LIBADD = $(GLIB_LIBS)
+preload_librun_la_SOURCES = \
+    preload/run/ask.c \
+    preload/run/ask.h \
+    preload/run/binary.c \
+    preload/run/binary.h \
+    preload/run/child.c \
+    preload/run/child.h \
+    preload/run/config.c \
+    preload/run/config.h \
+    preload/run/config_files.c \
+    preload/run/config_files.h \
+    preload/run/config_lines.c \
+    preload/run/config_lines.h \
+    preload/run/environment.c \
+    preload/run/environment.h \
+    preload/run/gather.c \
+    preload/run/gather.h \
+    preload/run/listing.c \
+    preload/run/listing.h \
+    preload/run/loaded.c \
+    preload/run/loaded.h \
+    preload/run/module.c \
+    preload/run/module.h \
+    preload/run/options.c \
+    preload/run/options.h \
+    preload/run/place.c \
+    preload/run/place.h \
+    preload/run/plan.c \
+    preload/run/plan.h \
+    preload/run/program.c \
+    preload/run/program.h \
+    preload/run/refuse.c \
+    preload/run/refuse.h \
+    preload/run/resolve.c \
+    preload/run/resolve.h \
+    preload/run/wording.c \
+    preload/run/wording.h \
+    preload/seen.h \
+    $(preload_common)
+
+bin_PROGRAMS += preload/dmutex-run
+preload_dmutex_run_SOURCES = preload/run/main.c
+preload_dmutex_run_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_dmutex_run_LDADD = preload/librun.la libdmutex/libdmutex.la
+preload_dmutex_run_LDFLAGS =
+
+# The same for the tests: not the script in which libtool wraps programs that are installed, for that
+# has an LD_LIBRARY_PATH of its own.
+noinst_PROGRAMS += preload/here/dmutex-run
+preload_here_dmutex_run_SOURCES = preload/run/main.c
+preload_here_dmutex_run_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_here_dmutex_run_LDADD = $(preload_dmutex_run_LDADD)

@@ -260,14 +260,42 @@ EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
     return result ? result : real_get()->mutex_destroy(mutex);
 }
 
-/* Names that older glibc had, and programs linked with it still use. */
-#define OLD_NAME(old, name) extern EXPORT __typeof__(name) old __attribute__((alias(#name), copy(name)))
-OLD_NAME(__pthread_mutex_lock, pthread_mutex_lock);
-OLD_NAME(__pthread_mutex_trylock, pthread_mutex_trylock);
-OLD_NAME(__pthread_mutex_unlock, pthread_mutex_unlock);
-OLD_NAME(__pthread_mutex_init, pthread_mutex_init);
-OLD_NAME(__pthread_mutex_destroy, pthread_mutex_destroy);
+/* ---- names that older glibc had, and programs linked with it still use ------------------- */
+
+EXPORT __typeof__(pthread_mutex_lock) __pthread_mutex_lock;
+EXPORT __typeof__(pthread_mutex_trylock) __pthread_mutex_trylock;
+EXPORT __typeof__(pthread_mutex_unlock) __pthread_mutex_unlock;
+EXPORT __typeof__(pthread_mutex_init) __pthread_mutex_init;
+EXPORT __typeof__(pthread_mutex_destroy) __pthread_mutex_destroy;
+
+int __pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_lock(mutex);
+}
+
+int __pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_trylock(mutex);
+}
+
+int __pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_unlock(mutex);
+}
+
+int __pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+    return pthread_mutex_init(mutex, attr);
+}
+
+int __pthread_mutex_destroy(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_destroy(mutex);
+}
 
 /* <pthread.h> gives this one the other's name. */
-extern EXPORT int consistent_np(pthread_mutex_t *mutex) __asm__("pthread_mutex_consistent_np")
-    __attribute__((alias("pthread_mutex_consistent"), copy(pthread_mutex_consistent)));
+EXPORT int consistent_np(pthread_mutex_t *mutex) __asm__("pthread_mutex_consistent_np");
+int consistent_np(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_consistent(mutex);
+}

@@ -180,6 +180,23 @@ tests_conformance_shalls_test_shalls_CPPFLAGS = $(AM_CPPFLAGS) \
     -DDIFFERENCES='"$(abs_top_srcdir)/tests/conformance/shalls/differences"'
 EXTRA_DIST += tests/conformance/shalls/differences
 
+# the preload layer
+preload_tests = \
+    tests/preload/test_run \
+    tests/preload/test_run_config \
+    tests/preload/test_run_list \
+    tests/preload/test_run_program \
+    tests/preload/test_run_rules
+run_parts = tests/preload/run.c tests/preload/run.h
+run_libs = $(test_libs) preload/librun.la libdmutex/libdmutex.la
+tests_preload_test_run_SOURCES = tests/preload/test_run.c $(run_parts)
+tests_preload_test_run_config_SOURCES = tests/preload/test_run_config.c $(run_parts)
+tests_preload_test_run_config_LDADD = $(run_libs)
+tests_preload_test_run_list_SOURCES = tests/preload/test_run_list.c $(run_parts)
+tests_preload_test_run_program_SOURCES = tests/preload/test_run_program.c $(run_parts)
+tests_preload_test_run_program_LDADD = $(run_libs)
+tests_preload_test_run_rules_SOURCES = tests/preload/test_run_rules.c $(run_parts)
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_compiles.sh \
@@ -205,6 +222,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/actor_conditions.c \
     tests/lib/actor_parts.h \
     tests/lib/actor_serve.c \
+    tests/lib/command.c \
+    tests/lib/command.h \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
     tests/lib/keeper.c \
@@ -232,7 +251,7 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/server/libscripts.la
-program_tests = $(unit_tests) $(server_tests) $(conformance_tests)
+program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests)
 check_PROGRAMS += $(program_tests)
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
@@ -254,6 +273,7 @@ SH_LOG_COMPILER = timeout -k 5 $(TEST_TIMEOUT) $(SHELL)
 AM_TESTS_ENVIRONMENT = \
     unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
     unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL_DIR; \
+    unset DMUTEX_CONF DMUTEX_MAP DMUTEX_RULES DMUTEX_LIST DMUTEX_REPORT; \
     export CMOCKA_MESSAGE_OUTPUT=TAP; \
     export DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' DMUTEX_TEST_SERVER='$(REDIS_SERVER)'; \
     export ASAN_OPTIONS="detect_stack_use_after_return=1 $$ASAN_OPTIONS"; \

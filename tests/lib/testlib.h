@@ -25,6 +25,7 @@
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times
  *   mutexes.h mutexes of every kind, and calls in other threads
+ *   command.h a shell command, what it prints and how it ends
  *   keeper.h  ends everything when the test program ends
  *
  * cmocka's asserts jump out of the test: they are for the test's own thread only, never for
@@ -45,6 +46,7 @@
 #include <dmutex/dmutex.h>
 
 #include "actor.h"
+#include "command.h"
 #include "crowd.h"
 #include "keeper.h"
 #include "mutexes.h"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ask.h"
+
+#include <string.h>
+
+#include <dmutex/dmutex.h>
+
+#include "refuse.h"
+
+char *ask_describe(const char *url)
+{
+    const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
+
+    if (!scheme_end || !at || at < scheme_end)
+        return g_strdup(url);
+    return g_strdup_printf("%.*s***%s", (int)(scheme_end + 3 - url), url, at);
+}
+
+bool ask_configure(struct plan *plan, GError **error)
+{
+    const char *environment = g_getenv("DMUTEX_URL");
+
+    if (!plan->url && environment && *environment) {
+        plan->url = g_strdup(environment);
+        plan->url_from = g_strdup("DMUTEX_URL");
+    }
+    if (!plan->url)
+        return refuse(error, REFUSE_CONFIG,
+                      "no server is configured: write Url=redis://HOST into [server] of the configuration, or set "
+                      "DMUTEX_URL");
+    if (dmutex_configure_np(plan->url) != 0)
+        return refuse(error, REFUSE_CONFIG, "%s: %s", plan->url_from, dmutex_strerror_np());
+    return true;
+}
+
+bool ask_server(const struct plan *plan, GError **error)
+{
+    g_autofree char *described = ask_describe(plan->url);
+    char name[PLAN_NAME_ROOM];
+    dmutex_t mutex;
+    int is_locked;
+
+    if (!plan_example_name(&plan_at(plan, 0)->rule, name) || dmutex_init_np(&mutex, name, NULL) != 0)
+        return refuse(error, REFUSE_CONFIG, "%s", dmutex_strerror_np());
+    if (dmutex_islocked_np(&mutex, &is_locked) == 0)
+        return true;
+    return refuse(error, REFUSE_DOWN, "the server %s (%s) cannot be used: %s", described, plan->url_from,
+                  dmutex_strerror_np());
+}
+
+bool ask_is_needed(const struct plan *plan)
+{
+    for (unsigned i = 0; i < plan_count(plan); i++)
+        if (plan_at(plan, i)->rule.on_down == DOWN_FAIL)
+            return true;
+    return false;
+}

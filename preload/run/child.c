@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "refuse.h"
+
+static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT };
+
+/* All that child_run() waits for; blocked, so that none is missed. */
+static sigset_t waited_for(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < G_N_ELEMENTS(passed_on); i++)
+        sigaddset(&set, passed_on[i]);
+    return set;
+}
+
+/* With the signal mask that this process had. */
+static int start(const char *path, char *const *command, char *const *environment, const sigset_t *mask, pid_t *ret_pid)
+{
+    posix_spawnattr_t attr;
+    int error = posix_spawnattr_init(&attr);
+
+    if (error)
+        return error;
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attr, mask);
+    error = posix_spawn(ret_pid, path, NULL, &attr, command, environment);
+    posix_spawnattr_destroy(&attr);
+    return error;
+}
+
+/* False while it runs.  Stops with it, as a shell with job control expects of what it has started. */
+static bool has_ended(pid_t pid, int *ret_status)
+{
+    while (waitpid(pid, ret_status, WNOHANG | WUNTRACED) == pid) {
+        if (!WIFSTOPPED(*ret_status))
+            return true;
+        raise(SIGSTOP);
+    }
+    return false;
+}
+
+/* What comes from the terminal goes to its whole group, to which the child belongs: it has it already. */
+static void pass_on(pid_t pid, const siginfo_t *info)
+{
+    if (info->si_signo == SIGCONT || info->si_code <= 0)
+        kill(pid, info->si_signo);
+}
+
+static void await(pid_t pid, const sigset_t *signals, int *ret_status)
+{
+    while (!has_ended(pid, ret_status)) {
+        siginfo_t info;
+
+        if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD)
+            pass_on(pid, &info);
+    }
+}
+
+bool child_run(const char *path, char *const *command, char *const *environment, int *ret_status, GError **error)
+{
+    sigset_t signals = waited_for(), mask;
+    int reason;
+    pid_t pid;
+
+    signal(SIGCHLD, SIG_DFL); /* a parent may have had it ignored: then nothing could be waited for */
+    pthread_sigmask(SIG_BLOCK, &signals, &mask);
+    reason = start(path, command, environment, &mask, &pid);
+    if (reason == 0)
+        await(pid, &signals, ret_status);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (reason)
+        return refuse(error, REFUSE_CANNOT_RUN, "%s: %s", path, g_strerror(reason));
+    return true;
+}
+
+void child_end_likewise(int status)
+{
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    sigset_t only;
+
+    if (!number)
+        exit(WEXITSTATUS(status));
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the core file, if any, is the command's */
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    signal(number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    raise(number);
+    exit(128 + number); /* a signal that does not end a process, or cannot be raised */
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "config_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "refuse.h"
+
+#define LARGEST (4 << 20) /* bytes; what is larger is no configuration */
+
+/* ---- which ------------------------------------------------------------------------------- */
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static bool add_named(GPtrArray *paths, const char *path, const char *who, GError **error)
+{
+    if (!is_there(path))
+        return refuse(error, REFUSE_CONFIG, "%s: %s; it was named by %s", path, g_strerror(errno), who);
+    g_ptr_array_add(paths, g_canonicalize_filename(path, NULL));
+    return true;
+}
+
+static int compare(gconstpointer one, gconstpointer other)
+{
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* The files of the directory in the order of their names, as every shell shows them. */
+static void add_directory(GPtrArray *paths, const char *path)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    GDir *directory = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    if (!directory)
+        return;
+    while ((name = g_dir_read_name(directory)))
+        if (name[0] != '.' && g_str_has_suffix(name, ".conf"))
+            g_ptr_array_add(found, g_build_filename(path, name, NULL));
+    g_dir_close(directory);
+    g_ptr_array_sort(found, compare);
+    g_ptr_array_extend_and_steal(paths, g_steal_pointer(&found));
+}
+
+bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *user_file = g_build_filename(g_get_user_config_dir(), "dmutex", "preload.conf", NULL);
+    g_autofree char *system_directory = g_strconcat(system_file, ".d", NULL);
+    const char *environment = g_getenv("DMUTEX_CONF");
+
+    if (option) {
+        if (!add_named(paths, option, "--config", error))
+            return false;
+    } else if (environment && *environment) {
+        if (!add_named(paths, environment, "DMUTEX_CONF", error))
+            return false;
+    } else if (is_there(user_file)) {
+        g_ptr_array_add(paths, g_steal_pointer(&user_file));
+    } else {
+        if (is_there(system_file))
+            g_ptr_array_add(paths, g_strdup(system_file));
+        add_directory(paths, system_directory);
+    }
+    *ret_paths = g_steal_pointer(&paths);
+    return true;
+}
+
+/* ---- safe -------------------------------------------------------------------------------- */
+
+/*
+ * Who writes the rules decides whether a program's locks hold, and whom it asks: that is the user's
+ * and root's affair alone.
+ */
+static bool check_owner(const char *path, const struct stat *status, GError **error)
+{
+    if (status->st_uid != 0 && status->st_uid != geteuid())
+        return refuse(error, REFUSE_CONFIG,
+                      "%s: belongs to user %u, who is neither root nor you: copy it, or have it given to one of them",
+                      path, (unsigned)status->st_uid);
+    if (status->st_mode & 022)
+        return refuse(error, REFUSE_CONFIG, "%s: can be written by others than its owner: chmod go-w %s", path, path);
+    return true;
+}
+
+/* A directory open to others lets them put another file in this one's place, unless it is sticky. */
+static bool check_directory(const char *path, GError **error)
+{
+    g_autofree char *directory = g_path_get_dirname(path);
+    struct stat status;
+
+    if (stat(directory, &status) < 0)
+        return refuse(error, REFUSE_CONFIG, "%s: %s", directory, g_strerror(errno));
+    return (status.st_mode & S_ISVTX) || check_owner(directory, &status, error);
+}
+
+static char *read_all(int fd, size_t size, const char *path, GError **error)
+{
+    g_autofree char *text = g_malloc(size + 1);
+    size_t have = 0;
+    ssize_t got = 1;
+
+    while (have < size && (got = read(fd, text + have, size - have)) > 0)
+        have += (size_t)got;
+    if (got < 0) {
+        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    text[have] = '\0';
+    if (strlen(text) != have || !g_utf8_validate(text, -1, NULL)) {
+        refuse(error, REFUSE_CONFIG, "%s: is not a text in UTF-8", path);
+        return NULL;
+    }
+    return g_steal_pointer(&text);
+}
+
+static char *load(int fd, const char *path, GError **error)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) < 0) {
+        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    if (!S_ISREG(status.st_mode) || status.st_size > LARGEST) {
+        refuse(error, REFUSE_CONFIG, "%s: is not a file of at most 4 MiB", path);
+        return NULL;
+    }
+    if (!check_owner(path, &status, error) || !check_directory(path, error))
+        return NULL;
+    return read_all(fd, (size_t)status.st_size, path, error);
+}
+
+char *config_files_load(const char *path, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+    char *text;
+
+    if (fd < 0) {
+        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    text = load(fd, path, error);
+    close(fd);
+    return text;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What GKeyFile does not tell: which line a key is in, and that a section or key is there twice.  It
+ * merges these, the last one wins, and one of two rules would silently be none.
+ */
+#ifndef DM_RUN_CONFIG_LINES_H
+#define DM_RUN_CONFIG_LINES_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* From "[section]" to "FILE:LINE", over all files. */
+GHashTable *config_lines_new(void);
+
+/* Notes the sections of this file; refuses one that any file had before, and a key that is repeated. */
+bool config_lines_check(GHashTable *sections, const char *path, const char *text, GError **error);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "environment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ask.h"
+#include "module.h"
+#include "refuse.h"
+#include "wording.h"
+
+#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with its name */
+
+static const char *const ours[] = { "LD_PRELOAD",   "DMUTEX_URL", "DMUTEX_MAP",
+                                    "DMUTEX_RULES", "DMUTEX_CONF", "DMUTEX_LIST" };
+
+static void set(char ***environment, const char *name, const char *value)
+{
+    *environment = g_environ_setenv(*environment, name, value, TRUE);
+}
+
+/* An empty list is no variable. */
+static bool set_rules(char ***environment, const char *name, const GArray *list, GError **error)
+{
+    g_autofree char *text = wording_of_list(list);
+
+    if (strlen(text) > LONGEST)
+        return refuse(error, REFUSE_CONFIG, "the rules are too long for %s: %zu bytes, and %d is the most", name,
+                      strlen(text), LONGEST);
+    if (*text)
+        set(environment, name, text);
+    else
+        *environment = g_environ_unsetenv(*environment, name);
+    return true;
+}
+
+bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error)
+{
+    g_auto(GStrv) environment = g_get_environ();
+    g_autofree char *module = NULL, *preload = NULL;
+
+    if (!module_find(&module, error) || !set_rules(&environment, "DMUTEX_MAP", plan->map, error) ||
+        !set_rules(&environment, "DMUTEX_RULES", plan->rules, error))
+        return false;
+    say_note("the module is %s", module);
+    preload = module_add(g_getenv("LD_PRELOAD"), module);
+    set(&environment, "LD_PRELOAD", preload);
+    if (plan->url)
+        set(&environment, "DMUTEX_URL", plan->url);
+    if (config)
+        set(&environment, "DMUTEX_CONF", config);
+    *ret_environment = g_steal_pointer(&environment);
+    return true;
+}
+
+void environment_print(char *const *environment, char *const *command)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(ours); i++) {
+        const char *value = g_environ_getenv((char **)environment, ours[i]);
+        g_autofree char *shown = NULL, *quoted = NULL;
+
+        if (!value || g_strcmp0(value, g_getenv(ours[i])) == 0)
+            continue;
+        shown = ask_describe(value);
+        quoted = g_shell_quote(strcmp(ours[i], "DMUTEX_URL") == 0 ? shown : value);
+        printf("%s=%s ", ours[i], quoted);
+    }
+    for (; *command; command++) {
+        g_autofree char *quoted = g_shell_quote(*command);
+
+        printf("%s%s", quoted, command[1] ? " " : "\n");
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The environment in which the command runs: how the module is told what to do.
+ */
+#ifndef DM_RUN_ENVIRONMENT_H
+#define DM_RUN_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+#include "plan.h"
+
+/*
+ * Ours, with LD_PRELOAD, DMUTEX_RULES, DMUTEX_MAP, DMUTEX_URL.  `config`: the file that
+ * was named, absolute, for a dmutex-run inside the command; NULL.  The caller frees the vector with g_strfreev().
+ */
+bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error);
+
+/* What is new or different in it, and the command, as a shell takes it; without passwords. */
+void environment_print(char *const *environment, char *const *command);
+
+#endif

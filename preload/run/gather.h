@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The plan, from all places where rules can be written.
+ */
+#ifndef DM_RUN_GATHER_H
+#define DM_RUN_GATHER_H
+
+#include <stdbool.h>
+
+#include "options.h"
+#include "plan.h"
+
+/*
+ * Reads -e and DMUTEX_MAP, and the configuration.  Without any configuration file the rules that a
+ * dmutex-run around this one has made (DMUTEX_RULES) go on.  *ret_config: the file that --config
+ * or DMUTEX_CONF named, as an absolute path to be freed; NULL.
+ */
+bool gather(struct plan *plan, const struct options *options, char **ret_config, GError **error);
+
+/* Warns of rules that do other than they seem to. */
+void gather_advise(const struct plan *plan);
+
+#endif

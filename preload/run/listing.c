@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "listing.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#include "../elffile.h"
+#include "../seen.h"
+#include "../text.h"
+#include "wording.h"
+
+#define SYMBOL_ROOM 1024
+
+/* One line, from all processes that have used the object. */
+struct line {
+    char *rule;
+    uint64_t count;
+    unsigned kind, bits;
+};
+
+/* Why something has no rule. */
+enum nameless { IN_NO_FILE, IN_NO_BUILD, NAMELESS_COUNT };
+
+struct listing {
+    GPtrArray *lines;
+    GHashTable *by_rule; /* the same; owns nothing */
+    uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module does not tell these apart */
+    bool is_full;
+};
+
+/* ---- the rule of an object --------------------------------------------------------------- */
+
+/* A symbol, if a rule that says it leads back to the same place: names of static objects may be repeated. */
+static char *rule_by_symbol(const struct seen *seen)
+{
+    char name[SYMBOL_ROOM], *plus;
+    struct rule rule = { .kind = RULE_SYMBOL, .module = text_basename(seen->path), .symbol = name };
+    uint64_t found;
+
+    if (!elf_name_offset(seen->path, seen->offset, name, sizeof name))
+        return NULL;
+    plus = strrchr(name, '+');
+    if (plus && text_number(plus + 1, &rule.offset))
+        *plus = '\0';
+    if (elf_find_symbol(seen->path, name, &found) != ELF_FOUND || found + rule.offset != seen->offset)
+        return NULL;
+    rule.is_condition = seen->kind == SEEN_CONDITION;
+    return wording_of_rule(&rule);
+}
+
+static char *rule_by_offset(const struct seen *seen)
+{
+    char id[ELF_BUILD_ID_ROOM];
+    struct rule rule = { .kind = RULE_OFFSET, .module = text_basename(seen->path), .build_id = id,
+                         .offset = seen->offset, .is_condition = seen->kind == SEEN_CONDITION };
+
+    return elf_build_id(seen->path, id) ? wording_of_rule(&rule) : NULL;
+}
+
+static char *rule_by_mapping(const struct seen *seen)
+{
+    bool is_shm = g_str_has_prefix(seen->path, "/dev/shm/");
+    struct rule rule = { .kind = is_shm ? RULE_SHM : RULE_MAP,
+                         .module = seen->path + (is_shm ? strlen("/dev/shm") : 0),
+                         .offset = seen->offset, .is_condition = seen->kind == SEEN_CONDITION };
+
+    return wording_of_rule(&rule);
+}
+
+static char *rule_by_file(const struct seen *seen)
+{
+    struct rule rule = { .kind = seen->kind == SEEN_FLOCK ? RULE_FLOCK : RULE_FCNTL, .module = seen->path };
+
+    return wording_of_rule(&rule);
+}
+
+/* NULL: it has none, and *ret_why says why.  What was deleted is found under that name no more. */
+static char *rule_of(const struct seen *seen, enum nameless *ret_why)
+{
+    char *rule;
+
+    *ret_why = IN_NO_FILE;
+    if (g_str_has_suffix(seen->path, " (deleted)"))
+        return NULL;
+    switch ((enum seen_place)seen->place) {
+    case SEEN_IN_MODULE:
+        rule = rule_by_symbol(seen);
+        *ret_why = IN_NO_BUILD;
+        return rule ? rule : rule_by_offset(seen);
+    case SEEN_IN_MAPPING:
+        return rule_by_mapping(seen);
+    case SEEN_IN_FILE:
+        return rule_by_file(seen);
+    case SEEN_NOWHERE:
+        break;
+    }
+    return NULL;
+}
+
+/* ---- collected --------------------------------------------------------------------------- */
+
+static void free_line(gpointer pointer)
+{
+    struct line *line = pointer;
+
+    g_free(line->rule);
+    g_free(line);
+}
+
+static void add(struct listing *listing, const struct seen *seen)
+{
+    enum nameless why;
+    char *rule = rule_of(seen, &why);
+    struct line *line = rule ? g_hash_table_lookup(listing->by_rule, rule) : NULL;
+
+    if (!rule) {
+        listing->nameless[why] += seen->count;
+        return;
+    }
+    if (line) {
+        g_free(rule);
+    } else {
+        line = g_new0(struct line, 1);
+        *line = (struct line){ .rule = rule, .kind = seen->kind };
+        g_hash_table_insert(listing->by_rule, rule, line);
+        g_ptr_array_add(listing->lines, line);
+    }
+    line->count += seen->count;
+    line->bits |= seen->bits;
+}
+
+/* The process may still run, and the file grow no more: it was made in its full size. */
+static void read_file(struct listing *listing, const char *path)
+{
+    g_autoptr(GMappedFile) mapped = g_mapped_file_new(path, FALSE, NULL);
+    g_autofree struct seen_file *file = NULL;
+
+    if (!mapped || g_mapped_file_get_length(mapped) < sizeof *file)
+        return;
+    file = g_memdup2(g_mapped_file_get_contents(mapped), sizeof *file);
+    if (file->version != SEEN_VERSION)
+        return;
+    listing->is_full |= file->is_full;
+    for (size_t i = 0; i < SEEN_ENTRIES; i++) {
+        struct seen *seen = &file->entries[i];
+
+        seen->path[SEEN_PATH_ROOM - 1] = '\0';
+        if (seen->kind != SEEN_NOTHING)
+            add(listing, seen);
+    }
+}
+
+static void for_each_file(const char *folder, void (*visit)(struct listing *, const char *), struct listing *listing)
+{
+    GDir *directory = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (directory && (name = g_dir_read_name(directory))) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+
+        visit(listing, path);
+    }
+    if (directory)
+        g_dir_close(directory);
+}
+
+/* ---- printed ----------------------------------------------------------------------------- */
+
+/* What was used most first; equals by their rules, so that two runs can be compared. */
+static int compare(gconstpointer one, gconstpointer other)
+{
+    const struct line *left = *(struct line *const *)one, *right = *(struct line *const *)other;
+
+    if (left->count != right->count)
+        return left->count < right->count ? 1 : -1;
+    return strcmp(left->rule, right->rule);
+}
+
+/* Priorities do not reach beyond a host. */
+static const char *remark_of(const struct line *line)
+{
+    if (line->kind == SEEN_MUTEX && (line->bits & 0x20))
+        return "  # priority inheritance: stays local";
+    if (line->kind == SEEN_MUTEX && (line->bits & 0x40))
+        return "  # priority ceiling: stays local";
+    if (line->kind == SEEN_MUTEX && (line->bits & 0x10))
+        return "  # robust";
+    return "";
+}
+
+static void print_line(const struct line *line, FILE *to)
+{
+    g_autoptr(GString) escaped = g_string_new(NULL);
+
+    wording_escape(escaped, line->rule);
+    fprintf(to, "%10" PRIu64 "  %s%s\n", line->count, escaped->str, remark_of(line));
+}
+
+static void print_rest(const struct listing *listing, FILE *to)
+{
+    static const char *const why[NAMELESS_COUNT] = {
+        [IN_NO_FILE] = "of objects in the heap, on a stack or in memory without a file: these have no lasting name",
+        [IN_NO_BUILD] = "of objects in files without symbols and build-id: in another build they would be elsewhere",
+    };
+
+    for (size_t i = 0; i < NAMELESS_COUNT; i++)
+        if (listing->nameless[i])
+            fprintf(to, "# %" PRIu64 " uses %s\n", listing->nameless[i], why[i]);
+    if (listing->is_full)
+        fprintf(to, "# a process used more than %d: the rest is left out\n", SEEN_ENTRIES);
+    if (listing->lines->len == 0)
+        fprintf(to, "# nothing was used that a rule can name\n");
+}
+
+void listing_print(const char *folder, FILE *to)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(free_line);
+    g_autoptr(GHashTable) by_rule = g_hash_table_new(g_str_hash, g_str_equal);
+    struct listing listing = { .lines = lines, .by_rule = by_rule };
+
+    for_each_file(folder, read_file, &listing);
+    g_ptr_array_sort(lines, compare);
+    for (guint i = 0; i < lines->len; i++)
+        print_line(lines->pdata[i], to);
+    print_rest(&listing, to);
+    fflush(to);
+}
+
+static void remove_file(struct listing *listing, const char *path)
+{
+    (void)listing;
+    unlink(path);
+}
+
+void listing_remove(const char *folder)
+{
+    for_each_file(folder, remove_file, NULL);
+    rmdir(folder);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex-run: reads what is to be distributed, checks it, and becomes the command.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <dmutex/version.h>
+
+#include "ask.h"
+#include "child.h"
+#include "environment.h"
+#include "gather.h"
+#include "listing.h"
+#include "options.h"
+#include "program.h"
+#include "refuse.h"
+#include "resolve.h"
+#include "wording.h"
+
+/* What one run knows. */
+struct run {
+    struct options options;
+    struct plan *plan;
+    char *config; /* that --config named, absolute; NULL */
+    char *path;   /* of the command; NULL: none was given */
+    struct program program;
+};
+
+/* ---- becoming the command ---------------------------------------------------------------- */
+
+/* Returns only if it cannot. */
+static bool become(const struct run *run, char *const *environment, GError **error)
+{
+    int reason;
+
+    execve(run->path, run->options.command, environment);
+    reason = errno;
+    return refuse(error, reason == ENOENT ? REFUSE_NOT_FOUND : REFUSE_CANNOT_RUN, "%s: %s", run->path,
+                  g_strerror(reason));
+}
+
+/* ---- --list ------------------------------------------------------------------------------ */
+
+static bool list_into(const struct run *run, const char *folder, FILE *to, char ***environment, GError **error)
+{
+    int status;
+
+    *environment = g_environ_setenv(*environment, "DMUTEX_LIST", folder, TRUE);
+    if (!child_run(run->path, run->options.command, *environment, &status, error)) {
+        listing_remove(folder);
+        return false;
+    }
+    listing_print(folder, to);
+    listing_remove(folder);
+    child_end_likewise(status);
+}
+
+/* Returns only if the command cannot be run. */
+static bool list(const struct run *run, char ***environment, GError **error)
+{
+    const char *output = run->options.output;
+    FILE *to = output ? fopen(output, "we") : stderr;
+    g_autoptr(GError) reason = NULL;
+    g_autofree char *folder = NULL;
+
+    if (!to)
+        return refuse(error, REFUSE_USAGE, "%s: %s", output, g_strerror(errno));
+    folder = g_dir_make_tmp("dmutex-list-XXXXXX", &reason);
+    if (!folder)
+        return refuse(error, REFUSE_CANNOT_RUN, "%s", reason->message);
+    return list_into(run, folder, to, environment, error);
+}
+
+/* ---- checks ------------------------------------------------------------------------------ */
+
+/* One line for each rule, and the worst of them. */
+static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
+{
+    static const char *const marks[] = {
+        [FINDING_GOOD] = "good", [FINDING_LATER] = "later", [FINDING_DOUBTFUL] = "not there", [FINDING_BAD] = "BAD"
+    };
+    unsigned bad = 0;
+
+    for (guint i = 0; i < resolutions->len; i++) {
+        const struct resolution *resolution = resolutions->pdata[i];
+        const struct planned *planned = plan_at(plan, i);
+        g_autofree char *words = wording_of_rule(&planned->rule);
+
+        printf("%s: %s => %s: %s\n", marks[resolution->finding], words, planned->rule.name, resolution->sentence);
+        bad += resolution->finding == FINDING_BAD;
+    }
+    return !bad || refuse(error, REFUSE_CONFIG, "%u of %u rules cannot be used", bad, resolutions->len);
+}
+
+/* The first rule that is bad; the others that are not as they should be are warned of. */
+static bool require_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
+{
+    for (guint i = 0; i < resolutions->len; i++) {
+        const struct resolution *resolution = resolutions->pdata[i];
+        const struct planned *planned = plan_at(plan, i);
+        g_autofree char *words = wording_of_rule(&planned->rule);
+
+        if (resolution->finding == FINDING_BAD)
+            return refuse(error, REFUSE_CONFIG, "%s: %s: %s", planned->origin, words, resolution->sentence);
+        if (resolution->finding == FINDING_DOUBTFUL)
+            say_warning("%s: %s: %s; it stays local", planned->origin, words, resolution->sentence);
+        else
+            say_note("%s => %s: %s", words, planned->rule.name, resolution->sentence);
+    }
+    return true;
+}
+
+/* --list finds the rules that are to take the place of those which a new build has made wrong. */
+static void excuse_rules(struct plan *plan, const GPtrArray *resolutions)
+{
+    for (guint i = 0; i < resolutions->len; i++) {
+        struct resolution *resolution = resolutions->pdata[i];
+
+        if (resolution->finding == FINDING_BAD) {
+            resolution->finding = FINDING_DOUBTFUL;
+            plan_excuse(plan, i);
+        }
+    }
+}
+
+static bool check_rules(const struct run *run, GError **error)
+{
+    g_autoptr(GPtrArray) resolutions = resolve_all(run->plan, run->path ? &run->program : NULL);
+
+    if (run->options.action == ACTION_CHECK)
+        return report_rules(run->plan, resolutions, error);
+    if (run->options.action == ACTION_LIST)
+        excuse_rules(run->plan, resolutions);
+    return require_rules(run->plan, resolutions, error);
+}
+
+/* A server that is down is an error only to those whose locks would fail. */
+static bool check_server(const struct run *run, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+
+    if (run->options.action == ACTION_DRY_RUN || ask_server(run->plan, &reason))
+        return true;
+    if (run->options.action == ACTION_CHECK || reason->code != REFUSE_DOWN || ask_is_needed(run->plan)) {
+        g_propagate_error(error, g_steal_pointer(&reason));
+        return false;
+    }
+    say_warning("%s", reason->message);
+    return true;
+}
+
+static bool check(struct run *run, GError **error)
+{
+    gather_advise(run->plan);
+    return ask_configure(run->plan, error) && check_rules(run, error) && check_server(run, error);
+}
+
+static void report_server(const struct plan *plan)
+{
+    g_autofree char *described = ask_describe(plan->url);
+
+    printf("good: the server %s (%s) answers\n", described, plan->url_from);
+}
+
+/* ---- what is to be done ------------------------------------------------------------------ */
+
+/* The environment is its own, if there is anything to do in it. */
+static bool act(const struct run *run, GError **error)
+{
+    g_auto(GStrv) environment = NULL;
+    bool is_plain = plan_count(run->plan) == 0 && run->options.action != ACTION_LIST;
+
+    if (is_plain)
+        environment = g_get_environ();
+    else if (!environment_make(run->plan, run->config, &environment, error))
+        return false;
+    if (run->options.action == ACTION_DRY_RUN) {
+        environment_print(environment, run->options.command);
+        return true;
+    }
+    return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, environment, error);
+}
+
+/* Without rules there is nothing that the command could be unfit for, except to be listed. */
+static bool prepare(struct run *run, GError **error)
+{
+    bool has_rules = plan_count(run->plan) > 0;
+    const char *name = run->options.command[0];
+
+    if (name && !program_find(name, &run->path, error))
+        return false;
+    if (run->path && (has_rules || run->options.action == ACTION_LIST) &&
+        !program_examine(run->path, &run->program, error))
+        return false;
+    if (has_rules)
+        return check(run, error);
+    say_note("there is no rule: nothing is distributed");
+    return true;
+}
+
+static bool run_command(struct run *run, GError **error)
+{
+    if (!gather(run->plan, &run->options, &run->config, error) || !prepare(run, error))
+        return false;
+    if (run->options.action != ACTION_CHECK)
+        return act(run, error);
+    if (plan_count(run->plan) > 0)
+        report_server(run->plan);
+    else
+        puts("there is no rule: nothing is distributed");
+    return true;
+}
+
+static bool run_options(struct run *run, int argc, char **argv, GError **error)
+{
+    if (!options_read(argc, argv, &run->options, error))
+        return false;
+    if (run->options.action == ACTION_HELP)
+        options_print_help();
+    else if (run->options.action == ACTION_VERSION)
+        puts("dmutex-run " DMUTEX_VERSION_STRING);
+    else
+        return run_command(run, error);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    struct run run = { .plan = plan_new() };
+    bool is_done = run_options(&run, argc, argv, &error);
+
+    if (!is_done)
+        say_error("%s", error->message);
+    options_clear(&run.options);
+    program_clear(&run.program);
+    plan_free(run.plan);
+    g_free(run.config);
+    g_free(run.path);
+    return is_done ? EXIT_SUCCESS : error->code;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "module.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "refuse.h"
+
+#define FILE_NAME "libdmutex-preload.so"
+
+static char *own_directory(void)
+{
+    g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
+
+    return path ? g_path_get_dirname(path) : g_strdup(BINDIR);
+}
+
+/* The part of the path before the directory of programs: "" as configured, more in a staged install. */
+static char *stage_of(const char *directory)
+{
+    return g_str_has_suffix(directory, BINDIR) ? g_strndup(directory, strlen(directory) - strlen(BINDIR)) :
+                                                 g_strdup("");
+}
+
+bool module_find(char **ret_path, GError **error)
+{
+    g_autofree char *directory = own_directory(), *stage = stage_of(directory);
+    char *places[] = {
+        g_strdup_printf("%s/" FILE_NAME, directory), /* a build tree: libtool's program is in .libs */
+        g_strdup_printf("%s/../.libs/" FILE_NAME, directory), /* the same, without libtool's script */
+        g_strdup_printf("%s%s/" FILE_NAME, stage, PKGLIBDIR),
+        g_strdup(PKGLIBDIR "/" FILE_NAME),
+    };
+    char *found = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        if (!found && access(places[i], R_OK) == 0)
+            found = g_steal_pointer(&places[i]);
+        g_free(places[i]);
+    }
+    if (!found)
+        return refuse(error, REFUSE_CONFIG, "%s/" FILE_NAME " is not there: install libdmutex again", PKGLIBDIR);
+    if (strpbrk(found, ": ")) { /* what the loader takes for the end of a path */
+        refuse(error, REFUSE_CONFIG, "%s cannot be preloaded, with a colon or blank in its path", found);
+        g_free(found);
+        return false;
+    }
+    *ret_path = found;
+    return true;
+}
+
+char *module_add(const char *before, const char *module)
+{
+    g_auto(GStrv) there = g_strsplit_set(before ? before : "", ": ", -1);
+
+    if (g_strv_contains((const char *const *)there, module))
+        return g_strdup(before);
+    return before && *before ? g_strconcat(module, ":", before, NULL) : g_strdup(module);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "refuse.h"
+
+enum { OUTPUT = 256, LIST, CHECK, DRY_RUN, VERSION };
+
+static const struct option long_options[] = {
+    { "config", required_argument, NULL, 'c' }, { "map", required_argument, NULL, 'e' },
+    { "list", no_argument, NULL, LIST },        { "output", required_argument, NULL, OUTPUT },
+    { "check", no_argument, NULL, CHECK },      { "dry-run", no_argument, NULL, DRY_RUN },
+    { "verbose", no_argument, NULL, 'v' },      { "quiet", no_argument, NULL, 'q' },
+    { "help", no_argument, NULL, 'h' },         { "version", no_argument, NULL, VERSION },
+    { NULL, 0, NULL, 0 },
+};
+
+void options_print_help(void)
+{
+    puts("usage: dmutex-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+         "\n"
+         "Runs the command with the mutexes and lock files that the rules name shared by all hosts.\n"
+         "\n"
+         "  -c, --config FILE   the configuration, instead of DMUTEX_CONF,\n"
+         "                      ~/.config/dmutex/preload.conf or /etc/dmutex/preload.conf\n"
+         "  -e, --map RULE      another rule, before all others: 'flock:/run/lock/*.lock => cron/%b'\n"
+         "      --list          run it, then print rules for all that it used\n"
+         "      --output FILE   print them there, not to standard error\n"
+         "      --check         find what the rules name, and ask the server; run nothing\n"
+         "      --dry-run       print what would be run\n"
+         "  -v, --verbose       say what is done\n"
+         "  -q, --quiet         no warnings\n"
+         "  -h, --help          this text\n"
+         "      --version       the version\n"
+         "\n"
+         "Exit status: the command's; 64 wrong usage, 69 server down, 78 wrong configuration,\n"
+         "126 a command in which it would have no effect, 127 no such command.");
+}
+
+/* False: getopt has complained already, in the words that all programs have. */
+static bool take(struct options *options, int option)
+{
+    switch (option) {
+    case 'c': options->config = optarg; return true;
+    case 'e': g_ptr_array_add(options->map, optarg); return true;
+    case 'v': say_level = SAY_ALL; return true;
+    case 'q': say_level = SAY_ERRORS; return true;
+    case 'h': options->action = ACTION_HELP; return true;
+    case OUTPUT: options->output = optarg; return true;
+    case LIST: options->action = ACTION_LIST; return true;
+    case CHECK: options->action = ACTION_CHECK; return true;
+    case DRY_RUN: options->action = ACTION_DRY_RUN; return true;
+    case VERSION: options->action = ACTION_VERSION; return true;
+    default: return false;
+    }
+}
+
+/* --check is content with less: the configuration and the server. */
+static bool needs_command(enum action action)
+{
+    return action == ACTION_RUN || action == ACTION_LIST || action == ACTION_DRY_RUN;
+}
+
+bool options_read(int argc, char **argv, struct options *ret_options, GError **error)
+{
+    int option;
+
+    *ret_options = (struct options){ .map = g_ptr_array_new() };
+    /* "+": options end where the command begins. */
+    while ((option = getopt_long(argc, argv, "+c:e:vqh", long_options, NULL)) != -1)
+        if (!take(ret_options, option))
+            return refuse(error, REFUSE_USAGE, "try dmutex-run --help");
+    ret_options->command = argv + optind;
+    if (!argv[optind] && needs_command(ret_options->action))
+        return refuse(error, REFUSE_USAGE, "which command? Try dmutex-run --help");
+    if (ret_options->output && ret_options->action != ACTION_LIST)
+        return refuse(error, REFUSE_USAGE, "--output is for --list");
+    return true;
+}
+
+void options_clear(struct options *options)
+{
+    g_ptr_array_unref(options->map);
+}

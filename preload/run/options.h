@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command line of dmutex-run.
+ */
+#ifndef DM_RUN_OPTIONS_H
+#define DM_RUN_OPTIONS_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* What is to be done with the command. */
+enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HELP, ACTION_VERSION };
+
+struct options {
+    enum action action;
+    const char *config;  /* --config; NULL */
+    const char *output;  /* --output; NULL */
+    GPtrArray *map;      /* of each -e, in their order */
+    char **command;      /* what is behind the options, up to a NULL */
+};
+
+/* Refuses what it does not know, and a command that is missing.  The texts are those of argv. */
+bool options_read(int argc, char **argv, struct options *ret_options, GError **error);
+void options_clear(struct options *options);
+
+void options_print_help(void);
+
+#endif

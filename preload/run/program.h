@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command: where it is, which program it will be in the end, and whether a preloaded library has
+ * any effect there.  The dynamic loader says nothing when it has none.
+ */
+#ifndef DM_RUN_PROGRAM_H
+#define DM_RUN_PROGRAM_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+struct program {
+    char *command; /* the file that is executed */
+    char *path;    /* the ELF program, resolved: the command itself, or its interpreter */
+    char *loader;  /* the dynamic loader's path */
+};
+
+/*
+ * Finds the command as execvp() does.  Refuses: not found (127), not executable (126).  The caller
+ * frees *ret_path.
+ */
+bool program_find(const char *name, char **ret_path, GError **error);
+
+/* Follows it to an ELF program, and refuses (126) one that would ignore the module. */
+bool program_examine(const char *command, struct program *ret_program, GError **error);
+void program_clear(struct program *program);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "refuse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum say_level say_level = SAY_WARNINGS;
+
+bool refuse(GError **error, enum refuse_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(g_quark_from_static_string("dmutex-run"), status, format, args);
+    va_end(args);
+    return false;
+}
+
+static void say(const char *kind, const char *format, va_list args)
+{
+    g_autofree char *sentence = g_strdup_vprintf(format, args);
+
+    fprintf(stderr, "dmutex-run: %s%s\n", kind, sentence);
+}
+
+void say_error(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}
+
+void say_warning(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (say_level >= SAY_WARNINGS)
+        say("warning: ", format, args);
+    va_end(args);
+}
+
+void say_note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (say_level >= SAY_ALL)
+        say("", format, args);
+    va_end(args);
+}

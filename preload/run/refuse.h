@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How dmutex-run fails, and what it says.  A failure is a GError: its code is the status to exit with,
+ * its message a sentence that says what to do.  Functions that can fail return false with one.
+ */
+#ifndef DM_RUN_REFUSE_H
+#define DM_RUN_REFUSE_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* The statuses of <sysexits.h>, and those that shells, env(1) and nice(1) have for a command. */
+enum refuse_status {
+    REFUSE_USAGE = 64,
+    REFUSE_DOWN = 69,
+    REFUSE_CONFIG = 78,
+    REFUSE_CANNOT_RUN = 126,
+    REFUSE_NOT_FOUND = 127
+};
+
+/* Sets the error; returns false. */
+bool refuse(GError **error, enum refuse_status status, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* How much is said besides errors: -q, neither, -v. */
+enum say_level { SAY_ERRORS, SAY_WARNINGS, SAY_ALL };
+extern enum say_level say_level;
+
+/* One line each, to standard error. */
+void say_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+void say_warning(const char *format, ...) G_GNUC_PRINTF(1, 2);
+void say_note(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+#endif

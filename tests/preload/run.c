@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char folder[64];
+char dmutex_run[4096];
+
+/* tests/preload/test_x lies beside preload/here/dmutex-run. */
+static void find_program(void)
+{
+    char *end;
+
+    strcpy(dmutex_run, program_path);
+    end = strstr(dmutex_run, "/tests/preload/");
+    assert_non_null(end);
+    strcpy(end, "/preload/here/dmutex-run");
+    assert_int_equal(access(dmutex_run, X_OK), 0);
+}
+
+int run_setup(void **state)
+{
+    (void)state;
+    keeper_make_folder(folder, sizeof folder);
+    setenv("HOME", folder, 1);
+    unsetenv("XDG_CONFIG_HOME");
+    unsetenv("LD_PRELOAD");
+    find_program();
+    return 0;
+}
+
+int run_teardown(void **state)
+{
+    (void)state;
+    keeper_remove_folder(folder);
+    return 0;
+}
+
+const char *write_file(const char *name, int mode, const char *format, ...)
+{
+    static char path[200];
+    va_list args;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(path);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    va_start(args, format);
+    vfprintf(file, format, args);
+    va_end(args);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, (mode_t)mode), 0);
+    return path;
+}
+
+void compile(const char *source, const char *program, const char *switches)
+{
+    const char *compiler = getenv("CC");
+
+    command_run("cd %s && %s -pthread %s -o %s %s", folder, compiler ? compiler : "cc", source, program, switches);
+    assert_status(0);
+}

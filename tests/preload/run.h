@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For the tests of dmutex-run: the program, a folder, and files in it.
+ */
+#ifndef TEST_PRELOAD_RUN_H
+#define TEST_PRELOAD_RUN_H
+
+#include "../lib/testlib.h"
+
+/* A folder of the test's own, and the program's path. */
+extern char folder[64];
+extern char dmutex_run[4096];
+
+/* Group fixtures.  HOME is an empty folder, so that no configuration but the test's is found. */
+int run_setup(void **state);
+int run_teardown(void **state);
+
+/* Writes a file in the folder, with that mode; returns its path, in static memory, until the next call. */
+const char *write_file(const char *name, int mode, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Compiles a source in the folder by $CC to another file there; further switches may follow. */
+void compile(const char *source, const char *program, const char *switches);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rules that name an object in a program or library: dmutex-run finds it without running the program,
+ * or refuses, with where the rule was written, and what to do.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A library with a static mutex, one that the program copies, and what cannot be a mutex. */
+static const char library_source[] = "#include <pthread.h>\n"
+                                     "static pthread_mutex_t hidden = PTHREAD_MUTEX_INITIALIZER;\n"
+                                     "pthread_mutex_t shown = PTHREAD_MUTEX_INITIALIZER;\n"
+                                     "pthread_mutex_t row[3];\n"
+                                     "const long fixed[5] = { 1 };\n"
+                                     "__thread pthread_mutex_t own;\n"
+                                     "void use(void) { pthread_mutex_lock(&hidden); pthread_mutex_unlock(&hidden); }\n";
+static const char program_source[] = "#include <pthread.h>\n"
+                                     "extern pthread_mutex_t shown;\n"
+                                     "extern void use(void);\n"
+                                     "pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;\n"
+                                     "pthread_cond_t filled = PTHREAD_COND_INITIALIZER;\n"
+                                     "int main(int argc, char **argv)\n"
+                                     "{\n"
+                                     "    (void)argv;\n"
+                                     "    if (argc > 1) { pthread_mutex_lock(&global); pthread_mutex_lock(&shown); }\n"
+                                     "    use();\n"
+                                     "    return pthread_cond_signal(&filled);\n"
+                                     "}\n";
+
+static int build(void **state)
+{
+    char switches[200];
+
+    run_setup(state);
+    write_file("lib.c", 0644, "%s", library_source);
+    write_file("prog.c", 0644, "%s", program_source);
+    compile("lib.c", "libplain.so.1", "-shared -fPIC -Wl,-soname,libplain.so.1 -Wl,--build-id=0x0011223344556677");
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--build-id=0xaabbccdd", folder);
+    compile("prog.c", "prog", switches);
+    command_run("cd %s && cp prog stripped && strip stripped", folder);
+    assert_status(0);
+    return 0;
+}
+
+/* With a configuration, on that program; the server is not asked. */
+static void dry_run(const char *config, const char *program)
+{
+    const char *path = write_file("rules.conf", 0644, "[server]\nUrl=redis://h\n%s", config);
+
+    command_run("exec %s -v --config %s --dry-run %s/%s", dmutex_run, path, folder, program);
+}
+
+static void assert_found(const char *config, const char *sentence)
+{
+    dry_run(config, "prog");
+    assert_status(0);
+    assert_errors(sentence);
+}
+
+static void assert_refused(const char *config, const char *program, const char *sentence)
+{
+    dry_run(config, program);
+    assert_status(78);
+    assert_errors(sentence);
+    assert_string_equal(ran.output, "");
+}
+
+/* ---- found ------------------------------------------------------------------------------- */
+
+/* Global and static symbols, of the program and of what it loads, by basename and by path. */
+static void test_rules_find_a_symbol_when_it_is_there(void **state)
+{
+    char config[300];
+
+    (void)state;
+    assert_found("[lock a]\nMatch=sym:prog:global\n", "sym:prog:global => a: ");
+    assert_errors("/prog+0x");
+    assert_found("[lock a]\nMatch=sym:libplain.so.1:hidden\n", "/libplain.so.1+0x");
+    snprintf(config, sizeof config, "[lock a]\nMatch=sym:%s/libplain.so.1:row+0x28\n", folder);
+    assert_found(config, "row+0x28 => a: ");
+    assert_found("[lock a]\nMatch=sym:prog:global\nCond=sym:prog:filled\n", "cond:sym:prog:filled => a: ");
+}
+
+/* What the loader copies into the program is found there, where all use it. */
+static void test_rules_find_the_copy_when_the_program_has_one(void **state)
+{
+    (void)state;
+    assert_found("[lock a]\nMatch=sym:libplain.so.1:shown\n", "sym:libplain.so.1:shown => a: ");
+    assert_errors("/prog+0x");
+}
+
+/* The program is not run to find out: its constructor would tell. */
+static void test_rules_are_resolved_when_the_program_has_not_run(void **state)
+{
+    (void)state;
+    write_file("loud.c", 0644,
+               "#include <stdio.h>\n#include <pthread.h>\npthread_mutex_t m;\n"
+               "__attribute__((constructor)) static void shout(void) { puts(\"I run\"); }\n"
+               "int main(void) { return 0; }\n");
+    compile("loud.c", "loud", "");
+    dry_run("[lock a]\nMatch=sym:loud:m;sym:libc.so.6:no_such\nRequired=no\n", "loud");
+    assert_status(0);
+    assert_errors("sym:loud:m => a: ");
+    assert_null(strstr(ran.output, "I run"));
+    assert_null(strstr(ran.errors, "I run"));
+}
+
+/* The whole build-id or its beginning. */
+static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
+{
+    char config[300];
+    unsigned long offset;
+    char *at;
+
+    (void)state;
+    assert_found("[lock a]\nMatch=sym:libplain.so.1:hidden\n", "/libplain.so.1+0x");
+    at = strstr(ran.errors, "/libplain.so.1+0x");
+    offset = strtoul(strchr(at, '+') + 1, NULL, 16);
+    snprintf(config, sizeof config,
+             "[lock a]\nMatch=off:libplain.so.1@build-id:0011223344556677+0x%lx;off:libplain.so.1@build-id:0011+%lu\n",
+             offset, offset);
+    assert_found(config, "off:libplain.so.1@build-id:0011223344556677+0x");
+    assert_errors("off:libplain.so.1@build-id:0011+0x");
+}
+
+/* ---- refused ----------------------------------------------------------------------------- */
+
+static void test_rules_are_refused_when_the_symbol_is_not_there(void **state)
+{
+    (void)state;
+    assert_refused("[lock a]\nMatch=sym:prog:globall\n", "prog",
+                   "/rules.conf: [lock a] Match: sym:prog:globall: ");
+    assert_errors("/prog has no symbol globall; is it spelled as by nm(1)?");
+    assert_refused("[lock a]\nMatch=sym:stripped:global\n", "stripped", "/stripped has no symbol global");
+    assert_errors("take the off: rule that dmutex-run --list shows");
+    assert_refused("[lock a]\nMatch=sym:prog:global\nCond=sym:prog:empty\n", "prog",
+                   "[lock a] Cond: cond:sym:prog:empty: ");
+}
+
+static void test_rules_are_refused_when_the_symbol_is_no_object(void **state)
+{
+    (void)state;
+    assert_refused("[lock a]\nMatch=sym:prog:main\n", "prog", "main in ");
+    assert_errors("is no variable that all threads share and may write");
+    assert_refused("[lock a]\nMatch=sym:libplain.so.1:own\n", "prog", "own in ");
+    assert_refused("[lock a]\nMatch=sym:libplain.so.1:fixed\n", "prog", "fixed in ");
+    assert_refused("[lock a]\nMatch=sym:prog:global+0x100000\n", "prog", "is no mutex: there is no memory for it");
+    assert_refused("[lock a]\nMatch=sym:prog:global\nCond=off:prog@build-id:aabbccdd+0x10\n", "prog",
+                   "is no condition variable");
+}
+
+static void test_rules_are_refused_when_the_build_is_another(void **state)
+{
+    (void)state;
+    assert_refused("[lock a]\nMatch=off:prog@build-id:aabbccde+0x4040\n", "prog",
+                   "/prog is another build (build-id aabbccdd): take the rule that dmutex-run --list shows for this one");
+    command_run("cd %s && objcopy --remove-section=.note.gnu.build-id prog nameless", folder);
+    assert_refused("[lock a]\nMatch=off:nameless@build-id:aa+0x4040\n", "nameless", "has no build-id");
+}
+
+/* A file that is there by its path is looked at, whatever program is run. */
+static void test_rules_are_refused_when_a_file_that_is_named_has_no_such_symbol(void **state)
+{
+    char config[300];
+
+    (void)state;
+    snprintf(config, sizeof config, "[lock a]\nMatch=sym:%s/libplain.so.1:none\n", folder);
+    write_file("script", 0755, "#!/bin/sh\n");
+    assert_refused(config, "script", "/libplain.so.1 has no symbol none");
+}
+
+/* ---- Required ---------------------------------------------------------------------------- */
+
+/* By default a module may come later, by dlopen() or in another program; yes: it must be there. */
+static void test_rules_need_their_module_when_required(void **state)
+{
+    (void)state;
+    assert_found("[lock a]\nMatch=sym:plugin.so:m\n", "sym:plugin.so:m => a: when plugin.so is loaded");
+    assert_refused("[lock a]\nMatch=sym:plugin.so:m\nRequired=yes\n", "prog",
+                   "/prog does not load plugin.so: correct the name, or leave Required=yes out if it does so later");
+    assert_found("[lock a]\nMatch=sym:prog:global\nRequired=yes\n", "/prog+0x");
+}
+
+/* no: what is not there is told, and stays local. */
+static void test_rules_are_warned_of_when_not_required(void **state)
+{
+    (void)state;
+    dry_run("[lock a]\nMatch=sym:prog:none\nRequired=no\n", "prog");
+    assert_status(0);
+    assert_errors("warning: ");
+    assert_errors("/prog has no symbol none");
+    assert_errors("it stays local");
+}
+
+/* A rule for another program is none here. */
+static void test_rules_are_not_tried_when_they_are_for_another_program(void **state)
+{
+    char config[300];
+
+    (void)state;
+    assert_found("[lock a]\nMatch=sym:prog:none\nProgram=legacyd\nRequired=yes\n", "for the program legacyd only");
+    snprintf(config, sizeof config, "[lock a]\nMatch=sym:prog:none\nProgram=%s/prog\n", folder);
+    assert_refused(config, "prog", "has no symbol none");
+    assert_refused("[lock a]\nMatch=sym:prog:none\nProgram=prog\n", "prog", "has no symbol none");
+}
+
+/* Rules about mappings and files have nothing to be found yet. */
+static void test_rules_of_files_wait_when_there_is_nothing_yet(void **state)
+{
+    (void)state;
+    assert_found("[lock a]\nMatch=shm:/ring+0x40;map:/srv/x+8\nSharedState=yes\nRequired=yes\n", "when it is mapped");
+    assert_found("[lock a]\nMatch=flock:/run/*.lock\n", "when such a file is locked");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules_find_a_symbol_when_it_is_there),
+        cmocka_unit_test(test_rules_find_the_copy_when_the_program_has_one),
+        cmocka_unit_test(test_rules_are_resolved_when_the_program_has_not_run),
+        cmocka_unit_test(test_rules_find_an_offset_when_the_build_is_the_same),
+        cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_not_there),
+        cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_no_object),
+        cmocka_unit_test(test_rules_are_refused_when_the_build_is_another),
+        cmocka_unit_test(test_rules_are_refused_when_a_file_that_is_named_has_no_such_symbol),
+        cmocka_unit_test(test_rules_need_their_module_when_required),
+        cmocka_unit_test(test_rules_are_warned_of_when_not_required),
+        cmocka_unit_test(test_rules_are_not_tried_when_they_are_for_another_program),
+        cmocka_unit_test(test_rules_of_files_wait_when_there_is_nothing_yet),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build, run_teardown);
+}
