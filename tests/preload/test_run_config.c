@@ -172,9 +172,9 @@ static void test_config_is_compiled_when_it_is_good(void **state)
                     "sym:legacyd:array+0x28 => a/b; off:d@build-id:0a1b+0x40 => a/b");
     assert_compiled("[lock a]\nMatch=shm:/ring+0x40\nSharedState=yes\n[lock b]\nMatch=map:/srv/x+8\n",
                     "shm:/ring+0x40 => a sharedstate=yes; map:/srv/x+0x8 => b");
-    assert_compiled("[lock a]\nMatch=sym:m:s\nLease=10s\nLinger=500ms\nRobust=yes\nOnDown=local\nOnLost=signal:TERM\n"
+    assert_compiled("[lock a]\nMatch=sym:m:s\nLease=10s\nLinger=500ms\nRobust=yes\nOnDown=fail\nOnLost=signal:TERM\n"
                     "Program=legacyd\nRequired=yes\n",
-                    "sym:m:s => a lease=10000 linger=500 robust=yes ondown=local onlost=signal:TERM required=yes "
+                    "sym:m:s => a lease=10000 linger=500 robust=yes ondown=fail onlost=signal:TERM required=yes "
                     "program=legacyd");
     assert_compiled("[lock a]\nMatch=sym:m:s\nLease=2min\nRobust=no\nOnDown=block\nOnLost=kill\nRequired=no\n",
                     "sym:m:s => a lease=120000 robust=no onlost=kill required=no");
