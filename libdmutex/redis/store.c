@@ -139,6 +139,22 @@ enum dm_verdict dm_store_nonsense(char *ret_reason)
     return DM_SAYS_REFUSED;
 }
 
+enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                                      enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
+{
+    redisReply *reply = NULL;
+    enum dm_verdict verdict = dm_store_run(store, args, script, deadline, ret_reason, &reply);
+
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        verdict = dm_store_nonsense(ret_reason);
+    else if (reply->integer == 0)
+        verdict = zero;
+    freeReplyObject(reply);
+    return verdict;
+}
+
 /* ---- reading ----------------------------------------------------------------------------- */
 
 uint64_t dm_store_number_at(const redisReply *reply, size_t index)
@@ -469,118 +485,6 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
         freeReplyObject(reply);
     }
     return answer;
-}
-
-/* ---- the rest ---------------------------------------------------------------------------- */
-
-enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                                      enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
-{
-    redisReply *reply = NULL;
-    enum dm_verdict verdict = dm_store_run(store, args, script, deadline, ret_reason, &reply);
-
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    if (reply->type != REDIS_REPLY_INTEGER)
-        verdict = dm_store_nonsense(ret_reason);
-    else if (reply->integer == 0)
-        verdict = zero;
-    freeReplyObject(reply);
-    return verdict;
-}
-
-enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_identity identity;
-    struct dm_args args;
-
-    if (!dm_store_begin(&args, SCRIPT(consistent), false, 1, 1, 0))
-        return dm_store_no_memory(ret_reason);
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, 0);
-    dm_args_bytes(&args, ask->keys->text[DM_KEY_STATE], ask->keys->length[DM_KEY_STATE]);
-    dm_args_text(&args, identity.id);
-    return dm_store_run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
-}
-
-enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_args args;
-    redisReply *reply = NULL;
-    enum dm_verdict verdict;
-
-    if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 1, 0))
-        return dm_store_no_memory(ret_reason);
-    dm_store_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, store->inbox_prefix);
-    verdict = dm_store_run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    *ret_must_serve = dm_store_number_at(reply, 1) == 1;
-    if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
-        verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
-    return verdict;
-}
-
-enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
-                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_args args;
-
-    if (!dm_store_begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 1, 0))
-        return dm_store_no_memory(ret_reason);
-    dm_store_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, is_anonymous ? "delete" : "clean");
-    return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
-}
-
-static const char *text_at(const redisReply *reply, size_t index)
-{
-    const redisReply *element = index < reply->elements ? reply->element[index] : NULL;
-
-    return element && element->type == REDIS_REPLY_STRING ? element->str : "";
-}
-
-/* {owner or '', hold count, remaining ms, token, label, waiters, health} */
-static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
-{
-    dmutex_info_t info = { .struct_size = sizeof info };
-    const char *owner = text_at(reply, 0);
-
-    info.token = dm_store_number_at(reply, 3);
-    info.waiters = (uint32_t)dm_store_number_at(reply, 5);
-    info.health = (uint32_t)dm_store_number_at(reply, 6);
-    if (owner[0]) {
-        info.locked = 1;
-        info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
-        info.remaining_ms = (int64_t)dm_store_number_at(reply, 2);
-        sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
-        sscanf(text_at(reply, 4), "%" SCNu32 " %64s %32s", &info.pid, info.host, info.program);
-    }
-    *ret_info = info;
-}
-
-enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                              dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_args args;
-    redisReply *reply = NULL;
-    enum dm_verdict verdict;
-
-    if (!dm_store_begin(&args, SCRIPT(info), false, 3, 0, 0))
-        return dm_store_no_memory(ret_reason);
-    dm_store_put_keys(&args, keys, 3);
-    verdict = dm_store_run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 7)
-        read_info(reply, ret_info);
-    else
-        verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
-    return verdict;
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */

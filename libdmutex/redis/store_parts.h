@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What store.c and store_cond.c share: how a script call is written, run and read. */
+/* What the files of the store share: how a script call is written, run and read. */
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
