@@ -2,6 +2,7 @@
 dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
+    doc/man/dmutex-preload.7 \
     doc/man/dmutex-pthread.7 \
     doc/man/dmutex-testing.7 \
     doc/man/dmutex.7 \
