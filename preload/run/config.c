@@ -25,12 +25,17 @@ static const struct setting {
     { "Shared", "shared", "exclusive or refuse" },
 };
 
+/* What a section says to each of the settings, as ` word=value`; NULL: nothing.  The texts are the plan's. */
+struct values {
+    const char *words[G_N_ELEMENTS(settings)];
+};
+
 /* What is being read. */
 struct reader {
     struct plan *plan;
     const char *path;
     GKeyFile *file;
-    GString *defaults; /* settings in the words of DMUTEX_RULES, of all files */
+    struct values *defaults; /* of all files */
 };
 
 static bool complain(const struct reader *reader, const char *section, const char *key, const char *sentence,
@@ -68,35 +73,34 @@ static char *value_of(const struct reader *reader, const char *section, const ch
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* Appends ` word=value`; false if the parser of rules does not take it. */
-static bool add_setting(GString *to, const struct setting *setting, const char *value)
+/* ` word=value`, or NULL if the parser of rules does not take it. */
+static char *words_of(const struct setting *setting, const char *value)
 {
-    g_autoptr(GString) trial = g_string_new("sym:m:s => n");
     g_autoptr(GString) words = g_string_new(NULL);
+    g_autofree char *trial = NULL;
     char reason[RULES_REASON_ROOM];
     struct rule rule;
 
     g_string_append_printf(words, " %s=", setting->word);
     wording_escape(words, value);
-    g_string_append(trial, words->str);
-    if (rules_parse(trial->str, &rule, reason) != 1)
-        return false;
-    g_string_append(to, words->str);
-    return true;
+    trial = g_strconcat("flock:/f => n", words->str, NULL);
+    return rules_parse(trial, &rule, reason) == 1 ? g_strdup(words->str) : NULL;
 }
 
-static bool read_setting(const struct reader *reader, const char *section, const struct setting *setting, GString *to,
-                         GError **error)
+static bool read_setting(const struct reader *reader, const char *section, const struct setting *setting,
+                         struct values *values, GError **error)
 {
     g_autofree char *value = value_of(reader, section, setting->key, error);
+    g_autofree char *words = value ? words_of(setting, value) : NULL;
     g_autofree char *sentence = NULL;
 
     if (!value)
         return false;
-    if (add_setting(to, setting, value))
-        return true;
     sentence = g_strdup_printf("\"%s\" is not %s", value, setting->form);
-    return complain(reader, section, setting->key, sentence, error);
+    if (!words)
+        return complain(reader, section, setting->key, sentence, error);
+    values->words[setting - settings] = plan_keep(reader->plan, words);
+    return true;
 }
 
 static const struct setting *setting_by_key(const char *key)
@@ -126,12 +130,9 @@ static bool complain_of_key(const struct reader *reader, const char *section, co
     return complain(reader, section, key, sentence, error);
 }
 
-/*
- * Appends all settings of the section.  `others`: the keys that are no settings, and are left to the
- * caller.
- */
-static bool read_settings(const struct reader *reader, const char *section, const char *const others[], GString *to,
-                          GError **error)
+/* Reads all settings of the section.  `others`: the keys that are no settings, and are left to the caller. */
+static bool read_settings(const struct reader *reader, const char *section, const char *const others[],
+                          struct values *values, GError **error)
 {
     g_auto(GStrv) keys = g_key_file_get_keys(reader->file, section, NULL, error);
 
@@ -142,7 +143,7 @@ static bool read_settings(const struct reader *reader, const char *section, cons
             continue;
         if (!setting)
             return complain_of_key(reader, section, *key, error);
-        if (!read_setting(reader, section, setting, to, error))
+        if (!read_setting(reader, section, setting, values, error))
             return false;
     }
     return keys != NULL;
@@ -232,16 +233,19 @@ static bool read_conditions(const struct reader *reader, const char *section, co
 static bool read_lock(const struct reader *reader, const char *section, GError **error)
 {
     static const char *const others[] = { "Match", "Cond", NULL };
-    g_autoptr(GString) words = g_string_new(reader->defaults->str);
+    struct values values = *reader->defaults;
+    g_autoptr(GString) words = g_string_new(NULL);
     const char *name = section + strlen(LOCK);
 
     if (!*name || g_ascii_isspace(*name) || g_ascii_isspace(name[strlen(name) - 1]))
         return complain(reader, section, NULL, "a name must follow, without blanks around it", error);
     if (!g_key_file_has_key(reader->file, section, "Match", NULL))
         return complain(reader, section, NULL, "has no Match: which mutex or lock file is it?", error);
-    /* A key's last value counts, so that what stands here overrules the defaults. */
-    return read_settings(reader, section, others, words, error) &&
-           read_mutexes(reader, section, words->str, error) && read_conditions(reader, section, words->str, error);
+    if (!read_settings(reader, section, others, &values, error))
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(values.words); i++)
+        g_string_append(words, values.words[i] ? values.words[i] : "");
+    return read_mutexes(reader, section, words->str, error) && read_conditions(reader, section, words->str, error);
 }
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -311,7 +315,7 @@ static bool parse_all(const GPtrArray *paths, GPtrArray *files, GError **error)
 bool config_read(struct plan *plan, const GPtrArray *paths, GError **error)
 {
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func((GDestroyNotify)g_key_file_unref);
-    g_autoptr(GString) defaults = g_string_new(NULL);
+    struct values defaults = { .words = { NULL } };
     bool (*const passes[])(const struct reader *, GError **) = { read_common, read_locks };
 
     if (!parse_all(paths, files, error))
@@ -319,7 +323,7 @@ bool config_read(struct plan *plan, const GPtrArray *paths, GError **error)
     for (size_t pass = 0; pass < G_N_ELEMENTS(passes); pass++)
         for (guint i = 0; i < files->len; i++) {
             struct reader reader = {
-                .plan = plan, .path = paths->pdata[i], .file = files->pdata[i], .defaults = defaults
+                .plan = plan, .path = paths->pdata[i], .file = files->pdata[i], .defaults = &defaults
             };
 
             if (!passes[pass](&reader, error))

@@ -132,10 +132,11 @@ static void add(struct listing *listing, const struct seen *seen)
     line->bits |= seen->bits;
 }
 
-/* The process may still run, and the file grow no more: it was made in its full size. */
+/* A copy: the process may still run.  It was made in its full size at once. */
 static void read_file(struct listing *listing, const char *path)
 {
-    g_autoptr(GMappedFile) mapped = g_mapped_file_new(path, FALSE, NULL);
+    bool is_file = g_file_test(path, G_FILE_TEST_IS_REGULAR);
+    g_autoptr(GMappedFile) mapped = is_file ? g_mapped_file_new(path, FALSE, NULL) : NULL;
     g_autofree struct seen_file *file = NULL;
 
     if (!mapped || g_mapped_file_get_length(mapped) < sizeof *file)

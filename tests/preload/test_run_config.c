@@ -190,6 +190,8 @@ static void test_config_keeps_ondown_apart_when_kinds_differ(void **state)
                     "flock:/x/*.lock => cron/%b shared=exclusive; fcntl:/x/y => cron/%b shared=exclusive");
     assert_compiled("[defaults]\nOnDown=block\n[lock a]\nMatch=flock:/x;sym:m:s\n",
                     "flock:/x => a ondown=block; sym:m:s => a");
+    assert_compiled("[defaults]\nOnDown=local\n[lock a]\nMatch=flock:/x\n[lock b]\nMatch=sym:m:s\nOnDown=block\n",
+                    "flock:/x => a ondown=local; sym:m:s => b");
     assert_compiled("[defaults]\nOnDown=fail\n[lock a]\nMatch=flock:/x;sym:m:s\n",
                     "flock:/x => a; sym:m:s => a ondown=fail");
 }
@@ -305,6 +307,7 @@ static const struct {
     { "[lock a]\nMatch=sym:m:s\nRequired=maybe\n", ": [lock a] Required: \"maybe\" is not yes, no or auto" },
     { "[lock a]\nMatch=sym:m:s\nSharedState=1\n", ": [lock a] SharedState: \"1\" is not yes or no" },
     { "[lock a]\nMatch=sym:m:s\nShared=yes\n", ": [lock a] Shared: \"yes\" is not exclusive or refuse" },
+    { "[lock a]\nMatch=sym:m:s\nOnDown=local\n", ": [lock a] Match: sym:m:s: ondown=local: only a lock file has a local lock" },
     { "[defaults]\nRobust=maybe\n", ": [defaults] Robust: \"maybe\" is not yes or no" },
     { "[lock a]\nMatch=queue_lock\n", ": [lock a] Match: queue_lock: does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
     { "[lock a]\nMatch=sem:/x\n", ": [lock a] Match: sem:/x: does not begin with sym:" },

@@ -1,1 +1,366 @@
-int main(void) { return 0; }
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex-run --list: rules for what a program uses, to be pasted, while the program runs as ever.
+ */
+#include "run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../preload/seen.h"
+
+/* ---- a program that uses some of everything ---------------------------------------------- */
+
+static const char source[] =
+    "#include <fcntl.h>\n#include <pthread.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n#include <time.h>\n"
+    "#include <unistd.h>\n"
+    "static pthread_mutex_t often = PTHREAD_MUTEX_INITIALIZER;\n"
+    "pthread_mutex_t row[3] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };\n"
+    "static pthread_mutex_t heir;\n"
+    "static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;\n"
+    "static void use(pthread_mutex_t *m, int times)\n"
+    "{\n"
+    "    while (times--) { pthread_mutex_lock(m); pthread_mutex_unlock(m); }\n"
+    "}\n"
+    "static void make(pthread_mutex_t *m, int shared, int protocol)\n"
+    "{\n"
+    "    pthread_mutexattr_t attr;\n"
+    "    pthread_mutexattr_init(&attr);\n"
+    "    if (shared) pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);\n"
+    "    if (shared) pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);\n"
+    "    pthread_mutexattr_setprotocol(&attr, protocol);\n"
+    "    pthread_mutex_init(m, &attr);\n"
+    "}\n"
+    "static void map(const char *path, int times)\n"
+    "{\n"
+    "    int fd = open(path, O_RDWR | O_CREAT, 0600);\n"
+    "    char *memory;\n"
+    "    if (ftruncate(fd, 4096)) abort();\n"
+    "    memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);\n"
+    "    make((void *)(memory + 64), 1, PTHREAD_PRIO_NONE);\n"
+    "    use((void *)(memory + 64), times);\n"
+    "}\n"
+    "int main(int argc, char **argv)\n"
+    "{\n"
+    "    struct timespec past = { 1, 0 };\n"
+    "    use(&often, 9);\n"
+    "    use(&row[1], 8);\n"
+    "    make(&heir, 0, PTHREAD_PRIO_INHERIT);\n"
+    "    use(&heir, 7);\n"
+    "    for (int i = 0; i < 6; i++) {\n"
+    "        pthread_mutex_lock(&often);\n"
+    "        pthread_cond_timedwait(&filled, &often, &past);\n"
+    "        pthread_mutex_unlock(&often);\n"
+    "    }\n"
+    "    if (argc > 2) { map(argv[1], 5); map(argv[2], 4); }\n"
+    "    use(calloc(1, 100), 3);\n"
+    "    return 0;\n"
+    "}\n";
+
+static int build(void **state)
+{
+    run_setup(state);
+    write_file("user.c", 0644, "%s", source);
+    compile("user.c", "user", "-O0 -Wl,--build-id=0xfeedbeef");
+    command_run("cd %s && cp user stripped && strip stripped", folder);
+    assert_status(0);
+    return 0;
+}
+
+/* ---- what is printed --------------------------------------------------------------------- */
+
+/* The rule's line: its count, two blanks, the rule, and perhaps a remark. */
+static void assert_listed(int count, const char *rule)
+{
+    char line[400];
+
+    snprintf(line, sizeof line, "%10d  %s", count, rule);
+    assert_errors(line);
+}
+
+/* Symbols, elements of arrays, conditions; what was used most comes first. */
+static void test_list_names_symbols_when_there_are_some(void **state)
+{
+    (void)state;
+    command_run("exec %s --list %s/user", dmutex_run, folder);
+    assert_status(0);
+    assert_listed(15, "sym:user:often\n");
+    assert_listed(8, "sym:user:row+0x28\n");
+    assert_listed(7, "sym:user:heir  # priority inheritance: stays local\n");
+    assert_listed(6, "cond:sym:user:filled\n");
+    assert_errors("# 3 uses of objects in the heap, on a stack or in memory without a file: these have no lasting name");
+    assert_true(strstr(ran.errors, "user:often") < strstr(ran.errors, "user:row"));
+    assert_true(strstr(ran.errors, "user:row") < strstr(ran.errors, "user:heir"));
+}
+
+/* A stripped file's objects are known by their offsets in that very build. */
+static void test_list_names_offsets_when_the_file_is_stripped(void **state)
+{
+    (void)state;
+    command_run("exec %s --list %s/stripped", dmutex_run, folder);
+    assert_status(0);
+    assert_listed(15, "off:stripped@build-id:feedbeef+0x");
+    assert_listed(6, "cond:off:stripped@build-id:feedbeef+0x");
+}
+
+/* What it prints is a rule that dmutex-run takes, and that finds the same object. */
+static void test_list_prints_rules_that_resolve_when_pasted(void **state)
+{
+    static const char *const programs[] = { "user", "stripped" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        command_run("%1$s --list --output %2$s/list %2$s/%3$s && grep -v '#' %2$s/list | while read count rule; do"
+                    " DMUTEX_URL=redis://h %1$s -v -e \"$rule => a required=yes\" --dry-run %2$s/%3$s >&2; done",
+                    dmutex_run, folder, programs[i]);
+        assert_status(0);
+        assert_errors(" => a: /");
+        assert_null(strstr(ran.errors, "[lock"));
+        assert_null(strstr(ran.errors, "no symbol"));
+    }
+}
+
+/* Of shared memory, the file and the place in it. */
+static void test_list_names_mappings_when_memory_is_shared(void **state)
+{
+    char shm[100], rule[200];
+
+    (void)state;
+    snprintf(shm, sizeof shm, "/dmutex-test-%d", (int)getpid());
+    command_run("exec %s --list %s/user %s/mapped /dev/shm%s", dmutex_run, folder, folder, shm);
+    snprintf(rule, sizeof rule, "/dev/shm%s", shm);
+    unlink(rule);
+    assert_status(0);
+    snprintf(rule, sizeof rule, "map:%s/mapped+0x40  # robust\n", folder);
+    assert_listed(5, rule);
+    snprintf(rule, sizeof rule, "shm:%s+0x40  # robust\n", shm);
+    assert_listed(4, rule);
+}
+
+/* Processes that the command starts are counted with it. */
+static void test_list_adds_up_when_there_are_more_processes(void **state)
+{
+    (void)state;
+    command_run("exec %s --list sh -c '%s/user; %s/user'", dmutex_run, folder, folder);
+    assert_status(0);
+    assert_listed(30, "sym:user:often\n");
+}
+
+/* Two static objects of one name cannot be told apart by it. */
+static void test_list_names_an_offset_when_a_symbol_is_there_twice(void **state)
+{
+    (void)state;
+    write_file("one.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\n"
+                              "void one(void) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }\n");
+    write_file("two.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid one(void);\n"
+                              "int main(void) { one(); return pthread_mutex_lock(&m); }\n");
+    compile("one.c two.c", "twice", "-Wl,--build-id=0xfeedbeef");
+    command_run("exec %s --list %s/twice", dmutex_run, folder);
+    assert_status(0);
+    assert_listed(1, "off:twice@build-id:feedbeef+0x");
+}
+
+static void test_list_says_so_when_nothing_was_used(void **state)
+{
+    (void)state;
+    command_run("exec %s --list true", dmutex_run);
+    assert_status(0);
+    assert_string_equal(ran.errors, "# nothing was used that a rule can name\n");
+}
+
+/* ---- what the module may write ----------------------------------------------------------- */
+
+/* This program as the command: writes what a module would. */
+static int write_seen(void)
+{
+    static struct seen_file file = { .version = SEEN_VERSION, .is_full = 1 };
+    static const struct seen seen[] = {
+        { .kind = SEEN_FLOCK, .place = SEEN_IN_FILE, .count = 20, .path = "/run/lock/a job.lock" },
+        { .kind = SEEN_FCNTL, .place = SEEN_IN_FILE, .count = 10, .path = "/var/lib/dpkg/lock" },
+        { .kind = SEEN_MUTEX, .place = SEEN_IN_MAPPING, .count = 2, .path = "/dev/zero (deleted)" },
+        { .kind = SEEN_MUTEX, .place = SEEN_IN_MODULE, .count = 4, .path = "/no/such/file", .offset = 64 },
+        { .kind = SEEN_CONDITION, .place = SEEN_IN_MAPPING, .count = 5, .path = "/srv/x", .offset = 64 },
+        { .kind = SEEN_MUTEX, .place = SEEN_IN_MAPPING, .count = 3, .bits = 0xc0, .path = "/srv/x", .offset = 16 },
+        { .kind = SEEN_MUTEX, .place = 77, .count = 1, .path = "/srv/x" },
+    };
+    char path[500];
+    FILE *to;
+
+    memcpy(file.entries, seen, sizeof seen);
+    memset(file.entries[6].path, 'x', SEEN_PATH_ROOM); /* unterminated */
+    snprintf(path, sizeof path, "%s/written", getenv("DMUTEX_LIST"));
+    to = fopen(path, "w");
+    return to && fwrite(&file, sizeof file, 1, to) == 1 && fclose(to) == 0 ? 0 : 1;
+}
+
+static void test_list_names_all_kinds_when_they_were_used(void **state)
+{
+    (void)state;
+    command_run("exec %s --list %s --role seen", dmutex_run, program_path);
+    assert_status(0);
+    assert_listed(20, "flock:/run/lock/a\\ job.lock\n");
+    assert_listed(10, "fcntl:/var/lib/dpkg/lock\n");
+    assert_listed(5, "cond:map:/srv/x+0x40\n");
+    assert_listed(3, "map:/srv/x+0x10  # priority ceiling: stays local\n");
+    assert_errors("# 3 uses of objects in the heap");
+    assert_errors("# 4 uses of objects in files without symbols and build-id");
+    assert_errors("# a process used more than 4096: the rest is left out");
+}
+
+/* A file that is none of the module's is passed over. */
+static void test_list_goes_on_when_a_file_is_strange(void **state)
+{
+    (void)state;
+    command_run("exec %s --list sh -c 'echo x >$DMUTEX_LIST/a; head -c 2000000 /dev/zero >$DMUTEX_LIST/b; mkfifo $DMUTEX_LIST/c'",
+                dmutex_run);
+    assert_status(0);
+    assert_string_equal(ran.errors, "# nothing was used that a rule can name\n");
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+
+/* The list is apart from what the command prints, and nothing is left of it. */
+static void test_list_is_apart_when_the_command_prints(void **state)
+{
+    (void)state;
+    command_run("mkdir %1$s/tmp; TMPDIR=%1$s/tmp exec %2$s --list --output %1$s/list sh -c 'echo out; echo err >&2; %1$s/user'",
+                folder, dmutex_run);
+    assert_status(0);
+    assert_string_equal(ran.output, "out\n");
+    assert_string_equal(ran.errors, "err\n");
+    command_run("rmdir %s/tmp && cat %s/list >&2", folder, folder);
+    assert_status(0);
+    assert_listed(15, "sym:user:often\n");
+}
+
+static void test_list_refuses_when_it_cannot_be_written(void **state)
+{
+    (void)state;
+    command_run("exec %1$s --list --output %2$s/none/list touch %2$s/never", dmutex_run, folder);
+    assert_status(64);
+    assert_errors("/none/list: No such file or directory");
+    command_run("test -e %s/never", folder);
+    assert_status(1);
+}
+
+/* It ends as the command ends, also by a signal, and prints first. */
+static void test_list_ends_as_the_command_when_that_ends(void **state)
+{
+    (void)state;
+    command_run("exec %s --list sh -c '%s/user; exit 3'", dmutex_run, folder);
+    assert_status(3);
+    assert_listed(15, "sym:user:often\n");
+    command_run("exec %s --list sh -c '%s/user; kill -TERM $$'", dmutex_run, folder);
+    assert_status(128 + SIGTERM);
+    assert_listed(15, "sym:user:often\n");
+    command_run("exec %s --list sh -c 'kill -KILL $$'", dmutex_run);
+    assert_status(128 + SIGKILL);
+}
+
+static bool is_there(const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A signal for dmutex-run is one for the command. */
+static void test_list_passes_signals_on_when_it_gets_them(void **state)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        pid_t pid = command_start("cd %s; exec %s --list sh -c 'trap \"echo got it; exit 7\" %d;"
+                                  " touch ready; while :; do sleep 0.01; done'",
+                                  folder, dmutex_run, signals[i]);
+
+        wait_until(is_there("ready"));
+        kill(pid, signals[i]);
+        command_await(pid);
+        assert_status(7);
+        assert_string_equal(ran.output, "got it\n");
+        command_run("rm %s/ready", folder);
+    }
+}
+
+/* The state letter of a process: T is stopped. */
+static char state_of(pid_t pid)
+{
+    char path[40], letter = '?';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &letter) != 1)
+        letter = '?';
+    if (file)
+        fclose(file);
+    return letter;
+}
+
+/* A command that stops, as by Ctrl-Z, looks stopped to the shell that started dmutex-run, and can go on. */
+static void test_list_stops_when_the_command_stops(void **state)
+{
+    pid_t pid = command_start("exec %s --list sh -c 'kill -STOP $$; echo goes on; exit 5'", dmutex_run);
+
+    (void)state;
+    wait_until(state_of(pid) == 'T');
+    kill(pid, SIGCONT);
+    command_await(pid);
+    assert_status(5);
+    assert_string_equal(ran.output, "goes on\n");
+}
+
+/* Who has SIGCHLD ignored, as some daemons have, would wait in vain: it is not ignored for this. */
+static void test_list_waits_when_the_parent_ignores_its_children(void **state)
+{
+    (void)state;
+    command_run("trap '' CHLD; exec %s --list sh -c '%s/user; exit 3'", dmutex_run, folder);
+    assert_status(3);
+    assert_listed(15, "sym:user:often\n");
+}
+
+/* Rules that a new build has made wrong do not stop who looks for the new ones. */
+static void test_list_runs_when_a_rule_does_not_resolve(void **state)
+{
+    (void)state;
+    the_server = server_start();
+    command_run("DMUTEX_URL=%s exec %s -e 'off:user@build-id:0011+0x40 => a' --list %s/user", the_server->url, dmutex_run,
+                folder);
+    server_end(the_server);
+    assert_status(0);
+    assert_errors("/user is another build (build-id feedbeef)");
+    assert_errors("it stays local");
+    assert_listed(15, "sym:user:often\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list_names_symbols_when_there_are_some),
+        cmocka_unit_test(test_list_names_offsets_when_the_file_is_stripped),
+        cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
+        cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),
+        cmocka_unit_test(test_list_adds_up_when_there_are_more_processes),
+        cmocka_unit_test(test_list_names_an_offset_when_a_symbol_is_there_twice),
+        cmocka_unit_test(test_list_says_so_when_nothing_was_used),
+        cmocka_unit_test(test_list_names_all_kinds_when_they_were_used),
+        cmocka_unit_test(test_list_goes_on_when_a_file_is_strange),
+        cmocka_unit_test(test_list_is_apart_when_the_command_prints),
+        cmocka_unit_test(test_list_refuses_when_it_cannot_be_written),
+        cmocka_unit_test(test_list_ends_as_the_command_when_that_ends),
+        cmocka_unit_test(test_list_passes_signals_on_when_it_gets_them),
+        cmocka_unit_test(test_list_stops_when_the_command_stops),
+        cmocka_unit_test(test_list_waits_when_the_parent_ignores_its_children),
+        cmocka_unit_test(test_list_runs_when_a_rule_does_not_resolve),
+    };
+
+    if (argc > 2 && strcmp(argv[1], "--role") == 0 && strcmp(argv[2], "seen") == 0)
+        return write_seen();
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build, run_teardown);
+}

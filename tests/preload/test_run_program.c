@@ -298,6 +298,18 @@ static void test_run_refuses_when_the_program_has_capabilities(void **state)
     assert_int_equal(status_for(NOBODY, "capable"), is_powerless() ? 0 : 126);
 }
 
+/* What cannot be read cannot be judged. */
+static void test_run_refuses_when_the_program_cannot_be_read(void **state)
+{
+    (void)state;
+    if (getuid() != 0)
+        return;
+    make_program("secret", "");
+    command_run("cd %s && chmod 0711 secret", folder);
+    assert_int_equal(status_for(0, "secret"), 0);
+    assert_int_equal(status_for(NOBODY, "secret"), 126);
+}
+
 /* ---- untouched --------------------------------------------------------------------------- */
 
 /* Nobody asks what a command is if nothing is to be done in it. */
@@ -327,6 +339,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_refuses_when_the_program_gains_rights),
         cmocka_unit_test(test_run_accepts_when_root_runs_what_becomes_root),
         cmocka_unit_test(test_run_refuses_when_the_program_has_capabilities),
+        cmocka_unit_test(test_run_refuses_when_the_program_cannot_be_read),
         cmocka_unit_test(test_run_runs_anything_when_there_is_no_rule),
     };
 
