@@ -12,7 +12,9 @@
 #define WORDS 6 /* KIND ADVISORY MODE PID INODE, and one more */
 #define WORD_ROOM 48
 
-static const char *const kinds[] = { [LOCK_OF_FLOCK] = "FLOCK", [LOCK_OF_PROCESS] = "POSIX", [LOCK_OF_FILE] = "OFDLCK" };
+static const char *const kinds[] = {
+    [LOCK_OF_FLOCK] = "FLOCK", [LOCK_OF_PROCESS] = "POSIX", [LOCK_OF_FILE] = "OFDLCK"
+};
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static bool read_kind(const char *word, enum kernel_lock_kind *ret_kind)

@@ -243,7 +243,8 @@ enum holds_owner holds_who(const char *name, enum kernel_lock_kind kind, pid_t p
     for (GList *at = holds; at; at = at->next) {
         struct hold *hold = at->data;
         enum hold_phase phase = hold_phase(hold);
-        bool is_own = hold->wish.lock.kind == LOCK_OF_PROCESS && kind == LOCK_OF_PROCESS && hold->wish.lock.pid == pid;
+        const struct kernel_lock *lock = &hold->wish.lock;
+        bool is_own = lock->kind == LOCK_OF_PROCESS && kind == LOCK_OF_PROCESS && lock->pid == pid;
 
         if (phase == HOLD_HELD && strcmp(hold->wish.name, name) == 0)
             return hold->is_ending || is_own ? HOLDS_FOR_CALLER : HOLDS_FOR_OTHER;

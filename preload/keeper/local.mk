@@ -30,19 +30,3 @@ preload_keeper_dmutex_keeper_SOURCES = \
     preload/rules.h \
     preload/text.c \
     preload/text.h
-
-# The module's side.
-preload_lock_files = \
-    preload/keeper_call.c \
-    preload/keeper_call.h \
-    preload/keeper_place.c \
-    preload/keeper_place.h \
-    preload/keeper_spawn.c \
-    preload/keeper_spawn.h \
-    preload/keeper_talk.h \
-    preload/kernel_lock.c \
-    preload/kernel_lock.h \
-    preload/lockfile.c \
-    preload/mapped.c \
-    preload/mapped.h
-preload_lock_file_cppflags = -DPKGLIBEXECDIR='"$(pkglibexecdir)"'

@@ -55,9 +55,9 @@ static bool read_wish(const char *const texts[], struct wish *ret_wish)
 {
     unsigned on_down, on_lost;
 
-    if (!read_number(texts[2], UINT_MAX, &ret_wish->lease_ms) || !read_number(texts[3], UINT_MAX, &ret_wish->linger_ms) ||
-        !read_number(texts[4], DOWN_LOCAL, &on_down) || !read_number(texts[5], NSIG - 1, &on_lost) ||
-        !kernel_lock_parse(texts[6], &ret_wish->lock))
+    if (!read_number(texts[2], UINT_MAX, &ret_wish->lease_ms) ||
+        !read_number(texts[3], UINT_MAX, &ret_wish->linger_ms) || !read_number(texts[4], DOWN_LOCAL, &on_down) ||
+        !read_number(texts[5], NSIG - 1, &on_lost) || !kernel_lock_parse(texts[6], &ret_wish->lock))
         return false;
     ret_wish->is_try = strcmp(texts[0], "try") == 0;
     ret_wish->is_again = strcmp(texts[1], "again") == 0;
