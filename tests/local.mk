@@ -49,6 +49,7 @@ server_tests = \
     tests/server/test_ends \
     tests/server/test_forces \
     tests/server/test_forks \
+    tests/server/test_grace \
     tests/server/test_impostors \
     tests/server/test_inboxes \
     tests/server/test_late \

@@ -50,7 +50,7 @@ static int begin_test(void **state)
 
     (void)state;
     proxy = proxy_start(the_server);
-    snprintf(url, sizeof url, "%s?command_timeout=500&connect_timeout=500", proxy_url(proxy));
+    snprintf(url, sizeof url, "%s&command_timeout=500&connect_timeout=500", proxy_url(proxy));
     actor = actor_start_at(url);
     other = actor_start(the_server);
     assert_result(dmutex_lock(&warm), 0);

@@ -72,9 +72,9 @@ static void make_both(const char *word, unsigned lease_ms)
 static struct actor *start(unsigned lease_ms, const char *environment)
 {
     struct actor *actor;
-    char url[160];
+    char url[192];
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=500&connect_timeout=500",
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500",
              the_server->url);
     actor = actor_start_with(the_server, url, environment, NULL);
     actor_do(actor, "0", "init %s lease=%u", mutex_name, lease_ms);
