@@ -389,7 +389,7 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
                "#include <pthread.h>\n"
                "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
                "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
-    compile("legacy.c", "legacy", "");
+    compile("legacy.c", "legacy", "$SANITIZER_CFLAGS"); /* as the library, which it loads, is */
     command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:legacy:queue_lock => run/queue' %s/legacy", library, dmutex_run, folder);
     assert_status(0);
     assert_string_equal(ran.errors, "");
