@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <stdio.h>
 
+#include "errand.h"
 #include "say.h"
 
 /* Enough for the library's calls, also with a sanitizer; the usual 8 MiB may be more than a limit allows. */
@@ -13,35 +14,14 @@
 /* Of phase, error, sentence and wish.lock of all holds.  Not held while the library is called. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* What a thread has to tell the main loop. */
-struct report {
-    struct hold *hold;
-    void (*tell)(struct hold *hold);
-};
-
+/* What the thread begins with. */
 struct life {
     struct hold *hold;
-    void (*on_granted)(struct hold *hold);
-    void (*on_over)(struct hold *hold);
+    void (*on_granted)(void *hold);
+    void (*on_over)(void *hold);
 };
 
 /* ---- in the thread ----------------------------------------------------------------------- */
-
-static gboolean on_report(gpointer user)
-{
-    struct report *report = user;
-
-    report->tell(report->hold);
-    return G_SOURCE_REMOVE;
-}
-
-static void tell_main_loop(struct hold *hold, void (*tell)(struct hold *hold))
-{
-    struct report *report = g_new(struct report, 1);
-
-    *report = (struct report){ .hold = hold, .tell = tell };
-    g_idle_add_full(G_PRIORITY_DEFAULT, on_report, report, g_free);
-}
 
 static void set_phase(struct hold *hold, enum hold_phase phase)
 {
@@ -123,13 +103,13 @@ static void *live(void *user)
     if (hold->has_former)
         pthread_join(hold->former, NULL);
     if (get(hold)) {
-        tell_main_loop(hold, life.on_granted);
+        errand_send(life.on_granted, hold);
         await_end(hold);
         give_back(hold);
     }
     dmutex_destroy(&hold->mutex);
     set_phase(hold, HOLD_OVER);
-    tell_main_loop(hold, life.on_over);
+    errand_send(life.on_over, hold);
     return NULL;
 }
 
@@ -147,7 +127,7 @@ struct hold *hold_new(const struct wish *wish)
     return hold;
 }
 
-int hold_start(struct hold *hold, void (*on_granted)(struct hold *hold), void (*on_over)(struct hold *hold))
+int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over)(void *hold))
 {
     struct life *life = g_new(struct life, 1);
     pthread_attr_t attributes;

@@ -46,7 +46,7 @@ struct hold *hold_new(const struct wish *wish);
  * Starts the thread.  It calls on_granted once if it gets the lock, and on_over in any case at last,
  * both in the main loop.  0 or an errno value.
  */
-int hold_start(struct hold *hold, void (*on_granted)(struct hold *hold), void (*on_over)(struct hold *hold));
+int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over)(void *hold));
 
 /* The thread gives the lock back as soon as it has it; any more calls do nothing. */
 void hold_end(struct hold *hold);

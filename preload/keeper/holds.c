@@ -51,8 +51,9 @@ static void punish(const struct hold *hold, const struct kernel_lock *lock)
 
     if (signal_number)
         count = holders_signal(lock, signal_number);
-    say(DMUTEX_LOG_ERROR, "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d",
-        hold->wish.path, hold->wish.name, count, signal_number);
+    say(DMUTEX_LOG_ERROR,
+        "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d", hold->wish.path,
+        hold->wish.name, count, signal_number);
 }
 
 /* In the library's thread.  Until this returns nobody else can own the name, unless it was forced. */
@@ -112,8 +113,9 @@ static void leave_file(const struct hold *hold)
         watch_leave(hold->file_watch);
 }
 
-static void on_granted(struct hold *hold)
+static void on_granted(void *user)
 {
+    struct hold *hold = user;
     struct caller *caller = detach(hold);
 
     life_add();
@@ -127,8 +129,9 @@ static void on_granted(struct hold *hold)
     say(DMUTEX_LOG_INFO, "%s (%s) is locked", hold->wish.path, hold->wish.name);
 }
 
-static void on_over(struct hold *hold)
+static void on_over(void *user)
 {
+    struct hold *hold = user;
     struct caller *caller = detach(hold); /* nobody, if it was granted */
 
     if (caller && hold->error == EBUSY)

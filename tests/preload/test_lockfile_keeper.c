@@ -153,7 +153,7 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
     await_no_keeper(a);
     for (int i = 0; i < 16; i++) {
         snprintf(script, sizeof script, "flock many%d.lock sh -c 'echo has; read go'", i);
-        jobs[i] = host_start(a, strdup(script));
+        jobs[i] = host_start(a, script);
     }
     for (int i = 0; i < 16; i++)
         job_expect(jobs[i], "has");
@@ -293,7 +293,17 @@ static void test_another_is_started_when_it_was_killed(void **state)
 
 /* ---- the server -------------------------------------------------------------------------- */
 
-/* A host whose rules say so, with the server stopped. */
+/* One that does not wait for the server's answer as long as is usual. */
+static struct host *make_impatient(const char *name, const char *settings)
+{
+    struct host *host = host_make(name, settings);
+    char string[160];
+
+    snprintf(string, sizeof string, "DMUTEX_URL=%s?command_timeout=300", the_server->url);
+    host_put(host, string);
+    return host;
+}
+
 static int run_without_server(struct host *host, const char *script)
 {
     int status;
@@ -307,7 +317,7 @@ static int run_without_server(struct host *host, const char *script)
 /* OnDown=fail, which is the default: ENOLCK, and nothing is locked. */
 static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
 {
-    struct host *c = host_make("e", "");
+    struct host *c = make_impatient("e", "");
 
     (void)state;
     assert_int_equal(run_without_server(c, "$LOCKER x.lock flock setlkw >said.out; cat said.out >&2; "
@@ -320,7 +330,7 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
 /* OnDown=local: it is the kernel's lock only. */
 static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
 {
-    struct host *c = host_make("g", "ondown=local");
+    struct host *c = make_impatient("g", "ondown=local");
 
     (void)state;
     assert_int_equal(run_without_server(c, "flock x.lock flock -n -E 9 x.lock true"), 9);
