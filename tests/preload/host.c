@@ -31,6 +31,13 @@ struct job {
     char output[OUTPUT_ROOM];
 };
 
+int host_begin_test(void **state)
+{
+    (void)state;
+    wait_until(side_count_keys(the_server->side, "dmutex:{f}:lock:*") == 0);
+    return 0;
+}
+
 /* ---- hosts ------------------------------------------------------------------------------- */
 
 static bool is_named_as(const char *one, const char *other)

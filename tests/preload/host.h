@@ -24,6 +24,10 @@
 struct host;
 struct job;
 
+/* A test that begins when all mutexes of the tests before are free. */
+#define host_test(test) cmocka_unit_test_setup(test, host_begin_test)
+int host_begin_test(void **state);
+
 /* With a keeper's folder of its own, and the rules' settings. */
 struct host *host_make(const char *name, const char *settings);
 

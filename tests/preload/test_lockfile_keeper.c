@@ -164,6 +164,30 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
         end(jobs[i]);
 }
 
+/* One for each server, and for each network namespace. */
+static void test_another_server_and_another_network_have_another_keeper(void **state)
+{
+    static const char one_more[] = "ls keeper | grep -c '^keeper-'";
+    struct job *holder, *other, *counted;
+
+    (void)state;
+    await_no_keeper(a);
+    holder = start_holder(a);
+    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL?connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
+    job_expect(other, "has");
+    counted = host_start(a, one_more);
+    assert_string_equal(job_rest(counted), "2\n");
+    assert_int_equal(job_end(counted), 0);
+    end(other);
+    other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go; ls keeper | grep -c \"^keeper-\"'");
+    job_expect(other, "has");
+    assert_int_equal(host_run(a, "flock -n -E 9 z.lock true"), 9);
+    job_go(other);
+    assert_int_not_equal(atoi(job_rest(other)), 1);
+    assert_int_equal(job_end(other), 0);
+    end(holder);
+}
+
 /* Without its program there is no lock, and a reason. */
 static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **state)
 {
@@ -404,22 +428,23 @@ static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_program_that_starts_it_has_no_child),
-        cmocka_unit_test(test_it_keeps_nothing_of_the_program),
-        cmocka_unit_test(test_many_programs_at_once_start_one_keeper),
-        cmocka_unit_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
-        cmocka_unit_test(test_a_lock_fails_when_the_folder_is_open_to_others),
-        cmocka_unit_test(test_it_ends_soon_after_its_last_lock),
-        cmocka_unit_test(test_it_lives_as_long_as_a_lock),
-        cmocka_unit_test(test_no_caller_is_lost_when_it_is_about_to_end),
-        cmocka_unit_test(test_it_ignores_signals_that_ask_it_to_end),
-        cmocka_unit_test(test_its_locks_end_with_their_leases_when_it_is_killed),
-        cmocka_unit_test(test_another_is_started_when_it_was_killed),
-        cmocka_unit_test(test_a_lock_fails_when_the_server_does_not_answer),
-        cmocka_unit_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
-        cmocka_unit_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
-        cmocka_unit_test(test_the_holders_are_killed_when_the_lock_is_lost),
-        cmocka_unit_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
+        host_test(test_the_program_that_starts_it_has_no_child),
+        host_test(test_it_keeps_nothing_of_the_program),
+        host_test(test_many_programs_at_once_start_one_keeper),
+        host_test(test_another_server_and_another_network_have_another_keeper),
+        host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
+        host_test(test_a_lock_fails_when_the_folder_is_open_to_others),
+        host_test(test_it_ends_soon_after_its_last_lock),
+        host_test(test_it_lives_as_long_as_a_lock),
+        host_test(test_no_caller_is_lost_when_it_is_about_to_end),
+        host_test(test_it_ignores_signals_that_ask_it_to_end),
+        host_test(test_its_locks_end_with_their_leases_when_it_is_killed),
+        host_test(test_another_is_started_when_it_was_killed),
+        host_test(test_a_lock_fails_when_the_server_does_not_answer),
+        host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
+        host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
+        host_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
         cmocka_unit_test(test_nothing_is_left),
     };
 
