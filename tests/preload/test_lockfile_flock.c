@@ -98,9 +98,11 @@ static void test_flock_waits_for_the_other_host(void **state)
 /* The shell's idiom: who called flock() has ended, and the subshell has the lock. */
 static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
 {
-    struct job *holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
+    struct job *holder;
 
     (void)state;
+    wait_until(host_keeper(a) == 0); /* it is to be started by one who has the file open */
+    holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
     job_expect(holder, "has");
     for (int i = 0; i < 10; i++) /* longer than the keeper takes to look */
         assert_int_equal(host_run(b, "(flock -w 0.1 -E 9 9) 9>x.lock"), 9);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The keeper of lock files: its birth, which no program notices, its life and its ends. */
-#include <fcntl.h>
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -91,6 +91,27 @@ static void assert_link(pid_t pid, const char *name, const char *wanted)
     assert_string_equal(target, wanted);
 }
 
+/* Of nothing in the host's folder but its own: no file, no pipe, no terminal. */
+static void assert_descriptors_are_its_own(pid_t pid)
+{
+    char path[64], target[4096];
+    struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+
+        target[length > 0 ? length : 0] = '\0';
+        assert_null(strstr(target, ".lock"));
+        assert_null(strstr(target, "somefile"));
+        assert_null(strstr(target, "pipe:"));
+    }
+    closedir(folder);
+}
+
 static char *content_of(pid_t pid, const char *name, size_t *ret_length)
 {
     static char content[65536];
@@ -117,7 +138,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     (void)state;
     await_no_keeper(a);
     holder = host_start(a, "trap '' ALRM; exec 7>somefile; mkdir -p sub; cd sub; "
-                           "flock ../x.lock sh -c 'echo has; read go'");
+                           "(flock 9; echo has; read go; true) 9>../x.lock | cat");
     job_expect(holder, "has");
     pid = host_keeper(a);
     assert_int_not_equal(pid, 0);
@@ -127,6 +148,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
         snprintf(name, sizeof name, "fd/%d", fd);
         assert_link(pid, name, "/dev/null");
     }
+    assert_descriptors_are_its_own(pid);
     assert_link(pid, "cwd", "/");
     assert_int_not_equal(getsid(pid), getsid(0));
     content = content_of(pid, "comm", &length);
@@ -264,6 +286,22 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
             close(keeper);
     }
     assert_false(host_has_said(a, "ends without an answer"));
+}
+
+/* It looks by itself, also when nothing tells it that the file was closed: here the file is elsewhere. */
+static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(void **state)
+{
+    struct job *holder = start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    assert_int_equal(host_run(a, "mv x.lock y.lock"), 0);
+    end(holder);
+    job_expect(waiter, "flock 0");
+    promise_within(AT_ONCE);
+    end(waiter);
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    assert_kept();
 }
 
 /* What ends a service or a session does not end it while somebody has a lock. */
@@ -437,6 +475,7 @@ int main(int argc, char **argv)
         host_test(test_it_ends_soon_after_its_last_lock),
         host_test(test_it_lives_as_long_as_a_lock),
         host_test(test_no_caller_is_lost_when_it_is_about_to_end),
+        host_test(test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for),
         host_test(test_it_ignores_signals_that_ask_it_to_end),
         host_test(test_its_locks_end_with_their_leases_when_it_is_killed),
         host_test(test_another_is_started_when_it_was_killed),
