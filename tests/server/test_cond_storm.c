@@ -6,8 +6,8 @@
  * A maker waits while the table is full, a taker while it is empty, both without a timeout.  A
  * walker waits for a moment, and what wakes it, it passes on; when nothing does, it has eaten no
  * signal.  An owner that is killed leaves the numbers half changed; the next one counts again.  So
- * when makers stop, the table must become empty, and when takers do, full, with nobody's help: that
- * is looked at again and again.
+ * the table is filled and emptied on and on with nobody's help; when makers stop it becomes empty,
+ * and when takers do, full.  One wake-up that is lost stops all.
  *
  * DM_SEED repeats a run as far as its threads do; DMUTEX_TEST_WAITS says how many waits are enough.
  */
@@ -24,9 +24,9 @@
 
 #define PROCESSES 4
 #define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
-#define TABLE 4   /* tickets that lie on it at most */
+#define TABLE 1   /* tickets that lie on it at most: each signal counts */
 #define LEASE 1000
-#define AFTER_WAITS 100 /* so many more, and the phase changes */
+#define A_WHILE 20 /* tickets taken, until something else is done */
 
 enum phase {
     FLOW,  /* all do what they do */
@@ -42,7 +42,8 @@ static struct game {
     int inside; /* the owner's process; 0: nobody */
 
     /* Counted up by anybody. */
-    int64_t waits, timeouts, deaths, overlaps;
+    int64_t waits; /* without a timeout: when all sleep, this stands still */
+    int64_t walks, timeouts, deaths, overlaps;
     int phase;
     int wrong; /* an unexpected result, and of which call */
     const char *wrong_call;
@@ -160,6 +161,12 @@ static bool tell(dcond_t *cond, bool all)
 
 /* Each returns owning the mutex when the game is over, or not owning it when something is wrong. */
 
+/* Mostly it goes on to wait at once: who came by the lock could do the work of who is to be woken. */
+static bool take_breath(struct dice *dice)
+{
+    return below(dice, 16) != 0 || (end() && begin());
+}
+
 static bool may_make(void)
 {
     int phase = get(game->phase);
@@ -177,7 +184,7 @@ static void make(struct dice *dice)
         }
         set(game->tickets, game->tickets + 1);
         set(game->made, game->made + 1);
-        if (!tell(&filled, below(dice, 16) == 0) || !end() || !begin())
+        if (!tell(&filled, below(dice, 16) == 0) || !take_breath(dice))
             return;
     }
     end();
@@ -200,7 +207,7 @@ static void take(struct dice *dice)
         }
         set(game->tickets, game->tickets - 1);
         set(game->taken, game->taken + 1);
-        if (!tell(&emptied, below(dice, 16) == 0) || !end() || !begin())
+        if (!tell(&emptied, below(dice, 16) == 0) || !take_breath(dice))
             return;
     }
     end();
@@ -209,12 +216,12 @@ static void take(struct dice *dice)
 static bool walk_once(struct dice *dice)
 {
     dcond_t *cond = below(dice, 2) ? &filled : &emptied;
-    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 3));
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 10));
     int result;
 
     leave();
     result = dcond_timedwait(cond, &mutex, &soon);
-    count(game->waits);
+    count(game->walks);
     if (result == ETIMEDOUT) {
         count(game->timeouts);
         return owns(0, "timedwait");
@@ -299,10 +306,10 @@ static void check_game(void)
     assert_int_equal(get(game->overlaps), 0);
 }
 
-static bool is_reached(int64_t waits)
+static bool is_enough(void)
 {
     check_game();
-    return get(game->waits) >= waits || get(game->waits) >= storm.waits;
+    return get(game->waits) >= storm.waits;
 }
 
 /* Kills are spread over the whole run. */
@@ -312,23 +319,46 @@ static bool is_kill_due(void)
            get(game->waits) >= storm.waits * (2 * storm.killed + 1) / (2 * storm.kills);
 }
 
+/* A signal that nobody asked for, now and then. */
 static void disturb(void)
 {
     static dcond_t *const conds[] = { &filled, &emptied };
+    dcond_t *cond = conds[below(&storm.dice, 2)];
 
-    switch (below(&storm.dice, 16)) {
-    case 0:
-        assert_result(dcond_broadcast(conds[below(&storm.dice, 2)]), 0);
-        break;
-    case 1:
-    case 2:
-        assert_result(dcond_signal(conds[below(&storm.dice, 2)]), 0);
-        break;
-    default:
+    if (below(&storm.dice, 8) == 0)
+        assert_result(below(&storm.dice, 4) ? dcond_signal(cond) : dcond_broadcast(cond), 0);
+}
+
+/* Fails when no ticket has been taken for long: everybody sleeps. */
+static void check_progress(void)
+{
+    static int64_t taken, since_ms;
+
+    if (get(game->taken) != taken || !since_ms) {
+        taken = get(game->taken);
+        since_ms = wait_now_ms();
+    } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
+        fail_msg("nobody wakes any more");
+    }
+}
+
+/*
+ * Either signals that nobody asked for, which also wake whom another signal should have woken, or
+ * deaths: then nothing but its own signal wakes a sleeper.
+ */
+static void rage(bool with_deaths)
+{
+    int64_t until = get(game->taken) + A_WHILE;
+
+    while (get(game->taken) < until) {
+        check_game();
+        if (!with_deaths)
+            disturb();
+        else if (is_kill_due())
+            kill_one();
+        check_progress();
         wait_nap();
     }
-    if (is_kill_due())
-        kill_one();
 }
 
 static void change_phase(int phase)
@@ -351,27 +381,12 @@ static void calm(int phase, int64_t tickets)
     wait_until((check_game(), get(game->tickets)) == tickets);
 }
 
-static void rage_until(int64_t waits)
-{
-    int64_t since = get(game->waits), since_ms = wait_now_ms();
-
-    while (!is_reached(waits)) {
-        disturb();
-        if (get(game->waits) != since) {
-            since = get(game->waits);
-            since_ms = wait_now_ms();
-        } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
-            fail_msg("nobody comes back any more");
-        }
-    }
-}
-
 static void tell_game(const char *when)
 {
-    print_message("# %s: DM_SEED=%llu waits %lld, timed out %lld, killed %ld, dead owners %lld, made %lld, "
+    print_message("# %s: DM_SEED=%llu waits %lld, timed %lld, timed out %lld, killed %ld, dead owners %lld, made %lld, "
                   "taken %lld, on the table %lld\n",
                   when, (unsigned long long)storm.seed, (long long)get(game->waits),
-                  (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
+                  (long long)get(game->walks), (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
                   (long long)get(game->made), (long long)get(game->taken), (long long)get(game->tickets));
 }
 
@@ -417,8 +432,9 @@ static bool is_queue_swept(void)
 static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void **state)
 {
     (void)state;
-    while (!is_reached(storm.waits)) {
-        rage_until(get(game->waits) + AFTER_WAITS);
+    while (!is_enough()) {
+        rage(false);
+        rage(true);
         calm(DRAIN, 0);
         change_phase(FILL);
         calm(FILL, TABLE);
