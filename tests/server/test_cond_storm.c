@@ -161,7 +161,8 @@ static bool tell(dcond_t *cond, bool all)
 
 /* Each returns owning the mutex when the game is over, or not owning it when something is wrong. */
 
-/* Mostly it goes on to wait at once: who came by the lock could do the work of who is to be woken. */
+/* Mostly it goes on to wait at once: who came by the lock could do the work of who is to be woken.
+ */
 static bool take_breath(struct dice *dice)
 {
     return below(dice, 16) != 0 || (end() && begin());
@@ -435,11 +436,13 @@ static void calm(int phase, int64_t tickets)
 
 static void tell_game(const char *when)
 {
-    print_message("# %s: DM_SEED=%llu waits %lld, timed %lld, timed out %lld, killed %ld, dead owners %lld, made %lld, "
+    print_message("# %s: DM_SEED=%llu waits %lld, timed %lld, timed out %lld, killed %ld, dead "
+                  "owners %lld, made %lld, "
                   "taken %lld, on the table %lld\n",
                   when, (unsigned long long)storm.seed, (long long)get(game->waits),
-                  (long long)get(game->walks), (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
-                  (long long)get(game->made), (long long)get(game->taken), (long long)get(game->tickets));
+                  (long long)get(game->walks), (long long)get(game->timeouts), storm.killed,
+                  (long long)get(game->deaths), (long long)get(game->made),
+                  (long long)get(game->taken), (long long)get(game->tickets));
 }
 
 static int begin_test(void **state)
@@ -451,7 +454,7 @@ static int begin_test(void **state)
     storm.seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
     storm.dice = dice_of(storm.seed, ~0u);
     storm.waits = count_from("DMUTEX_TEST_WAITS", 3000, 1000000);
-    storm.kills = count_from("DMUTEX_TEST_KILLS", 8, 400);
+    storm.kills = count_from("DMUTEX_TEST_KILLS", 8, 300);
     tell_game("begin");
     for (int i = 0; i < PROCESSES; i++)
         start_process(i);
@@ -510,8 +513,8 @@ static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void *
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test,
-                                        end_test),
+        cmocka_unit_test_setup_teardown(
+            test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test, end_test),
         cmocka_unit_test(test_nothing_is_left),
     };
 
