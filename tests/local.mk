@@ -308,7 +308,7 @@ print-results:
 
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.
 check-long:
-	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=1800
+	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600
 
 check-valgrind:
 	@test -n '$(VALGRIND)' || { echo 'valgrind was not found by configure'; exit 1; }

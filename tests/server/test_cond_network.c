@@ -107,7 +107,8 @@ static int request_of_waiter(void)
     int request, lease_ms, is_robust;
 
     while (said) {
-        if (sscanf(said, "%d %d %d ", &request, &lease_ms, &is_robust) == 3 && lease_ms == LONG_LEASE)
+        if (sscanf(said, "%d %d %d ", &request, &lease_ms, &is_robust) == 3 &&
+            lease_ms == LONG_LEASE)
             return request;
         said = strchr(said, '\n') ? strchr(said, '\n') + 1 : NULL;
     }
@@ -316,7 +317,8 @@ static bool leaves_in_trouble(enum proxy_fault fault)
     return proxy_hits(proxy) == 1;
 }
 
-/* A deadline whose command or reply was lost ends the wait once; it leaves nothing that eats signals. */
+/* A deadline whose command or reply was lost ends the wait once; it leaves nothing that eats
+ * signals. */
 static void test_timedwait_leaves_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -347,21 +349,24 @@ static bool is_signalled_unheard(enum proxy_fault fault)
     if (fault != PROXY_NONE)
         break_next(fault, 1);
     assert_result(dcond_signal(&cond), 0);
-    is_signalled = strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
+    is_signalled =
+        strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
     side_set_control(the_server->side, "left", 300 + 500);
     wait_until(side_is_control_over(the_server->side, "left"));
     assert_result(dmutex_unlock(&mutex), 0);
     return is_signalled;
 }
 
-/* A signal that came before the deadline is told, although the waiter learns of it by its leaving. */
+/* A signal that came before the deadline is told, although the waiter learns of it by its leaving.
+ */
 static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void **state)
 {
     static const enum proxy_fault some[] = { PROXY_NONE, PROXY_SWALLOW_AND_CUT, PROXY_CUT_COMMAND };
 
     (void)state;
     make_both("unheard");
-    actor_do(actor, "0", "init %s lease=%d", mutex_name, 3 * SHORT_LEASE); /* it does not hear its grant */
+    actor_do(actor, "0", "init %s lease=%d", mutex_name,
+             3 * SHORT_LEASE); /* it does not hear its grant */
     for (int i = 0; i < 3; i++) {
         while (!is_signalled_unheard(some[i])) {
             proxy_pass(proxy);
@@ -375,7 +380,8 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
     }
 }
 
-/* The deadline comes while there is no network: the wait ends when there is one, owning the mutex. */
+/* The deadline comes while there is no network: the wait ends when there is one, owning the mutex.
+ */
 static void test_timedwait_owns_when_the_network_is_back_after_its_deadline(void **state)
 {
     (void)state;
@@ -422,7 +428,8 @@ static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
     }
 }
 
-/* Failure B17: the inbox is killed just before a signal: one of the two who wait hears it all the same. */
+/* Failure B17: the inbox is killed just before a signal: one of the two who wait hears it all the
+ * same. */
 static void test_a_signal_wakes_when_the_inboxes_are_killed(void **state)
 {
     (void)state;

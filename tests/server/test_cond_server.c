@@ -180,7 +180,8 @@ static void test_wait_says_eagain_when_the_server_is_out_of_memory(void **state)
     wait_until(!is_locked(&mutex));
 }
 
-/* Who waits already is signalled, or leaves at his deadline, although the server is out of memory. */
+/* Who waits already is signalled, or leaves at his deadline, although the server is out of memory.
+ */
 static void test_waiters_come_back_when_the_server_is_out_of_memory(void **state)
 {
     struct actor *actor;
@@ -327,7 +328,8 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
 
 /* ---- the hold is lost before ------------------------------------------------------------- */
 
-/* POSIX scenario 31: who has lost the hold, and knows it or not, waits for nothing, disturbs nobody. */
+/* POSIX scenario 31: who has lost the hold, and knows it or not, waits for nothing, disturbs
+ * nobody. */
 static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
 {
     struct actor *owner;
@@ -428,7 +430,8 @@ static void test_a_crowd_comes_back_when_the_server_was_restarted_empty(void **s
 /* Failure B8: with its data nobody is forgotten, and no signal. */
 static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data(void **state)
 {
-    struct server *server = server_start_with(false, "--appendonly", "yes", "--appendfsync", "always", NULL);
+    struct server *server =
+        server_start_with(false, "--appendonly", "yes", "--appendfsync", "always", NULL);
 
     (void)state;
     restart_under_a_crowd(server, true, false);
@@ -436,7 +439,8 @@ static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_
     server_end(server);
 }
 
-/* All keys are deleted, and no connection ends: each waiter finds out by its poll and comes back. */
+/* All keys are deleted, and no connection ends: each waiter finds out by its poll and comes back.
+ */
 static void test_a_crowd_comes_back_when_all_keys_are_deleted(void **state)
 {
     struct crowd crowd;
