@@ -21,6 +21,9 @@ enum elf_found {
     ELF_NO_OBJECT  /* a function, a thread-local object, or not in writable memory */
 };
 
+/* Where the files are in which a distribution keeps what it stripped; tests have a place of their own. */
+extern const char *elf_debug_folder;
+
 /*
  * Where the object of that name lies, relative to where the file is loaded: in .symtab, then .dynsym,
  * then in the debug file of the same build-id.
