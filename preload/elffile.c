@@ -240,6 +240,13 @@ enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *r
     return found;
 }
 
+bool elf_is_exported(const char *path, const char *symbol)
+{
+    uint64_t offset;
+
+    return elf_find_copy(path, symbol, &offset);
+}
+
 /* The program exports what it has a copy of, so that the library finds it. */
 bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
 {

@@ -30,6 +30,9 @@ extern const char *elf_debug_folder;
  */
 enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset);
 
+/* Is this variable one of those that the loader puts together with others of its name? */
+bool elf_is_exported(const char *path, const char *symbol);
+
 /* Where the program keeps its copy of that library's variable (a copy relocation); false: it has none. */
 bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);
 

@@ -78,8 +78,8 @@ int programs_teardown(void **state)
 
 void build(const char *output, const char *sources, const char *switches)
 {
-    command_run("cd %s && %s -O1 -g -pthread -D_GNU_SOURCE -o %s/%s %s %s", PROGRAMS, compiler(), folder, output,
-                sources, switches);
+    command_run("folder=%s; cd %s && %s -O1 -g -pthread -D_GNU_SOURCE -o $folder/%s %s %s", folder, PROGRAMS,
+                compiler(), output, sources, switches);
     assert_status(0);
 }
 
@@ -92,8 +92,8 @@ bool has_cxx(void)
 
 void build_cxx(const char *output, const char *sources, const char *switches)
 {
-    command_run("cd %s && %s -O1 -g -pthread -o %s/%s %s %s", PROGRAMS, getenv("CXX"), folder, output, sources,
-                switches);
+    command_run("folder=%s; cd %s && %s -O1 -g -pthread -o $folder/%s %s %s", folder, PROGRAMS, getenv("CXX"), output,
+                sources, switches);
     assert_status(0);
 }
 

@@ -22,7 +22,10 @@ int programs_teardown(void **state);
 int folder_setup(void **state);
 int folder_teardown(void **state);
 
-/* Compiles sources of programs/, words separated by blanks, to a file of the folder, with further switches. */
+/*
+ * Compiles sources of programs/, words separated by blanks, to a file of the folder, with further switches,
+ * in which $folder is that folder.
+ */
 void build(const char *output, const char *sources, const char *switches);
 void build_cxx(const char *output, const char *sources, const char *switches);
 

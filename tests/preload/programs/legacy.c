@@ -59,7 +59,12 @@ static void perform(struct call *call);
 /* ---- objects ----------------------------------------------------------------------------- */
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t static_lock = PTHREAD_MUTEX_INITIALIZER;
+#ifdef EXPORTED
+#define LOCAL /* a symbol of the program that libraries may see */
+#else
+#define LOCAL static
+#endif
+LOCAL pthread_mutex_t static_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t other_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t recursive_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t errorcheck_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
@@ -112,7 +117,7 @@ static char *find_in_module(const char *name)
     char function[200];
     void *(*address)(void);
 
-    snprintf(function, sizeof function, "%s_address", name);
+    snprintf(function, sizeof function, "%.180s_address", name);
     *(void **)&address = dlsym(module, function);
     return address ? address() : dlsym(module, name);
 }
@@ -683,7 +688,7 @@ static void say(const char *text)
 
 int main(void)
 {
-    struct call call = { "" };
+    static struct call call;
     size_t length = 0;
 
     fcntl(CONVERSATION, F_SETFD, FD_CLOEXEC);
