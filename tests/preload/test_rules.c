@@ -257,6 +257,8 @@ static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
         { "sym:a:b = > x", "sym:a:b", name },
         { "sym:a:b=> x", "sym:a:b=>", name },
         { "sym:a:c => x; sym:a:b -> y", "sym:a:b", name },
+        { "sym:a:b => x%h", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
+        { "sym:a:b => x%%%", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
         { "sym:a:b => x y", "sym:a:b: y", "not of the form key=value" },
         { "sym:a:b => x colour=red", "sym:a:b: colour=red", value },
         { "sym:a:b => x Lease=5000", "sym:a:b: Lease=5000", value },

@@ -25,7 +25,7 @@
  *   remaps FILE N X       N times: map, lock and unlock X, unmap
  *   tasks, descriptors, has WORD            "0 NUMBER": threads, open files, lines of /proc/self/maps
  *   thread CMD, child CMD, handler CMD      there: the answer is CMD's
- *   start CMD, join, cancel                 in a thread that goes on, its answer, its cancellation
+ *   start CMD, join, cancel                 in a thread that goes on; the last one's answer, its cancellation
  *   exit N
  */
 #include <dlfcn.h>
@@ -576,23 +576,30 @@ static void do_thread(struct call *call)
     strcpy(call->answer, task->answer);
 }
 
-static pthread_t started;
-static struct call started_call;
+static struct started {
+    pthread_t thread;
+    struct call call;
+} started[8];
+static int started_count; /* the last one is joined first */
 
 static void do_start(struct call *call)
 {
-    started_call = *inner(call);
-    answer(call, pthread_create(&started, NULL, work, &started_call));
+    struct started *one = &started[started_count++];
+
+    one->call = *inner(call);
+    answer(call, pthread_create(&one->thread, NULL, work, &one->call));
 }
 
 static void do_join(struct call *call)
 {
-    if (pthread_join(started, NULL) != 0)
+    struct started *one = &started[--started_count];
+
+    if (pthread_join(one->thread, NULL) != 0)
         abort();
-    strcpy(call->answer, started_call.answer);
+    strcpy(call->answer, one->call.answer);
 }
 
-static void do_cancel(struct call *call) { answer(call, pthread_cancel(started)); }
+static void do_cancel(struct call *call) { answer(call, pthread_cancel(started[started_count - 1].thread)); }
 
 static void do_child(struct call *call)
 {
