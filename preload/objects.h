@@ -40,8 +40,8 @@ struct object {
 
 /*
  * What may be named: addresses from `low` on.  All of them before objects_begin(), so that whoever
- * found that an address is not among them may use libc's functions without a look; with --list; and if
- * there are rules for mappings.
+ * found that an address is not among them may use libc's functions without a look; with --list; if
+ * there are rules for mappings; and while a thread is in dlopen().
  */
 struct objects_watch {
     uintptr_t low, span;
@@ -82,6 +82,10 @@ void objects_begin(void);
 
 /* Somebody named this address.  module: who its module is, NULL for one in a mapping. */
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module);
+
+/* Around dlopen(): constructors of what it loads may lock what is named there. */
+void objects_begin_loading(void);
+void objects_end_loading(void);
 
 /* All objects of this module, or in this memory, are gone. */
 void objects_forget_module(const void *module);
