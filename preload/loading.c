@@ -29,19 +29,19 @@ struct caller {
     const char *file; /* what it asked for */
 };
 
-struct folders {
+union folders {
     Dl_serinfo list;
-    char room[16384];
+    char room[16384]; /* for what follows the list's head */
 };
 
-static bool get_folders(struct link_map *map, struct folders *ret_folders)
+static bool get_folders(struct link_map *map, union folders *ret_folders)
 {
     return dlinfo(map, RTLD_DI_SERINFOSIZE, &ret_folders->list) == 0 &&
            ret_folders->list.dls_size <= sizeof *ret_folders &&
            dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
 }
 
-static bool has_folder(const struct folders *folders, const char *name)
+static bool has_folder(const union folders *folders, const char *name)
 {
     for (unsigned i = 0; i < folders->list.dls_cnt; i++)
         if (strcmp(folders->list.dls_serpath[i].dls_name, name) == 0)
@@ -55,7 +55,7 @@ static bool has_folder(const struct folders *folders, const char *name)
  */
 static bool find_by_runpath(const struct caller *caller, char *ret_path)
 {
-    struct folders own, everybodys;
+    union folders own, everybodys;
     struct link_map *module = NULL;
     Dl_info info;
 

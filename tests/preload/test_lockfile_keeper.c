@@ -195,7 +195,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     (void)state;
     await_no_keeper(a);
     holder = start_holder(a);
-    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL?connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
+    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
     job_expect(other, "has");
     counted = host_start(a, one_more);
     assert_string_equal(job_rest(counted), "2\n");
@@ -361,7 +361,7 @@ static struct host *make_impatient(const char *name, const char *settings)
     struct host *host = host_make(name, settings);
     char string[160];
 
-    snprintf(string, sizeof string, "DMUTEX_URL=%s?command_timeout=300", the_server->url);
+    snprintf(string, sizeof string, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
     host_put(host, string);
     return host;
 }

@@ -348,7 +348,7 @@ static const struct {
     { "[lock a]\nMatch=cond:sym:m:s\n", ": [lock a] Match: a condition variable belongs into Cond=" },
     { "[lock a]\nMatch=sym:m:s\nCond=flock:/x\n", ": [lock a] Cond: cond:flock:/x: a file is no condition variable" },
     { "[lock a/]\nMatch=sym:m:s\n", ": [lock a/] Match: \"a/\" cannot be a mutex's name: " },
-    { "[lock %q]\nMatch=sym:m:s\n", ": [lock %q] Match: the name \"%q\" is too long, or has another %-word than %b, %p, %x and %u" },
+    { "[lock %q]\nMatch=sym:m:s\n", ": [lock %q] Match: sym:m:s: its name has a % that is none of %b, %p, %x, %u and %%" },
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 
