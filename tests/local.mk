@@ -217,6 +217,7 @@ tests_preload_locker_LDADD =
 # the module of the preload layer, and plain pthread programs under it
 module_tests = \
     tests/preload/test_calls \
+    tests/preload/test_conds \
     tests/preload/test_elffile \
     tests/preload/test_mappings \
     tests/preload/test_maps \
@@ -224,6 +225,7 @@ module_tests = \
     tests/preload/test_rules \
     tests/preload/test_text
 tests_preload_test_calls_LDADD = $(programs_libs)
+tests_preload_test_conds_LDADD = $(programs_libs)
 tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
 tests_preload_test_mappings_LDADD = $(programs_libs)
 tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
