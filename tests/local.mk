@@ -222,6 +222,7 @@ module_tests = \
     tests/preload/test_mappings \
     tests/preload/test_maps \
     tests/preload/test_names \
+    tests/preload/test_places \
     tests/preload/test_rules \
     tests/preload/test_text
 tests_preload_test_calls_LDADD = $(programs_libs)
@@ -230,6 +231,7 @@ tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
 tests_preload_test_mappings_LDADD = $(programs_libs)
 tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
 tests_preload_test_names_LDADD = $(programs_libs)
+tests_preload_test_places_LDADD = $(programs_libs)
 tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 # parts of the module, for the tests of these alone
@@ -245,8 +247,12 @@ tests_preload_libprograms_la_SOURCES = \
     tests/preload/programs.c \
     tests/preload/programs.h
 EXTRA_DIST += \
+    tests/preload/programs/beside.c \
     tests/preload/programs/guard.cc \
     tests/preload/programs/legacy.c \
+    tests/preload/programs/places.c \
+    tests/preload/programs/places.h \
+    tests/preload/programs/places_library.c \
     tests/preload/programs/shelf.c \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
