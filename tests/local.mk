@@ -219,6 +219,7 @@ module_tests = \
     tests/preload/test_calls \
     tests/preload/test_conds \
     tests/preload/test_elffile \
+    tests/preload/test_harmless \
     tests/preload/test_mappings \
     tests/preload/test_maps \
     tests/preload/test_names \
@@ -228,6 +229,7 @@ module_tests = \
 tests_preload_test_calls_LDADD = $(programs_libs)
 tests_preload_test_conds_LDADD = $(programs_libs)
 tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
+tests_preload_test_harmless_LDADD = $(programs_libs)
 tests_preload_test_mappings_LDADD = $(programs_libs)
 tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
 tests_preload_test_names_LDADD = $(programs_libs)
