@@ -75,7 +75,7 @@ static size_t slot_of(const struct table *in, const void *address)
 
 static void put(struct table *in, struct object *object)
 {
-    size_t at = slot_of(in, object->address);
+    size_t at = slot_of(in, object->place);
 
     while (in->slots[at])
         at = (at + 1) & (in->size - 1);
@@ -94,8 +94,7 @@ static void make_room(void)
     larger = get_memory(sizeof *larger + size * sizeof larger->slots[0]);
     larger->size = size;
     for (struct object *object = newest; object; object = object->next)
-        if (object->address)
-            put(larger, object);
+        put(larger, object);
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
 }
 
@@ -137,6 +136,36 @@ static void watch(uintptr_t address)
     publish();
 }
 
+/* What was there before, and is gone; NULL. */
+static struct object *find_gone(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    for (size_t at = slot_of(table, address); (object = table->slots[at]); at = (at + 1) & (table->size - 1))
+        if (object->place == address && object->rule == rule && strcmp(object->name, name) == 0)
+            return object;
+    return NULL;
+}
+
+/* A record that is not in use yet.  `writing` is held. */
+static struct object *record_for(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    make_room();
+    object = find_gone(address, rule, name);
+    if (object)
+        return object;
+    object = get_record();
+    *object = (struct object){ .place = address, .rule = rule, .next = newest };
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    object->sleeping = unlocked;
+    strcpy(object->name, name);
+    put(table, object);
+    newest = object;
+    return object;
+}
+
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module)
 {
     struct object *object;
@@ -149,14 +178,10 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
     }
     real_get()->mutex_lock(&writing);
     if (!find(address)) {
-        make_room();
-        object = get_record();
-        *object = (struct object){ .address = address, .rule = rule, .module = module, .next = newest };
-        pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-        object->sleeping = unlocked;
-        strcpy(object->name, name);
-        put(table, object);
-        newest = object;
+        object = record_for(address, rule, name);
+        object->module = module;
+        __atomic_store_n(&object->state, OBJECT_NEW, __ATOMIC_RELEASE);
+        __atomic_store_n(&object->address, address, __ATOMIC_RELEASE);
         if (module)
             watch((uintptr_t)address);
     }

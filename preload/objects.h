@@ -3,8 +3,8 @@
  * The mutexes and condition variables of the program that have names: by address, what stands beside
  * them.
  *
- * An object that no rule names costs two compares.  Records are never freed, only made again: a thread
- * may be about to use one whose memory is just unmapped.
+ * An object that no rule names costs two compares.  Records are never freed, for a thread may be about to
+ * use one whose memory is just unmapped, but what comes back to its place has its record again.
  */
 #ifndef DM_PRELOAD_OBJECTS_H
 #define DM_PRELOAD_OBJECTS_H
@@ -20,6 +20,7 @@ enum object_state { OBJECT_NEW, OBJECT_READY, OBJECT_REFUSED };
 
 struct object {
     const void *address; /* NULL: gone */
+    const void *place;   /* the address, also when it is gone */
     const struct rule *rule;
     const void *module;       /* in which module; NULL: it is in a mapping */
     enum object_state state;  /* READY: `mutex` or `condition` is set up; written last */

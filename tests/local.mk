@@ -217,14 +217,24 @@ tests_preload_locker_LDADD =
 
 # the module of the preload layer, and plain pthread programs under it
 module_tests = \
+    tests/preload/test_calls \
+    tests/preload/test_conds \
     tests/preload/test_elffile \
+    tests/preload/test_harmless \
+    tests/preload/test_mappings \
     tests/preload/test_maps \
     tests/preload/test_names \
+    tests/preload/test_places \
     tests/preload/test_rules \
     tests/preload/test_text
+tests_preload_test_calls_LDADD = $(programs_libs)
+tests_preload_test_conds_LDADD = $(programs_libs)
 tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
+tests_preload_test_harmless_LDADD = $(programs_libs)
+tests_preload_test_mappings_LDADD = $(programs_libs)
 tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
 tests_preload_test_names_LDADD = $(programs_libs)
+tests_preload_test_places_LDADD = $(programs_libs)
 tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 # parts of the module, for the tests of these alone
@@ -240,8 +250,12 @@ tests_preload_libprograms_la_SOURCES = \
     tests/preload/programs.c \
     tests/preload/programs.h
 EXTRA_DIST += \
+    tests/preload/programs/beside.c \
     tests/preload/programs/guard.cc \
     tests/preload/programs/legacy.c \
+    tests/preload/programs/places.c \
+    tests/preload/programs/places.h \
+    tests/preload/programs/places_library.c \
     tests/preload/programs/shelf.c \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c

@@ -11,7 +11,8 @@
  *   timedlock X MS, clocklock X MS          by REALTIME, MONOTONIC
  *   init X [recursive|errorcheck] [robust] [shared] [inherit|protect]
  *   cinit C [monotonic] [shared], cdestroy C
- *   wait C X, timedwait C X MS, clockwait C X MS, signal C, broadcast C
+ *   wait C X, timedwait C X MS [monotonic], clockwait C X MS, signal C, broadcast C
+ *   timeout C X MS [monotonic]   locks, waits until that time however often it wakes up, unlocks
  *   until C X FILE N      locks, waits until the number in FILE is N, unlocks
  *   put C X FILE N        locks, writes N, broadcasts, unlocks
  *   guarded C X           locks, waits for ever; when cancelled, a handler unlocks: `join` has that result
@@ -253,17 +254,39 @@ static void do_signal(struct call *call) { answer(call, pthread_cond_signal(obje
 static void do_broadcast(struct call *call) { answer(call, pthread_cond_broadcast(object_of(call, 1))); }
 static void do_wait(struct call *call) { answer(call, pthread_cond_wait(object_of(call, 1), object_of(call, 2))); }
 
-/* A condition that was made `monotonic` is timed so. */
-static void do_timedwait(struct call *call)
+/* Waits until the time; ETIME: it came back too early with ETIMEDOUT. */
+static int wait_until_time(struct call *call, struct timespec *until, clockid_t clock)
 {
-    clockid_t clock = has_word(call, "monotonic") ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-    struct timespec until = in_ms(clock, call->words[3]), now;
-    int result = pthread_cond_timedwait(object_of(call, 1), object_of(call, 2), &until);
+    int result = pthread_cond_timedwait(object_of(call, 1), object_of(call, 2), until);
+    struct timespec now;
 
     clock_gettime(clock, &now);
-    if (result == ETIMEDOUT && (now.tv_sec < until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec < until.tv_nsec)))
-        result = ETIME; /* too early */
-    answer(call, result);
+    if (now.tv_sec < until->tv_sec || (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec))
+        return result == ETIMEDOUT ? ETIME : result;
+    return result;
+}
+
+/* A condition that was made `monotonic` is timed so. */
+static clockid_t clock_of(const struct call *call)
+{
+    return has_word(call, "monotonic") ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+static void do_timedwait(struct call *call)
+{
+    struct timespec until = in_ms(clock_of(call), call->words[3]);
+
+    answer(call, wait_until_time(call, &until, clock_of(call)));
+}
+
+static void do_timeout(struct call *call)
+{
+    struct timespec until = in_ms(clock_of(call), call->words[3]);
+    int result = pthread_mutex_lock(object_of(call, 2));
+
+    while (!result)
+        result = wait_until_time(call, &until, clock_of(call));
+    answer(call, pthread_mutex_unlock(object_of(call, 2)) ? ENOTRECOVERABLE : result);
 }
 
 static void do_clockwait(struct call *call)
@@ -657,6 +680,7 @@ static const struct {
     { "clocklock", do_clocklock }, { "init", do_init },           { "cinit", do_cinit },
     { "cdestroy", do_cdestroy },   { "signal", do_signal },       { "broadcast", do_broadcast },
     { "wait", do_wait },           { "timedwait", do_timedwait }, { "clockwait", do_clockwait },
+    { "timeout", do_timeout },
     { "until", do_until },         { "put", do_put },             { "guarded", do_guarded },
     { "old", do_old },             { "mtx", do_mtx },             { "cnd", do_cnd },
     { "count", do_count },         { "open", do_open },           { "close", do_close },
