@@ -2,23 +2,37 @@
 # doc/design/preload.md says how they work together.
 
 # Unwind tables, for threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
-preload_cflags = $(common_cflags) -fvisibility=hidden -fasynchronous-unwind-tables
+# Nor sanitizers: the programs that it is preloaded into have none.
+preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------
 # The module: linked to libc only.  An anonymous version script, so that its names satisfy references
 # to any version of libc's; dlsym(RTLD_NEXT) must not be a jump.
 # ---------------------------------------------------------------------------
 pkglib_LTLIBRARIES += preload/libdmutex-preload.la
+preload_libdmutex_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 preload_libdmutex_preload_la_CFLAGS = $(preload_cflags)
 preload_libdmutex_preload_la_SOURCES = \
     preload/c11.c \
     preload/cond.c \
     preload/cond.h \
+    preload/keeper_call.c \
+    preload/keeper_call.h \
+    preload/keeper_place.c \
+    preload/keeper_place.h \
+    preload/keeper_spawn.c \
+    preload/keeper_spawn.h \
+    preload/keeper_talk.h \
+    preload/kernel_lock.c \
+    preload/kernel_lock.h \
     preload/library.c \
     preload/library.h \
     preload/loading.c \
+    preload/lockfile.c \
     preload/lost.c \
     preload/lost.h \
+    preload/mapped.c \
+    preload/mapped.h \
     preload/maps.c \
     preload/maps.h \
     preload/modules.c \

@@ -180,8 +180,13 @@ tests_conformance_shalls_test_shalls_CPPFLAGS = $(AM_CPPFLAGS) \
     -DDIFFERENCES='"$(abs_top_srcdir)/tests/conformance/shalls/differences"'
 EXTRA_DIST += tests/conformance/shalls/differences
 
-# the preload layer
+# the preload layer: unmodified programs under dmutex-run, and under the module
 preload_tests = \
+    tests/preload/test_kernel_lock \
+    tests/preload/test_lockfile_crowd \
+    tests/preload/test_lockfile_fcntl \
+    tests/preload/test_lockfile_flock \
+    tests/preload/test_lockfile_keeper \
     tests/preload/test_run \
     tests/preload/test_run_config \
     tests/preload/test_run_list \
@@ -196,6 +201,18 @@ tests_preload_test_run_list_SOURCES = tests/preload/test_run_list.c $(run_parts)
 tests_preload_test_run_program_SOURCES = tests/preload/test_run_program.c $(run_parts)
 tests_preload_test_run_program_LDADD = $(run_libs)
 tests_preload_test_run_rules_SOURCES = tests/preload/test_run_rules.c $(run_parts)
+# two hosts, with lock files
+tests_preload_libhost_la_SOURCES = tests/preload/host.c tests/preload/host.h
+host_libs = tests/preload/libhost.la $(LDADD)
+tests_preload_test_lockfile_crowd_LDADD = $(host_libs)
+tests_preload_test_lockfile_fcntl_LDADD = $(host_libs)
+tests_preload_test_lockfile_flock_LDADD = $(host_libs)
+tests_preload_test_lockfile_keeper_LDADD = $(host_libs)
+tests_preload_test_kernel_lock_SOURCES = \
+    tests/preload/test_kernel_lock.c preload/kernel_lock.c preload/text.c
+# a program to be run under the module: without a sanitizer, which would have to come first
+tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
+tests_preload_locker_LDADD =
 
 # not programs
 script_tests = \
@@ -250,9 +267,10 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # How they run
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
-check_LTLIBRARIES += tests/lib/libtest.la tests/server/libscripts.la
+check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
 program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests)
 check_PROGRAMS += $(program_tests)
+check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif

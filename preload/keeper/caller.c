@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "caller.h"
+
+#include <dmutex/dmutex.h>
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../keeper_talk.h"
+#include "life.h"
+#include "say.h"
+
+#define PAUSE_MS 50
+
+struct caller {
+    int fd;
+    guint source;
+    pid_t pid;
+    bool has_asked;
+    void (*on_gone)(void *user); /* NULL: nobody wants to know */
+    void *user;
+};
+
+static caller_question_fn question_fn;
+
+void caller_dismiss(struct caller *caller)
+{
+    g_source_remove(caller->source);
+    close(caller->fd);
+    g_free(caller);
+    life_remove();
+}
+
+/* The texts, each with its NUL. */
+static void answer(struct caller *caller, const GString *texts)
+{
+    if (send(caller->fd, texts->str, MIN(texts->len, KEEPER_ANSWER_ROOM - 1), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        say(DMUTEX_LOG_DEBUG, "process %d does not wait for its answer", (int)caller->pid);
+    caller_dismiss(caller);
+}
+
+void caller_answer(struct caller *caller, const char *word)
+{
+    GString *texts = g_string_new_len(word, (gssize)strlen(word) + 1);
+
+    answer(caller, texts);
+    g_string_free(texts, TRUE);
+}
+
+void caller_fail(struct caller *caller, int error, const char *sentence)
+{
+    GString *texts = g_string_new_len("errno", sizeof "errno");
+
+    g_string_append_printf(texts, "%d%c%s%c", error, 0, sentence, 0);
+    answer(caller, texts);
+    g_string_free(texts, TRUE);
+}
+
+void caller_on_gone(struct caller *caller, void (*on_gone)(void *user), void *user)
+{
+    caller->on_gone = on_gone;
+    caller->user = user;
+}
+
+pid_t caller_pid(const struct caller *caller)
+{
+    return caller->pid;
+}
+
+static void leave(struct caller *caller)
+{
+    void (*on_gone)(void *user) = caller->on_gone;
+    void *user = caller->user;
+
+    caller_dismiss(caller);
+    if (on_gone)
+        on_gone(user);
+}
+
+/* Its question, or its end. */
+static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
+{
+    struct caller *caller = user;
+    char question[KEEPER_QUESTION_ROOM + 1];
+    ssize_t got = recv(fd, question, KEEPER_QUESTION_ROOM, MSG_DONTWAIT);
+
+    (void)condition;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return G_SOURCE_CONTINUE;
+    if (got <= 0 || caller->has_asked) {
+        leave(caller);
+        return G_SOURCE_CONTINUE; /* it has been removed already */
+    }
+    caller->has_asked = true;
+    question[got] = '\0';
+    question_fn(caller, question, (size_t)got);
+    return G_SOURCE_CONTINUE;
+}
+
+/* The folder is closed to others; who is root comes in all the same, and has a keeper of its own. */
+static bool is_own_user(int fd, pid_t *ret_pid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid())
+        return false;
+    *ret_pid = peer.pid;
+    return true;
+}
+
+static void welcome(int fd)
+{
+    struct caller *caller;
+    pid_t pid;
+
+    if (!is_own_user(fd, &pid)) {
+        close(fd);
+        return;
+    }
+    caller = g_new0(struct caller, 1);
+    caller->fd = fd;
+    caller->pid = pid;
+    caller->source = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_ready, caller);
+    life_add();
+}
+
+static gboolean on_call(gint listening, GIOCondition condition, gpointer user);
+
+static gboolean listen_again(gpointer user)
+{
+    (void)user;
+    g_unix_fd_add(KEEPER_SOCKET_FD, G_IO_IN, on_call, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean on_call(gint listening, GIOCondition condition, gpointer user)
+{
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)condition;
+    (void)user;
+    if (fd >= 0)
+        welcome(fd);
+    if (fd >= 0 || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return G_SOURCE_CONTINUE;
+    say(DMUTEX_LOG_ERROR, "callers must wait: %s", g_strerror(errno)); /* no descriptors, no memory */
+    g_timeout_add(PAUSE_MS, listen_again, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+void callers_begin(caller_question_fn on_question)
+{
+    question_fn = on_question;
+    g_unix_set_fd_nonblocking(KEEPER_SOCKET_FD, TRUE, NULL);
+    listen_again(NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The pid may be told otherwise by now, and there is one exclusive lock of a file at most. */
+static bool has_locked(int folder, const char *fd, const struct kernel_lock *lock)
+{
+    struct kernel_lock found;
+
+    return kernel_lock_of_descriptor(folder, fd, lock->kind, &found) && strcmp(found.inode, lock->inode) == 0;
+}
+
+/* Goes on from where the listing is. */
+static struct dirent *next_number(DIR *listing)
+{
+    struct dirent *entry;
+
+    while (listing && (entry = readdir(listing)))
+        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+            return entry;
+    return NULL;
+}
+
+static DIR *list(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (fd >= 0 && !listing)
+        close(fd);
+    return listing;
+}
+
+/* Does the process at this folder have it locked?  By which descriptor, if so. */
+static bool find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
+{
+    DIR *descriptors = list(folder, "fd");
+    struct dirent *entry;
+    bool is_found = false;
+
+    while (!is_found && (entry = next_number(descriptors))) {
+        is_found = strlen(entry->d_name) < 12 && has_locked(folder, entry->d_name, lock);
+        if (is_found)
+            strcpy(ret_fd, entry->d_name);
+    }
+    if (descriptors)
+        closedir(descriptors);
+    return is_found;
+}
+
+/* The next of all processes that has it locked: its folder, which the caller closes, or -1. */
+static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, char ret_fd[12])
+{
+    struct dirent *entry;
+
+    while ((entry = next_number(processes))) {
+        int folder = openat(dirfd(processes), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (folder >= 0 && find_in(folder, lock, ret_fd)) {
+            *ret_pid = (pid_t)atol(entry->d_name);
+            return folder;
+        }
+        if (folder >= 0)
+            close(folder);
+    }
+    return -1;
+}
+
+void holder_forget(struct holder *known)
+{
+    if (known->folder)
+        close(known->folder);
+    known->folder = 0;
+}
+
+bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
+{
+    DIR *processes;
+    pid_t pid;
+    int folder;
+
+    if (known->folder && has_locked(known->folder, known->fd, lock))
+        return true;
+    holder_forget(known);
+    processes = opendir("/proc");
+    folder = next_holder(processes, lock, &pid, known->fd);
+    if (processes)
+        closedir(processes);
+    if (folder >= 0)
+        known->folder = folder;
+    return folder >= 0;
+}
+
+/*
+ * The folder stands for this very process, whoever has its pid later; before Linux 5.1 the pid has to
+ * do.
+ */
+static bool send_signal(int folder, pid_t pid, int number)
+{
+#ifdef SYS_pidfd_send_signal
+    if (syscall(SYS_pidfd_send_signal, folder, number, NULL, 0) == 0)
+        return true;
+    if (errno != ENOSYS)
+        return false;
+#endif
+    return kill(pid, number) == 0;
+}
+
+int holders_signal(const struct kernel_lock *lock, int number)
+{
+    DIR *processes = opendir("/proc");
+    int folder, count = 0;
+    char fd[12];
+    pid_t pid;
+
+    while ((folder = next_holder(processes, lock, &pid, fd)) >= 0) {
+        count += send_signal(folder, pid, number);
+        close(folder);
+    }
+    if (processes)
+        closedir(processes);
+    return count;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The processes that have a file locked, found by /proc/PID/fdinfo.  Processes that this user may not
+ * look into are not seen.  Any thread.
+ */
+#ifndef DM_PRELOAD_KEEPER_HOLDERS_H
+#define DM_PRELOAD_KEEPER_HOLDERS_H
+
+#include <stdbool.h>
+
+#include "../kernel_lock.h"
+
+/* One who has it, so that the next look is one read: begins empty. */
+struct holder {
+    int folder; /* of its /proc/PID; 0: none */
+    char fd[12];
+};
+
+/* Is there one?  Looks at *known first, and remembers whom it found. */
+bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
+void holder_forget(struct holder *known);
+
+/* Sends all of them a signal; returns how many. */
+int holders_signal(const struct kernel_lock *lock, int number);
+
+#endif

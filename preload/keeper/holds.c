@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "holds.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "caller.h"
+#include "hold.h"
+#include "life.h"
+#include "proc_locks.h"
+#include "say.h"
+#include "watch.h"
+
+/* Of a list that comes in pieces: so often in a row the lock must be missing. */
+#define MISSING_IN_PIECES 3
+
+/*
+ * All holds, also those that nobody waits for any more.  Changed by the main loop only, under the
+ * guard, and read under it by the library's thread.
+ */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static GList *holds;
+static bool is_list_complete; /* of /proc/locks */
+
+static void add(struct hold *hold)
+{
+    pthread_mutex_lock(&guard);
+    holds = g_list_prepend(holds, hold);
+    pthread_mutex_unlock(&guard);
+}
+
+static void take_out(struct hold *hold)
+{
+    pthread_mutex_lock(&guard);
+    holds = g_list_remove(holds, hold);
+    pthread_mutex_unlock(&guard);
+}
+
+/* It has the lock, and is to keep it. */
+static bool is_kept(struct hold *hold)
+{
+    return !hold->is_ending && hold_phase(hold) == HOLD_HELD;
+}
+
+/* ---- a hold that is lost ----------------------------------------------------------------- */
+
+static void punish(const struct hold *hold, const struct kernel_lock *lock)
+{
+    int signal_number = hold->wish.on_lost, count = 0;
+
+    if (signal_number)
+        count = holders_signal(lock, signal_number);
+    say(DMUTEX_LOG_ERROR, "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d",
+        hold->wish.path, hold->wish.name, count, signal_number);
+}
+
+/* In the library's thread.  Until this returns nobody else can own the name, unless it was forced. */
+static void on_lost(const char *name, uint64_t token, void *user)
+{
+    (void)token;
+    (void)user;
+    pthread_mutex_lock(&guard);
+    for (GList *at = holds; at; at = at->next) {
+        struct hold *hold = at->data;
+        struct kernel_lock lock;
+
+        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, &lock))
+            continue;
+        punish(hold, &lock);
+        sem_post(&hold->end); /* the main loop may post as well: one is taken */
+    }
+    pthread_mutex_unlock(&guard);
+}
+
+/* ---- what becomes of a question ---------------------------------------------------------- */
+
+/* The caller does not wait any more: if the lock comes, it is given back at once. */
+static void on_caller_gone(void *user)
+{
+    struct hold *hold = user;
+
+    hold->caller = NULL;
+    hold_end(hold);
+}
+
+static void attach(struct hold *hold, struct caller *caller)
+{
+    hold->caller = caller;
+    caller_on_gone(caller, on_caller_gone, hold);
+}
+
+static struct caller *detach(struct hold *hold)
+{
+    struct caller *caller = hold->caller;
+
+    hold->caller = NULL;
+    return caller;
+}
+
+/* Two holds of one file, by flock() and by fcntl(), have one watch. */
+static void leave_file(const struct hold *hold)
+{
+    bool is_shared = false;
+
+    for (GList *at = holds; at; at = at->next) {
+        const struct hold *other = at->data;
+
+        is_shared |= other != hold && other->file_watch == hold->file_watch;
+    }
+    if (hold->file_watch >= 0 && !is_shared)
+        watch_leave(hold->file_watch);
+}
+
+static void on_granted(struct hold *hold)
+{
+    struct caller *caller = detach(hold);
+
+    life_add();
+    hold->is_granted = true;
+    hold->file_watch = watch_file(hold->wish.path);
+    watch_soon();
+    if (caller && hold->is_ending)
+        caller_dismiss(caller); /* somebody else had the file by then */
+    else if (caller)
+        caller_answer(caller, "ok");
+    say(DMUTEX_LOG_INFO, "%s (%s) is locked", hold->wish.path, hold->wish.name);
+}
+
+static void on_over(struct hold *hold)
+{
+    struct caller *caller = detach(hold); /* nobody, if it was granted */
+
+    if (caller && hold->error == EBUSY)
+        caller_answer(caller, "busy");
+    else if (caller)
+        caller_fail(caller, hold->error, hold->sentence);
+    if (!hold->is_joined_by_other)
+        pthread_join(hold->thread, NULL);
+    leave_file(hold);
+    take_out(hold);
+    if (hold->is_granted) {
+        say(DMUTEX_LOG_INFO, "%s (%s) is not locked any more", hold->wish.path, hold->wish.name);
+        life_remove();
+    }
+    hold_free(hold);
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* Who has the kernel's lock already has ours, too, unless that was lost. */
+static bool continue_hold(struct caller *caller, const struct wish *wish)
+{
+    for (GList *at = wish->is_again ? holds : NULL; at; at = at->next) {
+        struct hold *hold = at->data;
+
+        if (hold->wish.lock.kind != wish->lock.kind || !kernel_lock_is_rival(&hold->wish.lock, &wish->lock) ||
+            strcmp(hold->wish.name, wish->name) != 0 || !is_kept(hold))
+            continue;
+        hold_hand_on(hold, &wish->lock);
+        caller_answer(caller, "ok");
+        return true;
+    }
+    return false;
+}
+
+static bool is_same_wish(const struct wish *one, const struct wish *other)
+{
+    return one->is_try == other->is_try && one->lease_ms == other->lease_ms && one->linger_ms == other->linger_ms &&
+           one->on_down == other->on_down && one->on_lost == other->on_lost && strcmp(one->name, other->name) == 0 &&
+           strcmp(one->path, other->path) == 0;
+}
+
+/*
+ * A wait cannot be broken off, and who gives up often comes back: then it goes on with the place in the
+ * queue that it has.  So there is one thread for a file that is waited for, however often.
+ */
+static bool adopt(struct caller *caller, const struct wish *wish)
+{
+    for (GList *at = wish->is_try ? NULL : holds; at; at = at->next) {
+        struct hold *hold = at->data;
+
+        if (hold->caller || hold->is_granted || !is_same_wish(&hold->wish, wish) || !hold_revive(hold))
+            continue;
+        hold_hand_on(hold, &wish->lock);
+        attach(hold, caller);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * The caller has the kernel's lock, so whoever had it before has it no more, even if that was not seen
+ * yet.  The new hold begins when the former one is given back, and behind those who wait elsewhere.
+ */
+static struct hold *end_former(const struct kernel_lock *lock)
+{
+    for (GList *at = holds; at; at = at->next) {
+        struct hold *hold = at->data;
+        enum hold_phase phase = hold_phase(hold);
+
+        if ((phase != HOLD_HELD && phase != HOLD_LOST) || hold->is_joined_by_other ||
+            !kernel_lock_is_rival(&hold->wish.lock, lock))
+            continue;
+        hold_end(hold);
+        hold->is_joined_by_other = true;
+        return hold;
+    }
+    return NULL;
+}
+
+static void start(struct caller *caller, const struct wish *wish)
+{
+    struct hold *hold = hold_new(wish), *former = end_former(&wish->lock);
+    int error;
+
+    if (former) {
+        hold->has_former = true;
+        hold->former = former->thread;
+    }
+    add(hold);
+    error = hold_start(hold, on_granted, on_over);
+    if (!error) {
+        attach(hold, caller);
+        return;
+    }
+    if (former)
+        former->is_joined_by_other = false;
+    take_out(hold);
+    hold_free(hold);
+    caller_fail(caller, ENOLCK, "the keeper of lock files has no memory for one more");
+}
+
+void holds_ask(struct caller *caller, const struct wish *wish)
+{
+    if (!continue_hold(caller, wish) && !adopt(caller, wish))
+        start(caller, wish);
+}
+
+enum holds_owner holds_who(const char *name, enum kernel_lock_kind kind, pid_t pid)
+{
+    holds_look();
+    for (GList *at = holds; at; at = at->next) {
+        struct hold *hold = at->data;
+        enum hold_phase phase = hold_phase(hold);
+        const struct kernel_lock *lock = &hold->wish.lock;
+        bool is_own = lock->kind == LOCK_OF_PROCESS && kind == LOCK_OF_PROCESS && lock->pid == pid;
+
+        if (phase == HOLD_HELD && strcmp(hold->wish.name, name) == 0)
+            return hold->is_ending || is_own ? HOLDS_FOR_CALLER : HOLDS_FOR_OTHER;
+    }
+    return HOLDS_NOTHING;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+static bool is_listed(struct hold *hold, const struct proc_locks *locks)
+{
+    const struct kernel_lock *lock = &hold->wish.lock;
+
+    if (proc_locks_has(locks, lock))
+        return true;
+    if (locks->is_readable && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
+        return false;
+    return holders_is_any(lock, &hold->known);
+}
+
+static void look_at(struct hold *hold, const struct proc_locks *locks)
+{
+    hold->missing = is_listed(hold, locks) ? 0 : hold->missing + 1;
+    if (hold->missing >= (locks->is_one_moment ? 1 : MISSING_IN_PIECES))
+        hold_end(hold);
+}
+
+static bool is_any_kept(void)
+{
+    bool is_any = false;
+
+    for (GList *at = holds; at; at = at->next)
+        is_any |= is_kept(at->data);
+    return is_any;
+}
+
+bool holds_look(void)
+{
+    struct proc_locks locks;
+
+    if (!is_any_kept())
+        return false;
+    proc_locks_read(&locks);
+    for (GList *at = holds; at; at = at->next)
+        if (is_kept(at->data))
+            look_at(at->data, &locks);
+    proc_locks_clear(&locks);
+    return true;
+}
+
+void holds_begin(void)
+{
+    is_list_complete = proc_locks_is_complete();
+    watch_begin(holds_look);
+    dmutex_setlost_np(on_lost, NULL);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The distributed locks that are held, or waited for, each by a thread of its own, since that is who
+ * owns a mutex.  Main loop only.
+ */
+#ifndef DM_PRELOAD_KEEPER_HOLDS_H
+#define DM_PRELOAD_KEEPER_HOLDS_H
+
+#include <stdbool.h>
+
+#include "../kernel_lock.h"
+#include "../rules.h"
+
+struct caller;
+
+/* What a caller wants.  The texts are its own. */
+struct wish {
+    bool is_try;
+    bool is_again; /* the caller had the kernel's lock before */
+    unsigned lease_ms, linger_ms;
+    enum rule_on_down on_down;
+    int on_lost;
+    struct kernel_lock lock;
+    const char *name, *path;
+};
+
+void holds_begin(void);
+
+/* Answers the caller when it is decided. */
+void holds_ask(struct caller *caller, const struct wish *wish);
+
+/* Gives back what the kernel does not list any more; false if there is nothing to look after. */
+bool holds_look(void);
+
+/*
+ * For whom does this keeper hold the name?  FOR_CALLER: for that process, or for somebody who has ended
+ * meanwhile.
+ */
+enum holds_owner { HOLDS_NOTHING, HOLDS_FOR_CALLER, HOLDS_FOR_OTHER };
+enum holds_owner holds_who(const char *name, enum kernel_lock_kind kind, pid_t pid);
+
+#endif

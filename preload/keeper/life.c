@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "life.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../keeper_talk.h"
+
+#define GRACE_MS 500 /* the next lock often comes soon */
+#define AGAIN_MS 50
+
+static GMainLoop *loop;
+static const char *own_name;
+static struct stat name_at_start; /* somebody may have removed it, and another keeper have one now */
+static unsigned reasons;
+static guint timer; /* 0: none */
+
+static bool has_own_name(void)
+{
+    struct stat now;
+
+    return fstatat(KEEPER_FOLDER_FD, own_name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+           now.st_dev == name_at_start.st_dev && now.st_ino == name_at_start.st_ino;
+}
+
+static bool is_called(void)
+{
+    struct pollfd ready = { .fd = KEEPER_SOCKET_FD, .events = POLLIN };
+
+    return poll(&ready, 1, 0) > 0;
+}
+
+/*
+ * Under the guard nobody starts another keeper, so one that is called now is still the only one.  Who
+ * connects after that look is in the queue of a socket that is closed: gets no answer, and asks anew.
+ */
+static bool leave(void)
+{
+    int guard = openat(KEEPER_FOLDER_FD, KEEPER_GUARD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool is_free = guard >= 0 && flock(guard, LOCK_EX | LOCK_NB) == 0 && !is_called();
+
+    if (is_free && has_own_name())
+        unlinkat(KEEPER_FOLDER_FD, own_name, 0);
+    if (is_free)
+        close(KEEPER_SOCKET_FD);
+    if (guard >= 0)
+        close(guard);
+    return is_free;
+}
+
+static gboolean on_time(gpointer user)
+{
+    (void)user;
+    timer = 0;
+    if (leave())
+        g_main_loop_quit(loop);
+    else
+        timer = g_timeout_add(AGAIN_MS, on_time, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+void life_add(void)
+{
+    reasons++;
+    if (timer)
+        g_source_remove(timer);
+    timer = 0;
+}
+
+void life_remove(void)
+{
+    if (--reasons == 0)
+        timer = g_timeout_add(GRACE_MS, on_time, NULL);
+}
+
+void life_run(const char *name)
+{
+    own_name = name;
+    fstatat(KEEPER_FOLDER_FD, name, &name_at_start, AT_SYMLINK_NOFOLLOW);
+    loop = g_main_loop_new(NULL, FALSE);
+    life_add();
+    life_remove();
+    g_main_loop_run(loop);
+    g_main_loop_unref(loop);
+}

@@ -1,0 +1,32 @@
+# dmutex-keeper, which holds the distributed locks of lock files.  Installed, so with libtool's wrapper
+# in the build tree, unlike what is not.
+pkglibexec_PROGRAMS += preload/keeper/dmutex-keeper
+preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_keeper_dmutex_keeper_LDFLAGS =
+preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
+preload_keeper_dmutex_keeper_SOURCES = \
+    preload/keeper/caller.c \
+    preload/keeper/caller.h \
+    preload/keeper/hold.c \
+    preload/keeper/hold.h \
+    preload/keeper/holders.c \
+    preload/keeper/holders.h \
+    preload/keeper/holds.c \
+    preload/keeper/holds.h \
+    preload/keeper/life.c \
+    preload/keeper/life.h \
+    preload/keeper/main.c \
+    preload/keeper/probe.c \
+    preload/keeper/probe.h \
+    preload/keeper/proc_locks.c \
+    preload/keeper/proc_locks.h \
+    preload/keeper/say.c \
+    preload/keeper/say.h \
+    preload/keeper/watch.c \
+    preload/keeper/watch.h \
+    preload/keeper_talk.h \
+    preload/kernel_lock.c \
+    preload/kernel_lock.h \
+    preload/rules.h \
+    preload/text.c \
+    preload/text.h

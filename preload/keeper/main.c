@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex-keeper SOCKET: keeps the distributed locks of lock files (doc/design/preload.md).  It is
+ * started by the module of a preloaded program, with the socket that SOCKET names and the folder of
+ * that; it has no other use.
+ */
+#include <dmutex/dmutex.h>
+
+#include <errno.h>
+#include <glib.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../keeper_talk.h"
+#include "../text.h"
+#include "caller.h"
+#include "holds.h"
+#include "life.h"
+#include "probe.h"
+#include "say.h"
+#include "watch.h"
+
+#define TEXTS 10
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* Returns how many there are. */
+static int split(const char *question, size_t length, const char *ret_texts[TEXTS])
+{
+    const char *end = question + length;
+    int count = 0;
+
+    for (; question < end && count < TEXTS; question += strlen(question) + 1)
+        ret_texts[count++] = question;
+    return count;
+}
+
+static bool read_number(const char *text, unsigned limit, unsigned *ret_number)
+{
+    uint64_t number;
+
+    if (!text_number(text, &number) || number > limit)
+        return false;
+    *ret_number = (unsigned)number;
+    return true;
+}
+
+/* try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH */
+static bool read_wish(const char *const texts[], struct wish *ret_wish)
+{
+    unsigned on_down, on_lost;
+
+    if (!read_number(texts[2], UINT_MAX, &ret_wish->lease_ms) ||
+        !read_number(texts[3], UINT_MAX, &ret_wish->linger_ms) || !read_number(texts[4], DOWN_LOCAL, &on_down) ||
+        !read_number(texts[5], NSIG - 1, &on_lost) || !kernel_lock_parse(texts[6], &ret_wish->lock))
+        return false;
+    ret_wish->is_try = strcmp(texts[0], "try") == 0;
+    ret_wish->is_again = strcmp(texts[1], "again") == 0;
+    ret_wish->on_down = (enum rule_on_down)on_down;
+    ret_wish->on_lost = (int)on_lost;
+    ret_wish->name = texts[7];
+    ret_wish->path = texts[8];
+    return true;
+}
+
+static void on_test(struct caller *caller, unsigned kind, const char *name)
+{
+    switch (holds_who(name, (enum kernel_lock_kind)kind, caller_pid(caller))) {
+    case HOLDS_FOR_CALLER:
+        caller_answer(caller, "free");
+        break;
+    case HOLDS_FOR_OTHER:
+        caller_answer(caller, "held");
+        break;
+    case HOLDS_NOTHING:
+        probe_start(caller, name);
+        break;
+    }
+}
+
+static void on_question(struct caller *caller, const char *question, size_t length)
+{
+    const char *texts[TEXTS];
+    int count = split(question, length, texts);
+    struct wish wish;
+    unsigned kind;
+
+    if (count == 10 && strcmp(texts[0], "lock") == 0 && read_wish(texts + 1, &wish)) {
+        holds_ask(caller, &wish);
+    } else if (count == 3 && strcmp(texts[0], "test") == 0 && read_number(texts[1], LOCK_OF_FILE, &kind)) {
+        on_test(caller, kind, texts[2]);
+    } else if (count == 1 && strcmp(texts[0], "unlock") == 0) {
+        watch_soon();
+        caller_dismiss(caller);
+    } else {
+        say(DMUTEX_LOG_ERROR, "process %d asks what nobody understands", (int)caller_pid(caller));
+        caller_fail(caller, ENOLCK, "the keeper of lock files does not understand the question");
+    }
+}
+
+/* ---- the process ------------------------------------------------------------------------- */
+
+/*
+ * It ends when nothing is locked any more, and not before: who ends a service, or the machine, signals
+ * all processes, and those that it keeps locks for may have something to finish.
+ */
+static void ignore_signals(void)
+{
+    static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXCPU };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+}
+
+/* The program's limit is not for one that serves many. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static bool is_listening(int fd)
+{
+    int yes = 0;
+    socklen_t size = sizeof yes;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &size) == 0 && yes;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || !is_listening(KEEPER_SOCKET_FD)) {
+        fputs(KEEPER_PROGRAM " is started by programs that dmutex-run has started: see dmutex-run(1)\n", stderr);
+        return 2;
+    }
+    if (chdir("/") < 0)
+        return 1;
+    ignore_signals();
+    raise_limit();
+    say_begin();
+    say(DMUTEX_LOG_INFO, "listening on %s", argv[1]);
+    holds_begin();
+    callers_begin(on_question);
+    life_run(text_basename(argv[1]));
+    say(DMUTEX_LOG_INFO, "nothing is locked any more");
+    return 0;
+}

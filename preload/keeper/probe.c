@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "probe.h"
+
+#include <dmutex/dmutex.h>
+
+#include <errno.h>
+#include <glib.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "caller.h"
+
+struct probe {
+    struct caller *caller; /* the main loop's; NULL: gone */
+    char *name;
+    int error, is_held; /* the thread's until it has told the main loop */
+    char *sentence;
+};
+
+static void on_caller_gone(void *user)
+{
+    struct probe *probe = user;
+
+    probe->caller = NULL;
+}
+
+static void answer(struct probe *probe)
+{
+    if (probe->error)
+        caller_fail(probe->caller, ENOLCK, probe->sentence);
+    else
+        caller_answer(probe->caller, probe->is_held ? "held" : "free");
+}
+
+static gboolean on_over(gpointer user)
+{
+    struct probe *probe = user;
+
+    if (probe->caller)
+        answer(probe);
+    g_free(probe->name);
+    g_free(probe->sentence);
+    g_free(probe);
+    return G_SOURCE_REMOVE;
+}
+
+static void *ask(void *user)
+{
+    struct probe *probe = user;
+    dmutex_t mutex;
+
+    probe->error = dmutex_init_np(&mutex, probe->name, NULL);
+    if (!probe->error)
+        probe->error = dmutex_islocked_np(&mutex, &probe->is_held);
+    if (probe->error)
+        probe->sentence = g_strdup_printf("%s: %s", probe->name, dmutex_strerror_np());
+    dmutex_destroy(&mutex);
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_over, probe, NULL);
+    return NULL;
+}
+
+void probe_start(struct caller *caller, const char *name)
+{
+    struct probe *probe = g_new0(struct probe, 1);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int error;
+
+    probe->caller = caller;
+    probe->name = g_strdup(name);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = pthread_create(&thread, &attributes, ask, probe);
+    pthread_attr_destroy(&attributes);
+    if (!error) {
+        caller_on_gone(caller, on_caller_gone, probe);
+        return;
+    }
+    probe->error = error;
+    probe->sentence = g_strdup("the keeper of lock files has no memory for a question");
+    on_over(probe);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which locks the kernel lists in /proc/locks. */
+#ifndef DM_PRELOAD_KEEPER_PROC_LOCKS_H
+#define DM_PRELOAD_KEEPER_PROC_LOCKS_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+struct kernel_lock;
+
+struct proc_locks {
+    bool is_readable; /* some containers and services do not have it */
+
+    /*
+     * One read is one moment.  A long list comes in pieces, and what is listed behind a lock that ends
+     * in between may be left out.
+     */
+    bool is_one_moment;
+    GHashTable *listed; /* exclusive ones, as kernel_lock_write() does */
+};
+
+void proc_locks_read(struct proc_locks *ret_locks);
+void proc_locks_clear(struct proc_locks *locks);
+
+bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lock);
+
+/* Outside the first pid namespace a flock() lock is not listed once its taker has ended. */
+bool proc_locks_is_complete(void);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "say.h"
+
+#include <dmutex/dmutex.h>
+
+#include <fcntl.h>
+#include <glib.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "../keeper_talk.h"
+
+/* Set up before the first thread. */
+static int level_wanted = DMUTEX_LOG_WARN;
+static int file = -1; /* -1: syslog */
+
+static int level_of(const char *word, size_t length)
+{
+    static const char *const words[] = { "error", "warn", "info", "debug" };
+
+    for (int i = 0; i < (int)G_N_ELEMENTS(words); i++)
+        if (strlen(words[i]) == length && strncmp(words[i], word, length) == 0)
+            return i + 1;
+    return DMUTEX_LOG_WARN;
+}
+
+static void write_to_file(int level, const char *message)
+{
+    static const char *const words[] = { "", "error", "warning", "info", "debug" };
+    char *line = g_strdup_printf(KEEPER_PROGRAM "[%d]: %s: %s\n", (int)getpid(), words[level], message);
+
+    if (write(file, line, strlen(line)) < 0)
+        syslog(LOG_ERR, "%s", message);
+    g_free(line);
+}
+
+static void write_to_syslog(int level, const char *message)
+{
+    static const int levels[] = { LOG_ERR, LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+    syslog(levels[level], "%s", message);
+}
+
+/* The library writes into DMUTEX_LOG's file itself. */
+static void on_library_log(int level, const char *message, void *user)
+{
+    (void)user;
+    if (level <= level_wanted && file < 0)
+        write_to_syslog(level, message);
+}
+
+void say_begin(void)
+{
+    const char *wanted = secure_getenv("DMUTEX_LOG");
+    const char *colon = wanted ? strchrnul(wanted, ':') : NULL;
+
+    openlog(KEEPER_PROGRAM, LOG_PID, LOG_DAEMON);
+    if (wanted)
+        level_wanted = level_of(wanted, (size_t)(colon - wanted));
+    if (wanted && *colon)
+        file = open(colon + 1, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    dmutex_setlog_np(on_library_log, NULL);
+}
+
+void say(int level, const char *format, ...)
+{
+    char *message;
+    va_list arguments;
+
+    if (level > level_wanted)
+        return;
+    va_start(arguments, format);
+    message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    if (file >= 0)
+        write_to_file(level, message);
+    else
+        write_to_syslog(level, message);
+    g_free(message);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keeper is no child of the program that happens to start it: it is not to be seen by wait(), no
+ * SIGCHLD is to come, and the program's handlers of pthread_atfork() are not to run.  So it is the
+ * child of a child, both made by a bare clone() without a signal at their end; the first ends at once
+ * and is reaped by its number.
+ *
+ * Only who is pid 1 of its namespace, or has asked for orphans (PR_SET_CHILD_SUBREAPER), gets the keeper
+ * for a child at last, as it does those of all others.
+ *
+ * The children have a copy of the memory of a process that may have threads, or may be in the middle of
+ * malloc(): they make system calls only.
+ */
+#include "keeper_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper_talk.h"
+#include "real.h"
+
+extern char **environ;
+
+const char *keeper_program(void)
+{
+    const char *given = secure_getenv("DMUTEX_KEEPER");
+
+    return given && *given ? given : PKGLIBEXECDIR "/" KEEPER_PROGRAM;
+}
+
+/* ---- in the children --------------------------------------------------------------------- */
+
+static pid_t fork_unseen(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+}
+
+/*
+ * What the program was told is not for the keeper: it is not to be preloaded itself, and not to end or
+ * give up by what libdmutex does in a program.
+ */
+static bool is_for_keeper(const char *string)
+{
+    static const char *const others[] = { "LD_PRELOAD=",  "DMUTEX_MAP=",    "DMUTEX_RULES=", "DMUTEX_LIST=",
+                                          "DMUTEX_REPORT=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=" };
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strncmp(string, others[i], strlen(others[i])) == 0)
+            return false;
+    return true;
+}
+
+/* In place, for the array is this process's own copy. */
+static void clean_environment(void)
+{
+    char **to = environ;
+
+    if (!environ)
+        return;
+    for (char **from = environ; *from; from++)
+        if (is_for_keeper(*from))
+            *to++ = *from;
+    *to = NULL;
+}
+
+/* Handlers go with exec(); what is ignored stays so, and a mask does. */
+static void reset_signals(void)
+{
+    struct sigaction action = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &action, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * Nothing of the program's is kept: somebody may wait for the end of a pipe, or for a lock's last
+ * descriptor to be closed.
+ */
+static void arrange_descriptors(int listening, int folder)
+{
+    int null;
+
+    listening = real_get()->fcntl(listening, F_DUPFD, KEEPER_FREE_FD);
+    folder = real_get()->fcntl(folder, F_DUPFD, KEEPER_FREE_FD);
+    dup2(listening, KEEPER_SOCKET_FD);
+    dup2(folder, KEEPER_FOLDER_FD);
+    null = open("/dev/null", O_RDWR);
+    if (null < 0)
+        null = open("/", O_PATH); /* no /dev here: nothing can be written to it, either */
+    for (int i = 0; i < KEEPER_SOCKET_FD; i++)
+        dup2(null, i);
+    closefrom(KEEPER_FREE_FD);
+}
+
+/*
+ * Whoever the program is just now, it is all that the keeper is.  Not by libc's functions, which
+ * would tell the other threads.
+ */
+static void settle_identity(void)
+{
+    gid_t group = getegid();
+    uid_t user = geteuid();
+
+    syscall(SYS_setresgid, group, group, group);
+    syscall(SYS_setresuid, user, user, user);
+}
+
+static void __attribute__((__noreturn__)) become_keeper(int listening, int folder, const char *program,
+                                                        const char *socket_path)
+{
+    char *arguments[] = { (char *)KEEPER_PROGRAM, (char *)socket_path, NULL };
+
+    arrange_descriptors(listening, folder);
+    settle_identity();
+    clean_environment();
+    reset_signals();
+    execve(program, arguments, environ);
+    _exit(127);
+}
+
+/* ---- in the program ---------------------------------------------------------------------- */
+
+static void reap(pid_t pid)
+{
+    while (syscall(SYS_wait4, pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+        continue;
+}
+
+int keeper_spawn(int listening, int folder, const char *socket_path)
+{
+    const char *program = keeper_program();
+    pid_t pid;
+
+    if (faccessat(AT_FDCWD, program, X_OK, AT_EACCESS) < 0)
+        return errno;
+    pid = fork_unseen();
+    if (pid < 0)
+        return errno;
+    if (pid == 0) {
+        setsid();
+        pid = fork_unseen();
+        if (pid == 0)
+            become_keeper(listening, folder, program, socket_path);
+        _exit(0);
+    }
+    reap(pid);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the module and dmutex-keeper say to each other, over SOCK_SEQPACKET: one question for each
+ * connection, one answer at most.  A message is some texts, each with its NUL.  Numbers are decimal.
+ *
+ *     lock try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH
+ *                                               ok | busy | errno NUMBER SENTENCE
+ *     test KERNEL-KIND NAME                     free | held | errno NUMBER SENTENCE
+ *     unlock                                    (none)
+ *
+ * LEASE, LINGER, DOWN, LOST: those of struct rule.  KERNEL-LOCK: as kernel_lock_write() does.
+ */
+#ifndef DM_PRELOAD_KEEPER_TALK_H
+#define DM_PRELOAD_KEEPER_TALK_H
+
+/* Another number when the words change: a new module finds no old keeper. */
+#define KEEPER_VERSION "1"
+
+#define KEEPER_PROGRAM "dmutex-keeper"
+
+/* In the folder; guards the making and the removal of keepers' sockets. */
+#define KEEPER_GUARD "keeper.lock"
+
+/* What a keeper begins with: its listening socket, and the folder that this one's name is in. */
+enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_FREE_FD };
+
+#define KEEPER_QUESTION_ROOM 8192
+#define KEEPER_ANSWER_ROOM 512
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lock of a file as the kernel tells it, in /proc/locks and in /proc/PID/fdinfo/FD:
+ *
+ *     1: FLOCK  ADVISORY  WRITE 4711 fe:00:9977962 0 EOF
+ *
+ * Used by the module, in a signal handler, too: no malloc, no stdio; and by the keeper.
+ */
+#ifndef DM_PRELOAD_KERNEL_LOCK_H
+#define DM_PRELOAD_KERNEL_LOCK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct text;
+
+enum kernel_lock_kind { LOCK_OF_FLOCK, LOCK_OF_PROCESS, LOCK_OF_FILE }; /* FLOCK, POSIX, OFDLCK */
+
+struct kernel_lock {
+    enum kernel_lock_kind kind;
+
+    /*
+     * Whose: PROCESS, the owner's; FILE, -1, whoever has it.  FLOCK: of who called flock(), which may
+     * have ended since; outside the first pid namespace that is told as 0 then.
+     */
+    long pid;
+    char inode[48]; /* MAJOR:MINOR:INODE.  The device may be another than stat() tells: only compared */
+    bool is_exclusive;
+};
+
+/* What the line, up to its newline, tells; false: none that is held, but a waiter, a lease. */
+bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock);
+
+/* Do both keep each other out?  flock() and fcntl() are two worlds. */
+bool kernel_lock_is_rival(const struct kernel_lock *one, const struct kernel_lock *other);
+
+/* `KIND PID INODE`, and back. */
+void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
+bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);
+
+/*
+ * The exclusive lock of this kind by this descriptor, which is one of the process that `folder`, an
+ * fd of its /proc/PID, tells of.
+ */
+bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind,
+                               struct kernel_lock *ret_lock);
+
+#endif

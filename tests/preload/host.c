@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "host.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define STRINGS 128
+#define OUTPUT_ROOM 4096
+
+struct host {
+    char folder[64];
+    const char *strings[STRINGS]; /* of the environment */
+    int count;
+};
+
+struct job {
+    pid_t pid;
+    int fd; /* its standard input and output */
+    char output[OUTPUT_ROOM];
+};
+
+/* ---- hosts ------------------------------------------------------------------------------- */
+
+static bool is_named_as(const char *one, const char *other)
+{
+    size_t length = strcspn(one, "=") + 1;
+
+    return strncmp(one, other, length) == 0;
+}
+
+/* Takes the place of one with the same name. */
+void host_put(struct host *host, const char *string)
+{
+    int i = 0;
+
+    while (i < host->count && !is_named_as(host->strings[i], string))
+        i++;
+    assert_true(i < STRINGS - 1);
+    host->strings[i] = string;
+    if (i == host->count)
+        host->count++;
+}
+
+/* Never freed: tests make a few. */
+static void __attribute__((__format__(__printf__, 2, 3))) put(struct host *host, const char *format, ...)
+{
+    va_list arguments;
+    char *string;
+
+    va_start(arguments, format);
+    assert_return_code(vasprintf(&string, format, arguments), errno);
+    va_end(arguments);
+    host_put(host, string);
+}
+
+/* What lies beside this program in the build tree. */
+static char *beside(const char *path)
+{
+    char *found;
+
+    assert_return_code(asprintf(&found, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path), program_path,
+                                path), errno);
+    return found;
+}
+
+/* A sanitizer in the keeper writes where host_end() looks. */
+static void put_sanitizer(struct host *host, const char *name)
+{
+    const char *before = getenv(name);
+
+    put(host, "%s=%s:log_path=%s/sanitizer", name, before ? before : "", host->folder);
+}
+
+struct host *host_make(const char *name, const char *settings)
+{
+    struct host *host = calloc(1, sizeof *host);
+
+    assert_non_null(host);
+    snprintf(host->folder, sizeof host->folder, "%s/%s", the_server->folder, name);
+    assert_return_code(mkdir(host->folder, 0700), errno);
+    for (char **string = environ; *string; string++)
+        host_put(host, *string);
+    put(host, "DMUTEX_URL=%s", the_server->url);
+    put(host, "DMUTEX_HOST=%s", name);
+    put(host, "DMUTEX_LOCAL_DIR=%s/keeper", host->folder);
+    put(host, "DMUTEX_LOG=info:%s/log", host->folder);
+    put(host, "DMUTEX_MAP=flock:%s/*.lock => f/%%b %s; fcntl:%s/*.lock => f/%%b %s", host->folder, settings,
+        host->folder, settings);
+    put(host, "DMUTEX_KEEPER=%s", beside("../../preload/keeper/dmutex-keeper"));
+    put(host, "LD_PRELOAD=%s", beside("../../preload/.libs/libdmutex-preload.so"));
+    put(host, "LOCKER=%s", beside("locker"));
+    put_sanitizer(host, "ASAN_OPTIONS");
+    put_sanitizer(host, "TSAN_OPTIONS");
+    put_sanitizer(host, "UBSAN_OPTIONS");
+    return host;
+}
+
+/* Fails the test with what a sanitizer has written. */
+static void check_sanitizer(const struct host *host)
+{
+    DIR *folder = opendir(host->folder);
+    struct dirent *entry;
+
+    while ((entry = readdir(folder))) {
+        char command[512];
+
+        if (strncmp(entry->d_name, "sanitizer", 9) != 0)
+            continue;
+        snprintf(command, sizeof command, "sed 's/^/# /' %s/%.200s >&2", host->folder, entry->d_name);
+        (void)!system(command);
+        fail_msg("a sanitizer complains of the keeper");
+    }
+    closedir(folder);
+}
+
+void host_end(struct host *host)
+{
+    int keeper = host_open_keeper(host);
+
+    if (keeper >= 0) {
+        assert_true(await_readable(keeper));
+        close(keeper);
+    }
+    check_sanitizer(host);
+    free(host);
+}
+
+bool host_has_said(struct host *host, const char *words)
+{
+    char path[80], content[16384];
+    size_t length;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/said", host->folder);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    length = fread(content, 1, sizeof content - 1, file);
+    fclose(file);
+    content[length] = '\0';
+    return strstr(content, words) != NULL;
+}
+
+/* ---- its keeper -------------------------------------------------------------------------- */
+
+/* Its argument is the name of its socket. */
+static bool is_keeper_of(const struct host *host, const char *pid)
+{
+    char path[64], line[512], socket[96];
+    ssize_t length;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%.10s/cmdline", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    length = fd >= 0 ? read(fd, line, sizeof line) : -1;
+    if (fd >= 0)
+        close(fd);
+    snprintf(socket, sizeof socket, "%s/keeper/keeper-", host->folder);
+    return length > 0 && memmem(line, (size_t)length, socket, strlen(socket));
+}
+
+pid_t host_keeper(struct host *host)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+
+    while (!found && (entry = readdir(processes)))
+        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' && is_keeper_of(host, entry->d_name))
+            found = atoi(entry->d_name);
+    closedir(processes);
+    return found;
+}
+
+/* -1: there is none. */
+int host_open_keeper(struct host *host)
+{
+    pid_t pid = host_keeper(host);
+    int fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+    if (pid)
+        assert_true(fd >= 0 || errno == ESRCH);
+    return fd;
+}
+
+/* ---- jobs -------------------------------------------------------------------------------- */
+
+struct job *host_start(struct host *host, const char *script)
+{
+    char *const arguments[] = { (char *)"/bin/sh", (char *)"-c", (char *)script, NULL };
+    struct job *job = calloc(1, sizeof *job);
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    char said[80];
+
+    assert_non_null(job);
+    snprintf(said, sizeof said, "%s/said", host->folder);
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), errno);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addopen(&actions, 2, said, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addchdir_np(&actions, host->folder);
+    assert_int_equal(posix_spawn(&job->pid, arguments[0], &actions, NULL, arguments, (char *const *)host->strings), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    keeper_watch(job->pid);
+    close(ends[1]);
+    job->fd = ends[0];
+    return job;
+}
+
+int host_run(struct host *host, const char *script)
+{
+    return job_end(host_start(host, script));
+}
+
+static bool is_readable(int fd, int limit_ms)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    int result;
+
+    do
+        result = poll(&ready, 1, limit_ms);
+    while (result < 0 && errno == EINTR);
+    return result > 0;
+}
+
+bool await_readable(int fd)
+{
+    return is_readable(fd, WAIT_LIMIT_MS);
+}
+
+bool job_has_spoken(struct job *job)
+{
+    return is_readable(job->fd, 0);
+}
+
+/* Bytes up to the end or, if is_line, the end of a line. */
+static const char *take(struct job *job, bool is_line)
+{
+    size_t length = 0;
+
+    while (length < OUTPUT_ROOM - 1) {
+        if (!await_readable(job->fd))
+            fail_msg("the job says nothing");
+        if (read(job->fd, job->output + length, 1) != 1 || (is_line && job->output[length] == '\n'))
+            break;
+        length++;
+    }
+    job->output[length] = '\0';
+    return job->output;
+}
+
+void job_expect(struct job *job, const char *line)
+{
+    assert_string_equal(take(job, true), line);
+}
+
+const char *job_rest(struct job *job)
+{
+    return take(job, false);
+}
+
+void job_go(struct job *job)
+{
+    assert_int_equal(send(job->fd, "\n", 1, MSG_NOSIGNAL), 1);
+}
+
+void job_signal(struct job *job, int number)
+{
+    assert_return_code(kill(job->pid, number), errno);
+}
+
+pid_t job_pid(const struct job *job)
+{
+    return job->pid;
+}
+
+int job_end(struct job *job)
+{
+    int status = keeper_reap(job->pid);
+
+    close(job->fd);
+    free(job);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- the server's view ------------------------------------------------------------------- */
+
+static const char *key(const char *kind, const char *file)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "f/%s", file);
+    return key_of(kind, name);
+}
+
+bool is_held(const char *file)
+{
+    return side_int(the_server->side, "EXISTS %s", key("lock", file)) == 1;
+}
+
+int waiters_for(const char *file)
+{
+    return (int)side_int(the_server->side, "ZCARD %s", key("queue", file));
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* flock(1) and flock() on two hosts: who has the lock, and until when. */
+#include <signal.h>
+
+#include "host.h"
+
+#define AT_ONCE 5000 /* far below the lease */
+
+static struct host *a, *b;
+
+static int setup(void **state)
+{
+    test_group_setup(state);
+    a = host_make("a", "lease=60s");
+    b = host_make("b", "lease=60s");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    host_end(a);
+    host_end(b);
+    return test_group_teardown(state);
+}
+
+static void promise_at_once(void)
+{
+    side_set_control(the_server->side, "bound", AT_ONCE);
+}
+
+static void assert_kept(void)
+{
+    assert_false(side_is_control_over(the_server->side, "bound"));
+}
+
+/* A job on host a that has x.lock until it gets a line. */
+static struct job *start_holder(void)
+{
+    struct job *holder = host_start(a, "flock x.lock sh -c 'echo has; read go'");
+
+    job_expect(holder, "has");
+    return holder;
+}
+
+static void end_holder(struct job *holder)
+{
+    job_go(holder);
+    assert_int_equal(job_end(holder), 0);
+}
+
+/* ---- flock(1) ---------------------------------------------------------------------------- */
+
+/* `flock -n FILE COMMAND`: runs nothing while another host does. */
+static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
+{
+    struct job *holder = start_holder();
+
+    (void)state;
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    end_holder(holder);
+    wait_until(!is_held("x.lock"));
+    assert_int_equal(host_run(b, "flock -n x.lock true"), 0);
+}
+
+/* The same by two programs of one host, which the kernel alone keeps apart. */
+static void test_flock_n_fails_while_another_program_of_the_host_has_the_lock(void **state)
+{
+    struct job *holder = start_holder();
+
+    (void)state;
+    assert_int_equal(host_run(a, "flock -n -E 9 x.lock true"), 9);
+    end_holder(holder);
+}
+
+/* Of programs of one host, each at once after the other, none is told that it is locked. */
+static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void **state)
+{
+    (void)state;
+    for (int i = 0; i < repetitions(20); i++)
+        assert_int_equal(host_run(a, "flock -n x.lock true && flock -n x.lock true && flock -n x.lock true"), 0);
+}
+
+/* `flock FILE COMMAND` waits for the other host, and has the lock soon after it. */
+static void test_flock_waits_for_the_other_host(void **state)
+{
+    struct job *holder = start_holder(), *waiter = host_start(b, "flock x.lock echo has");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    assert_false(job_has_spoken(waiter));
+    promise_at_once();
+    end_holder(holder);
+    job_expect(waiter, "has");
+    assert_kept();
+    assert_int_equal(job_end(waiter), 0);
+}
+
+/* The shell's idiom: who called flock() has ended, and the subshell has the lock. */
+static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
+{
+    struct job *holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
+
+    (void)state;
+    job_expect(holder, "has");
+    for (int i = 0; i < 10; i++) /* longer than the keeper takes to look */
+        assert_int_equal(host_run(b, "(flock -w 0.1 -E 9 9) 9>x.lock"), 9);
+    promise_at_once();
+    job_go(holder);
+    assert_int_equal(job_end(holder), 0);
+    assert_int_equal(host_run(b, "(flock 9) 9>x.lock"), 0);
+    assert_kept();
+}
+
+/* `flock -w` ends by a signal, whose handler it is that counts. */
+static void test_flock_w_gives_up_and_leaves_nothing_behind(void **state)
+{
+    struct job *holder = start_holder();
+
+    (void)state;
+    assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
+    assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
+    assert_in_range(waiters_for("x.lock"), 0, 1); /* the second one went on with the place of the first */
+    end_holder(holder);
+    wait_until(!is_held("x.lock") && waiters_for("x.lock") == 0);
+    assert_int_equal(host_run(b, "flock -w 20 x.lock true"), 0);
+}
+
+/* `flock -u` gives it back, while the descriptor stays open. */
+static void test_flock_u_gives_the_lock_back(void **state)
+{
+    struct job *holder = host_start(a, "exec 9>x.lock; flock 9; flock -u 9; echo gave; read go");
+
+    (void)state;
+    job_expect(holder, "gave");
+    promise_at_once();
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    assert_kept();
+    end_holder(holder);
+}
+
+/* `x=$(flock ...)`: nothing of ours holds the pipe, or the shell would wait for it. */
+static void test_the_pipe_of_a_command_ends_with_the_command(void **state)
+{
+    struct job *job;
+
+    (void)state;
+    wait_until(host_keeper(a) == 0); /* this command is to be the one that starts it */
+    job = host_start(a, "x=$(flock x.lock echo has); echo $x; cat");
+    job_expect(job, "has");
+    assert_int_not_equal(host_keeper(a), 0);
+    job_signal(job, SIGKILL);
+    job_end(job);
+}
+
+/* A shared lock is refused with a reason, and nothing is locked then. */
+static void test_a_shared_lock_is_refused(void **state)
+{
+    (void)state;
+    assert_int_not_equal(host_run(a, "flock -s new.lock true"), 0);
+    assert_true(host_has_said(a, "a shared lock is not distributed"));
+    assert_int_equal(host_run(a, "exec 9>new.lock; flock -s 9; DMUTEX_MAP= flock -n new.lock true"), 0);
+    assert_false(is_held("new.lock"));
+}
+
+/* shared=exclusive: it keeps out whoever wants a shared or an exclusive one, here and elsewhere. */
+static void test_a_shared_lock_is_exclusive_when_the_rule_says_so(void **state)
+{
+    struct host *c = host_make("c", "shared=exclusive"), *d = host_make("d", "shared=exclusive");
+    struct job *holder = host_start(c, "flock -s x.lock sh -c 'echo has; read go'");
+
+    (void)state;
+    job_expect(holder, "has");
+    assert_int_equal(host_run(c, "flock -n -s -E 9 x.lock true"), 9);
+    assert_int_equal(host_run(d, "flock -n -s -E 9 x.lock true"), 9);
+    end_holder(holder);
+    host_end(c);
+    host_end(d);
+}
+
+/* ---- flock() ----------------------------------------------------------------------------- */
+
+/* Locking what one has is nothing; the first unlock ends it. */
+static void test_flock_of_what_is_locked_already_changes_nothing(void **state)
+{
+    struct job *holder = host_start(a, "$LOCKER x.lock flock flock dup flock-try wait flock-un wait");
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    job_expect(holder, "flock 0");
+    job_expect(holder, "flock-try 0");
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    job_go(holder);
+    job_expect(holder, "flock-un 0");
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    end_holder(holder);
+}
+
+/* A child of fork() has its parent's lock, and keeps it when that has ended. */
+static void test_a_forked_child_keeps_the_lock_of_its_parent(void **state)
+{
+    struct job *holder = host_start(a, "$LOCKER x.lock flock fork wait say over; read go");
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    wait_until(is_held("x.lock"));
+    assert_int_equal(host_run(b, "flock -w 0.5 -E 9 x.lock true"), 9);
+    job_go(holder); /* the child or the shell reads one line each */
+    job_go(holder);
+    assert_int_equal(job_end(holder), 0);
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+}
+
+/* A signal whose handler was installed without SA_RESTART ends flock() by EINTR; it is not waiting then. */
+static void test_flock_fails_with_eintr_when_a_handler_has_run(void **state)
+{
+    struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle flock wait");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    wait_until((job_signal(waiter, SIGALRM), job_has_spoken(waiter)));
+    job_expect(waiter, "flock EINTR");
+    assert_int_equal(host_run(b, "DMUTEX_MAP= flock -n x.lock true"), 0); /* the kernel's is free again */
+    end_holder(holder);
+    end_holder(waiter);
+}
+
+/* With SA_RESTART it goes on waiting. */
+static void test_flock_waits_on_when_a_handler_with_restart_has_run(void **state)
+{
+    struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle-restart flock");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    for (int i = 0; i < 50; i++) {
+        job_signal(waiter, SIGALRM);
+        wait_nap();
+    }
+    assert_false(job_has_spoken(waiter));
+    job_go(holder);
+    job_expect(waiter, "flock 0");
+    assert_int_equal(job_end(holder), 0);
+    assert_int_equal(job_end(waiter), 0);
+}
+
+/* It may be called where nearly nothing may. */
+static void test_flock_locks_in_a_signal_handler(void **state)
+{
+    struct job *holder = host_start(a, "$LOCKER x.lock handler flock wait handler flock-un wait");
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    job_go(holder);
+    job_expect(holder, "flock-un 0");
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    end_holder(holder);
+}
+
+/* Not a cancellation point: the thread has the lock when it ends. */
+static void test_flock_is_not_cancelled_while_it_waits(void **state)
+{
+    struct job *holder = start_holder(), *waiter = host_start(b, "$LOCKER x.lock cancel flock wait");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    job_go(waiter);
+    job_go(holder);
+    job_expect(waiter, "flock 0");
+    assert_int_equal(job_end(holder), 0);
+    wait_until(job_has_spoken(waiter));
+    job_go(waiter);
+    job_end(waiter);
+}
+
+/* What no rule names is the kernel's affair. */
+static void test_flock_of_another_file_is_local(void **state)
+{
+    struct job *holder = host_start(a, "flock other sh -c 'echo has; read go'");
+
+    (void)state;
+    job_expect(holder, "has");
+    assert_int_equal(host_run(b, "flock -n other true"), 0);
+    assert_int_equal(host_run(a, "flock -n -E 9 other true"), 9);
+    end_holder(holder);
+}
+
+/* A file that was deleted is no lock file any more. */
+static void test_flock_of_a_deleted_file_is_local(void **state)
+{
+    struct job *holder = host_start(a, "exec 9>gone.lock; rm gone.lock; flock 9; echo has; read go");
+
+    (void)state;
+    job_expect(holder, "has");
+    assert_false(is_held("gone.lock"));
+    end_holder(holder);
+}
+
+/* ---- the end of a holder ----------------------------------------------------------------- */
+
+/* Killed by SIGKILL: the kernel knows, and the lease need not end. */
+static void test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends(void **state)
+{
+    struct job *holder = host_start(a, "exec $LOCKER x.lock flock wait"), *waiter;
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    waiter = host_start(b, "flock x.lock echo has");
+    wait_until(waiters_for("x.lock") == 1);
+    promise_at_once();
+    job_signal(holder, SIGKILL);
+    job_expect(waiter, "has");
+    assert_kept();
+    assert_int_equal(job_end(holder), 128 + SIGKILL);
+    assert_int_equal(job_end(waiter), 0);
+}
+
+/* One that is killed while it waits has never had it. */
+static void test_a_waiter_that_is_killed_does_not_keep_the_lock(void **state)
+{
+    struct job *holder = start_holder(), *waiter = host_start(b, "exec flock -o x.lock sleep 1000");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    job_signal(waiter, SIGKILL);
+    assert_int_equal(job_end(waiter), 128 + SIGKILL);
+    promise_at_once();
+    end_holder(holder);
+    assert_int_equal(host_run(a, "flock x.lock true"), 0);
+    assert_kept();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flock_n_fails_while_another_host_has_the_lock),
+        cmocka_unit_test(test_flock_n_fails_while_another_program_of_the_host_has_the_lock),
+        cmocka_unit_test(test_flock_n_succeeds_at_once_after_another_program_of_the_host),
+        cmocka_unit_test(test_flock_waits_for_the_other_host),
+        cmocka_unit_test(test_a_subshell_has_the_lock_that_flock_took_for_it),
+        cmocka_unit_test(test_flock_w_gives_up_and_leaves_nothing_behind),
+        cmocka_unit_test(test_flock_u_gives_the_lock_back),
+        cmocka_unit_test(test_the_pipe_of_a_command_ends_with_the_command),
+        cmocka_unit_test(test_a_shared_lock_is_refused),
+        cmocka_unit_test(test_a_shared_lock_is_exclusive_when_the_rule_says_so),
+        cmocka_unit_test(test_flock_of_what_is_locked_already_changes_nothing),
+        cmocka_unit_test(test_a_forked_child_keeps_the_lock_of_its_parent),
+        cmocka_unit_test(test_flock_fails_with_eintr_when_a_handler_has_run),
+        cmocka_unit_test(test_flock_waits_on_when_a_handler_with_restart_has_run),
+        cmocka_unit_test(test_flock_locks_in_a_signal_handler),
+        cmocka_unit_test(test_flock_is_not_cancelled_while_it_waits),
+        cmocka_unit_test(test_flock_of_another_file_is_local),
+        cmocka_unit_test(test_flock_of_a_deleted_file_is_local),
+        cmocka_unit_test(test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends),
+        cmocka_unit_test(test_a_waiter_that_is_killed_does_not_keep_the_lock),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

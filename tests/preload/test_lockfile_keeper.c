@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The keeper of lock files: its birth, which no program notices, its life and its ends. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host.h"
+
+#define AT_ONCE 5000      /* far below the usual lease */
+#define SHORT_LEASE "1s"
+#define SHORT_LEASE_MS 1000
+#define SLACK 2000
+
+static struct host *a, *b;
+
+static int setup(void **state)
+{
+    test_group_setup(state);
+    a = host_make("a", "lease=60s");
+    b = host_make("b", "lease=60s");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    host_end(a);
+    host_end(b);
+    return test_group_teardown(state);
+}
+
+static void promise_within(int ms)
+{
+    side_set_control(the_server->side, "bound", ms);
+}
+
+static void assert_kept(void)
+{
+    assert_false(side_is_control_over(the_server->side, "bound"));
+}
+
+static struct job *start_holder(struct host *host)
+{
+    struct job *holder = host_start(host, "flock x.lock sh -c 'echo has; read go'");
+
+    job_expect(holder, "has");
+    return holder;
+}
+
+static void end(struct job *job)
+{
+    job_go(job);
+    assert_int_equal(job_end(job), 0);
+}
+
+static void await_no_keeper(struct host *host)
+{
+    wait_until(host_keeper(host) == 0);
+}
+
+/* ---- its birth --------------------------------------------------------------------------- */
+
+/* No SIGCHLD, no child that wait() would find, for the program that starts it. */
+static void test_the_program_that_starts_it_has_no_child(void **state)
+{
+    struct job *job;
+
+    (void)state;
+    await_no_keeper(a);
+    job = host_start(a, "$LOCKER x.lock flock children flock-un children");
+    job_expect(job, "flock 0");
+    job_expect(job, "children 0 none");
+    job_expect(job, "flock-un 0");
+    job_expect(job, "children 0 none");
+    assert_int_equal(job_end(job), 0);
+}
+
+static void assert_link(pid_t pid, const char *name, const char *wanted)
+{
+    char path[64], target[256];
+    ssize_t length;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    length = readlink(path, target, sizeof target - 1);
+    assert_true(length > 0);
+    target[length] = '\0';
+    assert_string_equal(target, wanted);
+}
+
+static char *content_of(pid_t pid, const char *name, size_t *ret_length)
+{
+    static char content[65536];
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    *ret_length = fread(content, 1, sizeof content - 1, file);
+    fclose(file);
+    content[*ret_length] = '\0';
+    return content;
+}
+
+/* It has nothing of the program: descriptors, session, folder, ignored and blocked signals, preload. */
+static void test_it_keeps_nothing_of_the_program(void **state)
+{
+    struct job *holder;
+    size_t length;
+    char *content;
+    pid_t pid;
+
+    (void)state;
+    await_no_keeper(a);
+    holder = host_start(a, "trap '' ALRM; exec 7>somefile; mkdir -p sub; cd sub; "
+                           "flock ../x.lock sh -c 'echo has; read go'");
+    job_expect(holder, "has");
+    pid = host_keeper(a);
+    assert_int_not_equal(pid, 0);
+    for (int fd = 0; fd < 3; fd++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "fd/%d", fd);
+        assert_link(pid, name, "/dev/null");
+    }
+    assert_link(pid, "cwd", "/");
+    assert_int_not_equal(getsid(pid), getsid(0));
+    content = content_of(pid, "comm", &length);
+    assert_string_equal(content, "dmutex-keeper\n");
+    content = content_of(pid, "environ", &length);
+    assert_null(memmem(content, length, "LD_PRELOAD=", 11));
+    assert_null(memmem(content, length, "DMUTEX_MAP=", 11));
+    assert_non_null(memmem(content, length, "DMUTEX_URL=", 11));
+    content = content_of(pid, "maps", &length);
+    assert_null(strstr(content, "libdmutex-preload"));
+    content = strstr(content_of(pid, "status", &length), "SigIgn:");
+    assert_non_null(content);
+    assert_int_equal(strtoull(content + 7, NULL, 16) & (1ULL << (SIGALRM - 1)), 0);
+    end(holder);
+}
+
+/* Many at once start one, and each has its lock. */
+static void test_many_programs_at_once_start_one_keeper(void **state)
+{
+    struct job *jobs[16];
+    char script[80];
+
+    (void)state;
+    await_no_keeper(a);
+    for (int i = 0; i < 16; i++) {
+        snprintf(script, sizeof script, "flock many%d.lock sh -c 'echo has; read go'", i);
+        jobs[i] = host_start(a, strdup(script));
+    }
+    for (int i = 0; i < 16; i++)
+        job_expect(jobs[i], "has");
+    assert_int_equal(host_run(a, "test $(ls keeper | grep -c '^keeper-') = 1"), 0);
+    assert_int_equal(host_run(a, "test $(grep -c 'listening' log) -ge 1 && "
+                                 "test $(tail -n 17 log | grep -c 'is locked') = 16"), 0);
+    for (int i = 0; i < 16; i++)
+        end(jobs[i]);
+}
+
+/* Without its program there is no lock, and a reason. */
+static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **state)
+{
+    (void)state;
+    await_no_keeper(b);
+    assert_int_equal(host_run(b, "DMUTEX_KEEPER=/nowhere/keeper $LOCKER x.lock flock >said.out; "
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+    assert_true(host_has_said(b, "/nowhere/keeper: No such file"));
+    assert_int_equal(host_run(b, "DMUTEX_KEEPER=/bin/false $LOCKER x.lock flock >said.out; "
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+    assert_true(host_has_said(b, "ends without an answer"));
+    assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock flock-try | grep -q 'flock-try 0'"), 0);
+}
+
+/* Its folder is to be ours alone, or anybody could be told what to lock. */
+static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
+{
+    (void)state;
+    await_no_keeper(a);
+    assert_int_equal(host_run(a, "chmod 755 keeper; $LOCKER x.lock flock >said.out; chmod 700 keeper; "
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+    assert_true(host_has_said(a, "is open to others"));
+}
+
+/* ---- its life ---------------------------------------------------------------------------- */
+
+/* It ends soon after its last lock, and leaves no socket. */
+static void test_it_ends_soon_after_its_last_lock(void **state)
+{
+    struct job *holder = start_holder(a);
+    int keeper = host_open_keeper(a);
+
+    (void)state;
+    assert_true(keeper >= 0);
+    promise_within(AT_ONCE);
+    end(holder);
+    assert_true(await_readable(keeper));
+    assert_kept();
+    close(keeper);
+    assert_int_equal(host_run(a, "test -z \"$(ls keeper | grep '^keeper-')\""), 0);
+}
+
+/* It does not end while there is one, whatever else ends. */
+static void test_it_lives_as_long_as_a_lock(void **state)
+{
+    struct job *holder = start_holder(a);
+    int keeper = host_open_keeper(a);
+
+    (void)state;
+    promise_within(1500); /* three times the time that it lives for nothing */
+    while (!side_is_control_over(the_server->side, "bound"))
+        assert_int_equal(host_run(a, "flock y.lock true"), 0);
+    assert_int_equal(poll(&(struct pollfd){ .fd = keeper, .events = POLLIN }, 1, 0), 0);
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    close(keeper);
+    end(holder);
+}
+
+/* Programs come and go when it is about to end: each gets its lock. */
+static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
+{
+    struct timespec pause = { 0 };
+
+    (void)state;
+    for (int i = 0; i < repetitions(8); i++) {
+        int keeper;
+
+        assert_int_equal(host_run(a, "flock x.lock true"), 0);
+        keeper = host_open_keeper(a);
+        pause.tv_nsec = 480000000 + i % 8 * 6000000; /* tries its luck: that is when it ends */
+        nanosleep(&pause, NULL);
+        assert_int_equal(host_run(a, "flock x.lock true"), 0);
+        if (keeper >= 0)
+            close(keeper);
+    }
+    assert_false(host_has_said(a, "ends without an answer"));
+}
+
+/* What ends a service or a session does not end it while somebody has a lock. */
+static void test_it_ignores_signals_that_ask_it_to_end(void **state)
+{
+    struct job *holder = start_holder(a);
+    pid_t pid = host_keeper(a);
+
+    (void)state;
+    assert_return_code(kill(pid, SIGTERM), errno);
+    assert_return_code(kill(pid, SIGINT), errno);
+    assert_return_code(kill(pid, SIGHUP), errno);
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    assert_int_equal(host_keeper(a), pid);
+    end(holder);
+}
+
+/* ---- its death --------------------------------------------------------------------------- */
+
+/* Killed: the lease ends, and another host has the lock. */
+static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
+{
+    struct host *c = host_make("c", "lease=" SHORT_LEASE);
+    struct job *holder = start_holder(c), *waiter;
+
+    (void)state;
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    assert_return_code(kill(host_keeper(c), SIGKILL), errno);
+    promise_within(SHORT_LEASE_MS + SLACK);
+    waiter = host_start(b, "flock x.lock echo has");
+    job_expect(waiter, "has");
+    assert_kept();
+    assert_int_equal(job_end(waiter), 0);
+    end(holder);
+    host_end(c);
+}
+
+/* The next one who locks on its host starts another. */
+static void test_another_is_started_when_it_was_killed(void **state)
+{
+    struct host *c = host_make("d", "lease=" SHORT_LEASE);
+    struct job *holder = start_holder(c);
+
+    (void)state;
+    assert_return_code(kill(host_keeper(c), SIGKILL), errno);
+    assert_int_equal(host_run(c, "flock y.lock true"), 0);
+    end(holder);
+    assert_int_equal(host_run(c, "flock x.lock true"), 0);
+    host_end(c);
+}
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+/* A host whose rules say so, with the server stopped. */
+static int run_without_server(struct host *host, const char *script)
+{
+    int status;
+
+    server_stop(the_server);
+    status = host_run(host, script);
+    server_cont(the_server);
+    return status;
+}
+
+/* OnDown=fail, which is the default: ENOLCK, and nothing is locked. */
+static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
+{
+    struct host *c = host_make("e", "");
+
+    (void)state;
+    assert_int_equal(run_without_server(c, "$LOCKER x.lock flock setlkw >said.out; cat said.out >&2; "
+                                           "test \"$(cat said.out)\" = \"$(printf 'flock ENOLCK\\nsetlkw ENOLCK')\" && "
+                                           "DMUTEX_MAP= flock -n x.lock true"), 0);
+    assert_true(host_has_said(c, "x.lock (f/x.lock): The lock server"));
+    host_end(c);
+}
+
+/* OnDown=local: it is the kernel's lock only. */
+static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
+{
+    struct host *c = host_make("g", "ondown=local");
+
+    (void)state;
+    assert_int_equal(run_without_server(c, "flock x.lock flock -n -E 9 x.lock true"), 9);
+    host_end(c);
+}
+
+/* OnDown=block: it waits for the server. */
+static void test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
+{
+    struct host *c = host_make("h", "ondown=block");
+    struct job *waiter;
+
+    (void)state;
+    server_stop(the_server);
+    waiter = host_start(c, "exec flock x.lock echo has");
+    wait_until(host_keeper(c) != 0);
+    assert_int_equal(host_run(c, "DMUTEX_MAP= flock -w 0.5 -E 9 y.lock true"), 0);
+    assert_false(job_has_spoken(waiter));
+    server_cont(the_server);
+    job_expect(waiter, "has");
+    assert_int_equal(job_end(waiter), 0);
+    host_end(c);
+}
+
+/* OnLost: all who have the file locked get the signal, before another host has the lock. */
+static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
+{
+    struct host *c = host_make("i", "lease=" SHORT_LEASE " onlost=kill"), *d = host_make("j", "");
+    struct job *holder = host_start(c, "exec 9>x.lock; flock 9; (echo has; exec cat >/dev/null) & exec cat");
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+
+    (void)state;
+    job_expect(holder, "has");
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_string_equal(job_rest(holder), ""); /* both ends of the pipe are closed: both are dead */
+    assert_int_equal(job_end(holder), 128 + SIGKILL);
+    assert_int_equal(host_run(d, "flock x.lock true"), 0);
+    assert_int_equal(host_run(c, "grep -q 'was lost' log"), 0);
+    host_end(c);
+    host_end(d);
+}
+
+/* ---- another pid namespace --------------------------------------------------------------- */
+
+/*
+ * In a container the kernel does not list the lock of a flock() whose caller has ended: the shell's
+ * idiom.  The keeper finds it all the same.  It is killed when the namespace ends, so the lease goes on.
+ */
+static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state)
+{
+    struct host *c = host_make("k", "lease=" SHORT_LEASE);
+    struct job *holder;
+
+    (void)state;
+    if (host_run(c, "unshare -r -p -f --mount-proc true") != 0) {
+        print_message("# no namespaces on this machine: not looked at\n");
+        host_end(c);
+        return;
+    }
+    holder = host_start(c, "unshare -r -p -f --mount-proc sh -c '(flock 9; echo has; read go; true) 9>x.lock'");
+    job_expect(holder, "has");
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(host_run(b, "flock -w 0.1 -E 9 x.lock true"), 9);
+    promise_within(SHORT_LEASE_MS + SLACK);
+    end(holder);
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    assert_kept();
+    host_end(c);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_program_that_starts_it_has_no_child),
+        cmocka_unit_test(test_it_keeps_nothing_of_the_program),
+        cmocka_unit_test(test_many_programs_at_once_start_one_keeper),
+        cmocka_unit_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
+        cmocka_unit_test(test_a_lock_fails_when_the_folder_is_open_to_others),
+        cmocka_unit_test(test_it_ends_soon_after_its_last_lock),
+        cmocka_unit_test(test_it_lives_as_long_as_a_lock),
+        cmocka_unit_test(test_no_caller_is_lost_when_it_is_about_to_end),
+        cmocka_unit_test(test_it_ignores_signals_that_ask_it_to_end),
+        cmocka_unit_test(test_its_locks_end_with_their_leases_when_it_is_killed),
+        cmocka_unit_test(test_another_is_started_when_it_was_killed),
+        cmocka_unit_test(test_a_lock_fails_when_the_server_does_not_answer),
+        cmocka_unit_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
+        cmocka_unit_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
+        cmocka_unit_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        cmocka_unit_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
