@@ -274,7 +274,7 @@ static void test_run_ends_as_the_command_when_it_ends(void **state)
 static void test_run_keeps_its_pid_when_it_becomes_the_command(void **state)
 {
     char wanted[20];
-    pid_t pid = command_start("exec %s -e 'flock:/x => a' sh -c 'echo $$ $0; grep SigBlk /proc/$$/status'", dmutex_run);
+    pid_t pid = command_start("exec %s -e 'flock:/x => a' sh -c 'echo $$ $0; exec grep SigBlk /proc/self/status'", dmutex_run);
 
     (void)state;
     command_await(pid);
