@@ -228,12 +228,14 @@ EXTRA_DIST += \
 # with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
 debian_tests = \
     tests/programs/test_globals.sh \
-    tests/programs/test_lmdb.sh
+    tests/programs/test_lmdb.sh \
+    tests/programs/test_offsets.sh
 EXTRA_DIST += \
     $(debian_tests) \
     tests/lib/tap.sh \
     tests/programs/increments.py \
     tests/programs/lib.sh \
+    tests/programs/memcached_load.py \
     tests/programs/tally/cxx.cc \
     tests/programs/tally/library.c \
     tests/programs/tally/main.c \

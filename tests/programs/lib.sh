@@ -4,7 +4,7 @@
 #     . "$srcdir/tests/programs/lib.sh"
 #     start_hosts                     # a and b
 #     start a flock "$(locks a)/x" cat fifo; holder=$started
-#     on b dmutex-run -e 'flock:*/x => x' -- flock -n "$(locks b)/x" true
+#     on b dmutex-run -e "flock:$(locks b)/x => x" -- flock -n "$(locks b)/x" true
 #
 # The hosts are namespaces (network, mounts, host's name) with a network of their own, where this
 # machine lets us make them; else two trees of processes, with directories of lock files and keepers of
