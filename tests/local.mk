@@ -227,8 +227,10 @@ EXTRA_DIST += \
 
 # with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
 debian_tests = \
+    tests/programs/test_flock.sh \
     tests/programs/test_globals.sh \
     tests/programs/test_lmdb.sh \
+    tests/programs/test_lock_files.sh \
     tests/programs/test_offsets.sh
 EXTRA_DIST += \
     $(debian_tests) \

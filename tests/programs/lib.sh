@@ -88,7 +88,7 @@ start_server()
 held() { [ "$(server exists "dmutex:{${1%%/*}}:lock:${1#*/}")" = 1 ]; }
 waiting() { server zcard "dmutex:{${1%%/*}}:queue:${1#*/}"; }
 is_waited_for() { [ "$(waiting "$1")" -gt 0 ]; }
-is_free() { ! held "$1"; }
+all_is_free() { [ -z "$(server keys 'dmutex:*:lock:*')" ]; }
 
 # watch NAME: counts from now on how often the server gives it to somebody; counted NAME.
 watch()
@@ -152,8 +152,9 @@ become()
 {
     host=$1
     shift
+    cd "$scratch/$host" || exit
     set -- env DMUTEX_URL="$server_url" DMUTEX_HOST="$host" DMUTEX_LOCAL_DIR="$scratch/$host/keeper" \
-        HERE="$(locks "$host")" "$@"
+        HERE="$(locks "$host")" JOB="$job" "$@"
     [ "$DMUTEX_TEST_HOSTS" != namespaces ] ||
         set -- nsenter --target "$(cat "$scratch/$host/pid")" --mount --net --uts "$@"
     exec "$@"
@@ -188,3 +189,79 @@ both()
 }
 mkfifo "$scratch/starter"
 exec 3<>"$scratch/starter"
+
+# ---------------------------------------------------------------------------
+# Jobs: what a program does while it has its lock file
+# ---------------------------------------------------------------------------
+# $job is a script that says that it is inside, and stays there until it is told to leave.
+job=$scratch/job
+cat >"$job" <<END
+#!/bin/sh
+echo "\$DMUTEX_HOST" >>'$scratch/inside'
+exec cat "$scratch/\$DMUTEX_HOST.leave"
+END
+chmod 755 "$job"
+
+inside() { sort "$scratch/inside" 2>/dev/null | xargs; }
+is_inside() { [ "$(inside)" = "$1" ]; }
+leave() { : 1<>"$scratch/$1.leave"; }
+outside()
+{
+    rm -f "$scratch/inside" "$scratch/a.leave" "$scratch/b.leave"
+    mkfifo "$scratch/a.leave" "$scratch/b.leave"
+}
+
+# rules HOST: each lock file in its directory is called as on the other host.
+rules()
+{
+    for file in "$(locks "$1")/*" "$(locks "$1")/*/*"; do
+        printf 'flock:%s => jobs/%%b lease=%s; fcntl:%s => jobs/%%b lease=%s; ' "$file" $lease "$file" $lease
+    done
+}
+lease=20s
+
+# begin HOST COMMAND...: one that is to get inside; end HOST: it leaves.
+begin()
+{
+    at=$1
+    start "$@" >"$scratch/$at/output" 2>&1
+    echo "$started" >"$scratch/$at/begun"
+}
+end()
+{
+    leave "$1"
+    wait "$(cat "$scratch/$1/begun")" || complain "$1: exit status $?: $(cat "$scratch/$1/output")"
+}
+
+# The shell script at $scratch/script there, under dmutex-run.
+begin_with_rules() { begin "$1" dmutex-run -q -e "$(rules "$1")" -- sh "$scratch/script"; }
+on_with_rules() { on "$1" dmutex-run -q -e "$(rules "$1")" -- sh "$scratch/script"; }
+
+# locked PROGRAM WORDS: two results about a program that does not wait for its lock file. The shell
+# script on standard input runs it in $HERE. Without dmutex-run, the job runs on both hosts at once. With
+# it, who comes second says the words, or "exit status N", and gets inside when the first has left.
+locked()
+{
+    cat >"$scratch/script"
+    outside
+    begin a sh "$scratch/script"
+    begin b sh "$scratch/script"
+    await is_inside "a b" || note "$(cat "$scratch/a/output" "$scratch/b/output")"
+    end a
+    end b
+    result "$1: two hosts do not exclude each other by themselves"
+
+    outside
+    begin_with_rules a
+    await is_inside a || note "$(cat "$scratch/a/output")"
+    on_with_rules b >"$scratch/refused" 2>&1
+    echo "exit status $?" >>"$scratch/refused"
+    has "$scratch/refused" "$2" || complain "it did not say '$2': $(cat "$scratch/refused")"
+    is "inside, when the second has come" "$(inside)" a
+    end a
+    await all_is_free # the keeper gives back what it sees the kernel has let go
+    begin_with_rules b
+    await is_inside "a b" || note "$(cat "$scratch/b/output")"
+    end b
+    result "$1: under dmutex-run, the second is refused until the first has left"
+}
