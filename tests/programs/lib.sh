@@ -198,17 +198,24 @@ job=$scratch/job
 cat >"$job" <<END
 #!/bin/sh
 echo "\$DMUTEX_HOST" >>'$scratch/inside'
-exec cat "$scratch/\$DMUTEX_HOST.leave"
+read -r leave <"$scratch/\$DMUTEX_HOST.leave"
 END
 chmod 755 "$job"
 
 inside() { sort "$scratch/inside" 2>/dev/null | xargs; }
 is_inside() { [ "$(inside)" = "$1" ]; }
-leave() { : 1<>"$scratch/$1.leave"; }
 outside()
 {
     rm -f "$scratch/inside" "$scratch/a.leave" "$scratch/b.leave"
     mkfifo "$scratch/a.leave" "$scratch/b.leave"
+    exec 5<>"$scratch/a.leave" 6<>"$scratch/b.leave"
+}
+leave()
+{
+    case $1 in
+        a) echo >&5 ;;
+        b) echo >&6 ;;
+    esac
 }
 
 # rules HOST: each lock file in its directory is called as on the other host.

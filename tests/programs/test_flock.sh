@@ -55,12 +55,11 @@ processes()
     done
 }
 no_keepers() { [ -z "$(processes a /keeper/keeper-)$(processes b /keeper/keeper-)" ]; }
-kill_holders() { kill -9 $(processes a job.lock) $(processes a a.leave); }
 
 # The job is a child of flock, and has the lock as well.
 echo 'exec flock "$HERE/job.lock" "$JOB"' >"$scratch/script"
 second_waits
-kill_holders
+kill -9 $(processes a "$job")
 await is_inside "a b"
 wait "$(cat "$scratch/a/begun")" && complain "the holder was not killed"
 end b
@@ -69,7 +68,7 @@ result "the holder and its job are killed: who waits on the other host comes nex
 echo 'exec flock -o "$HERE/job.lock" "$JOB"' >"$scratch/script"
 lease=1s
 second_waits
-kill -9 $(processes a a/keeper/keeper-) $(processes a job.lock) $(processes a a.leave)
+kill -9 $(processes a a/keeper/keeper-) $(processes a "$job")
 await is_inside "a b"
 wait "$(cat "$scratch/a/begun")" && complain "the holder was not killed"
 end b

@@ -24,20 +24,12 @@ stop()
     wait "$1" || complain "exit status $?: $(cat "$scratch"/?/served)"
 }
 
-# hold NAME: a lock file of host b, whose name is that of the mutex; let_go.
+# hold NAME: a lock file of host b, whose name is that of the mutex, until `end b`.
 hold()
 {
-    mkfifo "$scratch/held"
-    start b dmutex-run -e "flock:$(locks b)/holder => $1" -- flock "$(locks b)/holder" cat "$scratch/held" \
-        >"$scratch/holder" 2>&1
-    holder=$started
-    await held "$1"
-}
-let_go()
-{
-    : 1<>"$scratch/held"
-    wait "$holder" || complain "the holder: $(cat "$scratch/holder")"
-    rm "$scratch/held"
+    outside
+    begin b dmutex-run -e "flock:$(locks b)/holder => $1" -- flock "$(locks b)/holder" "$job"
+    await is_inside b
 }
 
 # ---------------------------------------------------------------------------
@@ -77,7 +69,7 @@ python3 "$load" "$scratch/a/memcached" 1 1 >"$scratch/a/number" 2>&1 &
 client=$!
 await is_waited_for memcached/change
 [ ! -s "$scratch/a/number" ] || complain "it has answered: $(cat "$scratch/a/number")"
-let_go
+end b
 wait "$client"
 is "the number" "$(cat "$scratch/a/number")" 1001
 stop "$server_of_a"
@@ -122,7 +114,7 @@ hold pigz/threads
 start a dmutex-run -e "$rules" -- pigz -p 4 -c -n "$scratch/data" >"$scratch/a/packed"
 await is_waited_for pigz/threads
 ! ended "$started" || complain "pigz has ended"
-let_go
+end b
 wait "$started"
 cmp "$scratch/right" "$scratch/a/packed" >>"$scratch/complaints" 2>&1
 result "pigz: one host waits for a holder on the other"
