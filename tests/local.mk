@@ -271,6 +271,26 @@ EXTRA_DIST += \
     tests/conformance/dropin/unmapped \
     tests/conformance/dropin/uses.c
 
+# with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
+debian_tests = \
+    tests/programs/test_flock.sh \
+    tests/programs/test_globals.sh \
+    tests/programs/test_lmdb.sh \
+    tests/programs/test_lock_files.sh \
+    tests/programs/test_offsets.sh
+EXTRA_DIST += \
+    $(debian_tests) \
+    tests/lib/tap.sh \
+    tests/programs/increments.py \
+    tests/programs/lib.sh \
+    tests/programs/memcached_load.py \
+    tests/programs/tally/cxx.cc \
+    tests/programs/tally/library.c \
+    tests/programs/tally/main.c \
+    tests/programs/tally/tally.h \
+    tests/programs/vanish.sh \
+    tests/programs/with-packages.sh
+
 # fork() after the first thread: the thread sanitizer cannot follow these
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_ends tests/server/test_cond_storm
@@ -355,6 +375,15 @@ print-results:
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.
 check-long:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600
+	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
+
+# Unmodified programs, on two hosts.
+check-programs: all
+	$(SHELL) $(srcdir)/tests/programs/with-packages.sh \
+	    $(MAKE) check TESTS='$(debian_tests)' TEST_TIMEOUT=$(DEBIAN_TIMEOUT)
+DEBIAN_TIMEOUT = 300
+print-debian-results:
+	@echo $(debian_tests:.sh=.trs)
 
 check-valgrind:
 	@test -n '$(VALGRIND)' || { echo 'valgrind was not found by configure'; exit 1; }
@@ -377,4 +406,4 @@ configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 clean-local:
 	rm -rf asan tsan
 
-.PHONY: print-results check-long check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-long check-programs check-valgrind check-asan check-tsan
