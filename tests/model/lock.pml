@@ -587,10 +587,16 @@ end:
         :: waiting > 0 -> forget_at(waiting - 1)
         :: else -> break
         od;
+        i = 0;
+        do /* connections end; what was answered before may still be read */
+        :: i < CLIENTS && len(command[i]) > 0 -> command[i]?_, _, _, _
+        :: i < CLIENTS && len(command[i]) == 0 -> k[i].is_up = 0; i++
+        :: else -> break
+        od;
 #ifdef GRACE
         grace = LEASE;
 #endif
-    }
+        skip }
 #endif
     od
 }
@@ -608,6 +614,12 @@ end:
      (k[c].is_renewal_due && !k[c].is_renewing && k[c].phase == HELD) || (k[c].owed & ~k[c].posted) ||                 \
      len(reply[c]) > 0 || len(inbox[c]) > 0 || !k[c].is_up || !k[c].is_hearing)
 #define is_busy(c) (len(command[c]) > 0 || (!k[c].is_dead && is_awake(c)))
+
+#if CLIENTS > 2
+#define ALL_QUIET (!is_busy(0) && !is_busy(1) && !is_busy(2))
+#else
+#define ALL_QUIET (!is_busy(0) && !is_busy(1))
+#endif
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
@@ -653,11 +665,7 @@ active proctype clock()
 end:
     do
 #ifdef LIVENESS /* time passes when all have done what they can: else a slow client is slow for ever */
-    :: d_step { !is_busy(0) && !is_busy(1)
-#if CLIENTS > 2
-        && !is_busy(2)
-#endif
-        -> server_ticks(); clients_tick(); skip }
+    :: d_step { ALL_QUIET -> server_ticks(); clients_tick(); skip }
 #else
     :: d_step { server_ticks(); clients_tick();
 #ifdef DRIFT
@@ -670,6 +678,14 @@ end:
 #endif
     od
 }
+
+/* A hold that is not certain any more is lost, not renewed.  A thread that is stopped between this look
+ * and the sending may renew it after all, which is harmless but for a server that lost its data. */
+#ifdef RENEWS_LATE
+#define is_renewable(c) (k[c].phase == HELD)
+#else
+#define is_renewable(c) is_certain(c)
+#endif
 
 /* When polls and renewals go out: at any time, or, for liveness, once in a tick. */
 #ifdef LIVENESS
@@ -964,7 +980,7 @@ end:
         k[c].polled = k[c].last
 #endif
         }
-    :: d_step { !k[c].is_dead && is_renewal_due(c) && !k[c].is_renewing && k[c].phase == HELD && may_send(c) ->
+    :: d_step { !k[c].is_dead && is_renewal_due(c) && !k[c].is_renewing && is_renewable(c) && may_send(c) ->
         make_serial(c);
         k[c].is_renewal_due = 0;
         k[c].is_renewing = 1;
@@ -980,7 +996,11 @@ end:
     /* what comes */
     :: d_step { !k[c].is_dead && len(reply[c]) > 0 -> take_reply(c); forget_proofs(c); check_belief(); skip }
     :: d_step { !k[c].is_dead && len(inbox[c]) > 0 -> take_message(c); forget_proofs(c); check_belief(); skip }
-    :: d_step { !k[c].is_dead && !k[c].is_up -> reconnect(c) }
+    :: d_step { !k[c].is_dead && !k[c].is_up ->
+#if RESTARTS > 0
+        break_connection(c);
+#endif
+        reconnect(c); skip }
     :: d_step { !k[c].is_dead && !k[c].is_hearing ->
         k[c].is_hearing = 1;
         k[c].is_subscribed = 1;

@@ -55,7 +55,7 @@ END
     seconds=$(figure 1 '.*elapsed time \([0-9.]*\) sec.*')
     echo "$verdict - $name: ${states:-0} states, depth ${depth:-0}, ${memory:-?} MiB, ${seconds:-0} s${found:+; $found}" |
         tr -s ' '
-    [ "$verdict" = ok ] || sed 's/^/# /' "$out" | tail -15
+    [ "$verdict" = ok ] || sed 's/^/# /' "$out" | grep -v unreached | head -15
     cd / && rm -rf "$folder"
 }
 
@@ -90,10 +90,22 @@ awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$*" '
         return text
     }' "$here/models" >"$scratch/table"
 
-tr '\n' '\0' <"$scratch/table" | xargs -0 -n 1 -P "$jobs" sh "$0" --one | awk '
-    { sub(/^ok -/, "ok " n + 1 " -") || sub(/^not ok -/, "not ok " n + 1 " -") }
-    /^(not )?ok / { n++ }
-    /^not ok / { failed = 1 }
-    / states, / { match($0, /[0-9.e+]+ states/); sum += substr($0, RSTART) + 0 }
-    { print; fflush() }
-    END { printf "# %.0f states\n1..%d\n", sum, n; exit failed }'
+tr '\n' '\0' <"$scratch/table" | xargs -0 -n 1 -P "$jobs" sh "$0" --one |
+    {
+        tests=0 failed=0 sum=0
+        while IFS= read -r line; do
+            case $line in
+                'ok - '* | 'not ok - '*) tests=$((tests + 1)) ;;
+            esac
+            case $line in
+                'not ok - '*) failed=1 && line="not ok $tests -${line#not ok -}" ;;
+                'ok - '*) line="ok $tests -${line#ok -}" ;;
+            esac
+            figures=$(echo "$line" | sed -n 's/^[no].*: \([0-9]*\) states, depth .*/\1/p')
+            sum=$((sum + ${figures:-0}))
+            echo "$line"
+        done
+        echo "# $sum states"
+        echo "1..$tests"
+        exit $failed
+    }
