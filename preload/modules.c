@@ -113,15 +113,15 @@ static bool is_of_module(const struct rule *rule)
     return rule->kind == RULE_SYMBOL || rule->kind == RULE_OFFSET;
 }
 
-/* Is this file meant: by its name, the name by which it was loaded, or what both resolve to? */
-static bool is_meant(const struct rule *rule, const char *loaded, const char *path)
+/* Is this file meant: by its name, the name by which it was loaded, or where a link leads? */
+static bool is_meant(int index, const char *loaded, const char *path)
 {
-    char resolved[PATH_MAX];
+    const struct settings *settings = settings_get();
+    const struct rule *rule = &settings->rules[index];
+    const char *resolved = settings->resolved[index];
 
-    if (!is_of_module(rule))
-        return false;
-    return rules_names_file(rule->module, path) || rules_names_file(rule->module, loaded) ||
-           (rule->module[0] == '/' && realpath(rule->module, resolved) && strcmp(resolved, path) == 0);
+    return is_of_module(rule) && (rules_names_file(rule->module, path) || rules_names_file(rule->module, loaded) ||
+                                  (resolved && strcmp(resolved, path) == 0));
 }
 
 static void try_rules(const char *loaded, const struct module *module)
@@ -132,7 +132,7 @@ static void try_rules(const char *loaded, const struct module *module)
     if (!realpath(module == &modules[0] ? settings->program : loaded, path))
         return; /* the kernel's own */
     for (int i = 0; i < settings->count; i++)
-        if (is_meant(&settings->rules[i], loaded, path))
+        if (is_meant(i, loaded, path))
             try_rule(&settings->rules[i], path, module);
 }
 
@@ -205,13 +205,13 @@ void modules_update(void)
 
 static int visit_to_match(struct dl_phdr_info *info, size_t size, void *user)
 {
-    const struct rule *rule = user;
+    const int *index = user;
     bool is_program = info->dlpi_phdr == modules[0].headers;
     char path[PATH_MAX];
 
     (void)size;
     return realpath(is_program ? settings_get()->program : info->dlpi_name, path) &&
-           is_meant(rule, is_program ? called_by() : info->dlpi_name, path);
+           is_meant(*index, is_program ? called_by() : info->dlpi_name, path);
 }
 
 void modules_require(void)
@@ -222,7 +222,7 @@ void modules_require(void)
         const struct rule *rule = &settings->rules[i];
 
         if (is_of_module(rule) && rule->required == REQUIRED_YES && rule->program &&
-            !dl_iterate_phdr(visit_to_match, (void *)rule))
+            !dl_iterate_phdr(visit_to_match, &i))
             complain(rule, settings->program, "required, and its module is not loaded");
     }
 }

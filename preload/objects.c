@@ -21,6 +21,7 @@ struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* all, until obje
  */
 struct table {
     size_t size; /* a power of two */
+    unsigned shift; /* so that as many bits of a hash are left */
     size_t used;
     struct object *slots[];
 };
@@ -68,9 +69,10 @@ static struct object *get_record(void)
 
 /* ---- the table --------------------------------------------------------------------------- */
 
+/* The upper bits of a product with the golden ratio: what lies in a row is spread evenly. */
 static size_t slot_of(const struct table *in, const void *address)
 {
-    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (in->size - 1);
+    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> in->shift);
 }
 
 static void put(struct table *in, struct object *object)
@@ -93,6 +95,7 @@ static void make_room(void)
         return;
     larger = get_memory(sizeof *larger + size * sizeof larger->slots[0]);
     larger->size = size;
+    larger->shift = 64 - (unsigned)__builtin_ctzll(size);
     for (struct object *object = newest; object; object = object->next)
         put(larger, object);
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
@@ -249,9 +252,10 @@ static bool condition_is_shared(const pthread_cond_t *condition)
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
+static bool has_begun, is_listing, has_mappings;
+
 void objects_begin(void)
 {
-    static bool has_begun;
     const struct settings *settings;
 
     if (has_begun)
@@ -259,10 +263,20 @@ void objects_begin(void)
     has_begun = true;
     real_get();
     settings = settings_get();
-    is_all_watched = settings->list_folder || settings->has_mappings;
+    is_listing = settings->list_folder != NULL;
+    has_mappings = settings->has_mappings;
+    is_all_watched = is_listing || has_mappings;
     publish();
     modules_update();
     modules_require();
+}
+
+/* The first call of all, or one by a constructor of what is being loaded. */
+static __attribute__((noinline)) void catch_up(void)
+{
+    objects_begin();
+    if (own_loading)
+        modules_update();
 }
 
 /* The first sight of a shared object says for good whether a rule names it. */
@@ -282,11 +296,10 @@ static struct object *look(const void *address, bool is_condition, bool is_share
 {
     struct object *object;
 
-    objects_begin();
-    if (own_loading)
-        modules_update(); /* a constructor of what is being loaded */
+    if (__builtin_expect(!has_begun || own_loading, 0))
+        catch_up();
     object = find(address);
-    if (!object && is_shared && settings_get()->has_mappings)
+    if (!object && is_shared && has_mappings)
         object = look_into_maps(address, is_condition);
     return object && object->rule != &nobody && object->rule->is_condition == is_condition ? object : NULL;
 }
@@ -295,7 +308,7 @@ struct object *objects_look_for_mutex(const pthread_mutex_t *mutex, enum object_
 {
     struct object *object = look(mutex, false, mutex_is_shared(mutex));
 
-    if (use == USE_LOCK)
+    if (use == USE_LOCK && is_listing)
         observe_mutex(mutex);
     return object;
 }
@@ -304,7 +317,7 @@ struct object *objects_look_for_condition(const pthread_cond_t *condition, enum 
 {
     struct object *object = look(condition, true, condition_is_shared(condition));
 
-    if (use == USE_LOCK)
+    if (use == USE_LOCK && is_listing)
         observe_condition(condition);
     return object;
 }
