@@ -343,7 +343,7 @@ static void check_failure(const char *more)
     char url[200];
     struct actor *actor;
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=300", the_server->url);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
     actor = start_program("legacy", "sym:legacy:static_lock => d/x ondown=fail", url, more, NULL);
     actor_do(actor, "0", "lock static_lock");
     actor_do(actor, "0", "unlock static_lock");
