@@ -229,6 +229,7 @@ EXTRA_DIST += \
 debian_tests = \
     tests/programs/test_flock.sh \
     tests/programs/test_globals.sh \
+    tests/programs/test_harmless.sh \
     tests/programs/test_lmdb.sh \
     tests/programs/test_lock_files.sh \
     tests/programs/test_offsets.sh
@@ -242,6 +243,7 @@ EXTRA_DIST += \
     tests/programs/tally/library.c \
     tests/programs/tally/main.c \
     tests/programs/tally/tally.h \
+    tests/programs/threads.py \
     tests/programs/vanish.sh \
     tests/programs/with-packages.sh
 
