@@ -227,6 +227,7 @@ EXTRA_DIST += \
 
 # with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
 debian_tests = \
+    tests/programs/test_cron.sh \
     tests/programs/test_flock.sh \
     tests/programs/test_globals.sh \
     tests/programs/test_harmless.sh \
