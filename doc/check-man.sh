@@ -42,7 +42,7 @@ comm -23 "$scratch/declared" "$scratch/found" >"$scratch/complaints"
 result "man finds every public function by its name"
 
 # An example is a display that begins with an include; \e is roff's backslash.
-for page in "$man"/*.[37]; do
+for page in "$man"/*.[1-8]; do
     awk -v to="$scratch/${page##*/}" '
         /^\.Ed/ { is_display = is_code = 0 }
         is_display && !is_code && /^#include/ { is_code = 1; number++ }
@@ -57,7 +57,7 @@ result "the examples in the pages compile"
 
 # Its remarks on style are left out: they depend on its version and on what is installed.
 if command -v mandoc >/dev/null; then
-    mandoc -T lint -W warning "$man"/*.[37] >"$scratch/complaints" 2>&1
+    mandoc -T lint -W warning "$man"/*.[1-8] >"$scratch/complaints" 2>&1
     result "mandoc warns of nothing"
 fi
 

@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "text.h"
 
-struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* until objects_begin() */
+struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* all, until objects_begin() */
 
 /*
  * Open addressing, read without a lock.  A slot is written once; a record that is gone keeps its
@@ -27,6 +27,10 @@ struct table {
 
 static struct table *table;
 static struct object *newest;
+static struct objects_watch named; /* where objects in modules are */
+static bool is_all_watched;        /* for good */
+static unsigned loading;           /* threads in dlopen() */
+static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of these, this thread */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
 /* A shared object that no rule names: remembered, for /proc/self/maps is slow. */
@@ -71,7 +75,7 @@ static size_t slot_of(const struct table *in, const void *address)
 
 static void put(struct table *in, struct object *object)
 {
-    size_t at = slot_of(in, object->address);
+    size_t at = slot_of(in, object->place);
 
     while (in->slots[at])
         at = (at + 1) & (in->size - 1);
@@ -90,8 +94,7 @@ static void make_room(void)
     larger = get_memory(sizeof *larger + size * sizeof larger->slots[0]);
     larger->size = size;
     for (struct object *object = newest; object; object = object->next)
-        if (object->address)
-            put(larger, object);
+        put(larger, object);
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
 }
 
@@ -112,20 +115,55 @@ static struct object *find(const void *address)
 /* ---- adding and forgetting --------------------------------------------------------------- */
 
 /*
- * Makes the watched part wider: its size first, so that a reader, who reads them the other way round,
- * sees all of what was watched before at any time.  Objects in mappings are found by their own bit, and
- * would only make it huge.
+ * `writing` is held.  The size first, so that a reader, who reads them the other way round, sees all of
+ * what was watched before at any time.
  */
+static void publish(void)
+{
+    __atomic_store_n(&objects_watch.span, is_all_watched || loading ? UINTPTR_MAX : named.span,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&objects_watch.low, named.low, __ATOMIC_RELEASE);
+}
+
+/* Makes the watched part wider.  Objects in mappings are found by their own bit, and would make it huge. */
 static void watch(uintptr_t address)
 {
-    uintptr_t low = objects_watch.low, high = low + objects_watch.span;
+    uintptr_t high = named.low + named.span;
 
-    if (objects_watch.span == UINTPTR_MAX)
-        return; /* all are watched */
-    low = high == low || address < low ? address : low;
+    named.low = named.span == 0 || address < named.low ? address : named.low;
     high = address + 1 > high ? address + 1 : high;
-    __atomic_store_n(&objects_watch.span, high - low, __ATOMIC_RELEASE);
-    __atomic_store_n(&objects_watch.low, low, __ATOMIC_RELEASE);
+    named.span = high - named.low;
+    publish();
+}
+
+/* What was there before, and is gone; NULL. */
+static struct object *find_gone(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    for (size_t at = slot_of(table, address); (object = table->slots[at]); at = (at + 1) & (table->size - 1))
+        if (object->place == address && object->rule == rule && strcmp(object->name, name) == 0)
+            return object;
+    return NULL;
+}
+
+/* A record that is not in use yet.  `writing` is held. */
+static struct object *record_for(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    make_room();
+    object = find_gone(address, rule, name);
+    if (object)
+        return object;
+    object = get_record();
+    *object = (struct object){ .place = address, .rule = rule, .next = newest };
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    object->sleeping = unlocked;
+    strcpy(object->name, name);
+    put(table, object);
+    newest = object;
+    return object;
 }
 
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module)
@@ -133,18 +171,17 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
     struct object *object;
     char name[sizeof object->name] = "";
 
-    if (rule != &nobody && !settings_name(rule, path, name, sizeof name))
-        return;
+    if (rule != &nobody && !settings_name(rule, path, name, sizeof name)) {
+        if (rule->required == REQUIRED_NO)
+            return;
+        _exit(78); /* as of a rule that cannot be read */
+    }
     real_get()->mutex_lock(&writing);
     if (!find(address)) {
-        make_room();
-        object = get_record();
-        *object = (struct object){ .address = address, .rule = rule, .module = module, .next = newest };
-        pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-        object->sleeping = unlocked;
-        strcpy(object->name, name);
-        put(table, object);
-        newest = object;
+        object = record_for(address, rule, name);
+        object->module = module;
+        __atomic_store_n(&object->state, OBJECT_NEW, __ATOMIC_RELEASE);
+        __atomic_store_n(&object->address, address, __ATOMIC_RELEASE);
         if (module)
             watch((uintptr_t)address);
     }
@@ -172,6 +209,25 @@ void objects_forget_memory(uintptr_t from, size_t size)
         if (object->address && !object->module && (uintptr_t)object->address - from < size)
             forget(object);
     real_get()->mutex_unlock(&writing);
+}
+
+static void change_loading(int by)
+{
+    real_get()->mutex_lock(&writing);
+    loading += (unsigned)by;
+    own_loading += (unsigned)by;
+    publish();
+    real_get()->mutex_unlock(&writing);
+}
+
+void objects_begin_loading(void)
+{
+    change_loading(1);
+}
+
+void objects_end_loading(void)
+{
+    change_loading(-1);
 }
 
 struct object *objects_first(void)
@@ -203,9 +259,10 @@ void objects_begin(void)
     has_begun = true;
     real_get();
     settings = settings_get();
-    if (!settings->list_folder && !settings->has_mappings)
-        objects_watch.span = 0;
+    is_all_watched = settings->list_folder || settings->has_mappings;
+    publish();
     modules_update();
+    modules_require();
 }
 
 /* The first sight of a shared object says for good whether a rule names it. */
@@ -226,6 +283,8 @@ static struct object *look(const void *address, bool is_condition, bool is_share
     struct object *object;
 
     objects_begin();
+    if (own_loading)
+        modules_update(); /* a constructor of what is being loaded */
     object = find(address);
     if (!object && is_shared && settings_get()->has_mappings)
         object = look_into_maps(address, is_condition);
