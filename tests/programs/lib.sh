@@ -20,6 +20,7 @@ if [ -z "${DMUTEX_TEST_HOSTS-}" ]; then
     fi
 fi
 
+srcdir=$(cd "$srcdir" && pwd) # commands run elsewhere
 . "$srcdir/tests/lib/tap.sh"
 setsid sh "$srcdir/tests/programs/vanish.sh" $$ "$scratch" </dev/null >/dev/null 2>&1 &
 DMUTEX_TEST_MARK=$scratch
