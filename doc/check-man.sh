@@ -4,26 +4,8 @@
 #
 # Run by `make check` in the build directory; srcdir and CC come from there.
 
-set -u
-LC_ALL=C
-export LC_ALL
+. "$srcdir/tests/lib/tap.sh"
 man=$srcdir/doc/man
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-    : >"$scratch/complaints"
-}
 
 # Functions by the headers, by the pages' NAME sections, and by the names that man(1) finds.
 cat "$srcdir"/include/dmutex/*.h | sed -n 's/^DMUTEX_API.*[ *]\(d[a-z]*_[a-z_]*\)(.*/\1/p' |
@@ -61,4 +43,4 @@ if command -v mandoc >/dev/null; then
     result "mandoc warns of nothing"
 fi
 
-echo "1..$tests"
+finish

@@ -273,8 +273,10 @@ EXTRA_DIST += \
 
 # with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
 debian_tests = \
+    tests/programs/test_cron.sh \
     tests/programs/test_flock.sh \
     tests/programs/test_globals.sh \
+    tests/programs/test_harmless.sh \
     tests/programs/test_lmdb.sh \
     tests/programs/test_lock_files.sh \
     tests/programs/test_offsets.sh
@@ -288,6 +290,7 @@ EXTRA_DIST += \
     tests/programs/tally/library.c \
     tests/programs/tally/main.c \
     tests/programs/tally/tally.h \
+    tests/programs/threads.py \
     tests/programs/vanish.sh \
     tests/programs/with-packages.sh
 

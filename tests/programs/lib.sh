@@ -12,16 +12,15 @@
 
 # Begins again in namespaces: the network between the hosts ends with the last process in it.
 if [ -z "${DMUTEX_TEST_HOSTS-}" ]; then
-    DMUTEX_TEST_HOSTS=namespaces
-    export DMUTEX_TEST_HOSTS
-    for root in '' '--map-root-user'; do
-        if unshare $root --mount --net --uts true 2>/dev/null; then
-            exec unshare $root --mount --net --uts sh "$0" "$@"
-        fi
-    done
     DMUTEX_TEST_HOSTS=trees
+    export DMUTEX_TEST_HOSTS
+    if unshare --mount --net --uts true 2>/dev/null; then
+        DMUTEX_TEST_HOSTS=namespaces
+        exec unshare --mount --net --uts sh "$0" "$@"
+    fi
 fi
 
+srcdir=$(cd "$srcdir" && pwd) # commands run elsewhere
 . "$srcdir/tests/lib/tap.sh"
 setsid sh "$srcdir/tests/programs/vanish.sh" $$ "$scratch" </dev/null >/dev/null 2>&1 &
 DMUTEX_TEST_MARK=$scratch
