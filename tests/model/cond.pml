@@ -470,7 +470,7 @@ inline cond_signal()
     :: else
     fi;
     if
-    :: (carried & 2) && other == 1 -> /* and it is one who hears */
+    :: (carried & 2) && most == 1 -> /* and it is one who hears */
         n = waiting - 1;
 #ifndef NO_MORPHING
         assert(k[client_of(queue[n].id)].is_hearing && queue[n].heard == 0)

@@ -90,7 +90,7 @@ awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$(printf '%s;' "$@")" '
         return text
     }' "$here/models" >"$scratch/table"
 
-tr '\n' '\0' <"$scratch/table" | xargs -0 -n 1 -P "$jobs" sh "$0" --one |
+tr '\n' '\0' <"$scratch/table" | xargs -0 -r -n 1 -P "$jobs" sh "$0" --one |
     {
         tests=0 failed=0 sum=0
         while IFS= read -r line; do
