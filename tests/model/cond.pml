@@ -41,8 +41,11 @@
 #ifndef RESTARTS
 #define RESTARTS 0
 #endif
+#ifndef ITEMS
+#define ITEMS CONSUMERS
+#endif
 #ifdef BROADCAST
-#define PORTION CONSUMERS /* items made at once */
+#define PORTION ITEMS /* items made at once */
 #define MOST 255          /* waiters signalled at once */
 #else
 #define PORTION 1
@@ -455,7 +458,7 @@ inline cond_signal()
     moved = 0;
     i = 0;
     if
-    :: sleeping > 0 -> tell(SIGNALLED, sleeper[0].id); move(1)
+    :: sleeping > 0 -> tell(SIGNALLED, sleeper[0].id); move(1); moved = 1
     :: else
     fi;
 #else
@@ -467,7 +470,7 @@ inline cond_signal()
     :: else
     fi;
     if
-    :: (carried & 2) && other == 1 -> /* and it is one who hears */
+    :: (carried & 2) && most == 1 -> /* and it is one who hears */
         n = waiting - 1;
 #ifndef NO_MORPHING
         assert(k[client_of(queue[n].id)].is_hearing && queue[n].heard == 0)
@@ -853,7 +856,7 @@ end:
 #endif
         k[c].thread = ENDED;
         if
-        :: made < CONSUMERS -> rename(c); k[c].thread = ASKS
+        :: made < ITEMS -> rename(c); k[c].thread = ASKS
         :: else
         fi; skip }
 #if TIMEOUTS > 0
@@ -968,11 +971,11 @@ init
     }
 }
 
-/* Each consumer that lives gets its item, or has given up. */
+/* Nobody who lives waits beside an item for ever.  With an item for each, all get theirs. */
 #define is_through(c) (k[c].thread == ENDED || k[c].is_dead)
 #if CONSUMERS > 2
 #define ALL_THROUGH (is_through(0) && is_through(1) && is_through(2))
 #else
 #define ALL_THROUGH (is_through(0) && is_through(1))
 #endif
-ltl nobody_sleeps_for_ever { <> ALL_THROUGH }
+ltl nobody_sleeps_beside_an_item { <>[] (k[PRODUCER].thread == ENDED && (items == 0 || ALL_THROUGH)) }

@@ -3,7 +3,7 @@
 # Speaks TAP.
 #
 #     run-models.sh            all of ./models (`make check-model`)
-#     run-models.sh WORD...    only those whose lines contain one of the words
+#     run-models.sh TEXT...    only those whose lines contain one of the texts
 #
 # Needs spin and a C compiler when run.  DMUTEX_TEST_LONG=1: also those marked "long".
 # DMUTEX_MODEL_JOBS: how many at a time (2); each is given DMUTEX_MODEL_MIB (4000) of memory.
@@ -70,15 +70,15 @@ trap 'exit 1' INT TERM
 export scratch mib cc srcdir
 
 # The table, without comments; $NAME in it is a line NAME = switches above.
-awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$*" '
-    BEGIN { wanted = split(words, word, " ") }
+awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$(printf '%s;' "$@")" '
+    BEGIN { wanted = split(words, word, ";") - 1 }
     /^ *(#|$)/ { next }
     /^[A-Z_0-9]+ =/ { name = $1; sub(/^[A-Z_0-9]+ = */, ""); value[name] = expand($0); next }
     {
         line = expand($0)
         if (split(line, part, "|") < 7 || (part[2] ~ /long/ && !long)) next
-        is_wanted = !wanted
-        for (i = 1; i <= wanted; i++) if (index(line, word[i])) is_wanted = 1
+        is_wanted = word[1] == ""
+        for (i = 1; i <= wanted; i++) if (word[i] && index(line, word[i])) is_wanted = 1
         if (is_wanted) print line
     }
     function expand(text,   name)
@@ -90,7 +90,7 @@ awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$*" '
         return text
     }' "$here/models" >"$scratch/table"
 
-tr '\n' '\0' <"$scratch/table" | xargs -0 -n 1 -P "$jobs" sh "$0" --one |
+tr '\n' '\0' <"$scratch/table" | xargs -0 -r -n 1 -P "$jobs" sh "$0" --one |
     {
         tests=0 failed=0 sum=0
         while IFS= read -r line; do
