@@ -214,6 +214,20 @@ tests_preload_test_kernel_lock_SOURCES = \
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
 tests_preload_locker_LDADD =
 
+# the simulator, and what it believes of servers
+sim_tests = \
+    tests/sim/test_store
+tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
+tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
+tests_sim_libsim_la_SOURCES = \
+    tests/sim/commands.c \
+    tests/sim/commands.h \
+    tests/sim/scripting.c \
+    tests/sim/scripting.h \
+    tests/sim/store.c \
+    tests/sim/store.h
+tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_compiles.sh \
@@ -273,6 +287,11 @@ check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
+if HAVE_LIBLUA
+check_LTLIBRARIES += tests/sim/libsim.la
+program_tests += $(sim_tests)
+check_PROGRAMS += $(sim_tests)
+endif
 endif
 TESTS = $(program_tests) $(script_tests)
 
