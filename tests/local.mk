@@ -226,6 +226,42 @@ tests_sim_libsim_la_SOURCES = \
     tests/sim/scripting.h \
     tests/sim/store.c \
     tests/sim/store.h
+# the library's own parts but for clocks, threads, connection and loop; what calls the core and the
+# state lock comes by the simulator
+sim_sources = \
+    libdmutex/runtime/lifetime.c \
+    tests/sim/check.c \
+    tests/sim/check.h \
+    tests/sim/conn.c \
+    tests/sim/faults.c \
+    tests/sim/faults.h \
+    tests/sim/fiber.c \
+    tests/sim/fiber.h \
+    tests/sim/hooks.c \
+    tests/sim/hooks.h \
+    tests/sim/net.c \
+    tests/sim/net.h \
+    tests/sim/process.c \
+    tests/sim/process.h \
+    tests/sim/run.c \
+    tests/sim/run.h \
+    tests/sim/server.c \
+    tests/sim/server.h \
+    tests/sim/work.c \
+    tests/sim/work.h \
+    tests/sim/world.c \
+    tests/sim/world.h
+sim_cflags = $(AM_CFLAGS) -fexceptions
+sim_ldflags = $(AM_LDFLAGS) \
+    -Wl,--wrap=dm_attempt_step \
+    -Wl,--wrap=dm_state_lock \
+    -Wl,--wrap=dm_state_unlock \
+    -Wl,--wrap=pthread_setcancelstate
+sim_libs = tests/sim/libsim.la $(up_to_runtime)
+tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
+tests_sim_sim_CFLAGS = $(sim_cflags)
+tests_sim_sim_LDFLAGS = $(sim_ldflags)
+tests_sim_sim_LDADD = $(sim_libs)
 tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
 
 # not programs
@@ -290,7 +326,7 @@ check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shal
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests)
-check_PROGRAMS += $(sim_tests)
+check_PROGRAMS += $(sim_tests) tests/sim/sim
 endif
 endif
 TESTS = $(program_tests) $(script_tests)

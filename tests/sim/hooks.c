@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hooks.h"
+
+#include "base/units.h"
+#include "check.h"
+#include "core/attempt.h"
+#include "world.h"
+
+static enum core_defect defect;
+
+void hooks_set(enum core_defect wanted)
+{
+    defect = wanted;
+}
+
+/* By the linker's --wrap: every step of every attempt comes by. */
+unsigned __real_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
+unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
+
+unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
+{
+    int64_t certain_ns = attempt->certain_until_ns;
+    enum dm_phase phase = attempt->phase;
+    struct dm_event changed = *event;
+    unsigned actions;
+
+    if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
+        changed.request = attempt->last_request;
+    if (defect == CORE_HOLDS_AGAIN && event->kind == DM_EV_GIVEN_BACK)
+        changed.kind = DM_EV_TOLD_ASK;
+    actions = __real_dm_attempt_step(attempt, &changed, now_ns);
+    if (defect == CORE_HAS_NO_MARGIN && attempt->certain_until_ns != certain_ns)
+        attempt->certain_until_ns += attempt->lease_ms * MS / 5;
+    if (defect == CORE_FORGETS_RENEWALS)
+        attempt->renew_ns = DM_NEVER;
+    if (attempt->phase != phase || attempt->certain_until_ns != certain_ns)
+        check_soon();
+    counters.states += attempt->phase != phase;
+    return actions;
+}
