@@ -30,8 +30,10 @@ struct known {
     struct dm_keys *keys, *condition;
     char hold[80]; /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token;
+    uint64_t lost_us; /* where the server's clock was when data were lost: behind it nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
+    bool is_hold_found; /* was there when data were lost: how it began is not known */
     uint64_t dead_hold; /* granted with the word that an owner died */
     struct waiter waiters[WAITERS_MAX];
     int waiter_count;
@@ -122,24 +124,6 @@ void check_all(void)
     counters.checks++;
     if (world_now() >= check.forgiven_until_ns)
         check_believers();
-}
-
-void check_forgive(enum forgiven what)
-{
-    if (what == DATA_BACK) {
-        memset(check.over, 0, sizeof check.over);
-        check.over_count = 0;
-    }
-    check.is_torn = check.is_torn || what == DATA_TORN;
-    check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
-    for (int i = 0; i < check.count; i++) {
-        struct known *known = &check.names[i];
-
-        if (what != CLOCK_STEPPED)
-            known->hold[0] = '\0';
-        if (what != CLOCK_STEPPED && (uint64_t)server_now_us() <= known->most_token)
-            known->most_token = known->entered_token = 0;
-    }
 }
 
 /* ---- ids ----------------------------------------------------------------------------------- */
@@ -272,18 +256,19 @@ static void check_places(const struct known *known, const char *hold)
 
 /* ---- I2, I4, I8, I9: a hold begins --------------------------------------------------------------- */
 
+/*
+ * The same hold with the same token may be seen again: put back by its owner.  With another token it
+ * is a new hold, also of an attempt that held before, without having heard of it.
+ */
 static void check_token(struct known *known, int name, const char *id, uint64_t token)
 {
     uint64_t hash = hash_of(id, strlen(id));
 
-    for (int i = 0; i < known->hold_count && i < HOLDS_REMEMBERED; i++) {
-        if (known->holds[i].id != hash)
-            continue;
-        if (known->holds[i].token != token)
-            world_break("I2: the hold of x%d by %s has another token than before", name, id);
-        return;
+    for (int i = 0; i < HOLDS_REMEMBERED; i++) {
+        if (known->holds[i].id == hash && known->holds[i].token == token)
+            return;
     }
-    if (token <= known->most_token)
+    if (token <= known->most_token && (uint64_t)server_now_us() > known->lost_us)
         world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
     known->most_token = token;
     known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ hash, token };
@@ -314,6 +299,7 @@ static void check_new_hold(struct known *known, int name, const char *id, double
         world_break("I4: x%d goes to %s, which was given back", name, id);
     check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
     check_order(known, name, id, arrival);
+    known->is_hold_found = false;
     known->dead_hold = strcmp(field(state, "health"), "1") == 0 ? hash : 0;
 }
 
@@ -403,6 +389,29 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
     check_soon();
 }
 
+/* ---- what is forgiven ------------------------------------------------------------------------------ */
+
+void check_forgive(enum forgiven what)
+{
+    if (what == DATA_BACK) {
+        memset(check.over, 0, sizeof check.over);
+        check.over_count = 0;
+    }
+    check.is_torn = check.is_torn || what == DATA_TORN;
+    check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
+    for (int i = 0; i < check.count; i++) {
+        struct known *known = &check.names[i];
+
+        if (what == CLOCK_STEPPED)
+            continue;
+        copy_id(known->hold, field(key_of(known->keys, DM_KEY_STATE), "hold"));
+        known->is_hold_found = true;
+        known->lost_us = (uint64_t)server_now_us();
+        if (known->lost_us < known->most_token)
+            known->lost_us = known->most_token;
+    }
+}
+
 /* ---- what threads say ---------------------------------------------------------------------------- */
 
 void check_entered(int name, const struct dm_claim *claim)
@@ -414,12 +423,11 @@ void check_entered(int name, const struct dm_claim *claim)
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = hash_of(id, strlen(id));
-    if (claim->attempt.token <= known->entered_token && world_now() >= check.forgiven_until_ns)
+    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_us)
         world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->attempt.token,
                     known->entered_token);
-    if (claim->attempt.token > known->entered_token)
-        known->entered_token = claim->attempt.token;
-    if (strcmp(known->hold, id) == 0 && claim->attempt.is_robust &&
+    known->entered_token = claim->attempt.token;
+    if (strcmp(known->hold, id) == 0 && claim->attempt.is_robust && !known->is_hold_found &&
         claim->attempt.is_owner_dead != (known->dead_hold == hash))
         world_break("I9: %s owns x%d and is told %s death", id, name, claim->attempt.is_owner_dead ? "a" : "no");
     check_soon();

@@ -307,6 +307,8 @@ void faults_end(void)
     server_set_full(false);
     server_load(0);
     server_stall(0);
+    if (server_right_clock())
+        check_forgive(CLOCK_STEPPED);
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);
     for (struct process *process = processes(); process; process = process->next)
         process_go_on(process);

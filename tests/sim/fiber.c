@@ -24,7 +24,7 @@
 struct fiber {
     struct fiber *next; /* of those that are free */
     ucontext_t context;
-    void (*run)(void *user);
+    void (*run)(void *user), (*ended)(void *user);
     void *user;
     bool has_ended;
     void *fake_stack;
@@ -73,7 +73,7 @@ static void begin(void)
     leave(fiber, true);
 }
 
-struct fiber *fiber_new(void (*run)(void *user), void *user)
+struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user)
 {
     struct fiber *fiber = spare;
 
@@ -85,6 +85,7 @@ struct fiber *fiber_new(void (*run)(void *user), void *user)
             abort();
     }
     fiber->run = run;
+    fiber->ended = ended;
     fiber->user = user;
     fiber->has_ended = false;
     fiber->fake_stack = NULL;
@@ -154,6 +155,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions, _Unwind_Exc
     (void)class;
     (void)exception;
     if (actions & _UA_END_OF_STACK || _Unwind_GetRegionStart(context) == (uintptr_t)begin) {
+        fiber->ended(fiber->user);
         fiber->has_ended = true;
         leave(fiber, true);
     }

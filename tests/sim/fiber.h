@@ -10,7 +10,8 @@
 
 struct fiber;
 
-struct fiber *fiber_new(void (*run)(void *user), void *user);
+/* ended: called by the fiber itself when it was unwound. */
+struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user);
 
 /* Runs it until it gives way or ends.  True if it has ended: it is gone then. */
 bool fiber_resume(struct fiber *fiber);

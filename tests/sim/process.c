@@ -133,6 +133,12 @@ static void run_thread(void *user)
     thread_end();
 }
 
+static void unwound(void *user)
+{
+    (void)user;
+    thread_end();
+}
+
 struct thread *thread_new(struct process *process, void (*run)(struct thread *thread))
 {
     struct thread *thread = world_new(sizeof *thread);
@@ -142,7 +148,7 @@ struct thread *thread_new(struct process *process, void (*run)(struct thread *th
     thread->run = run;
     thread->next = process->threads;
     process->threads = thread;
-    thread->fiber = fiber_new(run_thread, thread);
+    thread->fiber = fiber_new(run_thread, unwound, thread);
     world_at(world_now() + chance_delay(CHANCE_THREADS, MS, 20 * MS), resume, thread, ++thread->turn);
     return thread;
 }

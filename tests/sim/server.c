@@ -16,7 +16,7 @@ static struct {
     struct store store, copy;
     struct link *links; /* the newest first */
     uint64_t last_client_id, run;
-    int64_t ahead_us; /* of true time */
+    int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
     int64_t stalled_until_ns, loading_until_ns;
     uint32_t known_scripts; /* a set of bits */
     bool is_full, is_down;
@@ -324,6 +324,16 @@ void server_copy(void)
 void server_step_clock(int64_t us)
 {
     server.ahead_us += us;
+    if (server.ahead_us > server.most_ahead_us)
+        server.most_ahead_us = server.ahead_us;
+}
+
+bool server_right_clock(void)
+{
+    bool was_wrong = server.ahead_us < server.most_ahead_us;
+
+    server.ahead_us = server.most_ahead_us;
+    return was_wrong;
 }
 
 void server_set_full(bool is_full)

@@ -33,6 +33,7 @@ void server_stall(int64_t for_ns);
 void server_load(int64_t for_ns);
 
 void server_step_clock(int64_t us);
+bool server_right_clock(void); /* no longer behind where it ever was; true if it was */
 void server_set_full(bool is_full);
 void server_flush_scripts(void);
 void server_flush_data(void);
