@@ -17,7 +17,7 @@
 
 struct waiter {
     char id[80];
-    double arrival;
+    uint64_t place; /* in the order of arrival, as seen here; 0: it came back to a place of before */
     bool is_live;
 };
 
@@ -35,7 +35,8 @@ struct known {
     int hold_count;
     bool is_hold_found; /* was there when data were lost: how it began is not known */
     uint64_t dead_hold; /* granted with the word that an owner died */
-    struct waiter waiters[WAITERS_MAX];
+    bool was_unhealthy; /* before the script */
+    struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
 };
@@ -45,6 +46,10 @@ static struct {
     int count;
     uint64_t over[IDS]; /* attempts that the server was told the end of */
     int over_count;
+    struct arrival {
+        uint64_t id, place;
+    } arrivals[IDS]; /* one that meets another here is forgotten, and not compared */
+    uint64_t last_place;
     int64_t forgiven_until_ns;
     bool is_due;
     bool is_torn; /* keys of a name do not fit each other, by no fault of the library */
@@ -191,28 +196,52 @@ static bool is_live(const char *id, const struct key *waiters)
     return silent_us <= (int64_t)(lease * 2000 / 3 > 1000000 ? lease * 2000 / 3 : 1000000) && server_hears(uuid);
 }
 
+static uint64_t place_of(const char *id)
+{
+    uint64_t hash = hash_of(id, strlen(id));
+
+    return check.arrivals[hash % IDS].id == hash ? check.arrivals[hash % IDS].place : 0;
+}
+
+static void note_arrival(const char *id, uint64_t place)
+{
+    uint64_t hash = hash_of(id, strlen(id));
+
+    check.arrivals[hash % IDS] = (struct arrival){ hash, place };
+}
+
+/* Who is there now and was not before has just come. */
+static void note_arrivals(const struct known *known, bool is_back)
+{
+    const struct key *queue = key_of(known->keys, DM_KEY_QUEUE);
+
+    for (int i = 0; queue && i < queue->count; i++) {
+        bool was_there = false;
+
+        for (int j = 0; j < known->waiter_count && !was_there; j++)
+            was_there = strcmp(known->waiters[j].id, queue->items[i].name) == 0;
+        if (!was_there)
+            note_arrival(queue->items[i].name, is_back ? 0 : ++check.last_place);
+    }
+}
+
 static void look_at_queue(struct known *known)
 {
     const struct key *queue = key_of(known->keys, DM_KEY_QUEUE), *waiters = key_of(known->keys, DM_KEY_WAITER);
 
+    known->was_unhealthy = field(key_of(known->keys, DM_KEY_STATE), "health")[0] != '\0';
     known->waiter_count = 0;
     for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
 
         snprintf(waiter->id, sizeof waiter->id, "%s", queue->items[i].name);
-        waiter->arrival = queue->items[i].score;
+        waiter->place = place_of(waiter->id);
         waiter->is_live = is_live(waiter->id, waiters);
     }
 }
 
-void check_before_script(int script, const struct text *keys, int key_count, const struct text *arguments,
-                         int argument_count)
+void check_before_script(void)
 {
-    (void)script;
-    (void)keys;
-    (void)key_count;
-    (void)arguments;
-    (void)argument_count;
     for (int i = 0; i < check.count; i++)
         look_at_queue(&check.names[i]);
 }
@@ -275,32 +304,42 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
     counters.holds++;
 }
 
-/* Who came before and is alive goes before; `arrival` 0: behind all. */
-static void check_order(const struct known *known, int name, const char *id, double arrival)
+static bool is_waiting(const struct known *known, const char *id)
 {
-    const struct key *queue = key_of(known->keys, DM_KEY_QUEUE);
+    return item_find(key_of(known->keys, DM_KEY_QUEUE), (struct text){ id, strlen(id) }) != NULL;
+}
 
-    for (int i = 0; i < known->waiter_count && strcmp(known->waiters[i].id, id) != 0; i++) {
+/* Who came before and is alive goes before.  Who came just now came behind all. */
+static void check_order(const struct known *known, int name, const char *id)
+{
+    uint64_t place = UINT64_MAX;
+
+    for (int i = 0; i < known->waiter_count; i++) {
+        if (strcmp(known->waiters[i].id, id) == 0)
+            place = known->waiters[i].place; /* 0: before all, as far as is known */
+    }
+    for (int i = 0; i < known->waiter_count; i++) {
         const struct waiter *waiter = &known->waiters[i];
-        bool is_there = item_find(queue, (struct text){ waiter->id, strlen(waiter->id) });
 
-        if (waiter->is_live && is_there && (arrival == 0 || waiter->arrival < arrival))
+        if (waiter->is_live && waiter->place && waiter->place < place && is_waiting(known, waiter->id))
             world_break("I8: x%d goes to %s before %s", name, id, waiter->id);
     }
 }
 
-static void check_new_hold(struct known *known, int name, const char *id, double arrival)
+static void check_new_hold(struct known *known, int name, const char *id, bool is_back)
 {
     const struct key *state = key_of(known->keys, DM_KEY_STATE);
     uint64_t hash = hash_of(id, strlen(id));
+    bool is_dead = strcmp(field(state, "health"), "1") == 0;
 
     world_note("x%d goes to %s", name, id);
     if (*find_over(hash))
         world_break("I4: x%d goes to %s, which was given back", name, id);
     check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
-    check_order(known, name, id, arrival);
+    if (!is_back && !check.is_torn)
+        check_order(known, name, id);
     known->is_hold_found = false;
-    known->dead_hold = strcmp(field(state, "health"), "1") == 0 ? hash : 0;
+    known->dead_hold = is_dead ? hash : 0;
 }
 
 /* ---- I10: what is left ------------------------------------------------------------------------- */
@@ -349,7 +388,7 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
-static void check_name(struct known *known, int name, double arrival)
+static void check_name(struct known *known, int name, bool is_back)
 {
     char hold[80];
 
@@ -358,38 +397,44 @@ static void check_name(struct known *known, int name, double arrival)
     if (!check.is_torn) {
         check_owner(known, name, hold);
         check_places(known, hold);
+        check_lifetimes(known->keys, DM_KEY_COUNT);
+        check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     }
-    check_lifetimes(known->keys, DM_KEY_COUNT);
-    check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     if (hold[0] && strcmp(hold, known->hold) != 0)
-        check_new_hold(known, name, hold, arrival);
+        check_new_hold(known, name, hold, is_back);
     memcpy(known->hold, hold, sizeof hold);
+    note_arrivals(known, is_back);
 }
 
-/* The attempts whose end this call was: argument 1 of release and cancel. */
+/* The attempts whose end this call was. */
 static void note_ends(const char *script, const struct text *arguments, int count)
 {
     if (strcmp(script, "release") == 0 && count > 0)
         note_over(arguments[0]);
 }
 
-void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
-                        int argument_count)
+void check_after_script(int script, const struct text *arguments, int argument_count)
 {
     const char *name = scripting_name(script);
-    double arrival = 0;
+    bool is_back = strcmp(name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0;
 
-    (void)keys;
-    (void)key_count;
-    if (strcmp(name, "acquire") == 0 && argument_count > 7)
-        arrival = strtod(arguments[7].bytes, NULL);
     for (int i = 0; i < check.count; i++)
-        check_name(&check.names[i], i, arrival);
+        check_name(&check.names[i], i, is_back);
     note_ends(name, arguments, argument_count);
     check_soon();
 }
 
 /* ---- what is forgiven ------------------------------------------------------------------------------ */
+
+/* What the server has now is where the checks begin again. */
+static void begin_again(struct known *known)
+{
+    copy_id(known->hold, field(key_of(known->keys, DM_KEY_STATE), "hold"));
+    known->is_hold_found = true;
+    known->lost_us = (uint64_t)server_now_us();
+    if (known->lost_us < known->most_token)
+        known->lost_us = known->most_token;
+}
 
 void check_forgive(enum forgiven what)
 {
@@ -399,17 +444,8 @@ void check_forgive(enum forgiven what)
     }
     check.is_torn = check.is_torn || what == DATA_TORN;
     check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
-    for (int i = 0; i < check.count; i++) {
-        struct known *known = &check.names[i];
-
-        if (what == CLOCK_STEPPED)
-            continue;
-        copy_id(known->hold, field(key_of(known->keys, DM_KEY_STATE), "hold"));
-        known->is_hold_found = true;
-        known->lost_us = (uint64_t)server_now_us();
-        if (known->lost_us < known->most_token)
-            known->lost_us = known->most_token;
-    }
+    for (int i = 0; i < check.count && what != CLOCK_STEPPED; i++)
+        begin_again(&check.names[i]);
 }
 
 /* ---- what threads say ---------------------------------------------------------------------------- */
@@ -423,7 +459,8 @@ void check_entered(int name, const struct dm_claim *claim)
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = hash_of(id, strlen(id));
-    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_us)
+    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_us &&
+        world_now() >= check.forgiven_until_ns)
         world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->attempt.token,
                     known->entered_token);
     known->entered_token = claim->attempt.token;
@@ -462,4 +499,9 @@ void check_end(void)
         free(check.names[i].keys);
         free(check.names[i].condition);
     }
+}
+
+bool check_is_torn(void)
+{
+    return check.is_torn;
 }

@@ -22,10 +22,8 @@ void check_end(void);
 void check_all(void);
 
 /* Around each script, on the server. */
-void check_before_script(int script, const struct text *keys, int key_count, const struct text *arguments,
-                         int argument_count);
-void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
-                        int argument_count);
+void check_before_script(void);
+void check_after_script(int script, const struct text *arguments, int argument_count);
 
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
@@ -42,6 +40,7 @@ void check_soon(void);
 /* Single keys are gone, all data are gone, or what was before them is back; the clock has made a large step. */
 enum forgiven { DATA_TORN, DATA_LOST, DATA_BACK, CLOCK_STEPPED };
 void check_forgive(enum forgiven what);
+bool check_is_torn(void);
 
 /* Waiting for the name on the server is a live waiter while nobody owns it, since this moment; DM_NEVER: no. */
 int64_t check_idle_since(int name);

@@ -26,13 +26,11 @@ unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_even
 
     if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
         changed.request = attempt->last_request;
-    if (defect == CORE_HOLDS_AGAIN && event->kind == DM_EV_GIVEN_BACK)
-        changed.kind = DM_EV_TOLD_ASK;
     actions = __real_dm_attempt_step(attempt, &changed, now_ns);
     if (defect == CORE_HAS_NO_MARGIN && attempt->certain_until_ns != certain_ns)
         attempt->certain_until_ns += attempt->lease_ms * MS / 5;
-    if (defect == CORE_FORGETS_RENEWALS)
-        attempt->renew_ns = DM_NEVER;
+    if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD)
+        attempt->phase = DM_HELD;
     if (attempt->phase != phase || attempt->certain_until_ns != certain_ns)
         check_soon();
     counters.states += attempt->phase != phase;

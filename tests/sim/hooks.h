@@ -7,8 +7,8 @@ enum core_defect {
     CORE_IS_WHOLE,
     CORE_TRUSTS_ANY_GRANT, /* a message counts from the newest request, whatever it names */
     CORE_HAS_NO_MARGIN,    /* certain for the whole lease, not for 0.8 of it */
-    CORE_HOLDS_AGAIN,      /* a grant for an attempt that was given back is believed */
-    CORE_FORGETS_RENEWALS  /* holds are never renewed */
+    CORE_KEEPS_ALL,        /* what was given back counts as held */
+    SERVER_HAS_GHOSTS      /* not the core's: bytes of a closed connection are executed late */
 };
 
 void hooks_set(enum core_defect defect);

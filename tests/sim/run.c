@@ -64,6 +64,8 @@ static void plan(struct run *run)
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
     };
+    if (run->bytes)
+        work.until_ns = (300 + below(700)) * MS;
     if (has_steps)
         world_have_right_clocks();
     faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns, !run->is_safe && below(5) < 2, has_steps);
@@ -122,7 +124,7 @@ static void drain(void)
     work_check_sleepers();
     work_close();
     go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done);
-    if (!is_broken() && !is_done())
+    if (!is_broken() && !is_done() && !check_is_torn())
         world_break("liveness: %d threads have not come home, %s", work_threads_left(&what), (work_threads_left(&what), what));
 }
 
@@ -131,6 +133,8 @@ static void run_plan(struct run *run)
     hooks_set(run->defect);
     net_begin();
     server_begin(run->scripting);
+    if (run->defect == SERVER_HAS_GHOSTS)
+        server_let_ghosts_live();
     processes_begin();
     check_begin(work.names);
     faults_begin(&run->faults, work.lease_ms);

@@ -19,7 +19,7 @@ static struct {
     int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
     int64_t stalled_until_ns, loading_until_ns;
     uint32_t known_scripts; /* a set of bits */
-    bool is_full, is_down;
+    bool is_full, is_down, has_ghosts;
 } server;
 
 int64_t server_now_us(void)
@@ -85,9 +85,9 @@ static void run_script(int script, const struct text *words, int count, struct b
     }
     counters.scripts++;
     world_note("script %s", scripting_name(script));
-    check_before_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
+    check_before_script();
     scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
-    check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
+    check_after_script(script, words + 1 + keys, count - 1 - keys);
 }
 
 static void eval(const struct text *words, int count, bool by_text, struct bytes *reply)
@@ -108,7 +108,8 @@ static int kill_client(uint64_t id)
 {
     for (struct link *link = server.links; link; link = link->next) {
         if (link->client_id == id) {
-            net_reset(link);
+            if (!server.has_ghosts)
+                net_reset(link);
             return 1;
         }
     }
@@ -334,6 +335,11 @@ bool server_right_clock(void)
 
     server.ahead_us = server.most_ahead_us;
     return was_wrong;
+}
+
+void server_let_ghosts_live(void)
+{
+    server.has_ghosts = true;
 }
 
 void server_set_full(bool is_full)

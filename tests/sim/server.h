@@ -39,6 +39,9 @@ void server_flush_scripts(void);
 void server_flush_data(void);
 void server_evict(uint32_t number);
 
+/* A defect for a negative control: CLIENT KILL says yes and does nothing. */
+void server_let_ghosts_live(void);
+
 /* Ends the number-th connection of all there are, on the server. */
 void server_kill_client(uint32_t number);
 
