@@ -174,7 +174,8 @@ void net_reset(struct link *link)
 
 void net_cut(struct link *link, enum way way, int64_t bytes)
 {
-    link->streams[way].bytes_left = bytes;
+    if (link->streams[way].bytes_left < 0) /* what is cut stays cut: nothing may come behind a gap */
+        link->streams[way].bytes_left = bytes;
 }
 
 void net_begin(void)

@@ -79,6 +79,8 @@ static void run_script(int script, const struct text *words, int count, struct b
     struct site site = { .store = server_store(), .now_us = server_now_us(), .publish = publish };
     int keys = atoi(words[0].bytes);
 
+    if (keys > count - 1)
+        abort(); /* bytes are missing in between, which TCP does not do */
     if (server.is_full && scripting_needs_memory(script)) {
         bytes_print(reply, "-OOM allow-oom flag is not set on the script\r\n");
         return;
