@@ -18,7 +18,8 @@
 struct waiter {
     char id[80];
     uint64_t place; /* in the order of arrival, as seen here; 0: it came back to a place of before */
-    bool is_live;
+    bool is_live, is_robust;
+    bool is_behind_cursor; /* not among those that were looked at in vain last time */
 };
 
 struct hold {
@@ -183,7 +184,7 @@ static void copy_id(char id[80], const char *hold)
 }
 
 /* As lua/_serve.lua: heard of lately, and its inbox is there. */
-static bool is_live(const char *id, const struct key *waiters)
+static bool is_live(const char *id, const struct key *waiters, bool *ret_is_robust)
 {
     unsigned long long request, lease, robust, heard;
     const char *said = field(waiters, id);
@@ -192,6 +193,7 @@ static bool is_live(const char *id, const struct key *waiters)
 
     if (sscanf(said, "%llu %llu %llu %llu", &request, &lease, &robust, &heard) != 4)
         return false;
+    *ret_is_robust = robust;
     silent_us = server_now_us() - (int64_t)heard;
     return silent_us <= (int64_t)(lease * 2000 / 3 > 1000000 ? lease * 2000 / 3 : 1000000) && server_hears(uuid);
 }
@@ -229,14 +231,19 @@ static void look_at_queue(struct known *known)
 {
     const struct key *queue = key_of(known->keys, DM_KEY_QUEUE), *waiters = key_of(known->keys, DM_KEY_WAITER);
 
-    known->was_unhealthy = field(key_of(known->keys, DM_KEY_STATE), "health")[0] != '\0';
+    const struct key *state = key_of(known->keys, DM_KEY_STATE);
+    double cursor = strtod(field(state, "cursor"), NULL);
+
+    known->was_unhealthy = field(state, "health")[0] != '\0';
     known->waiter_count = 0;
     for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
 
         snprintf(waiter->id, sizeof waiter->id, "%s", queue->items[i].name);
         waiter->place = place_of(waiter->id);
-        waiter->is_live = is_live(waiter->id, waiters);
+        waiter->is_robust = false;
+        waiter->is_live = is_live(waiter->id, waiters, &waiter->is_robust);
+        waiter->is_behind_cursor = queue->items[i].score > cursor;
     }
 }
 
@@ -309,7 +316,10 @@ static bool is_waiting(const struct known *known, const char *id)
     return item_find(key_of(known->keys, DM_KEY_QUEUE), (struct text){ id, strlen(id) }) != NULL;
 }
 
-/* Who came before and is alive goes before.  Who came just now came behind all. */
+/*
+ * Who came before and is alive goes before.  Who came just now came behind all.  Those before the
+ * cursor were not alive at the last look, and are not looked at this time.
+ */
 static void check_order(const struct known *known, int name, const char *id)
 {
     uint64_t place = UINT64_MAX;
@@ -321,9 +331,72 @@ static void check_order(const struct known *known, int name, const char *id)
     for (int i = 0; i < known->waiter_count; i++) {
         const struct waiter *waiter = &known->waiters[i];
 
-        if (waiter->is_live && waiter->place && waiter->place < place && is_waiting(known, waiter->id))
+        if (waiter->is_live && waiter->is_behind_cursor && waiter->place && waiter->place < place && is_waiting(known, waiter->id))
             world_break("I8: x%d goes to %s before %s", name, id, waiter->id);
     }
+}
+
+/* The call that is being checked. */
+struct script_call {
+    const char *name;
+    const struct text *arguments;
+    int count;
+    bool is_back; /* brings an arrival number back */
+};
+
+static bool is_id(struct text text, const char *id)
+{
+    return text.length == strlen(id) && memcmp(text.bytes, id, text.length) == 0;
+}
+
+/* Releases that an acquire names: "<thread>:<attempt>:<how>" of the same process. */
+static bool is_named(const struct script_call *call, const char *id)
+{
+    size_t uuid = strcspn(id, ":") + 1;
+
+    if (strcmp(call->name, "acquire") != 0 || strncmp(call->arguments[0].bytes, id, uuid) != 0)
+        return false;
+    for (int i = 9; i < call->count; i++) {
+        if (call->arguments[i].length == strlen(id + uuid) + 2 &&
+            memcmp(call->arguments[i].bytes, id + uuid, strlen(id + uuid)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The call gave this hold back. */
+static bool is_given_back(const struct script_call *call, const char *id)
+{
+    bool is_first = strcmp(call->name, "release") == 0 || strcmp(call->name, "cond_wait") == 0;
+
+    return (is_first && is_id(call->arguments[0], id)) || is_named(call, id);
+}
+
+/* Whether who owns now is robust: -1 not known. */
+static int is_next_robust(const struct known *known, const struct script_call *call, const char *id)
+{
+    for (int i = 0; i < known->waiter_count; i++) {
+        if (strcmp(known->waiters[i].id, id) == 0)
+            return known->waiters[i].is_robust;
+    }
+    if (strcmp(call->name, "acquire") == 0 && strncmp(call->arguments[1].bytes, id, strlen(id)) == 0)
+        return call->arguments[5].bytes[0] == '1';
+    return -1;
+}
+
+/* I9: a hold that ended without a word is a death, and one that ended with one is none. */
+static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
+{
+    bool is_dead = strcmp(field(key_of(known->keys, DM_KEY_STATE), "health"), "1") == 0;
+    bool was_over = *find_over(hash_of(known->hold, strlen(known->hold))) != 0;
+
+    if (!known->hold[0] || known->is_hold_found)
+        return;
+    if (is_dead && !known->was_unhealthy && was_over)
+        world_break("I9: %s gave x%d back and is taken for dead", known->hold, name);
+    if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
+        is_next_robust(known, call, id) == 1)
+        world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
 static void check_new_hold(struct known *known, int name, const char *id, bool is_back)
@@ -388,7 +461,7 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
-static void check_name(struct known *known, int name, bool is_back)
+static void check_name(struct known *known, int name, const struct script_call *call)
 {
     char hold[80];
 
@@ -400,27 +473,22 @@ static void check_name(struct known *known, int name, bool is_back)
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     }
+    check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)
-        check_new_hold(known, name, hold, is_back);
+        check_new_hold(known, name, hold, call->is_back);
     memcpy(known->hold, hold, sizeof hold);
-    note_arrivals(known, is_back);
-}
-
-/* The attempts whose end this call was. */
-static void note_ends(const char *script, const struct text *arguments, int count)
-{
-    if (strcmp(script, "release") == 0 && count > 0)
-        note_over(arguments[0]);
+    note_arrivals(known, call->is_back);
 }
 
 void check_after_script(int script, const struct text *arguments, int argument_count)
 {
-    const char *name = scripting_name(script);
-    bool is_back = strcmp(name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0;
+    struct script_call call = { scripting_name(script), arguments, argument_count, false };
 
+    call.is_back = strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0;
     for (int i = 0; i < check.count; i++)
-        check_name(&check.names[i], i, is_back);
-    note_ends(name, arguments, argument_count);
+        check_name(&check.names[i], i, &call);
+    if (strcmp(call.name, "release") == 0)
+        note_over(arguments[0]);
     check_soon();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator by hand: sim [SEED [COUNT]], or DM_SEED=SEED.  With DM_TRACE=1 all that happens goes
- * to standard error.  Prints the seed, what is broken and the faults it takes; exits with 1 then.
+ * to standard error; with DM_SAFE=1 nothing happens that no promise covers.  Prints the seed, what is broken and the faults it takes; exits with 1 then.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 
     world_set_reader(getenv("DM_TRACE") != NULL);
     run.scripting = scripting_new(NULL);
+    run.is_safe = getenv("DM_SAFE") != NULL;
     for (uint64_t i = 0; i < count; i++) {
         run.seed = seed + i;
         run_seed(&run);
