@@ -37,6 +37,7 @@ struct known {
     bool is_hold_found; /* was there when data were lost: how it began is not known */
     uint64_t dead_hold; /* granted with the word that an owner died */
     bool was_unhealthy; /* before the script */
+    int signals;        /* before the script: on their way to a waiter, or owed to one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
@@ -227,6 +228,30 @@ static void note_arrivals(const struct known *known, bool is_back)
     }
 }
 
+/* The text behind `count` words. */
+static const char *behind_words(const char *text, int count)
+{
+    for (; count > 0 && *text; count--) {
+        text += strcspn(text, " ");
+        text += *text == ' ';
+    }
+    return text;
+}
+
+/* Carried by waiters, carried by an owner that has not been heard of since, owed. */
+static int count_signals(const struct known *known)
+{
+    const struct key *state = key_of(known->keys, DM_KEY_STATE), *waiters = key_of(known->keys, DM_KEY_WAITER);
+    char debt[100];
+    int count;
+
+    snprintf(debt, sizeof debt, "debt %s", known->condition->text[DM_KEY_COND]);
+    count = atoi(field(state, debt)) + (behind_words(field(state, "hold"), 2)[0] == '@');
+    for (int i = 0; waiters && i < waiters->count; i++)
+        count += behind_words(waiters->items[i].value, 5)[0] == '@';
+    return count;
+}
+
 static void look_at_queue(struct known *known)
 {
     const struct key *queue = key_of(known->keys, DM_KEY_QUEUE), *waiters = key_of(known->keys, DM_KEY_WAITER);
@@ -235,6 +260,7 @@ static void look_at_queue(struct known *known)
     double cursor = strtod(field(state, "cursor"), NULL);
 
     known->was_unhealthy = field(state, "health")[0] != '\0';
+    known->signals = count_signals(known);
     known->waiter_count = 0;
     for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
@@ -461,6 +487,19 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
+/* I7: a signal ends with an owner that lives on, or gives the mutex back; else it goes to who sleeps. */
+static void check_signals(const struct known *known, const struct script_call *call, int name)
+{
+    bool has_sleepers = key_of(known->condition, DM_KEY_COND) != NULL;
+    bool is_unusable = strcmp(field(key_of(known->keys, DM_KEY_STATE), "health"), "2") == 0;
+
+    if (!has_sleepers || is_unusable || count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
+        return;
+    if (!known->hold[0] || !is_given_back(call, known->hold))
+        world_break("I7: %d signals of c%d are on their way after %s, %d were before", count_signals(known), name, call->name,
+                    known->signals);
+}
+
 static void check_name(struct known *known, int name, const struct script_call *call)
 {
     char hold[80];
@@ -473,6 +512,8 @@ static void check_name(struct known *known, int name, const struct script_call *
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     }
+    if (!check.is_torn)
+        check_signals(known, call, name);
     check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)
         check_new_hold(known, name, hold, call->is_back);
