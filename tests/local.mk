@@ -217,6 +217,7 @@ tests_preload_locker_LDADD =
 # the simulator, and what it believes of servers
 sim_tests = \
     tests/sim/test_sim \
+    tests/sim/test_sim_controls \
     tests/sim/test_store
 tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
 tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
@@ -267,6 +268,10 @@ tests_sim_test_sim_SOURCES = tests/sim/test_sim.c $(sim_sources)
 tests_sim_test_sim_CFLAGS = $(sim_cflags)
 tests_sim_test_sim_LDFLAGS = $(sim_ldflags)
 tests_sim_test_sim_LDADD = $(sim_libs) $(CMOCKA_LIBS)
+tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_sources)
+tests_sim_test_sim_controls_CFLAGS = $(sim_cflags)
+tests_sim_test_sim_controls_LDFLAGS = $(sim_ldflags)
+tests_sim_test_sim_controls_LDADD = $(sim_libs) $(CMOCKA_LIBS)
 tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
 
 # not programs

@@ -413,6 +413,12 @@ static void make_runtime(struct process *process)
 
 /* ---- a process --------------------------------------------------------------------------- */
 
+/* Half of them are right, the others within a fifth of the server's. */
+static int64_t some_rate(void)
+{
+    return chance_one_in(CHANCE_WORK, 2) ? 1000000 : 820000 + chance_below(CHANCE_WORK, 360000);
+}
+
 struct process *process_new(void)
 {
     struct process *process = world_new(sizeof *process), *before;
@@ -420,7 +426,7 @@ struct process *process_new(void)
     process->number = ++count;
     process->is_alive = true;
     process->clock_ns = (1 + chance_below(CHANCE_WORK, 100000)) * DM_NS_PER_S;
-    process->rate_ppm = chance_one_in(CHANCE_WORK, 2) || world_has_right_clocks() ? 1000000 : 820000 + chance_below(CHANCE_WORK, 360000);
+    process->rate_ppm = world_rate() ? world_rate() : some_rate();
     if (last)
         last->next = process;
     else

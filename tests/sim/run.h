@@ -13,7 +13,8 @@ struct run {
     size_t length;
     struct scripting *scripting;
     enum core_defect defect;
-    bool is_safe; /* only faults under which every promise holds */
+    bool is_safe;         /* only faults under which every promise holds */
+    bool has_slow_clocks; /* of all processes: as slow as they may be */
 
     /* Results. */
     char breach[400]; /* "" none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library in the simulator: runs from many seeds keep every promise, the same seed gives the same
- * run, and with a defect put in on purpose a promise is seen broken.
+ * The library in the simulator: runs from many seeds keep every promise, and the same seed gives the
+ * same run.
  *
  * DM_SIM_OPERATIONS, DM_SIM_FAULTS: how much; DM_SEED: the first seed.  A run that fails prints its
  * seed; `tests/sim/sim SEED` runs it again, DM_TRACE=1 shows it.
@@ -20,8 +20,6 @@
 #include "../unit/random.h"
 #include "run.h"
 #include "world.h"
-
-#define SEEDS_FOR_CONTROL 400
 
 static struct run run;
 static struct scripting *whole;
@@ -50,11 +48,10 @@ static uint64_t first_seed(void)
     return seed ? strtoull(seed, NULL, 10) : 1;
 }
 
-static void use(struct scripting *scripting, enum core_defect defect)
+static void begin(void)
 {
     memset(&run, 0, sizeof run);
-    run.scripting = scripting;
-    run.defect = defect;
+    run.scripting = whole;
 }
 
 static void must_hold(void)
@@ -74,7 +71,7 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
     uint64_t runs = count_from("DM_SIM_SEEDS", 0, 25000);
 
     (void)state;
-    use(whole, CORE_IS_WHOLE);
+    begin();
     memset(&counters, 0, sizeof counters);
     for (run.seed = first_seed(); counters.operations < operations || counters.faults < faults || counters.runs < runs;
          run.seed++) {
@@ -92,7 +89,7 @@ static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
     uint64_t hashes[12];
 
     (void)state;
-    use(whole, CORE_IS_WHOLE);
+    begin();
     for (int i = 0; i < 24; i++) {
         run.seed = first_seed() + (uint64_t)(i % 12);
         run_seed(&run);
@@ -111,7 +108,7 @@ static void test_sim_keeps_every_promise_when_bytes_are_random(void **state)
     int inputs = rounds(2000);
 
     (void)state;
-    use(whole, CORE_IS_WHOLE);
+    begin();
     for (int i = 0; i < inputs; i++) {
         run.seed = (uint64_t)i;
         run.bytes = bytes;
@@ -122,163 +119,6 @@ static void test_sim_keeps_every_promise_when_bytes_are_random(void **state)
         must_hold();
     }
 }
-
-/* ---- what cannot fail proves nothing ------------------------------------------------------ */
-
-/* A promise that the sentence begins with must be seen broken within some seeds. */
-static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect, const char *promises)
-{
-    struct scripting *broken = scripting_new(mutations);
-
-    use(broken, defect);
-    run.is_safe = true;
-    for (run.seed = 1; !run.breach[0]; run.seed++) {
-        if (run.seed > SEEDS_FOR_CONTROL)
-            fail_msg("%s is not noticed within %d seeds", what, SEEDS_FOR_CONTROL);
-        run_seed(&run);
-    }
-    printf("# %s: seed %" PRIu64 ": %s\n", what, run.seed - 1, run.breach);
-    scripting_free(broken);
-    if (!strstr(promises, strndupa(run.breach, strcspn(run.breach, ":"))))
-        fail_msg("%s breaks %s, not one of %s", what, run.breach, promises);
-}
-
-static void must_break_when_changed(const char *what, const char *promises, const char *script, const char *old,
-                                    const char *new)
-{
-    const struct mutation mutations[] = { { script, old, new }, { NULL, NULL, NULL } };
-
-    must_break(what, mutations, CORE_IS_WHOLE, promises);
-}
-
-static void test_sim_notices_when_a_grant_counts_from_any_request(void **state)
-{
-    (void)state;
-    must_break("a grant counts from any request", NULL, CORE_TRUSTS_ANY_GRANT, "I1");
-}
-
-static void test_sim_notices_when_certainty_has_no_margin(void **state)
-{
-    (void)state;
-    must_break("no margin", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
-}
-
-static void test_sim_notices_when_what_was_given_back_counts_as_held(void **state)
-{
-    (void)state;
-    must_break("what was given back counts as held", NULL, CORE_KEEPS_ALL, "I1 I4");
-}
-
-static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **state)
-{
-    (void)state;
-    must_break("late bytes of a closed connection", NULL, SERVER_HAS_GHOSTS, "I4");
-}
-
-static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **state)
-{
-    (void)state;
-    must_break_when_changed("no attempt check", "I1 I2", "acquire", "if s.id == me.id then",
-                            "if s.id and owner_of(s.id) == owner_of(me.id) then");
-}
-
-static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **state)
-{
-    static const char old[] = "call('HSET', k[1], owner_of(id), 1)\ncall('PEXPIRE', k[1], lease)";
-    static const char new[] = "if call('HSET', k[1], owner_of(id), 1) == 1 then call('PEXPIRE', k[1], lease) end";
-    const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { "cancel", old, new }, { 0 } };
-
-    (void)state;
-    must_break("no new lease with a repeated answer", mutations, CORE_IS_WHOLE, "I1 I2");
-}
-
-static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
-{
-    (void)state;
-    must_break_when_changed("a grant with another lease", "I1", "release", "call('PEXPIRE', KEYS[1], lease)",
-                            "call('PEXPIRE', KEYS[1], 100)");
-}
-
-static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
-{
-    (void)state;
-    must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold')", "call('DEL', KEYS[1])");
-}
-
-static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
-{
-    static const char old[] = "owe_signal(k, s.label)\ngive_up(k, s, 1)", new[] = "owe_signal(k, s.label)\ngive_up(k, s, 0)";
-    const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
-
-    (void)state;
-    must_break("a death that nobody is told of", mutations, CORE_IS_WHOLE, "I9");
-}
-
-static void test_sim_notices_when_anybody_can_release(void **state)
-{
-    (void)state;
-    must_break_when_changed("anybody's release", "I1", "release",
-                            "local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = v[1]");
-}
-
-static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)
-{
-    static const char old[] = "return math.max(s.last + 1, seen + 1, now)", new[] = "return now";
-    const struct mutation mutations[] = { { "acquire", old, new }, { "release", old, new }, { "poll", old, new }, { 0 } };
-
-    (void)state;
-    must_break("tokens by the clock alone", mutations, CORE_IS_WHOLE, "I2");
-}
-
-static void test_sim_notices_when_the_newest_waiter_is_the_first(void **state)
-{
-    (void)state;
-    must_break_when_changed("the newest first", "I8", "acquire", "call('ZADD', KEYS[3], now_text, id)",
-                            "call('ZADD', KEYS[3], '-' .. now_text, id)");
-}
-
-static void test_sim_notices_when_the_owner_stays_in_the_queue(void **state)
-{
-    (void)state;
-    must_break_when_changed("an owner that stays in the queue", "I5", "poll",
-                            "own(k, s, w, token, token_text)\nforget(k, id)", "own(k, s, w, token, token_text)");
-}
-
-static void test_sim_notices_when_a_key_never_expires(void **state)
-{
-    (void)state;
-    must_break_when_changed("a key without an end", "I10", "acquire",
-                            "call('PEXPIRE', KEYS[3], three)\ncall('PEXPIRE', KEYS[4], three)", "call('PEXPIRE', KEYS[3], three)");
-}
-
-static void test_sim_notices_when_polls_serve_nobody(void **state)
-{
-    (void)state;
-    must_break_when_changed("polls that serve nobody", "I6 I7 liveness", "poll",
-                            "if not is_held then\nlocal winner", "if false then\nlocal winner");
-}
-
-static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)
-{
-    static const char old[] = "if not condition then return end", new[] = "if true then return end";
-    const struct mutation mutations[] = { { "acquire", old, new },     { "release", old, new },     { "poll", old, new },
-                                          { "cond_wait", old, new },   { "cond_signal", old, new }, { "cond_cancel", old, new },
-                                          { 0 } };
-
-    (void)state;
-    must_break("a signal dies with its receiver", mutations, CORE_IS_WHOLE, "I7 liveness");
-}
-
-static void test_sim_notices_when_a_signal_goes_nowhere(void **state)
-{
-    static const char old[] = "move(k, c, s, w, now, true)\nmoved = moved + 1", new[] = "moved = moved + 1";
-
-    (void)state;
-    must_break_when_changed("a signal goes nowhere", "I7 liveness", "cond_signal", old, new);
-}
-
-/* ------------------------------------------------------------------------------------------- */
 
 static int group_setup(void **state)
 {
@@ -300,23 +140,6 @@ int main(void)
         cmocka_unit_test(test_sim_does_the_same_when_the_seed_is_the_same),
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
         cmocka_unit_test(test_sim_keeps_every_promise_when_bytes_are_random),
-        cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
-        cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
-        cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
-        cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
-        cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
-        cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
-        cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),
-        cmocka_unit_test(test_sim_notices_when_a_release_leaves_its_hold),
-        cmocka_unit_test(test_sim_notices_when_nobody_is_told_of_a_death),
-        cmocka_unit_test(test_sim_notices_when_anybody_can_release),
-        cmocka_unit_test(test_sim_notices_when_tokens_are_the_clock_alone),
-        cmocka_unit_test(test_sim_notices_when_the_newest_waiter_is_the_first),
-        cmocka_unit_test(test_sim_notices_when_the_owner_stays_in_the_queue),
-        cmocka_unit_test(test_sim_notices_when_a_key_never_expires),
-        cmocka_unit_test(test_sim_notices_when_polls_serve_nobody),
-        cmocka_unit_test(test_sim_notices_when_a_signal_dies_with_its_receiver),
-        cmocka_unit_test(test_sim_notices_when_a_signal_goes_nowhere),
     };
 
     cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* one of them, by hand */

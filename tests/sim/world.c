@@ -17,10 +17,14 @@ struct event {
     uint64_t number;
 };
 
+/* Memory of a run; given out from its beginning. */
 struct chunk {
     struct chunk *next;
-    max_align_t memory[];
+    size_t used, room;
+    _Alignas(16) char memory[];
 };
+
+#define CHUNK_ROOM (256 * 1024)
 
 static struct {
     int64_t now_ns;
@@ -33,7 +37,7 @@ static struct {
     uint64_t hash;
     char breach[400];
     struct chunk *chunks;
-    bool has_right_clocks;
+    int64_t rate_ppm;
 } world;
 
 static bool has_reader;
@@ -157,14 +161,14 @@ int64_t chance_delay(enum chance which, int64_t usual, int64_t most)
     return usual / 2 + (int64_t)((word >> 8) % (uint64_t)usual);
 }
 
-void world_have_right_clocks(void)
+void world_set_rate(int64_t ppm)
 {
-    world.has_right_clocks = true;
+    world.rate_ppm = ppm;
 }
 
-bool world_has_right_clocks(void)
+int64_t world_rate(void)
 {
-    return world.has_right_clocks;
+    return world.rate_ppm;
 }
 
 /* ---- trace ------------------------------------------------------------------------------- */
@@ -227,29 +231,48 @@ void world_begin(uint64_t seed, const uint8_t *bytes, size_t length)
     world.bytes_left = length;
     world.hash = UINT64_C(14695981039346656037);
     world.breach[0] = '\0';
-    world.has_right_clocks = false;
+    world.rate_ppm = 0;
     for (int i = 0; i < CHANCE_STREAMS; i++)
         world.chance[i] = mix(seed * CHANCE_STREAMS + (uint64_t)i + 1);
     counters.runs++;
 }
 
-void *world_new(size_t size)
+static struct chunk *new_chunk(size_t room)
 {
-    struct chunk *chunk = calloc(1, sizeof *chunk + size);
+    struct chunk *chunk = malloc(sizeof *chunk + room);
 
     if (!chunk)
         abort();
+    chunk->used = 0;
+    chunk->room = room;
     chunk->next = world.chunks;
     world.chunks = chunk;
-    return chunk->memory;
+    return chunk;
 }
 
+void *world_new(size_t size)
+{
+    struct chunk *chunk = world.chunks;
+    char *memory;
+
+    size = (size + 15) & ~(size_t)15;
+    if (!chunk || chunk->room - chunk->used < size)
+        chunk = new_chunk(size > CHUNK_ROOM ? size : CHUNK_ROOM);
+    memory = chunk->memory + chunk->used;
+    chunk->used += size;
+    memset(memory, 0, size);
+    return memory;
+}
+
+/* One chunk is kept for the next run. */
 void world_end(void)
 {
-    while (world.chunks) {
+    while (world.chunks && (world.chunks->next || world.chunks->room > CHUNK_ROOM)) {
         struct chunk *next = world.chunks->next;
 
         free(world.chunks);
         world.chunks = next;
     }
+    if (world.chunks)
+        world.chunks->used = 0;
 }

@@ -35,9 +35,9 @@ bool chance_one_in(enum chance which, uint32_t n);
 /* Mostly short, seldom up to `most`. */
 int64_t chance_delay(enum chance which, int64_t usual, int64_t most);
 
-/* In this run all clocks go at the same rate. */
-void world_have_right_clocks(void);
-bool world_has_right_clocks(void);
+/* How fast the processes' clocks go in this run, in millionths; 0: each as it likes. */
+void world_set_rate(int64_t ppm);
+int64_t world_rate(void);
 
 /* ---- trace --------------------------------------------------------------------------------- */
 
