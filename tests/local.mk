@@ -254,11 +254,12 @@ sim_sources = \
     tests/sim/world.c \
     tests/sim/world.h
 sim_cflags = $(AM_CFLAGS) -fexceptions
-sim_ldflags = $(AM_LDFLAGS) \
+sim_wraps = \
     -Wl,--wrap=dm_attempt_step \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
     -Wl,--wrap=pthread_setcancelstate
+sim_ldflags = $(AM_LDFLAGS) $(sim_wraps)
 sim_libs = tests/sim/libsim.la $(up_to_runtime)
 tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
 tests_sim_sim_CFLAGS = $(sim_cflags)
@@ -273,6 +274,24 @@ tests_sim_test_sim_controls_CFLAGS = $(sim_cflags)
 tests_sim_test_sim_controls_LDFLAGS = $(sim_ldflags)
 tests_sim_test_sim_controls_LDADD = $(sim_libs) $(CMOCKA_LIBS)
 tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+
+# the simulator for libFuzzer, by clang, in one command: nothing of it is shared with the rest
+fuzz: tests/sim/fuzz_sim
+tests/sim/fuzz_sim: tests/sim/fuzz_sim.c tests/sim/libsim.la libdmutex/redis/scripts.c
+	@test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }
+	$(AM_V_CCLD)$(CLANG) -fsanitize=fuzzer,address -O1 -g $(DEFS) -I. $(AM_CPPFLAGS) $(fuzz_cflags) \
+	    $(sim_wraps) -o $@ $(srcdir)/tests/sim/fuzz_sim.c \
+	    $(addprefix $(srcdir)/,$(filter %.c,$(sim_sources) $(tests_sim_libsim_la_SOURCES) $(fuzz_parts))) \
+	    libdmutex/redis/scripts.c $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -pthread
+fuzz_cflags = -std=gnu11 -pthread -fexceptions $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
+fuzz_parts = \
+    $(filter-out %/clock.c %/self.c,$(libdmutex_libbase_la_SOURCES)) \
+    $(libdmutex_libcore_la_SOURCES) \
+    $(filter-out %/conn.c %/conn_call.c %/conn_io.c %/conn_open.c %/conn_slot.c %/socket.c,$(libdmutex_libredis_la_SOURCES)) \
+    $(addprefix libdmutex/runtime/,acquire.c condition.c inbox.c loss.c registry.c release.c schedule.c steps.c)
+EXTRA_DIST += tests/sim/README.md tests/sim/fuzz_sim.c
+CLEANFILES += tests/sim/fuzz_sim
+.PHONY: fuzz
 
 # not programs
 script_tests = \

@@ -23,6 +23,14 @@
 
 static struct work_plan work;
 
+/* The longest lease of this run. */
+static int64_t lease_ns(void)
+{
+    int64_t most_ms = work.lease_ms * (work.has_mixed_leases ? 2 : 1);
+
+    return (most_ms < LEASE_MAX_MS ? most_ms : LEASE_MAX_MS) * MS;
+}
+
 static int processes_alive(void)
 {
     int count = 0;
@@ -104,7 +112,7 @@ static void check_idle(void)
     for (int i = 0; i < work.names; i++) {
         int64_t since_ns = check_idle_since(i);
 
-        if (since_ns != DM_NEVER && world_now() - since_ns > LEASE_MAX_MS * MS)
+        if (since_ns != DM_NEVER && world_now() - since_ns > 2 * lease_ns())
             world_break("I6: x%d is free since %" PRId64 " ms, and a live waiter is there", i, (world_now() - since_ns) / MS);
     }
 }
@@ -120,12 +128,12 @@ static void drain(void)
 
     faults_end();
     for (int i = 0; i < DRAIN_LEASES && !is_broken(); i++) {
-        go_until(begin_ns + (i + 1) * (LEASE_MAX_MS / 2) * MS, NULL);
+        go_until(begin_ns + (i + 1) * lease_ns(), NULL);
         check_idle();
     }
     work_check_sleepers();
     work_close();
-    go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done);
+    go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all are home */
     if (!is_broken() && !is_done() && !check_is_torn())
         world_break("liveness: %d threads have not come home, %s", work_threads_left(&what), (work_threads_left(&what), what));
 }
