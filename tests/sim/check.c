@@ -592,7 +592,7 @@ void check_begin(int names)
     memset(&check, 0, sizeof check);
     check.count = names;
     for (int i = 0; i < names; i++) {
-        char name[8];
+        char name[24];
 
         snprintf(name, sizeof name, "g/x%d", i);
         check.names[i].keys = dm_keys_new("d", name, false);

@@ -73,27 +73,39 @@ static void begin(void)
     leave(fiber, true);
 }
 
-struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user)
+static struct fiber *take_spare(void)
 {
     struct fiber *fiber = spare;
 
     if (fiber) {
         spare = fiber->next;
-    } else {
-        fiber = calloc(1, sizeof *fiber);
-        if (!fiber || !(fiber->stack = malloc(STACK_SIZE)))
-            abort();
+        return fiber;
     }
-    fiber->run = run;
-    fiber->ended = ended;
-    fiber->user = user;
-    fiber->has_ended = false;
-    fiber->fake_stack = NULL;
+    fiber = calloc(1, sizeof *fiber);
+    if (!fiber || !(fiber->stack = malloc(STACK_SIZE)))
+        abort();
+    return fiber;
+}
+
+static void set_up(struct fiber *fiber)
+{
     getcontext(&fiber->context);
     fiber->context.uc_stack.ss_sp = fiber->stack;
     fiber->context.uc_stack.ss_size = STACK_SIZE;
     fiber->context.uc_link = NULL;
     makecontext(&fiber->context, begin, 0);
+}
+
+struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user)
+{
+    struct fiber *fiber = take_spare();
+
+    fiber->run = run;
+    fiber->ended = ended;
+    fiber->user = user;
+    fiber->has_ended = false;
+    fiber->fake_stack = NULL;
+    set_up(fiber);
 #if defined __SANITIZE_THREAD__
     fiber->tsan = __tsan_create_fiber(0);
 #endif
