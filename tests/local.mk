@@ -260,6 +260,85 @@ EXTRA_DIST += \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
 
+# the simulator, and what it believes of servers
+sim_tests = \
+    tests/sim/test_sim \
+    tests/sim/test_sim_controls \
+    tests/sim/test_store
+tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
+tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
+tests_sim_libsim_la_SOURCES = \
+    tests/sim/commands.c \
+    tests/sim/commands.h \
+    tests/sim/scripting.c \
+    tests/sim/scripting.h \
+    tests/sim/store.c \
+    tests/sim/store.h
+# the library's own parts but for clocks, threads, connection and loop; what calls the core and the
+# state lock comes by the simulator
+sim_sources = \
+    libdmutex/runtime/lifetime.c \
+    tests/sim/check.c \
+    tests/sim/check.h \
+    tests/sim/conn.c \
+    tests/sim/faults.c \
+    tests/sim/faults.h \
+    tests/sim/fiber.c \
+    tests/sim/fiber.h \
+    tests/sim/hooks.c \
+    tests/sim/hooks.h \
+    tests/sim/net.c \
+    tests/sim/net.h \
+    tests/sim/process.c \
+    tests/sim/process.h \
+    tests/sim/run.c \
+    tests/sim/run.h \
+    tests/sim/server.c \
+    tests/sim/server.h \
+    tests/sim/work.c \
+    tests/sim/work.h \
+    tests/sim/world.c \
+    tests/sim/world.h
+sim_cflags = $(AM_CFLAGS) -fexceptions
+sim_wraps = \
+    -Wl,--wrap=dm_attempt_step \
+    -Wl,--wrap=dm_state_lock \
+    -Wl,--wrap=dm_state_unlock \
+    -Wl,--wrap=pthread_setcancelstate
+sim_ldflags = $(AM_LDFLAGS) $(sim_wraps)
+sim_libs = tests/sim/libsim.la $(up_to_runtime)
+tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
+tests_sim_sim_CFLAGS = $(sim_cflags)
+tests_sim_sim_LDFLAGS = $(sim_ldflags)
+tests_sim_sim_LDADD = $(sim_libs)
+tests_sim_test_sim_SOURCES = tests/sim/test_sim.c $(sim_sources)
+tests_sim_test_sim_CFLAGS = $(sim_cflags)
+tests_sim_test_sim_LDFLAGS = $(sim_ldflags)
+tests_sim_test_sim_LDADD = $(sim_libs) $(CMOCKA_LIBS)
+tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_sources)
+tests_sim_test_sim_controls_CFLAGS = $(sim_cflags)
+tests_sim_test_sim_controls_LDFLAGS = $(sim_ldflags)
+tests_sim_test_sim_controls_LDADD = $(sim_libs) $(CMOCKA_LIBS)
+tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+
+# the simulator for libFuzzer, by clang, in one command: nothing of it is shared with the rest
+fuzz: tests/sim/fuzz_sim
+tests/sim/fuzz_sim: tests/sim/fuzz_sim.c tests/sim/libsim.la libdmutex/redis/scripts.c
+	@test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }
+	$(AM_V_CCLD)$(CLANG) -fsanitize=fuzzer,address -O1 -g $(DEFS) -I. $(AM_CPPFLAGS) $(fuzz_cflags) \
+	    $(sim_wraps) -o $@ $(srcdir)/tests/sim/fuzz_sim.c \
+	    $(addprefix $(srcdir)/,$(filter %.c,$(sim_sources) $(tests_sim_libsim_la_SOURCES) $(fuzz_parts))) \
+	    libdmutex/redis/scripts.c $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -pthread
+fuzz_cflags = -std=gnu11 -pthread -fexceptions $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
+fuzz_parts = \
+    $(filter-out %/clock.c %/self.c,$(libdmutex_libbase_la_SOURCES)) \
+    $(libdmutex_libcore_la_SOURCES) \
+    $(filter-out %/conn.c %/conn_call.c %/conn_io.c %/conn_open.c %/conn_slot.c %/socket.c,$(libdmutex_libredis_la_SOURCES)) \
+    $(addprefix libdmutex/runtime/,acquire.c condition.c inbox.c loss.c registry.c release.c schedule.c steps.c)
+EXTRA_DIST += tests/sim/README.md tests/sim/fuzz_sim.c
+CLEANFILES += tests/sim/fuzz_sim
+.PHONY: fuzz
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_compiles.sh \
@@ -343,6 +422,11 @@ check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
+if HAVE_LIBLUA
+check_LTLIBRARIES += tests/sim/libsim.la
+program_tests += $(sim_tests)
+check_PROGRAMS += $(sim_tests) tests/sim/sim
+endif
 endif
 TESTS = $(program_tests) $(script_tests)
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The promises of doc/design/protocol.md, checked by somebody who sees every process and the server at
+ * once.  What is found broken ends the run (world_break()).
+ *
+ * Some promises are given up by some faults: I1 for a lease after data were lost or the server's clock
+ * was stepped far; I2 when data are lost while the clock is behind where it was.
+ */
+#ifndef SIM_CHECK_H
+#define SIM_CHECK_H
+
+#include "process.h"
+#include "store.h"
+
+#define NAMES_MAX 4
+#define LEASE_MAX_MS 2500
+
+void check_begin(int names);
+void check_end(void);
+
+/* After each event. */
+void check_all(void);
+
+/* Around each script, on the server. */
+void check_before_script(void);
+void check_after_script(int script, const struct text *arguments, int argument_count);
+
+/* A thread has come out of a call with the mutex; its claim. */
+void check_entered(int name, const struct dm_claim *claim);
+
+/* The application is told of a loss. */
+void check_lost(const char *name, uint64_t token);
+
+/* No lock of the library is held where it waits (I11). */
+void check_no_lock(const char *where);
+
+/* A claim has changed: the next check_all() has something to do. */
+void check_soon(void);
+
+/* Single keys are gone, all data are gone, or what was before them is back; the clock has made a large step. */
+enum forgiven { DATA_TORN, DATA_LOST, DATA_BACK, CLOCK_STEPPED };
+void check_forgive(enum forgiven what);
+bool check_is_torn(void);
+
+/* Waiting for the name on the server is a live waiter while nobody owns it, since this moment; DM_NEVER: no. */
+int64_t check_idle_since(int name);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What goes wrong in a run: a list that is made from the seed before it begins, so that single faults
+ * can be left out to find those that matter.
+ */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAULT_KINDS(X)                                                                                                 \
+    X(CUT_REQUESTS, "a connection is cut at some byte to the server")                                                  \
+    X(CUT_REPLIES, "a connection is cut at some byte to the client")                                                   \
+    X(KILL_CLIENT, "a connection is reset by the server")                                                              \
+    X(HALF_OPEN, "a connection is dead, and nobody is told")                                                           \
+    X(SLOW, "the network is slow for a while")                                                                         \
+    X(STOP, "SIGSTOP, and SIGCONT later")                                                                              \
+    X(KILL, "SIGKILL")                                                                                                 \
+    X(KILL_HOST, "a machine is gone, and the server is not told")                                                      \
+    X(CANCEL, "a thread is cancelled")                                                                                 \
+    X(FORK, "a process forks")                                                                                         \
+    X(STALL, "the server is stopped for a while")                                                                      \
+    X(LOADING, "the server is not ready for a while")                                                                  \
+    X(FLUSH_SCRIPTS, "SCRIPT FLUSH")                                                                                   \
+    X(FULL, "the server is out of memory for a while")                                                                 \
+    X(RESTART, "the server restarts with all data")                                                                    \
+    X(COPY, "a replica, or a snapshot, has all data of this moment")                                                   \
+    X(STEP_BACK, "the server's clock is set back")                                                                     \
+    X(STEP_LITTLE, "the server's clock is set forward by less than the margin")                                        \
+    X(FIRST_UNSAFE, "")                                                                                                \
+    X(RESTART_EMPTY, "the server restarts without data")                                                               \
+    X(FAIL_OVER, "another server takes over, with the data of the last copy")                                          \
+    X(FLUSH_DATA, "FLUSHALL")                                                                                          \
+    X(EVICT, "a key is evicted")                                                                                       \
+    X(STEP_FAR, "the server's clock is set forward far")
+
+enum fault_kind {
+#define X(name, text) FAULT_##name,
+    FAULT_KINDS(X)
+#undef X
+    FAULT_COUNT
+};
+
+struct fault {
+    int64_t when_ns;
+    enum fault_kind kind;
+    uint32_t a, b; /* which, how much */
+    bool is_left_out;
+};
+
+#define FAULTS_MAX 4000
+
+struct fault_plan {
+    struct fault faults[FAULTS_MAX];
+    int count;
+};
+
+/* About one fault in `every_ns`, until `until_ns`; is_unsafe: also such as a promise does not cover. */
+void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bool is_unsafe, bool has_steps);
+
+/* They happen when their time comes. */
+void faults_begin(const struct fault_plan *plan, uint32_t lease_ms);
+
+/* All that lasts ends now. */
+void faults_end(void);
+
+const char *fault_name(enum fault_kind kind);
+const char *fault_text(enum fault_kind kind);
+
+#endif

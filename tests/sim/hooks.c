@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hooks.h"
+
+#include "base/units.h"
+#include "check.h"
+#include "core/attempt.h"
+#include "world.h"
+
+static enum core_defect defect;
+
+void hooks_set(enum core_defect wanted)
+{
+    defect = wanted;
+}
+
+/* By the linker's --wrap: every step of every attempt comes by. */
+unsigned __real_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
+unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
+
+unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
+{
+    int64_t certain_ns = attempt->certain_until_ns;
+    enum dm_phase phase = attempt->phase;
+    struct dm_event changed = *event;
+    unsigned actions;
+
+    if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
+        changed.request = attempt->last_request;
+    actions = __real_dm_attempt_step(attempt, &changed, now_ns);
+    if (defect == CORE_HAS_NO_MARGIN && attempt->certain_until_ns != certain_ns)
+        attempt->certain_until_ns += attempt->lease_ms * MS / 5;
+    if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD)
+        attempt->phase = DM_HELD;
+    if (attempt->phase != phase || attempt->certain_until_ns != certain_ns)
+        check_soon();
+    counters.states += attempt->phase != phase;
+    return actions;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the library and its core: what a negative control takes out of it. */
+#ifndef SIM_HOOKS_H
+#define SIM_HOOKS_H
+
+enum core_defect {
+    CORE_IS_WHOLE,
+    CORE_TRUSTS_ANY_GRANT, /* a message counts from the newest request, whatever it names */
+    CORE_HAS_NO_MARGIN,    /* certain for the whole lease, not for 0.8 of it */
+    CORE_KEEPS_ALL,        /* what was given back counts as held */
+    SERVER_HAS_GHOSTS      /* not the core's: bytes of a closed connection are executed late */
+};
+
+void hooks_set(enum core_defect defect);
+
+#endif

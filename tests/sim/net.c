@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server.h"
+#include "world.h"
+
+static int64_t usual_ns, most_ns;
+static struct link *newest;
+
+/* Some bytes on their way. */
+struct segment {
+    struct link *link;
+    enum way way;
+    size_t length;
+    char bytes[];
+};
+
+void net_set_delay(int64_t usual, int64_t most)
+{
+    usual_ns = usual;
+    most_ns = most;
+}
+
+static int64_t some_delay(void)
+{
+    return chance_delay(CHANCE_NETWORK, usual_ns, most_ns);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+static void arrive(void *object, uint64_t number)
+{
+    struct segment *segment = object;
+    struct link *link = segment->link;
+
+    (void)number;
+    if (link->is_black || link->streams[segment->way].is_dry)
+        return;
+    if (segment->way == TO_SERVER)
+        server_bytes(link, segment->bytes, segment->length);
+    else if (!link->is_shut_by_client)
+        conn_bytes(link->conn, link, segment->bytes, segment->length);
+    else
+        net_reset(link); /* bytes for nobody */
+}
+
+static void send_piece(struct link *link, enum way way, const char *bytes, size_t length)
+{
+    struct segment *segment = world_new(sizeof *segment + length);
+    struct stream *stream = &link->streams[way];
+    int64_t arrival_ns = world_now() + some_delay();
+
+    if (arrival_ns < stream->last_arrival_ns)
+        arrival_ns = stream->last_arrival_ns;
+    stream->last_arrival_ns = arrival_ns;
+    segment->link = link;
+    segment->way = way;
+    segment->length = length;
+    memcpy(segment->bytes, bytes, length);
+    world_at(arrival_ns, arrive, segment, 0);
+}
+
+static void reset_now(void *object, uint64_t number)
+{
+    (void)number;
+    net_reset(object);
+}
+
+/* What is behind the cut never arrives; that it is cut is noticed after what is before it. */
+static size_t cut_short(struct link *link, struct stream *stream, size_t length)
+{
+    if (stream->bytes_left < 0)
+        return length;
+    if ((int64_t)length < stream->bytes_left) {
+        stream->bytes_left -= (int64_t)length;
+        return length;
+    }
+    length = (size_t)stream->bytes_left;
+    stream->bytes_left = 0;
+    world_at(world_now() + most_ns, reset_now, link, 0);
+    return length;
+}
+
+void net_send(struct link *link, enum way way, const char *bytes, size_t length)
+{
+    struct stream *stream = &link->streams[way];
+    size_t first;
+
+    if (stream->is_dry || link->is_black)
+        return;
+    length = cut_short(link, stream, length);
+    first = length > 1 && chance_one_in(CHANCE_NETWORK, 16) ? 1 + chance_below(CHANCE_NETWORK, (uint32_t)length - 1) : length;
+    if (first)
+        send_piece(link, way, bytes, first);
+    if (first < length)
+        send_piece(link, way, bytes + first, length - first);
+}
+
+/* ---- its beginning and end --------------------------------------------------------------- */
+
+static void connected(void *object, uint64_t number)
+{
+    struct link *link = object;
+
+    (void)number;
+    if (!link->is_black && !link->is_shut_by_client)
+        conn_connected(link->conn, link);
+}
+
+static void closed(void *object, uint64_t number)
+{
+    struct link *link = object;
+
+    (void)number;
+    if (!link->is_shut_by_client)
+        conn_closed(link->conn, link);
+}
+
+static void reach_server(void *object, uint64_t number)
+{
+    struct link *link = object;
+
+    (void)number;
+    if (link->is_black)
+        return;
+    if (server_accept(link))
+        world_at(world_now() + some_delay(), connected, link, 0);
+    else
+        world_at(world_now() + some_delay(), closed, link, 0);
+}
+
+struct link *net_connect(struct dm_conn *conn)
+{
+    struct link *link = world_new(sizeof *link);
+
+    link->conn = conn;
+    link->older = newest;
+    newest = link;
+    link->streams[TO_SERVER].bytes_left = link->streams[TO_CLIENT].bytes_left = -1;
+    world_at(world_now() + some_delay(), reach_server, link, 0);
+    return link;
+}
+
+/* The end is behind all bytes, on the same way. */
+static void server_hears_end(void *object, uint64_t number)
+{
+    struct link *link = object;
+
+    (void)number;
+    if (!link->is_black)
+        server_gone(link);
+}
+
+void net_shut(struct link *link)
+{
+    int64_t when_ns = world_now() + some_delay();
+
+    link->is_shut_by_client = true;
+    if (when_ns < link->streams[TO_SERVER].last_arrival_ns)
+        when_ns = link->streams[TO_SERVER].last_arrival_ns;
+    world_at(when_ns, server_hears_end, link, 0);
+}
+
+void net_reset(struct link *link)
+{
+    link->streams[TO_SERVER].is_dry = link->streams[TO_CLIENT].is_dry = true;
+    server_gone(link);
+    if (!link->is_shut_by_client)
+        world_at(world_now() + some_delay(), closed, link, 0);
+}
+
+void net_cut(struct link *link, enum way way, int64_t bytes)
+{
+    if (link->streams[way].bytes_left < 0) /* what is cut stays cut: nothing may come behind a gap */
+        link->streams[way].bytes_left = bytes;
+}
+
+void net_begin(void)
+{
+    newest = NULL;
+}
+
+void net_end(void)
+{
+    for (; newest; newest = newest->older)
+        free(newest->in.data);
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "fiber.h"
+#include "runtime/inbox.h"
+#include "runtime/lifetime.h"
+#include "runtime/loop.h"
+#include "runtime/release.h"
+#include "runtime/schedule.h"
+#include "work.h"
+#include "world.h"
+
+/* What came for a stopped process lies in its kernel, in order. */
+struct delivery {
+    struct delivery *next;
+    void (*what)(void *object, uint64_t number);
+    void *object;
+};
+
+static struct process *first, *last;
+static struct process *current_process;
+static struct thread *current_thread;
+static int count;
+
+/* ---- clocks ------------------------------------------------------------------------------ */
+
+int64_t process_local_ns(const struct process *process)
+{
+    return process->clock_ns + (int64_t)((__int128)world_now() * process->rate_ppm / 1000000);
+}
+
+/* Rounded up: when the event comes the clock shows no less. */
+int64_t process_true_ns(const struct process *process, int64_t local_ns)
+{
+    if (local_ns <= process->clock_ns)
+        return 0;
+    return (int64_t)((__int128)(local_ns - process->clock_ns) * 1000000 / process->rate_ppm) + 1;
+}
+
+/* ---- who runs ---------------------------------------------------------------------------- */
+
+struct process *process_current(void)
+{
+    return current_process;
+}
+
+struct thread *thread_current(void)
+{
+    return current_thread;
+}
+
+struct process *process_enter(struct process *process)
+{
+    struct process *before = current_process;
+
+    current_process = process;
+    return before;
+}
+
+void process_leave(struct process *before)
+{
+    current_process = before;
+}
+
+static void resume(void *object, uint64_t turn)
+{
+    struct thread *thread = object;
+
+    if (!thread->fiber || thread->turn != turn)
+        return;
+    if (thread->process->is_stopped) {
+        thread->is_late = true;
+        return;
+    }
+    thread->is_waiting = thread->is_late = false;
+    current_thread = thread;
+    current_process = thread->process;
+    if (fiber_resume(thread->fiber))
+        thread->fiber = NULL;
+    current_thread = NULL;
+    current_process = NULL;
+}
+
+void thread_pass(int64_t ns)
+{
+    struct thread *thread = current_thread;
+
+    thread->is_waiting = false;
+    world_at(world_now() + ns, resume, thread, ++thread->turn);
+    fiber_give_way();
+}
+
+void thread_wait(int64_t until_ns)
+{
+    struct thread *thread = current_thread;
+
+    thread->is_waiting = true;
+    thread->turn++;
+    if (until_ns != DM_NEVER)
+        world_at(process_true_ns(thread->process, until_ns), resume, thread, thread->turn);
+    fiber_give_way();
+}
+
+void thread_wake(struct thread *thread)
+{
+    if (!thread->is_waiting)
+        return;
+    thread->is_waiting = false;
+    world_at(world_now() + chance_delay(CHANCE_THREADS, 20 * DM_NS_PER_US, 10 * MS), resume, thread, ++thread->turn);
+}
+
+void thread_preempt(void)
+{
+    if (current_thread && chance_one_in(CHANCE_THREADS, 16))
+        thread_pass(chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS));
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static void (*report_end)(struct dm_self *self);
+
+static void run_thread(void *user)
+{
+    struct thread *thread = user;
+
+    thread->run(thread);
+    thread_end();
+}
+
+static void unwound(void *user)
+{
+    (void)user;
+    thread_end();
+}
+
+struct thread *thread_new(struct process *process, void (*run)(struct thread *thread))
+{
+    struct thread *thread = world_new(sizeof *thread);
+
+    thread->self.serial = ++process->last_serial;
+    thread->process = process;
+    thread->run = run;
+    thread->next = process->threads;
+    process->threads = thread;
+    thread->fiber = fiber_new(run_thread, unwound, thread);
+    world_at(world_now() + chance_delay(CHANCE_THREADS, MS, 20 * MS), resume, thread, ++thread->turn);
+    return thread;
+}
+
+/* The thread's own end is behind this call: its fiber returns. */
+void thread_end(void)
+{
+    if (report_end && current_thread != current_process->loop_thread)
+        report_end(&current_thread->self);
+}
+
+void thread_cancel(struct thread *thread)
+{
+    thread->is_cancelled = true;
+    if (thread->is_cancellable)
+        thread_wake(thread);
+}
+
+/* ---- base/self.c, base/clock.c ----------------------------------------------------------- */
+
+const struct dm_deadline dm_deadline_endless = { .is_endless = true };
+
+int64_t dm_clock_boot_ns(void)
+{
+    return process_local_ns(current_process);
+}
+
+static int64_t to_ns(const struct dm_deadline *deadline)
+{
+    return (int64_t)deadline->at.tv_sec * DM_NS_PER_S + deadline->at.tv_nsec;
+}
+
+static struct dm_deadline at_ns(int64_t ns)
+{
+    return (struct dm_deadline){ .at = { .tv_sec = (time_t)(ns / DM_NS_PER_S), .tv_nsec = (long)(ns % DM_NS_PER_S) } };
+}
+
+struct dm_deadline dm_deadline_in_ms(int64_t ms)
+{
+    return at_ns(dm_clock_boot_ns() + ms * DM_NS_PER_MS);
+}
+
+int64_t dm_deadline_left_ns(const struct dm_deadline *deadline)
+{
+    int64_t left = deadline->is_endless ? DM_NEVER : to_ns(deadline) - dm_clock_boot_ns();
+
+    return left > 0 ? left : 0;
+}
+
+struct dm_deadline dm_deadline_sooner(const struct dm_deadline *deadline, int64_t limit_ns)
+{
+    if (dm_deadline_left_ns(deadline) <= limit_ns)
+        return *deadline;
+    return at_ns(dm_clock_boot_ns() + limit_ns);
+}
+
+struct dm_self *dm_self_get(void)
+{
+    return &current_thread->self;
+}
+
+static void heed_cancel(struct thread *thread)
+{
+    if (!thread->is_cancelled || !thread->is_cancellable)
+        return;
+    thread->is_cancelled = thread->is_cancellable = false;
+    fiber_unwind();
+}
+
+bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)
+{
+    struct thread *thread = (struct thread *)(void *)self;
+
+    check_no_lock("dm_self_sleep");
+    for (;;) {
+        heed_cancel(thread);
+        if (thread->posts > 0) {
+            thread->posts--;
+            return true;
+        }
+        if (dm_deadline_left_ns(deadline) == 0)
+            return false;
+        thread_wait(deadline->is_endless ? DM_NEVER : to_ns(deadline));
+    }
+}
+
+void dm_self_wake(struct dm_self *self)
+{
+    struct thread *thread = (struct thread *)(void *)self;
+
+    thread->posts++;
+    thread_wake(thread);
+}
+
+void dm_self_on_thread_end(void (*report)(struct dm_self *self))
+{
+    report_end = report;
+}
+
+void dm_self_fork_child(void)
+{
+}
+
+/* By the linker's --wrap: whether the calling thread can be cancelled where it sleeps. */
+int __wrap_pthread_setcancelstate(int state, int *ret_before);
+
+int __wrap_pthread_setcancelstate(int state, int *ret_before)
+{
+    struct thread *thread = current_thread;
+
+    if (ret_before)
+        *ret_before = thread->is_cancellable ? PTHREAD_CANCEL_ENABLE : PTHREAD_CANCEL_DISABLE;
+    thread->is_cancellable = state == PTHREAD_CANCEL_ENABLE;
+    return 0;
+}
+
+/* ---- runtime/loop.c ---------------------------------------------------------------------- */
+
+void dm_loop_nudge(struct dm_loop *loop)
+{
+    loop->is_nudged = true;
+    thread_wake(loop->process->loop_thread);
+}
+
+void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+{
+    if (due_ns >= loop->due_ns)
+        return;
+    loop->due_ns = due_ns;
+    dm_loop_nudge(loop);
+}
+
+void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
+{
+    loop->due_ns = due_ns;
+}
+
+void dm_loop_leave_gate(void)
+{
+}
+
+void dm_loop_enter_gate(void)
+{
+}
+
+/* While there is any claim a connection that broke is opened again. */
+static void want_again(struct dm_runtime *runtime, struct dm_conn *conn)
+{
+    struct dm_conn_watch watch;
+
+    dm_conn_watch(conn, &watch);
+    if (watch.is_down && watch.was_wanted && runtime->registry.claims)
+        dm_conn_want(conn);
+}
+
+static void run_loop(struct thread *thread)
+{
+    struct dm_loop *loop = &thread->process->loop;
+    struct dm_runtime *runtime = &thread->process->runtime;
+
+    for (;;) {
+        want_again(runtime, runtime->inbox);
+        want_again(runtime, runtime->commands);
+        if (!loop->is_nudged && loop->due_ns > dm_clock_boot_ns())
+            thread_wait(loop->due_ns);
+        loop->is_nudged = false;
+        if (loop->due_ns <= dm_clock_boot_ns())
+            dm_schedule_run(runtime);
+    }
+}
+
+/* ---- runtime/runtime.c ------------------------------------------------------------------- */
+
+static void lost(const char *name, uint64_t token, void *user)
+{
+    (void)user;
+    check_lost(name, token);
+}
+
+struct dm_runtime *dm_runtime_peek(void)
+{
+    return current_process ? &current_process->runtime : NULL;
+}
+
+void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
+{
+    *ret_lost = lost;
+    *ret_user = NULL;
+}
+
+struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
+{
+    return dm_deadline_in_ms(runtime->url->command_timeout_ms);
+}
+
+bool dm_runtime_pause(const struct dm_deadline *deadline)
+{
+    struct dm_deadline pause = dm_deadline_sooner(deadline, 5 * MS);
+
+    dm_self_sleep(dm_self_get(), &pause);
+    return dm_deadline_left_ns(deadline) > 0;
+}
+
+void dm_runtime_fork_prepare(void)
+{
+}
+
+void dm_runtime_fork_parent(void)
+{
+}
+
+void dm_runtime_fork_child(void)
+{
+}
+
+static void commands_ready(void *user)
+{
+    dm_schedule_reconnected(user);
+}
+
+static void inbox_ready(void *user)
+{
+    dm_schedule_resubscribed(user);
+}
+
+static void changed(void *user)
+{
+    dm_loop_nudge(((struct dm_runtime *)user)->loop);
+}
+
+static void open_connections(struct dm_runtime *runtime)
+{
+    struct dm_conn_hooks hooks = { .on_change = changed, .user = runtime };
+    char channel[80];
+
+    hooks.on_ready = commands_ready;
+    runtime->commands = dm_conn_new(runtime->url, NULL, &hooks);
+    hooks.on_ready = inbox_ready;
+    hooks.on_message = dm_inbox_take;
+    snprintf(channel, sizeof channel, "%s:inbox:%s", runtime->url->prefix, runtime->ident.uuid);
+    runtime->inbox = dm_conn_new(runtime->url, channel, &hooks);
+    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
+}
+
+static void make_runtime(struct process *process)
+{
+    struct dm_runtime *runtime = &process->runtime;
+
+    process->url = (struct dm_url){ .kind = DM_URL_TCP, .prefix = (char *)"d", .connect_timeout_ms = 400,
+                                    .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
+    process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
+    runtime->pid = getpid();
+    runtime->settings.sync_unlock = (enum dm_sync_unlock)chance_below(CHANCE_WORK, 3);
+    runtime->url = &process->url;
+    runtime->loop = &process->loop;
+    snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,
+             (unsigned long long)chance_word(CHANCE_WORK));
+    snprintf(runtime->ident.label, sizeof runtime->ident.label, "%d host sim", process->number);
+    dm_registry_init(&runtime->registry);
+    open_connections(runtime);
+}
+
+/* ---- a process --------------------------------------------------------------------------- */
+
+/* Half of them are right, the others within a fifth of the server's. */
+static int64_t some_rate(void)
+{
+    return chance_one_in(CHANCE_WORK, 2) ? 1000000 : 820000 + chance_below(CHANCE_WORK, 360000);
+}
+
+struct process *process_new(void)
+{
+    struct process *process = world_new(sizeof *process), *before;
+
+    process->number = ++count;
+    process->is_alive = true;
+    process->clock_ns = (1 + chance_below(CHANCE_WORK, 100000)) * DM_NS_PER_S;
+    process->rate_ppm = world_rate() ? world_rate() : some_rate();
+    if (last)
+        last->next = process;
+    else
+        first = process;
+    last = process;
+    before = process_enter(process);
+    make_runtime(process);
+    process->loop_thread = thread_new(process, run_loop);
+    process_leave(before);
+    return process;
+}
+
+struct process *processes(void)
+{
+    return first;
+}
+
+/* What its memory was goes back, whoever used it. */
+static void free_registry(struct dm_registry *registry)
+{
+    GHashTableIter names;
+    gpointer name;
+
+    while (registry->claims)
+        dm_registry_drop(registry, registry->claims);
+    g_hash_table_iter_init(&names, registry->names);
+    while (g_hash_table_iter_next(&names, NULL, &name)) {
+        ((struct dm_name *)name)->pins = 0;
+        ((struct dm_name *)name)->mutex = NULL;
+    }
+    dm_registry_empty(registry);
+    dm_registry_clear(registry);
+}
+
+void process_kill(struct process *process)
+{
+    if (!process->is_alive)
+        return;
+    work_note_end(process);
+    process->is_alive = false;
+    process->is_stopped = false;
+    for (struct thread *thread = process->threads; thread; thread = thread->next) {
+        thread->turn++;
+        if (thread->fiber)
+            fiber_forget(thread->fiber);
+        thread->fiber = NULL;
+    }
+    conn_forget(process->runtime.commands);
+    conn_forget(process->runtime.inbox);
+    free_registry(&process->runtime.registry);
+}
+
+static void exit_now(void *object, uint64_t number)
+{
+    (void)number;
+    process_kill(object);
+}
+
+void process_exit(void)
+{
+    struct process *process = current_process;
+    struct dm_deadline deadline = dm_runtime_call_deadline(&process->runtime);
+
+    process->is_ending = true;
+    for (struct thread *thread = process->threads; thread; thread = thread->next) {
+        if (thread != process->loop_thread) {
+            if (thread != current_thread)
+                thread->turn++; /* it never runs again */
+            report_end(&thread->self);
+        }
+    }
+    dm_release_await_owed(&process->runtime, NULL, &deadline);
+    world_at(world_now(), exit_now, process, 0);
+    thread_wait(DM_NEVER);
+}
+
+void process_stop(struct process *process)
+{
+    process->is_stopped = true;
+}
+
+/* ---- stopped, and what comes meanwhile --------------------------------------------------- */
+
+static void deliver_all(struct process *process)
+{
+    struct delivery *delivery;
+
+    while (process->is_alive && !process->is_stopped && (delivery = process->deliveries) != NULL) {
+        process->deliveries = delivery->next;
+        if (!process->deliveries)
+            process->last_delivery = &process->deliveries;
+        delivery->what(delivery->object, 0);
+    }
+}
+
+void process_deliver(struct process *process, void (*what)(void *object, uint64_t number), void *object)
+{
+    struct delivery *delivery;
+
+    if (!process->is_stopped && !process->deliveries) {
+        what(object, 0);
+        return;
+    }
+    delivery = world_new(sizeof *delivery);
+    *delivery = (struct delivery){ .what = what, .object = object };
+    if (!process->deliveries)
+        process->last_delivery = &process->deliveries;
+    *process->last_delivery = delivery;
+    process->last_delivery = &delivery->next;
+}
+
+static void go_on(void *object, uint64_t number)
+{
+    (void)number;
+    deliver_all(object);
+}
+
+void process_go_on(struct process *process)
+{
+    if (!process->is_alive || !process->is_stopped)
+        return;
+    process->is_stopped = false;
+    for (struct thread *thread = process->threads; thread; thread = thread->next) {
+        if (thread->is_late)
+            world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), resume, thread, thread->turn);
+    }
+    world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
+    conn_look(process->runtime.commands);
+    conn_look(process->runtime.inbox);
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+void processes_begin(void)
+{
+    first = last = NULL;
+    count = 0;
+}
+
+void processes_end(void)
+{
+    for (struct process *process = first; process; process = process->next)
+        process_kill(process);
+    current_process = NULL;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "process.h"
+#include "server.h"
+#include "work.h"
+#include "world.h"
+
+#define EVENTS_MAX 3000000 /* a run that never ends is a fault of ours */
+
+/* After the faults: every thread must come out of its call within so many of the longest leases. */
+#define DRAIN_LEASES 12
+
+#define SHRINK_RUNS_MAX 200
+
+/* A fifth slower than the server's, and a little less. */
+#define SLOWEST_PPM 820000
+
+static struct work_plan work;
+
+/* The longest lease of this run. */
+static int64_t lease_ns(void)
+{
+    int64_t most_ms = work.lease_ms * (work.has_mixed_leases ? 2 : 1);
+
+    return (most_ms < LEASE_MAX_MS ? most_ms : LEASE_MAX_MS) * MS;
+}
+
+static int processes_alive(void)
+{
+    int count = 0;
+
+    for (struct process *process = processes(); process; process = process->next)
+        count += process->is_alive;
+    return count;
+}
+
+/* Who was killed is followed by another. */
+static void refill(void *object, uint64_t number)
+{
+    (void)object;
+    (void)number;
+    if (world_now() >= work.until_ns)
+        return;
+    if (processes_alive() < work.processes)
+        work_add_process();
+    world_at(world_now() + 100 * MS, refill, NULL, 0);
+}
+
+static uint32_t below(uint32_t limit)
+{
+    return chance_below(CHANCE_WORK, limit);
+}
+
+/* Some runs are calm, some stormy; some have clocks that go wrong, others steps. */
+static void plan(struct run *run)
+{
+    static const int64_t every_ms[] = { 20, 50, 100, 200, 400 };
+    bool has_steps = below(3) == 0;
+
+    work = (struct work_plan){
+        .processes = 2 + (int)below(3),
+        .threads = 1 + (int)below(3),
+        .names = 1 + (int)below(3),
+        .lease_ms = 300 + below(900),
+        .think_ns = (1 + below(8)) * MS,
+        .hold_ns = (1 + below(6)) * MS,
+        .until_ns = (4000 + below(8000)) * MS,
+        .has_conditions = below(2),
+        .has_robust = below(2),
+        .has_mixed_leases = below(3) == 0,
+    };
+    if (run->bytes)
+        work.until_ns = (300 + below(700)) * MS;
+    world_set_rate(run->has_slow_clocks ? SLOWEST_PPM : has_steps ? 1000000 : 0);
+    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns, !run->is_safe && below(5) < 2, has_steps);
+}
+
+/* ---- the course of a run ----------------------------------------------------------------- */
+
+static bool is_broken(void)
+{
+    return world_breach()[0] != '\0';
+}
+
+static void go_until(int64_t until_ns, bool (*is_over)(void))
+{
+    uint64_t most = counters.events + EVENTS_MAX;
+
+    while (!is_broken() && !(is_over && is_over()) && world_step(until_ns)) {
+        check_all();
+        if (counters.events > most)
+            world_break("the run does not end");
+    }
+}
+
+static bool is_done(void)
+{
+    const char *what;
+
+    return work_is_closed() && work_threads_left(&what) == 0;
+}
+
+/* I6: what is free and waited for is granted within a poll, when nothing goes wrong. */
+static void check_idle(void)
+{
+    for (int i = 0; i < work.names; i++) {
+        int64_t since_ns = check_idle_since(i);
+
+        if (since_ns != DM_NEVER && world_now() - since_ns > 2 * lease_ns())
+            world_break("I6: x%d is free since %" PRId64 " ms, and a live waiter is there", i, (world_now() - since_ns) / MS);
+    }
+}
+
+/*
+ * All is well from here on.  First those who sleep although there is a ticket are looked for, then
+ * everybody is sent home, and must go.
+ */
+static void drain(void)
+{
+    const char *what;
+    int64_t begin_ns = world_now();
+
+    faults_end();
+    for (int i = 0; i < DRAIN_LEASES && !is_broken(); i++) {
+        go_until(begin_ns + (i + 1) * lease_ns(), NULL);
+        check_idle();
+    }
+    work_check_sleepers();
+    work_close();
+    go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all are home */
+    if (!is_broken() && !is_done() && !check_is_torn())
+        world_break("liveness: %d threads have not come home, %s", work_threads_left(&what), (work_threads_left(&what), what));
+}
+
+static void run_plan(struct run *run)
+{
+    hooks_set(run->defect);
+    net_begin();
+    server_begin(run->scripting);
+    if (run->defect == SERVER_HAS_GHOSTS)
+        server_let_ghosts_live();
+    processes_begin();
+    check_begin(work.names);
+    faults_begin(&run->faults, work.lease_ms);
+    work_begin(&work);
+    world_at(100 * MS, refill, NULL, 0);
+    go_until(work.until_ns, NULL);
+    drain();
+    run->hash = world_hash();
+    snprintf(run->breach, sizeof run->breach, "%s", world_breach());
+    processes_end();
+    check_end();
+    server_end();
+    net_end();
+    world_end();
+}
+
+void run_seed(struct run *run)
+{
+    world_begin(run->seed, run->bytes, run->length);
+    plan(run);
+    run_plan(run);
+}
+
+/* ---- shrinking --------------------------------------------------------------------------- */
+
+static bool still_fails(struct run *run)
+{
+    struct run again = { .seed = run->seed, .bytes = run->bytes, .length = run->length, .scripting = run->scripting,
+                         .defect = run->defect, .is_safe = run->is_safe,
+                         .has_slow_clocks = run->has_slow_clocks };
+
+    world_begin(run->seed, run->bytes, run->length);
+    plan(&again);
+    again.faults = run->faults;
+    run_plan(&again);
+    if (!again.breach[0] || strncmp(again.breach, run->breach, strcspn(run->breach, ":")) != 0)
+        return false; /* of another promise */
+    memcpy(run->breach, again.breach, sizeof run->breach);
+    return true;
+}
+
+static int shrink_runs;
+
+/* Leaves out faults first .. first+count-1; puts them back if it does not fail without them. */
+static bool leave_out(struct run *run, int first, int count)
+{
+    bool were_there[FAULTS_MAX], is_change = false;
+
+    for (int i = first; i < first + count && i < run->faults.count; i++) {
+        were_there[i] = !run->faults.faults[i].is_left_out;
+        is_change = is_change || were_there[i];
+        run->faults.faults[i].is_left_out = true;
+    }
+    if (!is_change || (shrink_runs++ < SHRINK_RUNS_MAX && still_fails(run)))
+        return true;
+    for (int i = first; i < first + count && i < run->faults.count; i++)
+        run->faults.faults[i].is_left_out = !were_there[i];
+    return false;
+}
+
+static void print_faults(const struct run *run)
+{
+    for (int i = 0; i < run->faults.count; i++) {
+        const struct fault *fault = &run->faults.faults[i];
+
+        if (!fault->is_left_out)
+            printf("#   %9.3f ms  %s (%u, %u): %s\n", (double)fault->when_ns / 1e6, fault_name(fault->kind), fault->a,
+                   fault->b, fault_text(fault->kind));
+    }
+}
+
+void run_shrink(struct run *run)
+{
+    struct counters before = counters;
+
+    shrink_runs = 0;
+    for (int size = run->faults.count; size > 0; size /= 2) {
+        for (int first = 0; first < run->faults.count; first += size)
+            leave_out(run, first, size);
+    }
+    counters = before;
+    printf("# seed %" PRIu64 ": %s\n# it takes:\n", run->seed, run->breach);
+    print_faults(run);
+}
+
+void counters_print(void)
+{
+    printf("# runs %" PRIu64 ", operations %" PRIu64 ", faults %" PRIu64 ", holds %" PRIu64 ", waits %" PRIu64 ", signals %" PRIu64
+           ", owner deaths told %" PRIu64 ", losses told %" PRIu64 "\n",
+           counters.runs, counters.operations, counters.faults, counters.holds, counters.waits, counters.signals,
+           counters.deaths, counters.losses);
+    printf("# events %" PRIu64 ", scripts %" PRIu64 ", messages %" PRIu64 ", changes of phase %" PRIu64 ", checks %" PRIu64 "\n",
+           counters.events, counters.scripts, counters.messages, counters.states, counters.checks);
+    printf("# faults:");
+    for (int i = 0; i < FAULT_COUNT; i++) {
+        if (counters.fault_kinds[i])
+            printf(" %s %" PRIu64, fault_name((enum fault_kind)i), counters.fault_kinds[i]);
+    }
+    printf("\n");
+}

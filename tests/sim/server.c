@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "world.h"
+
+#define WORDS_MAX 2048
+#define START_US INT64_C(1700000000000000)
+
+static struct {
+    struct scripting *scripting;
+    struct store store, copy;
+    struct link *links; /* the newest first */
+    uint64_t last_client_id, run;
+    int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
+    int64_t stalled_until_ns, loading_until_ns;
+    uint32_t known_scripts; /* a set of bits */
+    bool is_full, is_down, has_ghosts;
+} server;
+
+int64_t server_now_us(void)
+{
+    return START_US + world_now() / 1000 + server.ahead_us;
+}
+
+struct store *server_store(void)
+{
+    server.store.now_ms = server_now_us() / 1000;
+    return &server.store;
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static bool equals(struct text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
+
+static int publish(void *user, struct text channel, struct text message)
+{
+    struct bytes bytes = { 0 };
+    int count = 0;
+
+    (void)user;
+    for (struct link *link = server.links; link; link = link->next) {
+        if (!link->channel[0] || !equals(channel, link->channel))
+            continue;
+        bytes.length = 0;
+        bytes_print(&bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%.*s\r\n", channel.length, link->channel,
+                    message.length, (int)message.length, message.bytes);
+        net_send(link, TO_CLIENT, bytes.data, bytes.length);
+        count++;
+        counters.messages++;
+    }
+    free(bytes.data);
+    return count;
+}
+
+bool server_hears(struct text uuid)
+{
+    for (struct link *link = server.links; link; link = link->next) {
+        size_t length = strlen(link->channel);
+
+        if (length >= uuid.length && memcmp(link->channel + length - uuid.length, uuid.bytes, uuid.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+/* Number of keys, keys, arguments. */
+static void run_script(int script, const struct text *words, int count, struct bytes *reply)
+{
+    struct site site = { .store = server_store(), .now_us = server_now_us(), .publish = publish };
+    int keys = atoi(words[0].bytes);
+
+    if (keys > count - 1)
+        abort(); /* bytes are missing in between, which TCP does not do */
+    if (server.is_full && scripting_needs_memory(script)) {
+        bytes_print(reply, "-OOM allow-oom flag is not set on the script\r\n");
+        return;
+    }
+    counters.scripts++;
+    world_note("script %s", scripting_name(script));
+    check_before_script();
+    scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
+    check_after_script(script, words + 1 + keys, count - 1 - keys);
+}
+
+static void eval(const struct text *words, int count, bool by_text, struct bytes *reply)
+{
+    int script = by_text ? scripting_by_text(words[1]) : scripting_by_sha(words[1]);
+
+    if (script < 0) {
+        bytes_print(reply, "-ERR this script is none of the library's\r\n");
+    } else if (!by_text && !(server.known_scripts & 1u << script)) {
+        bytes_print(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    } else {
+        server.known_scripts |= 1u << script;
+        run_script(script, words + 2, count - 2, reply);
+    }
+}
+
+static int kill_client(uint64_t id)
+{
+    for (struct link *link = server.links; link; link = link->next) {
+        if (link->client_id == id) {
+            if (!server.has_ghosts)
+                net_reset(link);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void subscribe(struct link *link, struct text channel, struct bytes *reply)
+{
+    snprintf(link->channel, sizeof link->channel, "%.*s", (int)channel.length, channel.bytes);
+    bytes_print(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", channel.length, link->channel);
+}
+
+static void info(struct bytes *reply)
+{
+    char text[200];
+    int length = snprintf(text, sizeof text, "# Server\r\nrun_id:run%llu\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n",
+                          (unsigned long long)server.run);
+
+    bytes_print(reply, "$%d\r\n%s\r\n", length, text);
+}
+
+static void run_command(struct link *link, const struct text *words, int count)
+{
+    struct bytes reply = { 0 };
+
+    if (server.loading_until_ns > world_now())
+        bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
+    else if (equals(words[0], "EVALSHA") || equals(words[0], "EVAL"))
+        eval(words, count, words[0].length == 4, &reply);
+    else if (equals(words[0], "ROLE"))
+        bytes_print(&reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+    else if (equals(words[0], "INFO"))
+        info(&reply);
+    else if (equals(words[0], "SUBSCRIBE"))
+        subscribe(link, words[1], &reply);
+    else if (equals(words[0], "CLIENT") && equals(words[1], "ID"))
+        bytes_print(&reply, ":%llu\r\n", (unsigned long long)link->client_id);
+    else if (equals(words[0], "CLIENT") && equals(words[1], "KILL"))
+        bytes_print(&reply, ":%d\r\n", kill_client(strtoull(words[3].bytes, NULL, 10)));
+    else
+        bytes_print(&reply, "-ERR unknown command\r\n");
+    net_send(link, TO_CLIENT, reply.data, reply.length);
+    free(reply.data);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+/* "*3\r\n" or "$5\r\n" at *at; false if it is not there as a whole. */
+static bool take_number(const struct bytes *in, size_t *at, long *ret_number)
+{
+    const char *end = *at < in->length ? memchr(in->data + *at, '\n', in->length - *at) : NULL;
+
+    if (!end)
+        return false;
+    *ret_number = strtol(in->data + *at + 1, NULL, 10);
+    *at = (size_t)(end - in->data) + 1;
+    return true;
+}
+
+/* Returns how long the command is, 0 if it is not there as a whole. */
+static size_t take_command(const struct bytes *in, size_t at, struct text words[WORDS_MAX], int *ret_count)
+{
+    size_t begin = at;
+    long count, length;
+
+    if (!take_number(in, &at, &count) || count > WORDS_MAX)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        if (!take_number(in, &at, &length) || at + (size_t)length + 2 > in->length)
+            return 0;
+        words[i] = (struct text){ in->data + at, (size_t)length };
+        at += (size_t)length + 2;
+    }
+    *ret_count = (int)count;
+    return at - begin;
+}
+
+static void end_words(const struct text *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        ((char *)words[i].bytes)[words[i].length] = '\0'; /* over the CR */
+}
+
+/* A command that kills its own connection is the last of it. */
+static void work_on(struct link *link)
+{
+    static struct text words[WORDS_MAX];
+    size_t at = 0, length;
+    int count;
+
+    if (server.stalled_until_ns > world_now())
+        return;
+    while (link->is_known_to_server && (length = take_command(&link->in, at, words, &count)) > 0) {
+        end_words(words, count);
+        run_command(link, words, count);
+        at += length;
+    }
+    memmove(link->in.data, link->in.data + at, link->in.length - at);
+    link->in.length -= at;
+}
+
+void server_bytes(struct link *link, const char *bytes, size_t length)
+{
+    if (!link->is_known_to_server)
+        return;
+    bytes_add(&link->in, bytes, length);
+    work_on(link);
+}
+
+/* ---- clients ----------------------------------------------------------------------------- */
+
+bool server_accept(struct link *link)
+{
+    if (server.is_down)
+        return false;
+    link->client_id = ++server.last_client_id;
+    link->is_known_to_server = true;
+    link->next = server.links;
+    server.links = link;
+    return true;
+}
+
+/* What has been read of a client that is gone is not executed; its buffer is not in use here. */
+void server_gone(struct link *link)
+{
+    struct link **at = &server.links;
+
+    if (!link->is_known_to_server)
+        return;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    link->is_known_to_server = false;
+    link->channel[0] = '\0';
+}
+
+struct link *server_link(uint32_t number)
+{
+    struct link *link = server.links;
+    uint32_t count = 0;
+
+    for (struct link *each = server.links; each; each = each->next)
+        count++;
+    for (number = count ? number % count : 0; link && number > 0; number--)
+        link = link->next;
+    return link;
+}
+
+void server_kill_client(uint32_t number)
+{
+    struct link *link = server_link(number);
+
+    if (link)
+        net_reset(link);
+}
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+static void wake(void *object, uint64_t number)
+{
+    struct link *link = server.links;
+
+    (void)object;
+    (void)number;
+    while (link) {
+        struct link *next = link->next;
+
+        if (link->in.length)
+            work_on(link);
+        link = link->is_known_to_server ? link->next : next;
+    }
+}
+
+void server_stall(int64_t for_ns)
+{
+    server.stalled_until_ns = world_now() + for_ns;
+    world_at(server.stalled_until_ns, wake, NULL, 0);
+}
+
+void server_load(int64_t for_ns)
+{
+    server.loading_until_ns = world_now() + for_ns;
+}
+
+static void come_up(void *object, uint64_t number)
+{
+    (void)object;
+    if (number == server.run)
+        server.is_down = false;
+}
+
+void server_restart(enum keeps keeps, int64_t down_ns)
+{
+    while (server.links)
+        net_reset(server.links);
+    if (keeps == KEEPS_NOTHING)
+        store_clear(&server.store);
+    if (keeps == KEEPS_COPY)
+        store_copy(&server.store, &server.copy);
+    server.known_scripts = 0;
+    server.last_client_id = 0;
+    server.stalled_until_ns = server.loading_until_ns = 0;
+    server.run++;
+    server.is_down = true;
+    world_at(world_now() + down_ns, come_up, NULL, server.run);
+}
+
+void server_copy(void)
+{
+    store_copy(&server.copy, &server.store);
+}
+
+void server_step_clock(int64_t us)
+{
+    server.ahead_us += us;
+    if (server.ahead_us > server.most_ahead_us)
+        server.most_ahead_us = server.ahead_us;
+}
+
+bool server_right_clock(void)
+{
+    bool was_wrong = server.ahead_us < server.most_ahead_us;
+
+    server.ahead_us = server.most_ahead_us;
+    return was_wrong;
+}
+
+void server_let_ghosts_live(void)
+{
+    server.has_ghosts = true;
+}
+
+void server_set_full(bool is_full)
+{
+    server.is_full = is_full;
+}
+
+void server_flush_scripts(void)
+{
+    server.known_scripts = 0;
+}
+
+void server_flush_data(void)
+{
+    store_clear(&server.store);
+}
+
+void server_evict(uint32_t number)
+{
+    struct key *keys[64];
+    int count = store_list(server_store(), keys, 64);
+
+    if (count)
+        store_delete(&server.store, (struct text){ keys[number % (uint32_t)count]->name, keys[number % (uint32_t)count]->length });
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+void server_begin(struct scripting *scripting)
+{
+    memset(&server, 0, sizeof server);
+    server.scripting = scripting;
+    server.run = 1;
+}
+
+void server_end(void)
+{
+    store_clear(&server.store);
+    store_clear(&server.copy);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The server: its data, its clock, its clients and what it is told to suffer.
+ */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include "net.h"
+#include "store.h"
+
+void server_begin(struct scripting *scripting);
+void server_end(void);
+
+/* The network's side. */
+bool server_accept(struct link *link);
+void server_bytes(struct link *link, const char *bytes, size_t length);
+void server_gone(struct link *link);
+
+/* ---- faults ------------------------------------------------------------------------------- */
+
+enum keeps { KEEPS_ALL, KEEPS_COPY, KEEPS_NOTHING }; /* what is there after a restart */
+
+/* Ends now, and is there again after `down_ns`, as another run. */
+void server_restart(enum keeps keeps, int64_t down_ns);
+
+/* What KEEPS_COPY goes back to: a replica that follows, a snapshot. */
+void server_copy(void);
+
+/* Does nothing for a while; bytes wait. */
+void server_stall(int64_t for_ns);
+
+/* Answers LOADING for a while. */
+void server_load(int64_t for_ns);
+
+void server_step_clock(int64_t us);
+bool server_right_clock(void); /* no longer behind where it ever was; true if it was */
+void server_set_full(bool is_full);
+void server_flush_scripts(void);
+void server_flush_data(void);
+void server_evict(uint32_t number);
+
+/* A defect for a negative control: CLIENT KILL says yes and does nothing. */
+void server_let_ghosts_live(void);
+
+/* Ends the number-th connection of all there are, on the server. */
+void server_kill_client(uint32_t number);
+
+/* The number-th connection that has been accepted; NULL: there is none. */
+struct link *server_link(uint32_t number);
+
+/* ---- for those who look ------------------------------------------------------------------- */
+
+struct store *server_store(void);
+int64_t server_now_us(void);
+
+/* Somebody listens to this process's inbox, as far as the server knows. */
+bool server_hears(struct text uuid);
+
+#endif

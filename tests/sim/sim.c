@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The simulator by hand: sim [SEED [COUNT]], or DM_SEED=SEED.  With DM_TRACE=1 all that happens goes
+ * to standard error; with DM_SAFE=1 nothing happens that no promise covers.  Prints the seed, what is broken and the faults it takes; exits with 1 then.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "run.h"
+#include "world.h"
+
+static struct run run;
+
+/* A process that is killed leaves its memory as it is, here as well. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *given = argc > 1 ? argv[1] : getenv("DM_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, failed = 0;
+
+    world_set_reader(getenv("DM_TRACE") != NULL);
+    run.scripting = scripting_new(NULL);
+    run.is_safe = getenv("DM_SAFE") != NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        run.seed = seed + i;
+        run_seed(&run);
+        if (count == 1)
+            printf("# DM_SEED=%" PRIu64 " hash %016" PRIx64 "\n", run.seed, run.hash);
+        if (run.breach[0]) {
+            failed++;
+            printf("# DM_SEED=%" PRIu64 ": %s\n", run.seed, run.breach);
+            if (!getenv("DM_TRACE") && failed <= 3)
+                run_shrink(&run);
+            fflush(stdout);
+        }
+    }
+    counters_print();
+    printf("# %" PRIu64 " of %" PRIu64 " runs failed\n", failed, count);
+    return failed > 0;
+}

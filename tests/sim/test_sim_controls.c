@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What cannot fail proves nothing: with one line of a script or one step of the core changed on
+ * purpose, the simulator sees a promise broken within some seeds.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "run.h"
+
+#define SEEDS_FOR_CONTROL 400
+
+static struct run run;
+
+/* A process that is killed leaves its memory as it is, here as well. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return 1;
+}
+
+/* A promise that the sentence begins with must be seen broken within some seeds. */
+static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect, const char *promises)
+{
+    struct scripting *broken = scripting_new(mutations);
+
+    memset(&run, 0, sizeof run);
+    run.scripting = broken;
+    run.defect = defect;
+    run.is_safe = true;
+    run.has_slow_clocks = defect == CORE_HAS_NO_MARGIN;
+    for (run.seed = 1; !run.breach[0]; run.seed++) {
+        if (run.seed > SEEDS_FOR_CONTROL)
+            fail_msg("%s is not noticed within %d seeds", what, SEEDS_FOR_CONTROL);
+        run_seed(&run);
+    }
+    printf("# %s: seed %" PRIu64 ": %s\n", what, run.seed - 1, run.breach);
+    scripting_free(broken);
+    if (!strstr(promises, strndupa(run.breach, strcspn(run.breach, ":"))))
+        fail_msg("%s breaks %s, not one of %s", what, run.breach, promises);
+}
+
+static void must_break_when_changed(const char *what, const char *promises, const char *script, const char *old,
+                                    const char *new)
+{
+    const struct mutation mutations[] = { { script, old, new }, { NULL, NULL, NULL } };
+
+    must_break(what, mutations, CORE_IS_WHOLE, promises);
+}
+
+static void test_sim_notices_when_a_grant_counts_from_any_request(void **state)
+{
+    (void)state;
+    must_break("a grant counts from any request", NULL, CORE_TRUSTS_ANY_GRANT, "I1 I2");
+}
+
+static void test_sim_notices_when_certainty_has_no_margin(void **state)
+{
+    (void)state;
+    must_break("no margin", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
+}
+
+static void test_sim_notices_when_what_was_given_back_counts_as_held(void **state)
+{
+    (void)state;
+    must_break("what was given back counts as held", NULL, CORE_KEEPS_ALL, "I1 I4");
+}
+
+static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **state)
+{
+    (void)state;
+    must_break("late bytes of a closed connection", NULL, SERVER_HAS_GHOSTS, "I4");
+}
+
+static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **state)
+{
+    (void)state;
+    must_break_when_changed("no attempt check", "I1 I2", "acquire", "if s.id == me.id then",
+                            "if s.id and owner_of(s.id) == owner_of(me.id) then");
+}
+
+static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **state)
+{
+    static const char old[] = "call('HSET', k[1], owner_of(id), 1)\ncall('PEXPIRE', k[1], lease)";
+    static const char new[] = "if call('HSET', k[1], owner_of(id), 1) == 1 then call('PEXPIRE', k[1], lease) end";
+    const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { "cancel", old, new }, { 0 } };
+
+    (void)state;
+    must_break("no new lease with a repeated answer", mutations, CORE_IS_WHOLE, "I1 I2");
+}
+
+static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
+{
+    (void)state;
+    must_break_when_changed("a grant with another lease", "I1", "release", "call('PEXPIRE', KEYS[1], lease)",
+                            "call('PEXPIRE', KEYS[1], 100)");
+}
+
+static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
+{
+    (void)state;
+    must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
+                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold')", "call('DEL', KEYS[1])");
+}
+
+static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
+{
+    static const char old[] = "owe_signal(k, s.label)\ngive_up(k, s, 1)", new[] = "owe_signal(k, s.label)\ngive_up(k, s, 0)";
+    const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
+
+    (void)state;
+    must_break("a death that nobody is told of", mutations, CORE_IS_WHOLE, "I9");
+}
+
+static void test_sim_notices_when_anybody_can_release(void **state)
+{
+    (void)state;
+    must_break_when_changed("anybody's release", "I1", "release",
+                            "local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = v[1]");
+}
+
+static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)
+{
+    static const char old[] = "return math.max(s.last + 1, seen + 1, now)", new[] = "return now";
+    const struct mutation mutations[] = { { "acquire", old, new }, { "release", old, new }, { "poll", old, new }, { 0 } };
+
+    (void)state;
+    must_break("tokens by the clock alone", mutations, CORE_IS_WHOLE, "I2");
+}
+
+static void test_sim_notices_when_the_newest_waiter_is_the_first(void **state)
+{
+    (void)state;
+    must_break_when_changed("the newest first", "I8", "acquire", "call('ZADD', KEYS[3], now_text, id)",
+                            "call('ZADD', KEYS[3], '-' .. now_text, id)");
+}
+
+static void test_sim_notices_when_the_owner_stays_in_the_queue(void **state)
+{
+    (void)state;
+    must_break_when_changed("an owner that stays in the queue", "I5", "poll",
+                            "own(k, s, w, token, token_text)\nforget(k, id)", "own(k, s, w, token, token_text)");
+}
+
+static void test_sim_notices_when_a_key_never_expires(void **state)
+{
+    (void)state;
+    must_break_when_changed("a key without an end", "I10", "acquire",
+                            "call('PEXPIRE', KEYS[3], three)\ncall('PEXPIRE', KEYS[4], three)", "call('PEXPIRE', KEYS[3], three)");
+}
+
+static void test_sim_notices_when_polls_serve_nobody(void **state)
+{
+    (void)state;
+    must_break_when_changed("polls that serve nobody", "I6 I7 liveness", "poll",
+                            "if not is_held then\nlocal winner", "if false then\nlocal winner");
+}
+
+static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)
+{
+    static const char old[] = "if not condition then return end", new[] = "if true then return end";
+    const struct mutation mutations[] = { { "acquire", old, new },     { "release", old, new },     { "poll", old, new },
+                                          { "cond_wait", old, new },   { "cond_signal", old, new }, { "cond_cancel", old, new },
+                                          { 0 } };
+
+    (void)state;
+    must_break("a signal dies with its receiver", mutations, CORE_IS_WHOLE, "I7 liveness");
+}
+
+static void test_sim_notices_when_a_signal_goes_nowhere(void **state)
+{
+    static const char old[] = "move(k, c, s, w, now, true)\nmoved = moved + 1", new[] = "moved = moved + 1";
+
+    (void)state;
+    must_break_when_changed("a signal goes nowhere", "I7 liveness", "cond_signal", old, new);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
+        cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
+        cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
+        cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
+        cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
+        cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
+        cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),
+        cmocka_unit_test(test_sim_notices_when_a_release_leaves_its_hold),
+        cmocka_unit_test(test_sim_notices_when_nobody_is_told_of_a_death),
+        cmocka_unit_test(test_sim_notices_when_anybody_can_release),
+        cmocka_unit_test(test_sim_notices_when_tokens_are_the_clock_alone),
+        cmocka_unit_test(test_sim_notices_when_the_newest_waiter_is_the_first),
+        cmocka_unit_test(test_sim_notices_when_the_owner_stays_in_the_queue),
+        cmocka_unit_test(test_sim_notices_when_a_key_never_expires),
+        cmocka_unit_test(test_sim_notices_when_polls_serve_nobody),
+        cmocka_unit_test(test_sim_notices_when_a_signal_dies_with_its_receiver),
+        cmocka_unit_test(test_sim_notices_when_a_signal_goes_nowhere),
+    };
+
+    cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* one of them, by hand */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

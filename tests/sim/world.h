@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The world of one simulated run: its time, what is to happen, its chance, and the trace of what has
+ * happened.  There is one world at a time.  Everything in it is decided by the seed.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/units.h"
+
+#define MS DM_NS_PER_MS
+
+/* True time, in ns since the beginning; no clock of any process shows it. */
+int64_t world_now(void);
+
+/* `what` happens at a moment, or as soon as possible if that is past; later callers come later. */
+typedef void (*world_event)(void *object, uint64_t number);
+void world_at(int64_t when_ns, world_event what, void *object, uint64_t number);
+
+/* The next event; false if there is none before `until_ns`, which is now then. */
+bool world_step(int64_t until_ns);
+
+/* ---- chance: one stream for each use, so that what one uses up does not change another --------- */
+
+enum chance { CHANCE_NETWORK, CHANCE_THREADS, CHANCE_WORK, CHANCE_FAULTS, CHANCE_STREAMS };
+
+uint64_t chance_word(enum chance which);
+uint32_t chance_below(enum chance which, uint32_t limit); /* 0 .. limit-1 */
+bool chance_one_in(enum chance which, uint32_t n);
+
+/* Mostly short, seldom up to `most`. */
+int64_t chance_delay(enum chance which, int64_t usual, int64_t most);
+
+/* How fast the processes' clocks go in this run, in millionths; 0: each as it likes. */
+void world_set_rate(int64_t ppm);
+int64_t world_rate(void);
+
+/* ---- trace --------------------------------------------------------------------------------- */
+
+/* One line of what happens: into the hash, and to standard error if somebody reads. */
+void world_note(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+uint64_t world_hash(void);
+void world_set_reader(bool is_there);
+
+/* A promise is broken.  The first sentence is kept; the run ends. */
+void world_break(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+const char *world_breach(void); /* "" none */
+
+/* ---- beginning and end ------------------------------------------------------------------------ */
+
+/* A run with this seed; bytes, if there are any, are used up before the seed's own chance. */
+void world_begin(uint64_t seed, const uint8_t *bytes, size_t length);
+void world_end(void);
+
+/* Memory until the end of the run, zeroed. */
+void *world_new(size_t size);
+
+/* Counted over all runs; printed by counters_print(). */
+struct counters {
+    uint64_t runs, events, operations, holds, waits, signals, scripts, messages, renewals, polls, deaths, losses, refusals;
+    uint64_t faults, fault_kinds[32];
+    uint64_t states, checks;
+};
+extern struct counters counters;
+
+#endif
