@@ -41,11 +41,22 @@ static void leave_locked(struct condition_wait *self)
     self->hold = NULL;
 }
 
+/* The hold is what it was; unless the process is ending, and has given it back meanwhile. */
+static void stay_locked(struct condition_wait *self)
+{
+    self->hold->is_waiting = false;
+    if (self->hold->attempt.phase == DM_OVER)
+        leave_locked(self);
+    else
+        dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+}
+
 /* The hold is another's by now, or may be: nobody may go on believing in it. */
 static void lose_locked(struct condition_wait *self)
 {
-    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
-    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    stay_locked(self);
+    if (self->hold)
+        dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
 }
 
 static int fail_lost(struct condition_wait *self)
@@ -70,7 +81,7 @@ static int fail(struct condition_wait *self, int result)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
         lose_locked(self);
     } else {
-        dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+        stay_locked(self);
     }
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
@@ -344,6 +355,7 @@ static int begin(struct condition_wait *self)
         .mutex = wait->name->key,
     };
     dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_LEAVE });
+    self->hold->is_waiting = true; /* it stays, whatever becomes of it, until this call is done with it */
     return DM_GO_ON;
 }
 

@@ -37,7 +37,7 @@ struct dm_claim {
     struct dm_name *name;
     struct dm_name *condition; /* that it waits on or was signalled from; pinned; NULL: none */
     struct dm_self *self;
-    bool is_waiting; /* its thread is inside lock: self may be woken */
+    bool is_waiting; /* its thread is inside a call about it: self may be woken, and it is not dropped */
 
     /* Owed: given back, and the store has not confirmed it. */
     bool is_owed;
