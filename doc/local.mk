@@ -130,5 +130,6 @@ EXTRA_DIST += \
     doc/design/connection.md \
     doc/design/errors.md \
     doc/design/preload.md \
+    doc/design/programs.md \
     doc/design/protocol.md \
     doc/design/threads-and-fork.md

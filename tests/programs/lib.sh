@@ -33,7 +33,7 @@ PATH=$build/preload/here:$packages/usr/sbin:$packages/usr/bin:$packages/sbin:$pa
 PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
 LD_LIBRARY_PATH=$build/libdmutex/.libs
 for directory in "$packages"/usr/lib/*-linux-gnu* "$packages"/lib/*-linux-gnu*; do
-    LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$directory
+    [ ! -d "$directory" ] || LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$directory
 done
 DMUTEX_KEEPER=$build/preload/keeper/.libs/dmutex-keeper
 HOME=$scratch # no configuration of the user's
@@ -67,7 +67,7 @@ has() { grep -qsF -e "$2" "$1"; }
 # The server
 # ---------------------------------------------------------------------------
 server_program=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
-server_url=unix://$scratch/server
+server_url=unix://$scratch/server?grace=off # nobody had a lock before it was started
 
 server() { "$(dirname "$server_program")/$(basename "$server_program" server)cli" -s "$scratch/server" "$@"; }
 is_serving() { [ "$(server ping 2>/dev/null)" = PONG ]; }
@@ -114,7 +114,7 @@ start_hosts()
         chmod 700 "$scratch/$host/keeper"
         [ "$DMUTEX_TEST_HOSTS" != namespaces ] || make_host $host $number
     done
-    [ "$DMUTEX_TEST_HOSTS" != namespaces ] || server_url=redis://10.99.0.1:6379
+    [ "$DMUTEX_TEST_HOSTS" != namespaces ] || server_url=redis://10.99.0.1:6379?grace=off
     note "two hosts: $DMUTEX_TEST_HOSTS"
 }
 

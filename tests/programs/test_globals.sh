@@ -30,11 +30,16 @@ tally()
 }
 number() { sed 's/^0*//' "$scratch/numbers/$1"; }
 
-tally
-for name in main cxx library; do
-    [ "$(number $name)" -lt $expected ] || complain "$name: $(number $name) of $expected"
-    note "without dmutex: $name $(number $name) of $expected"
-done
+# On a busy machine the two may run one after the other, so more than once.
+loses()
+{
+    tally
+    note "without dmutex: main $(number main), C++ $(number cxx), library $(number library) of $expected"
+    for name in main cxx library; do
+        [ "$(number $name)" -lt $expected ] || return
+    done
+}
+await loses
 result "without dmutex-run, two hosts lose some"
 
 echo >"$scratch/go"

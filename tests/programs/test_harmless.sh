@@ -132,7 +132,7 @@ stress()
     run stress-ng --mutex 2 --flock 2 --lockf 2 --sem 2 --timeout 2s --verify --metrics-brief --temp-path "$scratch" \
         >"$scratch/stressed" 2>&1
     status=$?
-    sed -n 's/.*\] *\(mutex\|flock\|lockf\|sem\) *\([0-9]*\) .*/stress-ng: \1: \2 operations/p' "$scratch/stressed" >>"$scratch/figures"
+    sed -n 's/.*\] *\(mutex\|flock\|lockf\|sem\) *\([0-9][0-9]*\) .*/stress-ng: \1: \2 operations/p' "$scratch/stressed" >>"$scratch/figures"
     grep -oE '(passed|failed|skipped): *[0-9]+' "$scratch/stressed" | tr -s ' '
     cat "$scratch/stressed" >&2
     return $status
