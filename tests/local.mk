@@ -490,7 +490,19 @@ tsan/Makefile:
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=thread
 configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 
+# The models of the protocol, by SPIN, which is looked for when it runs: doc/design/models.md
+check-model:
+	srcdir='$(abs_top_srcdir)' CC='$(CC)' DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' \
+	    $(SHELL) $(abs_top_srcdir)/tests/model/run-models.sh
+EXTRA_DIST += \
+    tests/model/cond.pml \
+    tests/model/fork.pml \
+    tests/model/lock.pml \
+    tests/model/models \
+    tests/model/robust.pml \
+    tests/model/run-models.sh
+
 clean-local:
 	rm -rf asan tsan
 
-.PHONY: print-results print-debian-results check-long check-programs check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-long check-model check-programs check-valgrind check-asan check-tsan

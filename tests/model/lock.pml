@@ -110,6 +110,8 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
 #define client_of(id) ((id) / 16 - 1)
 #define attempt_of(id) ((id) % 16)
 #define bit(a) (1 << (a))
+/* _serve.lua grace(): nothing is granted for one lease of the attempt that would get it. */
+#define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
 #define lease_of(id) (client_of(id) == 0 -> LEASE0 : LEASE)
 #define certain_of(c) ((c) == 0 -> CERTAIN0 : CERTAIN)
 
@@ -124,7 +126,8 @@ typedef Place { byte id, request, heard, number };
 Place queue[PLACES];
 byte waiting;
 bool is_blank; /* all data of the name is gone */
-byte grace; /* ticks for which nothing new is granted */
+byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
+bool is_returned; /* this script's grant follows a release: no grace */
 
 /* ---- a client ------------------------------------------------------------------------------ */
 
@@ -292,7 +295,8 @@ inline serve(me)
     :: else
     fi;
     do
-    :: i < waiting && winner == 0 && !grace ->
+    :: i < waiting && winner == 0 && is_grace(queue[i].id) && queue[i].heard < GONE -> break
+    :: i < waiting && winner == 0 && !(is_grace(queue[i].id) && queue[i].heard < GONE) ->
         if
         :: queue[i].id != me && queue[i].heard >= GONE -> forget_at(i)
         :: queue[i].id != me && queue[i].heard >= SILENT && queue[i].heard < GONE -> i++
@@ -421,7 +425,7 @@ inline acquire(may_queue)
         do_owed(id);
         note_death();
         if
-        :: ttl == 0 && !wanted && !grace ->
+        :: ttl == 0 && !wanted && !is_grace(id) ->
             check_order(255);
             own(id);
             said = OWNED
@@ -432,12 +436,12 @@ inline acquire(may_queue)
             fi;
             winner = 0;
             if
-            :: ttl == 0 && !grace -> serve(id)
+            :: ttl == 0 && !(is_grace(id) && !may_queue) -> serve(id)
             :: else
             fi;
             if
             :: winner == id -> said = OWNED
-            :: winner != id && !may_queue && ttl == 0 && !grace -> check_order(255); own(id); said = OWNED
+            :: winner != id && !may_queue && ttl == 0 && !is_grace(id) -> check_order(255); own(id); said = OWNED
             :: else -> said = (may_queue -> QUEUED_AT : BUSY)
             fi
         fi
@@ -455,7 +459,7 @@ inline release()
         note_release(id);
 #ifndef RELEASE_WITHOUT_GRANT
         if
-        :: wanted -> serve(0)
+        :: wanted -> is_returned = 1; serve(0); is_returned = 0
         :: else
         fi;
 #endif
@@ -491,7 +495,7 @@ inline poll()
         fi;
         winner = 0;
         if
-        :: ttl == 0 && !grace -> n = (said == QUEUED_AT -> id : 0); serve(n)
+        :: ttl == 0 -> n = (said == QUEUED_AT -> id : 0); serve(n)
         :: else
         fi;
         if

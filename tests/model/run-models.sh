@@ -5,7 +5,7 @@
 #     run-models.sh            all of ./models (`make check-model`)
 #     run-models.sh TEXT...    only those whose lines contain one of the texts
 #
-# Needs spin and a C compiler when run.  DMUTEX_TEST_LONG=1: also those marked "long".
+# Needs spin (package spin) and a C compiler, when it runs.  DMUTEX_TEST_LONG=1: also those marked "long".
 # DMUTEX_MODEL_JOBS: how many at a time (2); each is given DMUTEX_MODEL_MIB (4000) of memory.
 
 set -u
@@ -18,7 +18,7 @@ mib=${DMUTEX_MODEL_MIB:-4000}
 cc=${CC:-cc}
 
 for tool in spin "${cc%% *}"; do
-    command -v "$tool" >/dev/null || { echo "1..0 # SKIP $tool is not installed" && exit 0; }
+    command -v "$tool" >/dev/null || { echo "1..0 # SKIP $tool is not installed" && exit 1; }
 done
 
 # field N of pan's line that matches PATTERN in the output file
