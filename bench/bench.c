@@ -50,7 +50,7 @@ struct bench_server bench_server_start(void)
     if (!mkdtemp(server.directory))
         bench_die("no temporary directory");
     snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
-    snprintf(server.url, sizeof server.url, "unix://%s", server.socket);
+    snprintf(server.url, sizeof server.url, "unix://%s?grace=off", server.socket);
     server.pid = fork();
     if (server.pid == 0)
         run_server(&server);

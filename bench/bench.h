@@ -22,7 +22,7 @@ struct bench_server {
     pid_t pid;
     char directory[64];
     char socket[80];
-    char url[96]; /* for DMUTEX_URL */
+    char url[112]; /* for DMUTEX_URL */
 };
 
 struct bench_server bench_server_start(void);

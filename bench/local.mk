@@ -8,10 +8,11 @@ bench_programs = \
     bench/held \
     bench/threads \
     bench/relock \
-    bench/cond
+    bench/cond \
+    bench/preload
 
-# linked to nothing: bench/held runs it to see what the library adds
-bench_helpers = bench/footprint
+# linked to nothing: bench/held runs it to see what the library adds, bench/preload what the module does
+bench_helpers = bench/footprint bench/preload_pairs
 
 bench_common = bench/bench.c bench/bench.h
 bench_own = bench/own.c bench/own.h
@@ -32,6 +33,10 @@ bench_handoff_LDADD = $(bench_libs)
 bench_held_SOURCES = bench/held.c $(bench_common)
 bench_held_LDADD = $(bench_libs)
 bench_footprint_LDADD =
+
+bench_preload_SOURCES = bench/preload.c $(bench_common)
+bench_preload_LDADD = $(bench_libs)
+bench_preload_pairs_LDADD =
 
 bench_threads_SOURCES = bench/threads.c $(bench_own) $(bench_common)
 bench_threads_LDADD = libdmutex/libredis.la $(bench_libs)

@@ -2,13 +2,12 @@
 # Keeps the documented rights true: with them all goes well, and without any one of them the library
 # says which is missing. Speaks TAP. Run by `make check` in the build directory.
 
-set -u
+. "$srcdir/tests/lib/tap.sh"
 server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
 if [ -z "$server" ]; then
     echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
     exit 0
 fi
-scratch=$(mktemp -d)
 pid=
 clean_up()
 {
@@ -16,21 +15,6 @@ clean_up()
     rm -rf "$scratch"
 }
 trap clean_up EXIT
-trap 'exit 1' HUP INT TERM
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-    : >"$scratch/complaints"
-}
 
 # rights FILE: the words after ACL SETUSER app.
 rights()
@@ -89,4 +73,4 @@ for right in $lacking; do
 done
 result "without any one of them, the library says which is missing"
 
-echo "1..$tests"
+finish

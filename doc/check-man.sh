@@ -4,26 +4,8 @@
 #
 # Run by `make check` in the build directory; srcdir and CC come from there.
 
-set -u
-LC_ALL=C
-export LC_ALL
+. "$srcdir/tests/lib/tap.sh"
 man=$srcdir/doc/man
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-    : >"$scratch/complaints"
-}
 
 # Functions by the headers, by the pages' NAME sections, and by the names that man(1) finds.
 cat "$srcdir"/include/dmutex/*.h | sed -n 's/^DMUTEX_API.*[ *]\(d[a-z]*_[a-z_]*\)(.*/\1/p' |
@@ -42,7 +24,7 @@ comm -23 "$scratch/declared" "$scratch/found" >"$scratch/complaints"
 result "man finds every public function by its name"
 
 # An example is a display that begins with an include; \e is roff's backslash.
-for page in "$man"/*.[37]; do
+for page in "$man"/*.[1-8]; do
     awk -v to="$scratch/${page##*/}" '
         /^\.Ed/ { is_display = is_code = 0 }
         is_display && !is_code && /^#include/ { is_code = 1; number++ }
@@ -57,8 +39,8 @@ result "the examples in the pages compile"
 
 # Its remarks on style are left out: they depend on its version and on what is installed.
 if command -v mandoc >/dev/null; then
-    mandoc -T lint -W warning "$man"/*.[37] >"$scratch/complaints" 2>&1
+    mandoc -T lint -W warning "$man"/*.[1-8] >"$scratch/complaints" 2>&1
     result "mandoc warns of nothing"
 fi
 
-echo "1..$tests"
+finish

@@ -2,8 +2,10 @@
 dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
+    doc/man/dmutex-preload.5 \
     doc/man/dmutex-preload.7 \
     doc/man/dmutex-pthread.7 \
+    doc/man/dmutex-run.1 \
     doc/man/dmutex-testing.7 \
     doc/man/dmutex.7 \
     doc/man/dmutex_configure_np.3 \
@@ -127,5 +129,6 @@ EXTRA_DIST += \
     doc/design/conditions.md \
     doc/design/connection.md \
     doc/design/errors.md \
+    doc/design/preload.md \
     doc/design/protocol.md \
     doc/design/threads-and-fork.md

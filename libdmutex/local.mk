@@ -89,6 +89,7 @@ nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
 lua_scripts = \
     libdmutex/redis/lua/acquire.lua \
+    libdmutex/redis/lua/born.lua \
     libdmutex/redis/lua/cancel.lua \
     libdmutex/redis/lua/cond_cancel.lua \
     libdmutex/redis/lua/cond_drop.lua \

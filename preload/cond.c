@@ -206,6 +206,8 @@ static int wait_for_all(struct object *condition, struct object *mutex, const st
     result = wait_inside(library, &condition->condition, &mutex->mutex, deadline);
     if (result == 0 || result == ETIMEDOUT || result == EOWNERDEAD)
         report_begin_hold(mutex, library);
+    if (result == EINVAL && !__atomic_exchange_n(&condition->is_explained, true, __ATOMIC_RELAXED))
+        text_say(condition->name, ": cannot be waited on with ", mutex->name, ": ", library->strerror(), NULL);
     return result;
 }
 

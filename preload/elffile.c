@@ -19,6 +19,8 @@
 #define SYMBOL_TYPE(symbol) ELF32_ST_TYPE((symbol)->st_info)
 #endif
 
+const char *elf_debug_folder = "/usr/lib/debug/.build-id";
+
 /* A file that is mapped.  Nothing that it says is trusted: each range is checked before it is read. */
 struct image {
     const char *bytes;
@@ -197,15 +199,15 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
     return false;
 }
 
-/* Opens the file in which a distribution keeps what it stripped. */
 static bool open_debug_image(struct image *image, const struct image *stripped)
 {
-    char id[ELF_BUILD_ID_ROOM], path[128], debug_id[ELF_BUILD_ID_ROOM];
+    char id[ELF_BUILD_ID_ROOM], path[512], debug_id[ELF_BUILD_ID_ROOM];
     struct text text = text_in(path, sizeof path);
 
     if (!read_build_id(stripped, id))
         return false;
-    text_add(&text, "/usr/lib/debug/.build-id/");
+    text_add(&text, elf_debug_folder);
+    text_add(&text, "/");
     text_add_bytes(&text, id, 2);
     text_add(&text, "/");
     text_add(&text, id + 2);
@@ -236,6 +238,13 @@ enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *r
     }
     close_image(&image);
     return found;
+}
+
+bool elf_is_exported(const char *path, const char *symbol)
+{
+    uint64_t offset;
+
+    return elf_find_copy(path, symbol, &offset);
 }
 
 /* The program exports what it has a copy of, so that the library finds it. */

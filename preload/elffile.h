@@ -21,11 +21,17 @@ enum elf_found {
     ELF_NO_OBJECT  /* a function, a thread-local object, or not in writable memory */
 };
 
+/* Where the files are in which a distribution keeps what it stripped; tests have a place of their own. */
+extern const char *elf_debug_folder;
+
 /*
  * Where the object of that name lies, relative to where the file is loaded: in .symtab, then .dynsym,
  * then in the debug file of the same build-id.
  */
 enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset);
+
+/* Is this variable one of those that the loader puts together with others of its name? */
+bool elf_is_exported(const char *path, const char *symbol);
 
 /* Where the program keeps its copy of that library's variable (a copy relocation); false: it has none. */
 bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);

@@ -182,15 +182,13 @@ int keeper_lock(const struct keeper_wish *wish)
     return ask(rule, &question, wish->is_wait, wish->cancel_state);
 }
 
-int keeper_test(const struct rule *rule, enum kernel_lock_kind kind, const char *name)
+int keeper_test(const struct rule *rule, const char *name, const char *path)
 {
-    char numbers[NUMBERS_ROOM];
-    struct text number_room = text_in(numbers, sizeof numbers);
     struct question question = { .count = 0 };
 
     add(&question, "test");
-    add_number(&question, &number_room, kind);
     add(&question, name);
+    add(&question, path);
     return ask(rule, &question, false, PTHREAD_CANCEL_DISABLE);
 }
 

@@ -34,8 +34,11 @@ struct keeper_wish {
  */
 int keeper_lock(const struct keeper_wish *wish);
 
-/* Does another host have it?  Returns 0; EAGAIN: yes; or an errno value, and why has been said. */
-int keeper_test(const struct rule *rule, enum kernel_lock_kind kind, const char *name);
+/*
+ * Would it be granted to somebody who has the kernel's lock?  Returns 0; EAGAIN: no; or an errno value, and
+ * why has been said.
+ */
+int keeper_test(const struct rule *rule, const char *name, const char *path);
 
 /* A lock of the kernel's may have ended.  A hint: the keeper looks for itself, only sooner. */
 void keeper_look(void);

@@ -5,7 +5,7 @@
  *
  *     lock try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH
  *                                               ok | busy | errno NUMBER SENTENCE
- *     test KERNEL-KIND NAME                     free | held | errno NUMBER SENTENCE
+ *     test NAME PATH                            free | held | errno NUMBER SENTENCE
  *     unlock                                    (none)
  *
  * LEASE, LINGER, DOWN, LOST: those of struct rule.  KERNEL-LOCK: as kernel_lock_write() does.

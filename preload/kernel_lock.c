@@ -77,12 +77,6 @@ bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock)
     return true;
 }
 
-bool kernel_lock_is_rival(const struct kernel_lock *one, const struct kernel_lock *other)
-{
-    return (one->kind == LOCK_OF_FLOCK) == (other->kind == LOCK_OF_FLOCK) &&
-           strcmp(one->inode, other->inode) == 0;
-}
-
 void kernel_lock_write(const struct kernel_lock *lock, struct text *text)
 {
     text_add(text, kinds[lock->kind]);

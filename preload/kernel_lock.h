@@ -31,9 +31,6 @@ struct kernel_lock {
 /* What the line, up to its newline, tells; false: none that is held, but a waiter, a lease. */
 bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock);
 
-/* Do both keep each other out?  flock() and fcntl() are two worlds. */
-bool kernel_lock_is_rival(const struct kernel_lock *one, const struct kernel_lock *other);
-
 /* `KIND PID INODE`, and back. */
 void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
 bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);

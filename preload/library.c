@@ -55,10 +55,26 @@ static void give_up(const char *what)
     _exit(126);
 }
 
+/* In the folder above the module's own, if this is not there: where the loader looks. */
+static void *find_library(void)
+{
+    char path[4096];
+    struct text text = text_in(path, sizeof path);
+    Dl_info info;
+    void *handle = real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+
+    if (!handle && dladdr(wanted, &info)) {
+        text_add_bytes(&text, info.dli_fname, (size_t)(text_basename(info.dli_fname) - info.dli_fname));
+        text_add(&text, "../" LIBRARY);
+        handle = text.is_cut ? NULL : real_get()->dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return handle ? handle : real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* Twice at once is no harm: both find the same. */
 static void open_library(void)
 {
-    void *handle = real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *handle = find_library();
 
     if (!handle)
         give_up(dlerror());

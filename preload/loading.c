@@ -18,38 +18,110 @@
 #include "settings.h"
 #include "text.h"
 
-/* ---- dlopen ------------------------------------------------------------------------------ */
+/* ---- which file dlopen() means ----------------------------------------------------------- */
 
 /*
- * libc takes the module for the caller of dlopen(), and would not look where the program's own module
- * says (DT_RUNPATH).  So a bare name is looked for there first, in the order of the loader: false
- * if it is not there.
+ * libc takes the module for the caller of dlopen(), and would look where that says.  So what depends
+ * on the program's own module is found here: bare names by its DT_RUNPATH or DT_RPATH, and $ORIGIN.
  */
-static bool find_for_caller(const char *file, const void *caller, char *ret_path)
-{
-    struct link_map *map = NULL;
-    Dl_info info;
-    Dl_serinfo size;
-    char list[16384] __attribute__((aligned(16)));
-    Dl_serinfo *paths = (Dl_serinfo *)(void *)list;
+struct caller {
+    struct link_map *map;
+    const char *file; /* what it asked for */
+};
 
-    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ||
-        dlinfo(map, RTLD_DI_SERINFOSIZE, &size) != 0 || size.dls_size > sizeof list)
+union folders {
+    Dl_serinfo list;
+    char room[16384]; /* for what follows the list's head */
+};
+
+static bool get_folders(struct link_map *map, union folders *ret_folders)
+{
+    return dlinfo(map, RTLD_DI_SERINFOSIZE, &ret_folders->list) == 0 &&
+           ret_folders->list.dls_size <= sizeof *ret_folders &&
+           dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
+}
+
+static bool has_folder(const union folders *folders, const char *name)
+{
+    for (unsigned i = 0; i < folders->list.dls_cnt; i++)
+        if (strcmp(folders->list.dls_serpath[i].dls_name, name) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * The file of that name in a folder that only the caller's module has looked through.  The first folder
+ * with such a file counts: if it is everybody's, the loader finds that itself, by its cache too.
+ */
+static bool find_by_runpath(const struct caller *caller, char *ret_path)
+{
+    union folders own, everybodys;
+    struct link_map *module = NULL;
+    Dl_info info;
+
+    if (!dladdr1((const void *)&find_by_runpath, &info, (void **)&module, RTLD_DL_LINKMAP) || !module ||
+        !get_folders(caller->map, &own) || !get_folders(module, &everybodys))
         return false;
-    *paths = size;
-    if (dlinfo(map, RTLD_DI_SERINFO, paths) != 0)
-        return false;
-    for (unsigned i = 0; i < paths->dls_cnt; i++) {
+    for (unsigned i = 0; i < own.list.dls_cnt; i++) {
+        const char *folder = own.list.dls_serpath[i].dls_name;
         struct text path = text_in(ret_path, MAPS_PATH_ROOM);
 
-        text_add(&path, paths->dls_serpath[i].dls_name);
+        text_add(&path, folder);
         text_add(&path, "/");
-        text_add(&path, file);
+        text_add(&path, caller->file);
         if (!path.is_cut && access(ret_path, F_OK) == 0)
-            return true;
+            return !has_folder(&everybodys, folder);
     }
     return false;
 }
+
+/* $ORIGIN or ${ORIGIN} at the beginning: the folder of the caller's module.  Other words are not its own. */
+static bool expand_origin(const struct caller *caller, char *ret_path)
+{
+    static const char *const words[] = { "$ORIGIN/", "${ORIGIN}/" };
+    const char *module = caller->map->l_name[0] ? caller->map->l_name : settings_get()->program;
+    struct text path = text_in(ret_path, MAPS_PATH_ROOM);
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+
+        if (strncmp(caller->file, words[i], length) != 0)
+            continue;
+        text_add_bytes(&path, module, (size_t)(text_basename(module) - module));
+        text_add(&path, caller->file + length);
+        return !path.is_cut;
+    }
+    return false;
+}
+
+static bool is_loaded(const char *file, int mode)
+{
+    void *handle = real_get()->dlopen(file, mode | RTLD_NOLOAD);
+
+    if (handle)
+        real_get()->dlclose(handle);
+    else
+        dlerror(); /* nobody is to hear of this */
+    return handle != NULL;
+}
+
+static void *open_for(const char *file, int mode, const void *address)
+{
+    struct caller caller = { .file = file };
+    char path[MAPS_PATH_ROOM];
+    Dl_info info;
+    bool is_elsewhere = false;
+
+    if (dladdr1(address, &info, (void **)&caller.map, RTLD_DL_LINKMAP) && caller.map) {
+        if (strchr(file, '/'))
+            is_elsewhere = expand_origin(&caller, path);
+        else
+            is_elsewhere = !is_loaded(file, mode) && find_by_runpath(&caller, path);
+    }
+    return real_get()->dlopen(is_elsewhere ? path : file, mode);
+}
+
+/* ---- dlopen ------------------------------------------------------------------------------ */
 
 static void warn_of_deepbind(const char *file)
 {
@@ -59,32 +131,36 @@ static void warn_of_deepbind(const char *file)
         text_say(file, " is loaded with RTLD_DEEPBIND: the mutexes that it locks itself stay local", NULL);
 }
 
-static void *open_for(const char *file, int mode, const void *caller)
-{
-    char path[MAPS_PATH_ROOM];
-    void *handle = real_get()->dlopen(file, mode | RTLD_NOLOAD);
+/* Where the compiler can be told so, the call at the end of a function is a jump. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#define JUMPS true
+#define JUMPING __attribute__((optimize("optimize-sibling-calls")))
+#else
+#define JUMPS false
+#define JUMPING
+#endif
 
-    if (handle) {
-        real_get()->dlclose(handle);
-        return real_get()->dlopen(file, mode);
-    }
-    return real_get()->dlopen(find_for_caller(file, caller, path) ? path : file, mode);
-}
-
-EXPORT void *dlopen(const char *file, int mode)
+static void *open_and_look(const char *file, int mode, const void *address)
 {
     void *handle;
 
-    if (!settings_get()->has_objects || library_is_inside() || !file)
-        return real_get()->dlopen(file, mode); /* a jump: libc sees the program's own call */
+    if (!settings_get()->has_objects)
+        return open_for(file, mode, address);
     if (mode & RTLD_DEEPBIND)
         warn_of_deepbind(file);
-    if (strchr(file, '/'))
-        handle = real_get()->dlopen(file, mode);
-    else
-        handle = open_for(file, mode, __builtin_return_address(0));
+    objects_begin_loading();
+    handle = open_for(file, mode, address);
+    objects_end_loading();
     modules_update();
     return handle;
+}
+
+/* Without rules about modules, libc sees the program's own call. */
+EXPORT JUMPING void *dlopen(const char *file, int mode)
+{
+    if (library_is_inside() || !file || (JUMPS && !settings_get()->has_objects))
+        return real_get()->dlopen(file, mode);
+    return open_and_look(file, mode, __builtin_return_address(0));
 }
 
 EXPORT int dlclose(void *handle)
@@ -97,10 +173,15 @@ EXPORT int dlclose(void *handle)
 
 /* ---- mappings ---------------------------------------------------------------------------- */
 
+/* Whole pages go. */
 EXPORT int munmap(void *address, size_t size)
 {
-    if (settings_get()->has_mappings)
-        objects_forget_memory((uintptr_t)address, size);
+    size_t page;
+
+    if (settings_get()->has_mappings) {
+        page = (size_t)getpagesize();
+        objects_forget_memory((uintptr_t)address, (size + page - 1) / page * page);
+    }
     return real_get()->munmap(address, size);
 }
 

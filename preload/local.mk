@@ -57,7 +57,6 @@ preload_libdmutex_preload_la_LDFLAGS = \
     -avoid-version \
     -shared \
     -Wl,--as-needed \
-    -Wl,-rpath,'$$ORIGIN/..' \
     -Wl,-z,nodelete \
     -Wl,--version-script=$(srcdir)/preload/preload.map
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map

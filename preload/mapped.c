@@ -180,11 +180,10 @@ int mapped_unlock(const struct mapped *file)
 
 int mapped_test(const struct mapped *file, bool *ret_held)
 {
-    int kept = errno, state, error = 0;
+    int kept = errno, state, error;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    if (!had_before(file)) /* what the caller holds does not keep it out */
-        error = keeper_test(file->rule, file->kind, file->name);
+    error = keeper_test(file->rule, file->name, file->path);
     pthread_setcancelstate(state, NULL);
     if (error && error != EAGAIN) {
         errno = error;

@@ -6,14 +6,16 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "elffile.h"
 #include "objects.h"
+#include "real.h"
 #include "settings.h"
 #include "text.h"
 
-/* A module on which the rules were tried.  dl_iterate_phdr() has a lock, under which these change. */
+/* A module on which the rules were tried. */
 struct module {
     const void *headers; /* its program headers: who it is */
     uintptr_t base;      /* 0 of a program at a fixed place */
@@ -24,6 +26,10 @@ struct module {
 
 static struct module modules[MODULES_MOST];
 static size_t module_count;
+static pthread_mutex_t updating = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+
+/* What it does may allocate, and an allocator may lock. */
+static __thread bool is_updating __attribute__((tls_model("initial-exec")));
 
 /* ---- one rule and one module ------------------------------------------------------------- */
 
@@ -74,9 +80,9 @@ static bool find_by_symbol(const struct rule *rule, const char *path, uint64_t *
  * A variable of a library that the program uses directly lives in the program, to where the loader
  * has copied it; the library uses the copy too.
  */
-static bool find_copy(const struct rule *rule, uint64_t *ret_offset)
+static bool find_copy(const struct rule *rule, const char *path, uint64_t *ret_offset)
 {
-    if (rule->kind != RULE_SYMBOL ||
+    if (rule->kind != RULE_SYMBOL || !elf_is_exported(path, rule->symbol) ||
         !elf_find_copy(settings_get()->program, rule->symbol, ret_offset))
         return false;
     *ret_offset += rule->offset;
@@ -88,7 +94,7 @@ static void try_rule(const struct rule *rule, const char *path, const struct mod
     uint64_t offset;
     bool is_found;
 
-    if (module != &modules[0] && find_copy(rule, &offset)) {
+    if (module != &modules[0] && find_copy(rule, path, &offset)) {
         is_found = true;
         module = &modules[0];
     } else if (rule->kind == RULE_SYMBOL) {
@@ -102,15 +108,20 @@ static void try_rule(const struct rule *rule, const char *path, const struct mod
 
 /* ---- one module -------------------------------------------------------------------------- */
 
-/* Is this file meant: by its name, the name by which it was loaded, or what both resolve to? */
-static bool is_meant(const struct rule *rule, const char *loaded, const char *path)
+static bool is_of_module(const struct rule *rule)
 {
-    char resolved[PATH_MAX];
+    return rule->kind == RULE_SYMBOL || rule->kind == RULE_OFFSET;
+}
 
-    if (rule->kind != RULE_SYMBOL && rule->kind != RULE_OFFSET)
-        return false;
-    return rules_names_file(rule->module, path) || rules_names_file(rule->module, loaded) ||
-           (rule->module[0] == '/' && realpath(rule->module, resolved) && strcmp(resolved, path) == 0);
+/* Is this file meant: by its name, the name by which it was loaded, or where a link leads? */
+static bool is_meant(int index, const char *loaded, const char *path)
+{
+    const struct settings *settings = settings_get();
+    const struct rule *rule = &settings->rules[index];
+    const char *resolved = settings->resolved[index];
+
+    return is_of_module(rule) && (rules_names_file(rule->module, path) || rules_names_file(rule->module, loaded) ||
+                                  (resolved && strcmp(resolved, path) == 0));
 }
 
 static void try_rules(const char *loaded, const struct module *module)
@@ -118,10 +129,10 @@ static void try_rules(const char *loaded, const struct module *module)
     const struct settings *settings = settings_get();
     char path[PATH_MAX];
 
-    if (!realpath(loaded, path))
+    if (!realpath(module == &modules[0] ? settings->program : loaded, path))
         return; /* the kernel's own */
     for (int i = 0; i < settings->count; i++)
-        if (is_meant(&settings->rules[i], loaded, path))
+        if (is_meant(i, loaded, path))
             try_rule(&settings->rules[i], path, module);
 }
 
@@ -138,6 +149,14 @@ static struct module *record_of(const struct dl_phdr_info *info)
     return &modules[module_count++];
 }
 
+/* The name by which the program was executed: perhaps a link, or a script's. */
+static const char *called_by(void)
+{
+    const char *name = (const char *)getauxval(AT_EXECFN);
+
+    return name ? name : "";
+}
+
 /* The first that is told is the program itself. */
 static int visit(struct dl_phdr_info *info, size_t size, void *user)
 {
@@ -150,17 +169,14 @@ static int visit(struct dl_phdr_info *info, size_t size, void *user)
     module->is_there = true;
     if (!module->is_known) {
         module->is_known = true;
-        try_rules(module == &modules[0] ? settings_get()->program : info->dlpi_name, module);
+        try_rules(module == &modules[0] ? called_by() : info->dlpi_name, module);
     }
     return 0;
 }
 
-void modules_update(void)
+/* `updating` is held. */
+static void update(void)
 {
-    int error = errno;
-
-    if (!settings_get()->has_objects)
-        return;
     for (size_t i = 0; i < module_count; i++)
         modules[i].is_there = false;
     dl_iterate_phdr(visit, NULL);
@@ -169,7 +185,46 @@ void modules_update(void)
             modules[i].is_known = false;
             objects_forget_module(modules[i].headers);
         }
+}
+
+void modules_update(void)
+{
+    int error = errno;
+
+    if (!settings_get()->has_objects || is_updating)
+        return;
+    is_updating = true;
+    real_get()->mutex_lock(&updating);
+    update();
+    real_get()->mutex_unlock(&updating);
+    is_updating = false;
     errno = error;
+}
+
+/* ---- what must be there ------------------------------------------------------------------ */
+
+static int visit_to_match(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const int *index = user;
+    bool is_program = info->dlpi_phdr == modules[0].headers;
+    char path[PATH_MAX];
+
+    (void)size;
+    return realpath(is_program ? settings_get()->program : info->dlpi_name, path) &&
+           is_meant(*index, is_program ? called_by() : info->dlpi_name, path);
+}
+
+void modules_require(void)
+{
+    const struct settings *settings = settings_get();
+
+    for (int i = 0; i < settings->count; i++) {
+        const struct rule *rule = &settings->rules[i];
+
+        if (is_of_module(rule) && rule->required == REQUIRED_YES && rule->program &&
+            !dl_iterate_phdr(visit_to_match, &i))
+            complain(rule, settings->program, "required, and its module is not loaded");
+    }
 }
 
 /* ---- where an address is ----------------------------------------------------------------- */

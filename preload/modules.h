@@ -16,6 +16,12 @@
  */
 void modules_update(void);
 
+/*
+ * Once, at the beginning: a rule for this program alone (program=) that is required=yes ends it if its
+ * module is not there.  Others are not looked at, for the program's children have them too.
+ */
+void modules_require(void);
+
 /* The module in which this address lies; false: in none. */
 bool modules_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset);
 

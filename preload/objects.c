@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "text.h"
 
-struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* until objects_begin() */
+struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* all, until objects_begin() */
 
 /*
  * Open addressing, read without a lock.  A slot is written once; a record that is gone keeps its
@@ -21,12 +21,17 @@ struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* until objects_b
  */
 struct table {
     size_t size; /* a power of two */
+    unsigned shift; /* so that as many bits of a hash are left */
     size_t used;
     struct object *slots[];
 };
 
 static struct table *table;
 static struct object *newest;
+static struct objects_watch named; /* where objects in modules are */
+static bool is_all_watched;        /* for good */
+static unsigned loading;           /* threads in dlopen() */
+static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of these, this thread */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
 /* A shared object that no rule names: remembered, for /proc/self/maps is slow. */
@@ -64,14 +69,15 @@ static struct object *get_record(void)
 
 /* ---- the table --------------------------------------------------------------------------- */
 
+/* The upper bits of a product with the golden ratio: what lies in a row is spread evenly. */
 static size_t slot_of(const struct table *in, const void *address)
 {
-    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (in->size - 1);
+    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> in->shift);
 }
 
 static void put(struct table *in, struct object *object)
 {
-    size_t at = slot_of(in, object->address);
+    size_t at = slot_of(in, object->place);
 
     while (in->slots[at])
         at = (at + 1) & (in->size - 1);
@@ -89,9 +95,9 @@ static void make_room(void)
         return;
     larger = get_memory(sizeof *larger + size * sizeof larger->slots[0]);
     larger->size = size;
+    larger->shift = 64 - (unsigned)__builtin_ctzll(size);
     for (struct object *object = newest; object; object = object->next)
-        if (object->address)
-            put(larger, object);
+        put(larger, object);
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
 }
 
@@ -112,20 +118,55 @@ static struct object *find(const void *address)
 /* ---- adding and forgetting --------------------------------------------------------------- */
 
 /*
- * Makes the watched part wider: its size first, so that a reader, who reads them the other way round,
- * sees all of what was watched before at any time.  Objects in mappings are found by their own bit, and
- * would only make it huge.
+ * `writing` is held.  The size first, so that a reader, who reads them the other way round, sees all of
+ * what was watched before at any time.
  */
+static void publish(void)
+{
+    __atomic_store_n(&objects_watch.span, is_all_watched || loading ? UINTPTR_MAX : named.span,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&objects_watch.low, named.low, __ATOMIC_RELEASE);
+}
+
+/* Makes the watched part wider.  Objects in mappings are found by their own bit, and would make it huge. */
 static void watch(uintptr_t address)
 {
-    uintptr_t low = objects_watch.low, high = low + objects_watch.span;
+    uintptr_t high = named.low + named.span;
 
-    if (objects_watch.span == UINTPTR_MAX)
-        return; /* all are watched */
-    low = high == low || address < low ? address : low;
+    named.low = named.span == 0 || address < named.low ? address : named.low;
     high = address + 1 > high ? address + 1 : high;
-    __atomic_store_n(&objects_watch.span, high - low, __ATOMIC_RELEASE);
-    __atomic_store_n(&objects_watch.low, low, __ATOMIC_RELEASE);
+    named.span = high - named.low;
+    publish();
+}
+
+/* What was there before, and is gone; NULL. */
+static struct object *find_gone(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    for (size_t at = slot_of(table, address); (object = table->slots[at]); at = (at + 1) & (table->size - 1))
+        if (object->place == address && object->rule == rule && strcmp(object->name, name) == 0)
+            return object;
+    return NULL;
+}
+
+/* A record that is not in use yet.  `writing` is held. */
+static struct object *record_for(const void *address, const struct rule *rule, const char *name)
+{
+    struct object *object;
+
+    make_room();
+    object = find_gone(address, rule, name);
+    if (object)
+        return object;
+    object = get_record();
+    *object = (struct object){ .place = address, .rule = rule, .next = newest };
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    object->sleeping = unlocked;
+    strcpy(object->name, name);
+    put(table, object);
+    newest = object;
+    return object;
 }
 
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module)
@@ -133,18 +174,17 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
     struct object *object;
     char name[sizeof object->name] = "";
 
-    if (rule != &nobody && !settings_name(rule, path, name, sizeof name))
-        return;
+    if (rule != &nobody && !settings_name(rule, path, name, sizeof name)) {
+        if (rule->required == REQUIRED_NO)
+            return;
+        _exit(78); /* as of a rule that cannot be read */
+    }
     real_get()->mutex_lock(&writing);
     if (!find(address)) {
-        make_room();
-        object = get_record();
-        *object = (struct object){ .address = address, .rule = rule, .module = module, .next = newest };
-        pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-        object->sleeping = unlocked;
-        strcpy(object->name, name);
-        put(table, object);
-        newest = object;
+        object = record_for(address, rule, name);
+        object->module = module;
+        __atomic_store_n(&object->state, OBJECT_NEW, __ATOMIC_RELEASE);
+        __atomic_store_n(&object->address, address, __ATOMIC_RELEASE);
         if (module)
             watch((uintptr_t)address);
     }
@@ -174,6 +214,25 @@ void objects_forget_memory(uintptr_t from, size_t size)
     real_get()->mutex_unlock(&writing);
 }
 
+static void change_loading(int by)
+{
+    real_get()->mutex_lock(&writing);
+    loading += (unsigned)by;
+    own_loading += (unsigned)by;
+    publish();
+    real_get()->mutex_unlock(&writing);
+}
+
+void objects_begin_loading(void)
+{
+    change_loading(1);
+}
+
+void objects_end_loading(void)
+{
+    change_loading(-1);
+}
+
 struct object *objects_first(void)
 {
     return newest;
@@ -193,9 +252,10 @@ static bool condition_is_shared(const pthread_cond_t *condition)
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
+static bool has_begun, is_listing, has_mappings;
+
 void objects_begin(void)
 {
-    static bool has_begun;
     const struct settings *settings;
 
     if (has_begun)
@@ -203,9 +263,20 @@ void objects_begin(void)
     has_begun = true;
     real_get();
     settings = settings_get();
-    if (!settings->list_folder && !settings->has_mappings)
-        objects_watch.span = 0;
+    is_listing = settings->list_folder != NULL;
+    has_mappings = settings->has_mappings;
+    is_all_watched = is_listing || has_mappings;
+    publish();
     modules_update();
+    modules_require();
+}
+
+/* The first call of all, or one by a constructor of what is being loaded. */
+static __attribute__((noinline)) void catch_up(void)
+{
+    objects_begin();
+    if (own_loading)
+        modules_update();
 }
 
 /* The first sight of a shared object says for good whether a rule names it. */
@@ -225,9 +296,10 @@ static struct object *look(const void *address, bool is_condition, bool is_share
 {
     struct object *object;
 
-    objects_begin();
+    if (__builtin_expect(!has_begun || own_loading, 0))
+        catch_up();
     object = find(address);
-    if (!object && is_shared && settings_get()->has_mappings)
+    if (!object && is_shared && has_mappings)
         object = look_into_maps(address, is_condition);
     return object && object->rule != &nobody && object->rule->is_condition == is_condition ? object : NULL;
 }
@@ -236,7 +308,7 @@ struct object *objects_look_for_mutex(const pthread_mutex_t *mutex, enum object_
 {
     struct object *object = look(mutex, false, mutex_is_shared(mutex));
 
-    if (use == USE_LOCK)
+    if (use == USE_LOCK && is_listing)
         observe_mutex(mutex);
     return object;
 }
@@ -245,7 +317,7 @@ struct object *objects_look_for_condition(const pthread_cond_t *condition, enum 
 {
     struct object *object = look(condition, true, condition_is_shared(condition));
 
-    if (use == USE_LOCK)
+    if (use == USE_LOCK && is_listing)
         observe_condition(condition);
     return object;
 }

@@ -3,8 +3,8 @@
  * The mutexes and condition variables of the program that have names: by address, what stands beside
  * them.
  *
- * An object that no rule names costs two compares.  Records are never freed, only made again: a thread
- * may be about to use one whose memory is just unmapped.
+ * An object that no rule names costs two compares.  Records are never freed, for a thread may be about to
+ * use one whose memory is just unmapped, but what comes back to its place has its record again.
  */
 #ifndef DM_PRELOAD_OBJECTS_H
 #define DM_PRELOAD_OBJECTS_H
@@ -20,6 +20,7 @@ enum object_state { OBJECT_NEW, OBJECT_READY, OBJECT_REFUSED };
 
 struct object {
     const void *address; /* NULL: gone */
+    const void *place;   /* the address, also when it is gone */
     const struct rule *rule;
     const void *module;       /* in which module; NULL: it is in a mapping */
     enum object_state state;  /* READY: `mutex` or `condition` is set up; written last */
@@ -40,8 +41,8 @@ struct object {
 
 /*
  * What may be named: addresses from `low` on.  All of them before objects_begin(), so that whoever
- * found that an address is not among them may use libc's functions without a look; with --list; and if
- * there are rules for mappings.
+ * found that an address is not among them may use libc's functions without a look; with --list; if
+ * there are rules for mappings; and while a thread is in dlopen().
  */
 struct objects_watch {
     uintptr_t low, span;
@@ -82,6 +83,10 @@ void objects_begin(void);
 
 /* Somebody named this address.  module: who its module is, NULL for one in a mapping. */
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module);
+
+/* Around dlopen(): constructors of what it loads may lock what is named there. */
+void objects_begin_loading(void);
+void objects_end_loading(void);
 
 /* All objects of this module, or in this memory, are gone. */
 void objects_forget_module(const void *module);

@@ -58,12 +58,16 @@ int report_lock(struct object *object, const struct library *library)
     int result = library->mutex_trylock(&object->mutex);
     uint64_t since;
 
+    if (result == ENOLCK && object->rule->on_down == DOWN_BLOCK)
+        return library->mutex_lock(&object->mutex);
     if (result != EBUSY)
-        return result == ENOLCK ? library->mutex_lock(&object->mutex) : result;
+        return result;
     since = now_ns();
     result = library->mutex_lock(&object->mutex);
-    add(&object->counts.waits, 1);
-    add(&object->counts.wait_ns, now_ns() - since);
+    if (result == 0 || result == EOWNERDEAD) {
+        add(&object->counts.waits, 1);
+        add(&object->counts.wait_ns, now_ns() - since);
+    }
     return result;
 }
 

@@ -285,11 +285,24 @@ static bool read_settings(struct rule *rule, char **text, char end, struct text 
 
 /* ---- all --------------------------------------------------------------------------------- */
 
+/* All words of a name mean something. */
+static bool has_good_words(const char *name)
+{
+    while ((name = strchr(name, '%'))) {
+        if (!name[1] || !strchr("bpxu%", name[1]))
+            return false;
+        name += 2;
+    }
+    return true;
+}
+
 /* The `=>` and the name behind it. */
 static bool read_name(struct rule *rule, char **text, char *end, struct text *reason)
 {
     if (*end && *end != ';' && strcmp(take_word(text, end), "=>") == 0 && *end && *end != ';') {
         rule->name = take_word(text, end);
+        if (!has_good_words(rule->name))
+            return complain(reason, "its name has a % that is none of %b, %p, %x, %u and %%");
         if (*rule->name)
             return true;
     }

@@ -29,7 +29,7 @@ enum rule_on_down { DOWN_BLOCK, DOWN_FAIL, DOWN_LOCAL };
 
 /*
  * What a rule that finds nothing means.  AUTO: an error if its module is there and the object is not;
- * YES: the module must be there too; NO: a warning.
+ * YES: the module must be there too, when dmutex-run looks, and in the rule's own program; NO: a warning.
  */
 enum rule_required { REQUIRED_AUTO, REQUIRED_YES, REQUIRED_NO };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "settings.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,6 +59,20 @@ static void read_rules(const char *variable, struct rule *rules)
     }
 }
 
+/* Once for all modules that are compared with it. */
+static void resolve(int index)
+{
+    const struct rule *rule = &settings.rules[index];
+    const char *path = rule->module;
+    char resolved[PATH_MAX];
+
+    if (rule->kind != RULE_SYMBOL && rule->kind != RULE_OFFSET)
+        return;
+    if (path[0] != '/' || !realpath(path, resolved) || strcmp(path, resolved) == 0)
+        return;
+    settings.resolved[index] = strcpy(get_memory(strlen(resolved) + 1), resolved);
+}
+
 static size_t count_of(const char *variable)
 {
     const char *value = secure_getenv(variable);
@@ -84,8 +99,11 @@ const struct settings *settings_get(void)
         struct rule *rules = get_memory(count * sizeof *rules);
 
         settings.rules = rules;
+        settings.resolved = get_memory(count * sizeof *settings.resolved);
         read_rules("DMUTEX_MAP", rules);
         read_rules("DMUTEX_RULES", rules);
+        for (int i = 0; i < settings.count; i++)
+            resolve(i);
     }
     return &settings;
 }

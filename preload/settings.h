@@ -9,6 +9,7 @@
 
 struct settings {
     const struct rule *rules; /* those for this program only */
+    const char **resolved;    /* of each: where its module's path leads, if that is a link; else NULL */
     int count;
     bool has_objects; /* a sym: or off: rule */
     bool has_mappings;

@@ -49,6 +49,7 @@ server_tests = \
     tests/server/test_ends \
     tests/server/test_forces \
     tests/server/test_forks \
+    tests/server/test_grace \
     tests/server/test_impostors \
     tests/server/test_inboxes \
     tests/server/test_late \
@@ -293,6 +294,51 @@ EXTRA_DIST += tests/sim/README.md tests/sim/fuzz_sim.c
 CLEANFILES += tests/sim/fuzz_sim
 .PHONY: fuzz
 
+# the module of the preload layer, and plain pthread programs under it
+module_tests = \
+    tests/preload/test_calls \
+    tests/preload/test_conds \
+    tests/preload/test_elffile \
+    tests/preload/test_harmless \
+    tests/preload/test_mappings \
+    tests/preload/test_maps \
+    tests/preload/test_names \
+    tests/preload/test_places \
+    tests/preload/test_rules \
+    tests/preload/test_text
+tests_preload_test_calls_LDADD = $(programs_libs)
+tests_preload_test_conds_LDADD = $(programs_libs)
+tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
+tests_preload_test_harmless_LDADD = $(programs_libs)
+tests_preload_test_mappings_LDADD = $(programs_libs)
+tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
+tests_preload_test_names_LDADD = $(programs_libs)
+tests_preload_test_places_LDADD = $(programs_libs)
+tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
+tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
+# parts of the module, for the tests of these alone
+tests_preload_libparts_la_CFLAGS = $(common_cflags)
+tests_preload_libparts_la_SOURCES = preload/maps.c preload/settings.c $(preload_common)
+# the programs are compiled by the tests
+programs_libs = tests/preload/libprograms.la $(LDADD)
+tests_preload_libprograms_la_CPPFLAGS = $(AM_CPPFLAGS) \
+    -DPROGRAMS='"$(abs_top_srcdir)/tests/preload/programs"'
+tests_preload_libprograms_la_SOURCES = \
+    tests/preload/naming.c \
+    tests/preload/naming.h \
+    tests/preload/programs.c \
+    tests/preload/programs.h
+EXTRA_DIST += \
+    tests/preload/programs/beside.c \
+    tests/preload/programs/guard.cc \
+    tests/preload/programs/legacy.c \
+    tests/preload/programs/places.c \
+    tests/preload/programs/places.h \
+    tests/preload/programs/places_library.c \
+    tests/preload/programs/shelf.c \
+    tests/preload/programs/symbols.c \
+    tests/preload/programs/symbols_again.c
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_compiles.sh \
@@ -303,6 +349,29 @@ EXTRA_DIST += \
     tests/conformance/dropin/locals.cc \
     tests/conformance/dropin/unmapped \
     tests/conformance/dropin/uses.c
+
+# with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
+debian_tests = \
+    tests/programs/test_cron.sh \
+    tests/programs/test_flock.sh \
+    tests/programs/test_globals.sh \
+    tests/programs/test_harmless.sh \
+    tests/programs/test_lmdb.sh \
+    tests/programs/test_lock_files.sh \
+    tests/programs/test_offsets.sh
+EXTRA_DIST += \
+    $(debian_tests) \
+    tests/lib/tap.sh \
+    tests/programs/increments.py \
+    tests/programs/lib.sh \
+    tests/programs/memcached_load.py \
+    tests/programs/tally/cxx.cc \
+    tests/programs/tally/library.c \
+    tests/programs/tally/main.c \
+    tests/programs/tally/tally.h \
+    tests/programs/threads.py \
+    tests/programs/vanish.sh \
+    tests/programs/with-packages.sh
 
 # fork() after the first thread: the thread sanitizer cannot follow these
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
@@ -347,7 +416,8 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
-program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests)
+check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la
+program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests)
 check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
@@ -391,7 +461,16 @@ print-results:
 
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.
 check-long:
-	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=1800
+	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600
+	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
+
+# Unmodified programs, on two hosts.
+check-programs: all
+	$(SHELL) $(srcdir)/tests/programs/with-packages.sh \
+	    $(MAKE) check TESTS='$(debian_tests)' TEST_TIMEOUT=$(DEBIAN_TIMEOUT)
+DEBIAN_TIMEOUT = 300
+print-debian-results:
+	@echo $(debian_tests:.sh=.trs)
 
 check-valgrind:
 	@test -n '$(VALGRIND)' || { echo 'valgrind was not found by configure'; exit 1; }
@@ -414,4 +493,4 @@ configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 clean-local:
 	rm -rf asan tsan
 
-.PHONY: print-results check-long check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-long check-programs check-valgrind check-asan check-tsan

@@ -83,7 +83,7 @@ DMUTEX_API int dcond_getname_np(const dcond_t *cond, char *buf, size_t size);
  *                    mutex is still owned
  *   EAGAIN           10 000 wait already, or the server is out of memory; nothing was done
  *   ENOLCK           as above, nothing was done; or DMUTEX_ONDOWN=fail and no answer within
- *                    command_timeout: then the hold may have ended, dmutex_remaining_np() tells
+ *                    command_timeout: then the hold is lost, for the wait may have been done
  *
  * Blocks until the caller owns the mutex again, however long the server cannot be reached, once the
  * server has taken the waiter in.

@@ -19,7 +19,7 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
     args->texts = (const char **)block;
     args->lengths = (size_t *)(block + pointers);
     args->digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths);
-    args->count = args->numbers = 0;
+    args->count = args->numbers = args->born_at = 0;
     args->room = count;
     args->numbers_room = numbers;
     return 0;
@@ -52,9 +52,25 @@ void dm_args_number(struct dm_args *args, uint64_t number)
     dm_args_bytes(args, at, (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, number));
 }
 
+void dm_args_born(struct dm_args *args)
+{
+    args->born_at = args->count;
+    dm_args_number(args, 0);
+}
+
+void dm_args_set_born(struct dm_args *args, uint64_t born_us)
+{
+    char *at;
+
+    if (!args->born_at)
+        return;
+    at = (char *)args->texts[args->born_at]; /* one of `digits` */
+    args->lengths[args->born_at] = (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, born_us);
+}
+
 struct dm_command dm_args_format(const struct dm_args *args)
 {
-    struct dm_command command = { NULL, 0 };
+    struct dm_command command = { 0 };
     /* int in hiredis 0.14, long long from 1.0 on */
     long long length = redisFormatCommandArgv(&command.bytes, args->count, args->texts, args->lengths);
 

@@ -9,6 +9,7 @@
 struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
+    uint64_t server; /* for which it was written, as dm_conn_server() counts them; 0: for any */
 };
 
 /*
@@ -23,6 +24,7 @@ struct dm_args {
     char (*digits)[DM_ARG_DIGITS];
     int count, room;
     int numbers, numbers_room;
+    int born_at; /* the argument that says since when the server is there, put before it is sent; 0: none */
 };
 
 /* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives it back. */
@@ -32,6 +34,10 @@ void dm_args_free(struct dm_args *args);
 void dm_args_text(struct dm_args *args, const char *text);
 void dm_args_bytes(struct dm_args *args, const char *text, size_t length);
 void dm_args_number(struct dm_args *args, uint64_t number);
+
+/* An argument that will be put by dm_args_set_born(), which does nothing without it. */
+void dm_args_born(struct dm_args *args);
+void dm_args_set_born(struct dm_args *args, uint64_t born_us);
 
 struct dm_command dm_args_format(const struct dm_args *args);
 void dm_command_free(struct dm_command *command);

@@ -91,6 +91,7 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->url = url;
     conn->hooks = *hooks;
     conn->fd = -1;
+    conn->server = 1;
     conn->leader_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (conn->leader_bell < 0) {
         free(conn);
@@ -131,11 +132,18 @@ static void want_look(struct dm_conn *conn, const struct dm_slot *slot)
     conn->is_change_news = true;
 }
 
+bool dm_conn_is_for_server(const struct dm_conn *conn, const struct dm_command *command)
+{
+    return command->server == 0 || command->server == conn->server;
+}
+
 static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
 {
     size_t before = conn->unanswered;
     struct dm_slot *slot = NULL;
 
+    if (conn->state == DM_CONN_READY && !dm_conn_is_for_server(conn, command))
+        return DM_CONN_OTHER;
     if (conn->state == DM_CONN_READY)
         slot = dm_conn_send(conn, command->bytes, command->length);
     if (!slot)
@@ -210,6 +218,17 @@ bool dm_conn_is_ready(struct dm_conn *conn)
     is_ready_now = conn->state == DM_CONN_READY;
     dm_conn_leave(conn);
     return is_ready_now;
+}
+
+uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
+{
+    uint64_t server;
+
+    dm_conn_enter(conn);
+    server = conn->server;
+    *ret_born_us = conn->born_us;
+    dm_conn_leave(conn);
+    return server;
 }
 
 void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])

@@ -57,6 +57,7 @@ enum dm_conn_result {
     DM_CONN_OK,     /* answered; or, posted, in the kernel */
     DM_CONN_BROKEN, /* sent, and the connection broke before the answer */
     DM_CONN_LATE,   /* the deadline passed, sent or not */
+    DM_CONN_OTHER,  /* not sent: it was written for another server than there is now */
     DM_CONN_DOWN    /* not sent: posted, there is no connection now; called, there can be none */
 };
 
@@ -102,6 +103,12 @@ void dm_conn_want(struct dm_conn *conn);
 void dm_conn_distrust(struct dm_conn *conn, const char *reason);
 
 bool dm_conn_is_ready(struct dm_conn *conn);
+
+/*
+ * Which server it is: the number changes when another one has come in its place, or the same with
+ * what it remembered.  Since when, by its own clock in us; 0: since long, or nobody knows.
+ */
+uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us);
 
 /* Waits until the connection is ready.  False when the deadline has passed. */
 bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline);

@@ -199,6 +199,10 @@ static bool is_answered(struct dm_conn *conn, struct dm_call *call, void *user)
     const struct dm_command *command = user;
 
     if (!call->slot && !call->is_done && conn->state == DM_CONN_READY) {
+        if (!dm_conn_is_for_server(conn, command)) {
+            call->result = DM_CONN_OTHER;
+            return true;
+        }
         call->slot = dm_conn_send(conn, command->bytes, command->length);
         if (call->slot)
             call->slot->call = call;

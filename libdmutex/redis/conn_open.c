@@ -119,8 +119,18 @@ void dm_conn_open_if_due(struct dm_conn *conn)
         open_conn(conn);
 }
 
+/* Commands that were written for the server before must not be sent to this one. */
+static void note_server(struct dm_conn *conn)
+{
+    if (conn->server > 1 && conn->greeting.born_us == conn->born_us)
+        return;
+    conn->born_us = conn->greeting.born_us;
+    conn->server++;
+}
+
 static void become_ready(struct dm_conn *conn)
 {
+    note_server(conn);
     if (conn->failures)
         dm_log_info("the connection is back");
     dm_addresses_free(conn->addresses);

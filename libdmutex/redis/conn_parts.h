@@ -69,6 +69,8 @@ struct dm_conn {
     struct dm_greeting greeting;
     char channel[128];
 
+    uint64_t server, born_us; /* see dm_conn_server(); 1: none was there yet */
+
     enum dm_conn_state state;
     bool is_wanted, was_wanted;
     unsigned hopeless; /* how often it turned out that there can be no connection */
@@ -97,6 +99,9 @@ struct dm_conn {
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
     bool is_ready_news, is_change_news;
 };
+
+/* conn.c */
+bool dm_conn_is_for_server(const struct dm_conn *conn, const struct dm_command *command);
 
 /* conn_slot.c */
 void dm_conn_enter(struct dm_conn *conn);

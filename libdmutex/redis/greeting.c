@@ -40,6 +40,8 @@ static void plan_first_round(struct dm_greeting *greeting)
     plan(greeting, DM_STEP_ID);
     plan(greeting, DM_STEP_INFO);
     plan(greeting, DM_STEP_PROBE);
+    if (greeting->url->has_grace)
+        plan(greeting, DM_STEP_BORN);
 }
 
 /* After a restart of the server the old connection is gone, and its number another client's. */
@@ -63,6 +65,15 @@ static void write_probe(const struct dm_greeting *greeting, struct dm_args *args
     dm_args_text(args, "2");
     for (int i = 0; i < 3; i++)
         dm_args_text(args, room[i]);
+}
+
+static void write_born(const struct dm_greeting *greeting, struct dm_args *args, char room[160])
+{
+    snprintf(room, 160, "%s:server", greeting->url->prefix);
+    dm_args_text(args, "EVAL");
+    dm_args_text(args, dm_lua_born);
+    dm_args_text(args, "1");
+    dm_args_text(args, room);
 }
 
 static void write_words(struct dm_args *args, const char *const *words)
@@ -98,6 +109,9 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
         return;
     case DM_STEP_PROBE:
         write_probe(greeting, args, room);
+        return;
+    case DM_STEP_BORN:
+        write_born(greeting, args, room[0]);
         return;
     case DM_STEP_KILL:
         write_words(args, (const char *const[]){ "CLIENT", "KILL", "ID", NULL });
@@ -140,7 +154,7 @@ static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_ste
 
 struct dm_command dm_greeting_round(struct dm_greeting *greeting)
 {
-    struct dm_command all = { NULL, 0 };
+    struct dm_command all = { 0 };
     bool is_whole = true;
 
     greeting->step_count = greeting->steps_done = 0;
@@ -210,6 +224,14 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
         dm_log_warn("CLIENT ID is not permitted: commands of a broken connection may still run late");
 }
 
+/* Where it is not to be had, there is no grace. */
+static void take_born(struct dm_greeting *greeting, const redisReply *reply)
+{
+    greeting->born_us = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0 ? (uint64_t)reply->integer : 0;
+    if (greeting->born_us == 0)
+        dm_log_warn("the server does not say since when it is there: after a failover two may own a mutex");
+}
+
 /* Not permitted is one thing; a server that is only not ready is asked again, by a new greeting. */
 static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
@@ -231,6 +253,7 @@ static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char
         [DM_STEP_SELECT] = "the database cannot be selected",
         [DM_STEP_ROLE] = "ROLE failed",
         [DM_STEP_PROBE] = "the probe failed",
+        [DM_STEP_BORN] = "the server's mark cannot be read",
         [DM_STEP_SUBSCRIBE] = "the inbox cannot be subscribed",
     };
 
@@ -247,6 +270,11 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     switch (step) {
     case DM_STEP_ID:
         take_id(greeting, reply);
+        return true;
+    case DM_STEP_BORN:
+        if (!take_plain(step, reply, ret_reason))
+            return false;
+        take_born(greeting, reply);
         return true;
     case DM_STEP_KILL:
         return take_kill(greeting, reply, ret_reason);

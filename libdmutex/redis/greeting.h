@@ -18,7 +18,7 @@
 struct redisReply; /* hiredis stays below this floor */
 
 #define DM_RUN_ID_ROOM 48
-#define DM_GREETING_STEPS 6
+#define DM_GREETING_STEPS 8
 
 enum dm_greeting_step {
     DM_STEP_AUTH,
@@ -27,6 +27,7 @@ enum dm_greeting_step {
     DM_STEP_ROLE,
     DM_STEP_INFO,
     DM_STEP_PROBE,
+    DM_STEP_BORN,
     DM_STEP_KILL,
     DM_STEP_SUBSCRIBE
 };
@@ -43,6 +44,7 @@ struct dm_greeting {
     uint64_t old_client_id;
     char run_id[DM_RUN_ID_ROOM]; /* of the server, "" unknown */
     char old_run_id[DM_RUN_ID_ROOM];
+    uint64_t born_us; /* since when the server is the one it is, by its own clock; 0 unknown */
 };
 
 /* A new connection begins; what the last one learned becomes "old". */

@@ -8,6 +8,7 @@
     extern const char dm_sha_##name[]
 
 DM_SCRIPT(acquire);
+DM_SCRIPT(born);
 DM_SCRIPT(cancel);
 DM_SCRIPT(cond_cancel);
 DM_SCRIPT(cond_drop);

@@ -79,13 +79,30 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     return DM_SAYS_NOTHING;
 }
 
+/* In the words for the server that there is now. */
+static struct dm_command format(struct dm_store *store, struct dm_args *args)
+{
+    struct dm_command command;
+    uint64_t born_us, server = dm_conn_server(store->conn, &born_us);
+
+    dm_args_set_born(args, born_us);
+    command = dm_args_format(args);
+    if (args->born_at)
+        command.server = server;
+    return command;
+}
+
 static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, const struct dm_deadline *deadline,
                                 redisReply **ret_reply)
 {
-    struct dm_command command = dm_args_format(args);
-    enum dm_conn_result result = dm_conn_call(store->conn, &command, deadline, ret_reply);
+    struct dm_command command;
+    enum dm_conn_result result;
 
-    dm_command_free(&command);
+    do {
+        command = format(store, args);
+        result = dm_conn_call(store->conn, &command, deadline, ret_reply);
+        dm_command_free(&command);
+    } while (result == DM_CONN_OTHER);
     return result;
 }
 
@@ -238,6 +255,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     else
         dm_args_text(args, "");
     dm_args_text(args, store->inbox_prefix);
+    dm_args_born(args);
 }
 
 struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
@@ -251,7 +269,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 9 + owed_count, 4))
+    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 10 + owed_count, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
@@ -338,10 +356,14 @@ typedef enum dm_conn_result post_fn(struct dm_conn *, const struct dm_command *,
 static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, post_fn *how, dm_reply_fn handler,
                                 void *user)
 {
-    struct dm_command command = dm_args_format(args);
-    enum dm_conn_result result = how(store->conn, &command, handler, user);
+    struct dm_command command;
+    enum dm_conn_result result;
 
-    dm_command_free(&command);
+    do {
+        command = format(store, args);
+        result = how(store->conn, &command, handler, user);
+        dm_command_free(&command);
+    } while (result == DM_CONN_OTHER);
     dm_args_free(args);
     return result;
 }
@@ -380,12 +402,13 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
 
     for (int i = 0; i < count; i++)
         keys += dm_store_count_keys(&asks[i]);
-    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 2 + count * 6, count * 4))
+    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 3 + count * 6, 1 + count * 4))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_all_keys(args, &asks[i]);
     dm_args_text(args, store->inbox_prefix);
     dm_args_text(args, store->label);
+    dm_args_born(args);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
         dm_args_text(args, identities[i].id);

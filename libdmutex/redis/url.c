@@ -164,6 +164,12 @@ static bool is_word(struct part part, const char *word)
     return part.length == strlen(word) && memcmp(part.text, word, part.length) == 0;
 }
 
+static bool set_grace(struct dm_url *url, struct part value)
+{
+    url->has_grace = is_word(value, "on");
+    return url->has_grace || is_word(value, "off");
+}
+
 static bool set_option(struct dm_url *url, struct part key, struct part value, char *ret_reason)
 {
     bool is_good;
@@ -180,6 +186,8 @@ static bool set_option(struct dm_url *url, struct part key, struct part value, c
         is_good = set_password_file(url, value);
     else if (is_word(key, "eviction"))
         is_good = url->may_evict = is_word(value, "allow");
+    else if (is_word(key, "grace"))
+        is_good = set_grace(url, value);
     else
         return complain(ret_reason, "this option is not known", key);
     return is_good || complain(ret_reason, "this option has a value that cannot be used", key);
@@ -284,6 +292,7 @@ static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
 static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
+    url->has_grace = false; /* it was started anew because nobody used it */
     return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"", where);
 }
 
@@ -324,6 +333,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
     if (!url)
         return NULL;
     url->connect_timeout_ms = url->command_timeout_ms = DEFAULT_TIMEOUT_MS;
+    url->has_grace = true;
     url->prefix = strdup(DEFAULT_PREFIX);
     if (url->prefix && read_url(url, rest(text), ret_reason))
         return url;

@@ -23,6 +23,7 @@ struct dm_url {
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool may_evict; /* accept a server that may evict keys */
+    bool has_grace; /* a new server grants nothing before its owners have come back */
 };
 
 /*

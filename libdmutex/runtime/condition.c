@@ -33,14 +33,6 @@ static struct condition_wait *of(struct dm_wait *wait)
 
 /* ---- giving the mutex up ----------------------------------------------------------------- */
 
-/* The hold is as it was: nothing has been changed. */
-static void stay(struct condition_wait *self)
-{
-    dm_state_lock();
-    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
-    dm_state_unlock();
-}
-
 /* The store has ended the hold. */
 static void leave_locked(struct condition_wait *self)
 {
@@ -49,31 +41,40 @@ static void leave_locked(struct condition_wait *self)
     self->hold = NULL;
 }
 
-/*
- * Nobody waits: the attempt ends.  What has been asked without an answer may be executed yet, and is
- * taken back.
- */
-static int fail_unchanged(struct condition_wait *self, int result)
+/* The hold is another's by now, or may be: nobody may go on believing in it. */
+static void lose_locked(struct condition_wait *self)
 {
-    struct dm_wait *wait = &self->wait;
-
-    dm_state_lock();
-    if (self->has_unanswered)
-        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
-    dm_step_close(wait->runtime, wait->claim);
-    dm_state_unlock();
-    stay(self);
-    return result;
+    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
 }
 
 static int fail_lost(struct condition_wait *self)
 {
     dm_state_lock();
-    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
-    dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+    lose_locked(self);
     dm_step_close(self->wait.runtime, self->wait.claim);
     dm_state_unlock();
     return dm_fail(DM_FAIL_LOST, NULL);
+}
+
+/*
+ * Nobody waits: the attempt ends.  A request without an answer may have been executed, or be yet: then
+ * the attempt is taken back, and the hold may be another's (I1).
+ */
+static int fail(struct condition_wait *self, int result)
+{
+    struct dm_wait *wait = &self->wait;
+
+    dm_state_lock();
+    if (self->has_unanswered) {
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+        lose_locked(self);
+    } else {
+        dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+    }
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+    return result;
 }
 
 static int fail_not_recoverable(struct condition_wait *self)
@@ -131,13 +132,13 @@ static int look_at(struct condition_wait *self, const struct dm_ask *ask,
     case DM_SAYS_NOT_RECOVERABLE:
         return fail_not_recoverable(self);
     case DM_SAYS_BOUND:
-        return fail_unchanged(self, dm_fail(DM_FAIL_BOUND, NULL));
+        return fail(self, dm_fail(DM_FAIL_BOUND, NULL));
     case DM_SAYS_FULL:
-        return fail_unchanged(self, dm_fail(DM_FAIL_QUEUE_FULL, NULL));
+        return fail(self, dm_fail(DM_FAIL_QUEUE_FULL, NULL));
     case DM_SAYS_NO_MEMORY:
-        return fail_unchanged(self, dm_fail(DM_FAIL_SERVER_FULL, "%s", self->wait.reason));
+        return fail(self, dm_fail(DM_FAIL_SERVER_FULL, "%s", self->wait.reason));
     default:
-        return fail_unchanged(self, dm_fail(DM_FAIL_REFUSED, "%s", self->wait.reason));
+        return fail(self, dm_fail(DM_FAIL_REFUSED, "%s", self->wait.reason));
     }
 }
 
@@ -171,7 +172,7 @@ static int give_up_hold(struct condition_wait *self)
         if (is_known_to_wait(self))
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)
-            return fail_unchanged(self, dm_fail(DM_FAIL_NO_ANSWER, "%s", wait->reason));
+            return fail(self, dm_fail(DM_FAIL_NO_ANSWER, "%s", wait->reason));
         if (dm_conn_is_ready(wait->runtime->commands))
             dm_wait_rest(wait);
     }
@@ -179,17 +180,23 @@ static int give_up_hold(struct condition_wait *self)
 
 /* ---- coming back ------------------------------------------------------------------------- */
 
-/* From the condition to the queue of the mutex, unless a signal has done that. */
+/*
+ * From the condition to the queue of the mutex, unless a signal has done that.  Once it was asked for it
+ * may have been done without an answer, so a grant does not prove a signal: who has the mutex asks
+ * once more, and takes it for one, a wake-up without a reason, if that is not answered either.
+ */
 static void leave_condition(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
     struct dm_deadline deadline;
     struct dm_answer answer;
     struct dm_ask ask;
+    bool is_waiting, was_asked = false;
 
-    for (;;) {
+    for (;; was_asked = true) {
         dm_state_lock();
-        if (!wait->claim->condition || !dm_attempt_is_waiting(&wait->claim->attempt)) {
+        is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
+        if (!wait->claim->condition || !(is_waiting || was_asked)) {
             self->is_signalled =
                 wait->claim->condition != NULL; /* granted; or else forgotten by the server */
             dm_state_unlock();
@@ -203,6 +210,10 @@ static void leave_condition(struct condition_wait *self)
         if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED ||
             answer.verdict == DM_SAYS_UNKNOWN || answer.verdict == DM_SAYS_NOT_RECOVERABLE)
             break;
+        if (!is_waiting) {
+            self->is_signalled = true;
+            return;
+        }
         dm_wait_rest(wait);
     }
     dm_state_lock();

@@ -15,7 +15,8 @@
 
 #define TEMPLATE "dmutex-test-XXXXXX"
 #define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
-#define URL_ROOM (sizeof "unix://" + 3 * PATH_ROOM)
+#define GRACE_OFF "?grace=off" /* what was forgotten with the server before was meant to be */
+#define URL_ROOM (sizeof "unix://" GRACE_OFF + 3 * PATH_ROOM)
 
 /* How long a start waits for unlocks of before, on the server that is left. */
 #define PATIENCE_MS 2000
@@ -66,7 +67,7 @@ static void write_url(struct dmutex_test_server *server)
         else
             at += sprintf(at, "%%%02x", (unsigned)(unsigned char)*byte);
     }
-    *at = '\0';
+    strcpy(at, GRACE_OFF);
 }
 
 /* In $TMPDIR, where a socket's path has room there, or in /tmp. */

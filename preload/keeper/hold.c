@@ -4,44 +4,25 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "errand.h"
 #include "say.h"
 
 /* Enough for the library's calls, also with a sanitizer; the usual 8 MiB may be more than a limit allows. */
 #define STACK_BYTES (1 << 20)
 
-/* Of phase, error, sentence and wish.lock of all holds.  Not held while the library is called. */
+/* Of phase, error, sentence and backings of all holds.  Not held while the library is called. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* What a thread has to tell the main loop. */
-struct report {
-    struct hold *hold;
-    void (*tell)(struct hold *hold);
-};
-
+/* What the thread begins with. */
 struct life {
     struct hold *hold;
-    void (*on_granted)(struct hold *hold);
-    void (*on_over)(struct hold *hold);
+    void (*on_granted)(void *hold);
+    void (*on_over)(void *hold);
 };
 
 /* ---- in the thread ----------------------------------------------------------------------- */
-
-static gboolean on_report(gpointer user)
-{
-    struct report *report = user;
-
-    report->tell(report->hold);
-    return G_SOURCE_REMOVE;
-}
-
-static void tell_main_loop(struct hold *hold, void (*tell)(struct hold *hold))
-{
-    struct report *report = g_new(struct report, 1);
-
-    *report = (struct report){ .hold = hold, .tell = tell };
-    g_idle_add_full(G_PRIORITY_DEFAULT, on_report, report, g_free);
-}
 
 static void set_phase(struct hold *hold, enum hold_phase phase)
 {
@@ -123,13 +104,13 @@ static void *live(void *user)
     if (hold->has_former)
         pthread_join(hold->former, NULL);
     if (get(hold)) {
-        tell_main_loop(hold, life.on_granted);
+        errand_send(life.on_granted, hold);
         await_end(hold);
         give_back(hold);
     }
     dmutex_destroy(&hold->mutex);
     set_phase(hold, HOLD_OVER);
-    tell_main_loop(hold, life.on_over);
+    errand_send(life.on_over, hold);
     return NULL;
 }
 
@@ -142,12 +123,13 @@ struct hold *hold_new(const struct wish *wish)
     hold->wish = *wish;
     hold->wish.name = g_strdup(wish->name);
     hold->wish.path = g_strdup(wish->path);
+    hold->backings[backing_of(&wish->lock)] = (struct backing){ .is_there = true, .lock = wish->lock };
     hold->file_watch = -1;
     sem_init(&hold->end, 0, 0);
     return hold;
 }
 
-int hold_start(struct hold *hold, void (*on_granted)(struct hold *hold), void (*on_over)(struct hold *hold))
+int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over)(void *hold))
 {
     struct life *life = g_new(struct life, 1);
     pthread_attr_t attributes;
@@ -180,7 +162,8 @@ bool hold_revive(struct hold *hold)
 
 void hold_free(struct hold *hold)
 {
-    holder_forget(&hold->known);
+    for (int i = 0; i < BACKINGS; i++)
+        holder_forget(&hold->backings[i].known);
     sem_destroy(&hold->end);
     g_free((char *)hold->wish.name);
     g_free((char *)hold->wish.path);
@@ -197,22 +180,48 @@ enum hold_phase hold_phase(struct hold *hold)
     return phase;
 }
 
-bool hold_lose(struct hold *hold, struct kernel_lock *ret_lock)
+bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count)
 {
     bool is_held;
 
+    *ret_count = 0;
     pthread_mutex_lock(&guard);
     is_held = hold->phase == HOLD_HELD;
     if (is_held)
         hold->phase = HOLD_LOST;
-    *ret_lock = hold->wish.lock;
+    for (int i = 0; i < BACKINGS; i++)
+        if (hold->backings[i].is_there)
+            ret_locks[(*ret_count)++] = hold->backings[i].lock;
     pthread_mutex_unlock(&guard);
     return is_held;
 }
 
-void hold_hand_on(struct hold *hold, const struct kernel_lock *lock)
+bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
 {
+    for (int i = 0; i < BACKINGS; i++)
+        if (hold->backings[i].is_there && strcmp(hold->backings[i].lock.inode, lock->inode) == 0)
+            return true;
+    return false;
+}
+
+static void set_backing(struct hold *hold, int place, const struct backing *backing)
+{
+    holder_forget(&hold->backings[place].known);
     pthread_mutex_lock(&guard);
-    hold->wish.lock = *lock;
+    hold->backings[place] = *backing;
     pthread_mutex_unlock(&guard);
+}
+
+void hold_back(struct hold *hold, const struct kernel_lock *lock)
+{
+    struct backing backing = { .is_there = true, .lock = *lock };
+
+    set_backing(hold, backing_of(lock), &backing);
+}
+
+void hold_unback(struct hold *hold, int place)
+{
+    struct backing none = { .is_there = false };
+
+    set_backing(hold, place, &none);
 }

@@ -11,11 +11,29 @@
 #include "holders.h"
 #include "holds.h"
 
+/*
+ * A lock of the kernel's that a hold stands for.  There may be two of one file, by flock() and by fcntl(),
+ * which do not keep each other out on one host; elsewhere one mutex stands for both.
+ */
+struct backing {
+    bool is_there;
+    struct kernel_lock lock;
+    unsigned missing; /* looks that did not find it */
+    struct holder known;
+};
+#define BACKINGS 2
+
+/* Its place among the two. */
+static inline int backing_of(const struct kernel_lock *lock)
+{
+    return lock->kind == LOCK_OF_FLOCK ? 0 : 1;
+}
+
 /* ASKING -> HELD -> LOST -> OVER; any may be left out. */
 enum hold_phase { HOLD_ASKING, HOLD_HELD, HOLD_LOST, HOLD_OVER };
 
 struct hold {
-    struct wish wish; /* with texts of its own; the lock changes under the guard */
+    struct wish wish; /* with texts of its own */
     pthread_t thread;
     sem_t end; /* posted: give it back */
 
@@ -27,16 +45,15 @@ struct hold {
     dmutex_t mutex;
     bool is_local; /* no server, and OnDown=local */
 
-    /* Guarded. */
+    /* Guarded; the main loop alone writes the backings. */
     enum hold_phase phase;
-    int error;             /* OVER: why there was no lock; 0, EBUSY, or ENOLCK with the sentence */
+    int error; /* OVER: why there was no lock; 0, EBUSY, or ENOLCK with the sentence */
     char sentence[400];
+    struct backing backings[BACKINGS];
 
     /* The main loop's. */
     struct caller *caller; /* who waits for the answer; NULL: nobody any more */
     bool is_granted, is_ending, is_joined_by_other;
-    unsigned missing;      /* looks that did not find it */
-    struct holder known;
     int file_watch;
 };
 
@@ -46,7 +63,7 @@ struct hold *hold_new(const struct wish *wish);
  * Starts the thread.  It calls on_granted once if it gets the lock, and on_over in any case at last,
  * both in the main loop.  0 or an errno value.
  */
-int hold_start(struct hold *hold, void (*on_granted)(struct hold *hold), void (*on_over)(struct hold *hold));
+int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over)(void *hold));
 
 /* The thread gives the lock back as soon as it has it; any more calls do nothing. */
 void hold_end(struct hold *hold);
@@ -59,10 +76,14 @@ void hold_free(struct hold *hold);
 
 enum hold_phase hold_phase(struct hold *hold);
 
-/* HELD to LOST, by the library's thread; false if it is not held. */
-bool hold_lose(struct hold *hold, struct kernel_lock *ret_lock);
+/* HELD to LOST, by the library's thread, and the locks behind it; false if it is not held. */
+bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count);
 
-/* It is somebody else's from now on who has the same kernel's lock. */
-void hold_hand_on(struct hold *hold, const struct kernel_lock *lock);
+/* Is this file's lock behind it? */
+bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock);
+
+/* Puts the lock behind it, in place of one that this keeps out; takes one away. */
+void hold_back(struct hold *hold, const struct kernel_lock *lock);
+void hold_unback(struct hold *hold, int place);
 
 #endif

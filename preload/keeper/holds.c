@@ -45,14 +45,15 @@ static bool is_kept(struct hold *hold)
 
 /* ---- a hold that is lost ----------------------------------------------------------------- */
 
-static void punish(const struct hold *hold, const struct kernel_lock *lock)
+static void punish(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
 {
-    int signal_number = hold->wish.on_lost, count = 0;
+    int processes = 0;
 
-    if (signal_number)
-        count = holders_signal(lock, signal_number);
-    say(DMUTEX_LOG_ERROR, "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d",
-        hold->wish.path, hold->wish.name, count, signal_number);
+    for (int i = 0; i < count && hold->wish.on_lost; i++)
+        processes += holders_signal(&locks[i], hold->wish.on_lost);
+    say(DMUTEX_LOG_ERROR,
+        "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d",
+        hold->wish.path, hold->wish.name, processes, hold->wish.on_lost);
 }
 
 /* In the library's thread.  Until this returns nobody else can own the name, unless it was forced. */
@@ -63,11 +64,12 @@ static void on_lost(const char *name, uint64_t token, void *user)
     pthread_mutex_lock(&guard);
     for (GList *at = holds; at; at = at->next) {
         struct hold *hold = at->data;
-        struct kernel_lock lock;
+        struct kernel_lock locks[BACKINGS];
+        int count;
 
-        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, &lock))
+        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, locks, &count))
             continue;
-        punish(hold, &lock);
+        punish(hold, locks, count);
         sem_post(&hold->end); /* the main loop may post as well: one is taken */
     }
     pthread_mutex_unlock(&guard);
@@ -112,8 +114,9 @@ static void leave_file(const struct hold *hold)
         watch_leave(hold->file_watch);
 }
 
-static void on_granted(struct hold *hold)
+static void on_granted(void *user)
 {
+    struct hold *hold = user;
     struct caller *caller = detach(hold);
 
     life_add();
@@ -127,8 +130,9 @@ static void on_granted(struct hold *hold)
     say(DMUTEX_LOG_INFO, "%s (%s) is locked", hold->wish.path, hold->wish.name);
 }
 
-static void on_over(struct hold *hold)
+static void on_over(void *user)
 {
+    struct hold *hold = user;
     struct caller *caller = detach(hold); /* nobody, if it was granted */
 
     if (caller && hold->error == EBUSY)
@@ -148,20 +152,34 @@ static void on_over(struct hold *hold)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* Who has the kernel's lock already has ours, too, unless that was lost. */
-static bool continue_hold(struct caller *caller, const struct wish *wish)
+/* The one of that name and file that somebody still has, after a look. */
+static struct hold *find_kept(const struct wish *wish)
 {
-    for (GList *at = wish->is_again ? holds : NULL; at; at = at->next) {
+    for (GList *at = holds; at; at = at->next) {
         struct hold *hold = at->data;
 
-        if (hold->wish.lock.kind != wish->lock.kind || !kernel_lock_is_rival(&hold->wish.lock, &wish->lock) ||
-            strcmp(hold->wish.name, wish->name) != 0 || !is_kept(hold))
-            continue;
-        hold_hand_on(hold, &wish->lock);
-        caller_answer(caller, "ok");
-        return true;
+        if (strcmp(hold->wish.name, wish->name) == 0 && hold_is_of(hold, &wish->lock) && is_kept(hold)) {
+            holds_look();
+            return is_kept(hold) ? hold : NULL;
+        }
     }
-    return false;
+    return NULL;
+}
+
+/*
+ * Who had the kernel's lock already has ours, too, unless that was lost.  And who has one by flock() shares
+ * it with who has one by fcntl(): programs take both, and would wait for themselves.
+ */
+static bool share(struct caller *caller, const struct wish *wish)
+{
+    struct hold *hold = find_kept(wish);
+    int place = backing_of(&wish->lock);
+
+    if (!hold || (!wish->is_again && !hold->backings[1 - place].is_there))
+        return false;
+    hold_back(hold, &wish->lock);
+    caller_answer(caller, "ok");
+    return true;
 }
 
 static bool is_same_wish(const struct wish *one, const struct wish *other)
@@ -182,7 +200,8 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 
         if (hold->caller || hold->is_granted || !is_same_wish(&hold->wish, wish) || !hold_revive(hold))
             continue;
-        hold_hand_on(hold, &wish->lock);
+        hold_unback(hold, 1 - backing_of(&wish->lock));
+        hold_back(hold, &wish->lock);
         attach(hold, caller);
         return true;
     }
@@ -199,8 +218,7 @@ static struct hold *end_former(const struct kernel_lock *lock)
         struct hold *hold = at->data;
         enum hold_phase phase = hold_phase(hold);
 
-        if ((phase != HOLD_HELD && phase != HOLD_LOST) || hold->is_joined_by_other ||
-            !kernel_lock_is_rival(&hold->wish.lock, lock))
+        if ((phase != HOLD_HELD && phase != HOLD_LOST) || hold->is_joined_by_other || !hold_is_of(hold, lock))
             continue;
         hold_end(hold);
         hold->is_joined_by_other = true;
@@ -233,43 +251,56 @@ static void start(struct caller *caller, const struct wish *wish)
 
 void holds_ask(struct caller *caller, const struct wish *wish)
 {
-    if (!continue_hold(caller, wish) && !adopt(caller, wish))
+    if (!share(caller, wish) && !adopt(caller, wish))
         start(caller, wish);
 }
 
-enum holds_owner holds_who(const char *name, enum kernel_lock_kind kind, pid_t pid)
+enum holds_owner holds_who(const char *name, const char *path)
 {
     holds_look();
     for (GList *at = holds; at; at = at->next) {
         struct hold *hold = at->data;
-        enum hold_phase phase = hold_phase(hold);
-        const struct kernel_lock *lock = &hold->wish.lock;
-        bool is_own = lock->kind == LOCK_OF_PROCESS && kind == LOCK_OF_PROCESS && lock->pid == pid;
 
-        if (phase == HOLD_HELD && strcmp(hold->wish.name, name) == 0)
-            return hold->is_ending || is_own ? HOLDS_FOR_CALLER : HOLDS_FOR_OTHER;
+        if (hold_phase(hold) == HOLD_HELD && strcmp(hold->wish.name, name) == 0)
+            return hold->is_ending || strcmp(hold->wish.path, path) == 0 ? HOLDS_FOR_FILE : HOLDS_FOR_OTHER;
     }
     return HOLDS_NOTHING;
 }
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
-static bool is_listed(struct hold *hold, const struct proc_locks *locks)
+static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 {
-    const struct kernel_lock *lock = &hold->wish.lock;
+    const struct kernel_lock *lock = &backing->lock;
 
     if (proc_locks_has(locks, lock))
         return true;
     if (locks->is_readable && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
         return false;
-    return holders_is_any(lock, &hold->known);
+    return holders_is_any(lock, &backing->known);
 }
 
+static bool has_ended(struct backing *backing, const struct proc_locks *locks)
+{
+    backing->missing = is_listed(backing, locks) ? 0 : backing->missing + 1;
+    return backing->missing >= (locks->is_one_moment ? 1 : MISSING_IN_PIECES);
+}
+
+/* The last one stays noted: who comes next for this file is to wait until it is given back. */
 static void look_at(struct hold *hold, const struct proc_locks *locks)
 {
-    hold->missing = is_listed(hold, locks) ? 0 : hold->missing + 1;
-    if (hold->missing >= (locks->is_one_moment ? 1 : MISSING_IN_PIECES))
+    int ended = -1, left = 0;
+
+    for (int i = 0; i < BACKINGS; i++) {
+        if (hold->backings[i].is_there && has_ended(&hold->backings[i], locks))
+            ended = i;
+        else if (hold->backings[i].is_there)
+            left++;
+    }
+    if (left == 0)
         hold_end(hold);
+    else if (ended >= 0)
+        hold_unback(hold, ended);
 }
 
 static bool is_any_kept(void)

@@ -32,11 +32,8 @@ void holds_ask(struct caller *caller, const struct wish *wish);
 /* Gives back what the kernel does not list any more; false if there is nothing to look after. */
 bool holds_look(void);
 
-/*
- * For whom does this keeper hold the name?  FOR_CALLER: for that process, or for somebody who has ended
- * meanwhile.
- */
-enum holds_owner { HOLDS_NOTHING, HOLDS_FOR_CALLER, HOLDS_FOR_OTHER };
-enum holds_owner holds_who(const char *name, enum kernel_lock_kind kind, pid_t pid);
+/* Does this keeper hold the name: for this file, for which the kernel decides then, or for another? */
+enum holds_owner { HOLDS_NOTHING, HOLDS_FOR_FILE, HOLDS_FOR_OTHER };
+enum holds_owner holds_who(const char *name, const char *path);
 
 #endif

@@ -7,6 +7,8 @@ preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
 preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/caller.c \
     preload/keeper/caller.h \
+    preload/keeper/errand.c \
+    preload/keeper/errand.h \
     preload/keeper/hold.c \
     preload/keeper/hold.h \
     preload/keeper/holders.c \

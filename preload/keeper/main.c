@@ -68,10 +68,10 @@ static bool read_wish(const char *const texts[], struct wish *ret_wish)
     return true;
 }
 
-static void on_test(struct caller *caller, unsigned kind, const char *name)
+static void on_test(struct caller *caller, const char *name, const char *path)
 {
-    switch (holds_who(name, (enum kernel_lock_kind)kind, caller_pid(caller))) {
-    case HOLDS_FOR_CALLER:
+    switch (holds_who(name, path)) {
+    case HOLDS_FOR_FILE:
         caller_answer(caller, "free");
         break;
     case HOLDS_FOR_OTHER:
@@ -88,12 +88,11 @@ static void on_question(struct caller *caller, const char *question, size_t leng
     const char *texts[TEXTS];
     int count = split(question, length, texts);
     struct wish wish;
-    unsigned kind;
 
     if (count == 10 && strcmp(texts[0], "lock") == 0 && read_wish(texts + 1, &wish)) {
         holds_ask(caller, &wish);
-    } else if (count == 3 && strcmp(texts[0], "test") == 0 && read_number(texts[1], LOCK_OF_FILE, &kind)) {
-        on_test(caller, kind, texts[2]);
+    } else if (count == 3 && strcmp(texts[0], "test") == 0) {
+        on_test(caller, texts[1], texts[2]);
     } else if (count == 1 && strcmp(texts[0], "unlock") == 0) {
         watch_soon();
         caller_dismiss(caller);

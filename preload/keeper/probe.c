@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "caller.h"
+#include "errand.h"
 
 struct probe {
     struct caller *caller; /* the main loop's; NULL: gone */
@@ -32,7 +33,7 @@ static void answer(struct probe *probe)
         caller_answer(probe->caller, probe->is_held ? "held" : "free");
 }
 
-static gboolean on_over(gpointer user)
+static void on_over(void *user)
 {
     struct probe *probe = user;
 
@@ -41,7 +42,6 @@ static gboolean on_over(gpointer user)
     g_free(probe->name);
     g_free(probe->sentence);
     g_free(probe);
-    return G_SOURCE_REMOVE;
 }
 
 static void *ask(void *user)
@@ -55,7 +55,7 @@ static void *ask(void *user)
     if (probe->error)
         probe->sentence = g_strdup_printf("%s: %s", probe->name, dmutex_strerror_np());
     dmutex_destroy(&mutex);
-    g_idle_add_full(G_PRIORITY_DEFAULT, on_over, probe, NULL);
+    errand_send(on_over, probe);
     return NULL;
 }
 

@@ -14,9 +14,10 @@
 
 /* ---- which ------------------------------------------------------------------------------- */
 
+/* Also if it cannot be looked at: that is refused when it is read, or its rules would silently be none. */
 static bool is_there(const char *path)
 {
-    return access(path, F_OK) == 0;
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 static bool add_named(GPtrArray *paths, const char *path, const char *who, GError **error)
@@ -33,20 +34,22 @@ static int compare(gconstpointer one, gconstpointer other)
 }
 
 /* The files of the directory in the order of their names, as every shell shows them. */
-static void add_directory(GPtrArray *paths, const char *path)
+static bool add_directory(GPtrArray *paths, const char *path, GError **error)
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new();
-    GDir *directory = g_dir_open(path, 0, NULL);
+    g_autoptr(GError) reason = NULL;
+    GDir *directory = g_dir_open(path, 0, &reason);
     const char *name;
 
     if (!directory)
-        return;
+        return !is_there(path) || refuse(error, REFUSE_CONFIG, "%s", reason->message);
     while ((name = g_dir_read_name(directory)))
         if (name[0] != '.' && g_str_has_suffix(name, ".conf"))
             g_ptr_array_add(found, g_build_filename(path, name, NULL));
     g_dir_close(directory);
     g_ptr_array_sort(found, compare);
     g_ptr_array_extend_and_steal(paths, g_steal_pointer(&found));
+    return true;
 }
 
 bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error)
@@ -67,7 +70,8 @@ bool config_files_find(const char *option, const char *system_file, GPtrArray **
     } else {
         if (is_there(system_file))
             g_ptr_array_add(paths, g_strdup(system_file));
-        add_directory(paths, system_directory);
+        if (!add_directory(paths, system_directory, error))
+            return false;
     }
     *ret_paths = g_steal_pointer(&paths);
     return true;

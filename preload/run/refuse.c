@@ -17,7 +17,7 @@ bool refuse(GError **error, enum refuse_status status, const char *format, ...)
     return false;
 }
 
-static void say(const char *kind, const char *format, va_list args)
+static void G_GNUC_PRINTF(2, 0) say(const char *kind, const char *format, va_list args)
 {
     g_autofree char *sentence = g_strdup_vprintf(format, args);
 

@@ -147,7 +147,7 @@ static void test_names_are_apart_when_the_prefix_differs(void **state)
     char url[200];
 
     (void)state;
-    snprintf(url, sizeof url, "%s?prefix=other", the_server->url);
+    snprintf(url, sizeof url, "%s&prefix=other", the_server->url);
     a = start_under(url);
     b = start_under(url);
     make_normal(&mutex, "configure/prefix", 0);
@@ -398,7 +398,7 @@ static void test_unlock_awaits_its_answer_as_the_environment_says(void **state)
         char url[200];
         struct actor *a;
 
-        snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=20000", proxy_url(proxy));
+        snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=20000", proxy_url(proxy));
         a = actor_start_with(the_server, url, cases[i].variable, NULL);
         actor_do(a, "0", "init configure/sync lease=60000%s", cases[i].kind);
         actor_do(a, "0", "lock configure/sync");

@@ -5,24 +5,7 @@
 # Run by `make check` in the build directory; srcdir, CC, CXX, NM, GLIB_CFLAGS, HIREDIS_CFLAGS and
 # PACKAGE_VERSION come from there.
 
-set -u
-LC_ALL=C
-export LC_ALL
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-}
+. "$srcdir/tests/lib/tap.sh"
 
 # includes: each #include of the library and its public headers, as grep -n prints it.
 includes()
@@ -169,4 +152,4 @@ else
 fi
 result "the headers and the package have one version"
 
-echo "1..$tests"
+finish

@@ -2,6 +2,7 @@
 /* The test's side of an actor. */
 #include "actor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -50,9 +51,9 @@ static void put(struct environment *environment, char *string)
         environment->strings[environment->count++] = string;
 }
 
-static struct actor *spawn(struct environment *environment)
+/* errors NULL: the test's own standard error. */
+static struct actor *spawn(struct environment *environment, char *const *arguments, const char *errors)
 {
-    char *const arguments[] = { program_path, (char *)"--role", (char *)"actor", NULL };
     struct actor *actor = calloc(1, sizeof *actor);
     posix_spawn_file_actions_t actions;
     int ends[2];
@@ -63,6 +64,8 @@ static struct actor *spawn(struct environment *environment)
     assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), errno);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
+    if (errors)
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors, O_WRONLY | O_CREAT | O_APPEND, 0600);
     assert_int_equal(posix_spawn(&actor->pid, arguments[0], &actions, NULL, arguments,
                                  environment->strings), 0);
     posix_spawn_file_actions_destroy(&actions);
@@ -82,14 +85,30 @@ static char *host_label(char *room, size_t size)
 }
 
 /* Then everything that the environment does not say yet. */
-static struct actor *start(struct environment *environment, const char *url)
+static struct actor *start(struct environment *environment, const char *url, char *const *arguments,
+                           const char *errors)
 {
     char url_string[256], host[32];
 
     snprintf(url_string, sizeof url_string, "DMUTEX_URL=%s", url);
     put(environment, url_string);
     put(environment, host_label(host, sizeof host));
-    return spawn(environment);
+    return spawn(environment, arguments, errors);
+}
+
+static struct actor *start_own(struct environment *environment, const char *url)
+{
+    char *const arguments[] = { program_path, (char *)"--role", (char *)"actor", NULL };
+
+    return start(environment, url, arguments, NULL);
+}
+
+static void put_all(struct environment *environment, va_list strings)
+{
+    char *string;
+
+    while ((string = va_arg(strings, char *)))
+        put(environment, string);
 }
 
 struct actor *actor_start(const struct server *server)
@@ -100,21 +119,28 @@ struct actor *actor_start(const struct server *server)
 struct actor *actor_start_with(const struct server *server, ...)
 {
     struct environment environment = { .count = 0 };
-    char *string;
     va_list more;
 
     va_start(more, server);
-    while ((string = va_arg(more, char *)))
-        put(&environment, string);
+    put_all(&environment, more);
     va_end(more);
-    return start(&environment, server ? server->url : "");
+    return start_own(&environment, server ? server->url : "");
 }
 
 struct actor *actor_start_at(const char *url)
 {
     struct environment environment = { .count = 0 };
 
-    return start(&environment, url);
+    return start_own(&environment, url);
+}
+
+struct actor *actor_start_program(const struct server *server, char *const *arguments, const char *errors,
+                                  va_list environment)
+{
+    struct environment strings = { .count = 0 };
+
+    put_all(&strings, environment);
+    return start(&strings, server->url, arguments, errors);
 }
 
 __attribute__((__format__(__printf__, 2, 0)))

@@ -51,6 +51,7 @@
 #ifndef TEST_ACTOR_H
 #define TEST_ACTOR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -66,6 +67,13 @@ struct actor *actor_start_with(const struct server *server, ...) __attribute__((
 
 /* The same with another URL, as that of a proxy. */
 struct actor *actor_start_at(const char *url);
+
+/*
+ * Another program that speaks as an actor does: "ready" first, then a line for a line, on descriptor 3.
+ * What it writes to standard error is appended to that file.
+ */
+struct actor *actor_start_program(const struct server *server, char *const *arguments, const char *errors,
+                                  va_list environment);
 
 void actor_send(struct actor *actor, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));

@@ -30,7 +30,8 @@ void crowd_gather(struct crowd *crowd, int count)
     crowd->count = part * CROWD_PROCESSES;
     actor_begin_count(crowd->file);
     for (int i = 0; i < CROWD_PROCESSES; i++)
-        actor_send(crowd->actors[i], "crowd %s %d %s %s", crowd->file, part, crowd->cond, crowd->mutex);
+        actor_send(crowd->actors[i], "crowd %s %d %s %s", crowd->file, part, crowd->cond,
+                   crowd->mutex);
     wait_until(crowd_on_condition(crowd) == crowd->count);
     wait_until(side_int(crowd->server->side, "EXISTS %s", key_of("lock", crowd->mutex)) == 0);
 }

@@ -25,7 +25,7 @@ struct proxy {
     int bell;
     struct proxy_orders *orders;
     char path[64];
-    char url[96];
+    char url[112];
     char tcp_url[64];
 };
 
@@ -55,7 +55,7 @@ static int listen_unix(struct proxy *proxy, const struct server *server)
     static int last;
 
     snprintf(proxy->path, sizeof proxy->path, "%s/p%d", server->folder, ++last);
-    snprintf(proxy->url, sizeof proxy->url, "unix://%s", proxy->path);
+    snprintf(proxy->url, sizeof proxy->url, "unix://%s?grace=off", proxy->path);
     strncpy(address.sun_path, proxy->path, sizeof address.sun_path - 1);
     return listen_at(AF_UNIX, &address, sizeof address);
 }
@@ -67,7 +67,7 @@ static int listen_tcp(struct proxy *proxy)
     int fd = listen_at(AF_INET, &address, size);
 
     assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), errno);
-    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d",
+    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d?grace=off",
              ntohs(address.sin_port));
     return fd;
 }

@@ -111,9 +111,9 @@ static struct server *prepare(int port)
     server->port = port;
     keeper_make_folder(server->folder, sizeof server->folder);
     snprintf(server->path, sizeof server->path, "%s/s", server->folder);
-    snprintf(server->url, sizeof server->url, "unix://%s", server->path);
+    snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->path);
     if (port)
-        snprintf(server->tcp_url, sizeof server->tcp_url, "redis://127.0.0.1:%d", port);
+        snprintf(server->tcp_url, sizeof server->tcp_url, "redis://127.0.0.1:%d?grace=off", port);
     add_standard(server);
     return server;
 }

@@ -16,7 +16,7 @@
 struct server {
     char folder[32];   /* logs, sockets, whatever a test puts there */
     char path[64];     /* of the socket */
-    char url[96];      /* unix://... */
+    char url[112];     /* unix://...?grace=off: options are added with & */
     char tcp_url[64];  /* redis://127.0.0.1:port, "" without has_tcp */
     int port;          /* 0: none */
     struct side *side; /* a plain connection of the test's own; for one thread at a time */

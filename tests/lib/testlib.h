@@ -21,6 +21,7 @@
  *   server.h  a private server: start, kill, stop, restart
  *   side.h    a plain connection to it: keys, counters, controls for bounds
  *   actor.h   another process that locks and dies as it is told
+ *   command.h what a command prints, and how it ends
  *   crowd.h   many threads in several of these that wait on a condition
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times

@@ -21,7 +21,7 @@ extern char **environ;
 
 struct host {
     char folder[64];
-    const char *strings[STRINGS]; /* of the environment */
+    char *strings[STRINGS]; /* of the environment */
     int count;
 };
 
@@ -30,6 +30,13 @@ struct job {
     int fd; /* its standard input and output */
     char output[OUTPUT_ROOM];
 };
+
+int host_begin_test(void **state)
+{
+    (void)state;
+    wait_until(side_count_keys(the_server->side, "dmutex:{f}:lock:*") == 0);
+    return 0;
+}
 
 /* ---- hosts ------------------------------------------------------------------------------- */
 
@@ -48,12 +55,12 @@ void host_put(struct host *host, const char *string)
     while (i < host->count && !is_named_as(host->strings[i], string))
         i++;
     assert_true(i < STRINGS - 1);
-    host->strings[i] = string;
+    free(host->strings[i]);
+    host->strings[i] = strdup(string);
     if (i == host->count)
         host->count++;
 }
 
-/* Never freed: tests make a few. */
 static void __attribute__((__format__(__printf__, 2, 3))) put(struct host *host, const char *format, ...)
 {
     va_list arguments;
@@ -63,16 +70,13 @@ static void __attribute__((__format__(__printf__, 2, 3))) put(struct host *host,
     assert_return_code(vasprintf(&string, format, arguments), errno);
     va_end(arguments);
     host_put(host, string);
+    free(string);
 }
 
 /* What lies beside this program in the build tree. */
-static char *beside(const char *path)
+static void put_path(struct host *host, const char *name, const char *path)
 {
-    char *found;
-
-    assert_return_code(asprintf(&found, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path), program_path,
-                                path), errno);
-    return found;
+    put(host, "%s=%.*s/%s", name, (int)(strrchr(program_path, '/') - program_path), program_path, path);
 }
 
 /* A sanitizer in the keeper writes where host_end() looks. */
@@ -98,9 +102,9 @@ struct host *host_make(const char *name, const char *settings)
     put(host, "DMUTEX_LOG=info:%s/log", host->folder);
     put(host, "DMUTEX_MAP=flock:%s/*.lock => f/%%b %s; fcntl:%s/*.lock => f/%%b %s", host->folder, settings,
         host->folder, settings);
-    put(host, "DMUTEX_KEEPER=%s", beside("../../preload/keeper/dmutex-keeper"));
-    put(host, "LD_PRELOAD=%s", beside("../../preload/.libs/libdmutex-preload.so"));
-    put(host, "LOCKER=%s", beside("locker"));
+    put_path(host, "DMUTEX_KEEPER", "../../preload/keeper/dmutex-keeper");
+    put_path(host, "LD_PRELOAD", "../../preload/.libs/libdmutex-preload.so");
+    put_path(host, "LOCKER", "locker");
     put_sanitizer(host, "ASAN_OPTIONS");
     put_sanitizer(host, "TSAN_OPTIONS");
     put_sanitizer(host, "UBSAN_OPTIONS");
@@ -134,6 +138,8 @@ void host_end(struct host *host)
         close(keeper);
     }
     check_sanitizer(host);
+    for (int i = 0; i < host->count; i++)
+        free(host->strings[i]);
     free(host);
 }
 
@@ -213,7 +219,7 @@ struct job *host_start(struct host *host, const char *script)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_addopen(&actions, 2, said, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, host->folder);
-    assert_int_equal(posix_spawn(&job->pid, arguments[0], &actions, NULL, arguments, (char *const *)host->strings), 0);
+    assert_int_equal(posix_spawn(&job->pid, arguments[0], &actions, NULL, arguments, host->strings), 0);
     posix_spawn_file_actions_destroy(&actions);
     keeper_watch(job->pid);
     close(ends[1]);

@@ -24,13 +24,17 @@
 struct host;
 struct job;
 
+/* A test that begins when all mutexes of the tests before are free. */
+#define host_test(test) cmocka_unit_test_setup(test, host_begin_test)
+int host_begin_test(void **state);
+
 /* With a keeper's folder of its own, and the rules' settings. */
 struct host *host_make(const char *name, const char *settings);
 
 /* All jobs have ended.  Awaits the end of the keeper, which must have had nothing to complain of. */
 void host_end(struct host *host);
 
-/* In the environment of jobs that start from now on; "NAME=value", which stays the caller's. */
+/* In the environment of jobs that start from now on; "NAME=value". */
 void host_put(struct host *host, const char *string);
 
 /* A shell script in the folder of lock files, with both ends of a pipe.  $LOCKER is tests/preload/locker. */

@@ -60,21 +60,15 @@ static void test_a_line_is_not_read_when_it_is_something_else(void **state)
         assert_false(kernel_lock_read(lines[i], &lock));
 }
 
-/* flock() and fcntl() do not keep each other out; the two kinds of fcntl() do. */
-static void test_rivals_are_those_that_keep_each_other_out(void **state)
+static void test_a_text_is_not_parsed_when_it_is_something_else(void **state)
 {
-    struct kernel_lock flock_lock, posix, file, other;
+    struct kernel_lock lock;
 
     (void)state;
-    assert_true(kernel_lock_parse("FLOCK 1 a:b:1", &flock_lock));
-    assert_true(kernel_lock_parse("POSIX 1 a:b:1", &posix));
-    assert_true(kernel_lock_parse("OFDLCK -1 a:b:1", &file));
-    assert_true(kernel_lock_parse("OFDLCK -1 a:b:2", &other));
-    assert_false(kernel_lock_is_rival(&flock_lock, &posix));
-    assert_true(kernel_lock_is_rival(&posix, &file));
-    assert_false(kernel_lock_is_rival(&file, &other));
-    assert_false(kernel_lock_parse("FLOCK 1", &other));
-    assert_false(kernel_lock_parse("LEASE 1 a:b:1", &other));
+    assert_false(kernel_lock_parse("", &lock));
+    assert_false(kernel_lock_parse("FLOCK 1", &lock));
+    assert_false(kernel_lock_parse("FLOCK 1 a:b:1 more", &lock));
+    assert_false(kernel_lock_parse("LEASE 1 a:b:1", &lock));
 }
 
 /* What this kernel tells of this process. */
@@ -107,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_is_read_when_it_tells_of_a_lock),
         cmocka_unit_test(test_a_line_is_not_read_when_it_is_something_else),
-        cmocka_unit_test(test_rivals_are_those_that_keep_each_other_out),
+        cmocka_unit_test(test_a_text_is_not_parsed_when_it_is_something_else),
         cmocka_unit_test(test_the_lock_of_a_descriptor_is_found),
     };
 

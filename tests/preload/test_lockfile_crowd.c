@@ -116,10 +116,10 @@ static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_increment_is_lost_by_programs_that_lock_and_unlock),
-        cmocka_unit_test(test_no_increment_is_lost_by_programs_that_end),
-        cmocka_unit_test(test_no_increment_is_lost_by_subshells),
-        cmocka_unit_test(test_no_lock_is_stuck_when_programs_are_killed),
+        host_test(test_no_increment_is_lost_by_programs_that_lock_and_unlock),
+        host_test(test_no_increment_is_lost_by_programs_that_end),
+        host_test(test_no_increment_is_lost_by_subshells),
+        host_test(test_no_lock_is_stuck_when_programs_are_killed),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -60,11 +60,10 @@ static void test_every_form_excludes_every_form_of_another_host(void **state)
         { "$LOCKER x.lock last wait", "last 0" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof holders / sizeof holders[0]; i++) {
         struct job *holder;
 
-        wait_until(!is_held("x.lock"));
+        host_begin_test(state);
         holder = host_start(a, holders[i].script);
         job_expect(holder, holders[i].said);
         assert_prints(b, "setlk ofd-setlk tlock ltest get ofd-get flock-try",
@@ -127,7 +126,6 @@ static void test_getlk_tells_who_has_the_lock(void **state)
     struct job *holder;
 
     (void)state;
-    wait_until(!is_held("x.lock"));
     assert_prints(a, "get ofd-get ltest", "get free\nofd-get free\nltest 0\n");
     holder = host_start(a, "$LOCKER x.lock setlk get ltest reopen get wait");
     job_expect(holder, "setlk 0");
@@ -142,30 +140,56 @@ static void test_getlk_tells_who_has_the_lock(void **state)
 /* What is not distributed fails, and nothing is locked then, here or there. */
 static void test_a_part_of_a_file_and_a_shared_lock_are_refused(void **state)
 {
+    struct job *holder, *local;
+
     (void)state;
     assert_prints(a, "part rdlck flock-sh", "part ENOLCK\nrdlck ENOLCK\nflock-sh ENOLCK\n");
     assert_true(host_has_said(a, "a lock of a part of a file is not distributed"));
     assert_prints(b, "setlk", "setlk 0\n");
-    assert_int_equal(host_run(a, "exec 9<>x.lock; $LOCKER x.lock part wait <&9 & wait; DMUTEX_MAP= $LOCKER x.lock setlk"), 0);
+    holder = host_start(a, "$LOCKER x.lock part rdlck flock-sh wait");
+    job_expect(holder, "part ENOLCK");
+    job_expect(holder, "rdlck ENOLCK");
+    job_expect(holder, "flock-sh ENOLCK");
+    local = host_start(a, "DMUTEX_MAP= $LOCKER x.lock setlk flock-try");
+    assert_string_equal(job_rest(local), "setlk 0\nflock-try 0\n");
+    assert_int_equal(job_end(local), 0);
+    end(holder);
 }
 
 /* A rule for fcntl() says nothing of flock(). */
 static void test_flock_is_local_when_the_rule_is_for_fcntl(void **state)
 {
-    struct host *c = host_make("c", ""), *d = host_make("d", "");
-    struct job *holder = host_start(c, "DMUTEX_MAP=\"fcntl:$PWD/*.lock => f/%b\" $LOCKER x.lock flock setlk wait");
+    struct job *holder = host_start(a, "DMUTEX_MAP=\"fcntl:$PWD/*.lock => f/%b\" $LOCKER x.lock flock wait setlk wait");
 
     (void)state;
     job_expect(holder, "flock 0");
+    assert_prints(b, "flock-try", "flock-try 0\n");
+    host_begin_test(state);
+    job_go(holder);
     job_expect(holder, "setlk 0");
-    assert_prints(d, "flock-try", "flock-try EAGAIN\n"); /* by f/x.lock, which is held by fcntl() */
+    assert_prints(b, "flock-try", "flock-try EAGAIN\n");
     end(holder);
-    holder = host_start(c, "DMUTEX_MAP=\"fcntl:$PWD/*.lock => f/%b\" $LOCKER x.lock flock wait");
+}
+
+/* Programs lock a file in both ways; the kernel does not mind, and on other hosts both are one mutex. */
+static void test_flock_and_fcntl_of_one_host_share_the_mutex(void **state)
+{
+    struct job *holder = host_start(a, "$LOCKER x.lock flock setlkw get wait flock-un wait unlck wait");
+
+    (void)state;
     job_expect(holder, "flock 0");
-    assert_prints(d, "flock setlk", "flock 0\nsetlk EAGAIN\n"); /* two kinds of lock, one mutex */
+    job_expect(holder, "setlkw 0");
+    job_expect(holder, "get free");
+    assert_prints(b, "setlk flock-try get", "setlk EAGAIN\nflock-try EAGAIN\nget far\n");
+    assert_prints(a, "setlk flock-try", "setlk EAGAIN\nflock-try EAGAIN\n");
+    job_go(holder);
+    job_expect(holder, "flock-un 0");
+    assert_prints(b, "flock-try", "flock-try EAGAIN\n");
+    assert_prints(a, "get flock-try flock-un", "get here\nflock-try 0\nflock-un 0\n");
+    job_go(holder);
+    job_expect(holder, "unlck 0");
+    assert_is_free_at_once();
     end(holder);
-    host_end(c);
-    host_end(d);
 }
 
 /* ---- whose it is ------------------------------------------------------------------------- */
@@ -317,21 +341,22 @@ static void test_python_locks(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_form_excludes_every_form_of_another_host),
-        cmocka_unit_test(test_every_form_of_unlock_frees_it_for_the_other_host),
-        cmocka_unit_test(test_every_waiting_form_gets_the_lock_when_the_other_host_ends),
-        cmocka_unit_test(test_getlk_tells_who_has_the_lock),
-        cmocka_unit_test(test_a_part_of_a_file_and_a_shared_lock_are_refused),
-        cmocka_unit_test(test_flock_is_local_when_the_rule_is_for_fcntl),
-        cmocka_unit_test(test_the_lock_ends_when_any_descriptor_of_the_file_is_closed),
-        cmocka_unit_test(test_the_lock_ends_with_the_process_and_not_with_its_child),
-        cmocka_unit_test(test_the_lock_of_an_open_file_ends_with_its_last_descriptor),
-        cmocka_unit_test(test_locking_again_changes_nothing),
-        cmocka_unit_test(test_a_host_that_locks_again_at_once_waits_behind_the_other),
-        cmocka_unit_test(test_the_lock_is_kept_over_exec),
-        cmocka_unit_test(test_setlkw_fails_with_eintr_when_a_handler_has_run),
-        cmocka_unit_test(test_setlkw_is_cancelled_while_it_waits),
-        cmocka_unit_test(test_python_locks),
+        host_test(test_every_form_excludes_every_form_of_another_host),
+        host_test(test_every_form_of_unlock_frees_it_for_the_other_host),
+        host_test(test_every_waiting_form_gets_the_lock_when_the_other_host_ends),
+        host_test(test_getlk_tells_who_has_the_lock),
+        host_test(test_a_part_of_a_file_and_a_shared_lock_are_refused),
+        host_test(test_flock_is_local_when_the_rule_is_for_fcntl),
+        host_test(test_flock_and_fcntl_of_one_host_share_the_mutex),
+        host_test(test_the_lock_ends_when_any_descriptor_of_the_file_is_closed),
+        host_test(test_the_lock_ends_with_the_process_and_not_with_its_child),
+        host_test(test_the_lock_of_an_open_file_ends_with_its_last_descriptor),
+        host_test(test_locking_again_changes_nothing),
+        host_test(test_a_host_that_locks_again_at_once_waits_behind_the_other),
+        host_test(test_the_lock_is_kept_over_exec),
+        host_test(test_setlkw_fails_with_eintr_when_a_handler_has_run),
+        host_test(test_setlkw_is_cancelled_while_it_waits),
+        host_test(test_python_locks),
         cmocka_unit_test(test_nothing_is_left),
     };
 

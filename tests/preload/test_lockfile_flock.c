@@ -98,9 +98,11 @@ static void test_flock_waits_for_the_other_host(void **state)
 /* The shell's idiom: who called flock() has ended, and the subshell has the lock. */
 static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
 {
-    struct job *holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
+    struct job *holder;
 
     (void)state;
+    wait_until(host_keeper(a) == 0); /* it is to be started by one who has the file open */
+    holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
     job_expect(holder, "has");
     for (int i = 0; i < 10; i++) /* longer than the keeper takes to look */
         assert_int_equal(host_run(b, "(flock -w 0.1 -E 9 9) 9>x.lock"), 9);
@@ -332,26 +334,26 @@ static void test_a_waiter_that_is_killed_does_not_keep_the_lock(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flock_n_fails_while_another_host_has_the_lock),
-        cmocka_unit_test(test_flock_n_fails_while_another_program_of_the_host_has_the_lock),
-        cmocka_unit_test(test_flock_n_succeeds_at_once_after_another_program_of_the_host),
-        cmocka_unit_test(test_flock_waits_for_the_other_host),
-        cmocka_unit_test(test_a_subshell_has_the_lock_that_flock_took_for_it),
-        cmocka_unit_test(test_flock_w_gives_up_and_leaves_nothing_behind),
-        cmocka_unit_test(test_flock_u_gives_the_lock_back),
-        cmocka_unit_test(test_the_pipe_of_a_command_ends_with_the_command),
-        cmocka_unit_test(test_a_shared_lock_is_refused),
-        cmocka_unit_test(test_a_shared_lock_is_exclusive_when_the_rule_says_so),
-        cmocka_unit_test(test_flock_of_what_is_locked_already_changes_nothing),
-        cmocka_unit_test(test_a_forked_child_keeps_the_lock_of_its_parent),
-        cmocka_unit_test(test_flock_fails_with_eintr_when_a_handler_has_run),
-        cmocka_unit_test(test_flock_waits_on_when_a_handler_with_restart_has_run),
-        cmocka_unit_test(test_flock_locks_in_a_signal_handler),
-        cmocka_unit_test(test_flock_is_not_cancelled_while_it_waits),
-        cmocka_unit_test(test_flock_of_another_file_is_local),
-        cmocka_unit_test(test_flock_of_a_deleted_file_is_local),
-        cmocka_unit_test(test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends),
-        cmocka_unit_test(test_a_waiter_that_is_killed_does_not_keep_the_lock),
+        host_test(test_flock_n_fails_while_another_host_has_the_lock),
+        host_test(test_flock_n_fails_while_another_program_of_the_host_has_the_lock),
+        host_test(test_flock_n_succeeds_at_once_after_another_program_of_the_host),
+        host_test(test_flock_waits_for_the_other_host),
+        host_test(test_a_subshell_has_the_lock_that_flock_took_for_it),
+        host_test(test_flock_w_gives_up_and_leaves_nothing_behind),
+        host_test(test_flock_u_gives_the_lock_back),
+        host_test(test_the_pipe_of_a_command_ends_with_the_command),
+        host_test(test_a_shared_lock_is_refused),
+        host_test(test_a_shared_lock_is_exclusive_when_the_rule_says_so),
+        host_test(test_flock_of_what_is_locked_already_changes_nothing),
+        host_test(test_a_forked_child_keeps_the_lock_of_its_parent),
+        host_test(test_flock_fails_with_eintr_when_a_handler_has_run),
+        host_test(test_flock_waits_on_when_a_handler_with_restart_has_run),
+        host_test(test_flock_locks_in_a_signal_handler),
+        host_test(test_flock_is_not_cancelled_while_it_waits),
+        host_test(test_flock_of_another_file_is_local),
+        host_test(test_flock_of_a_deleted_file_is_local),
+        host_test(test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends),
+        host_test(test_a_waiter_that_is_killed_does_not_keep_the_lock),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The keeper of lock files: its birth, which no program notices, its life and its ends. */
-#include <fcntl.h>
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -91,6 +91,27 @@ static void assert_link(pid_t pid, const char *name, const char *wanted)
     assert_string_equal(target, wanted);
 }
 
+/* Of nothing in the host's folder but its own: no file, no pipe, no terminal. */
+static void assert_descriptors_are_its_own(pid_t pid)
+{
+    char path[64], target[4096];
+    struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+
+        target[length > 0 ? length : 0] = '\0';
+        assert_null(strstr(target, ".lock"));
+        assert_null(strstr(target, "somefile"));
+        assert_null(strstr(target, "pipe:"));
+    }
+    closedir(folder);
+}
+
 static char *content_of(pid_t pid, const char *name, size_t *ret_length)
 {
     static char content[65536];
@@ -117,7 +138,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     (void)state;
     await_no_keeper(a);
     holder = host_start(a, "trap '' ALRM; exec 7>somefile; mkdir -p sub; cd sub; "
-                           "flock ../x.lock sh -c 'echo has; read go'");
+                           "(flock 9; echo has; read go; true) 9>../x.lock | cat");
     job_expect(holder, "has");
     pid = host_keeper(a);
     assert_int_not_equal(pid, 0);
@@ -127,6 +148,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
         snprintf(name, sizeof name, "fd/%d", fd);
         assert_link(pid, name, "/dev/null");
     }
+    assert_descriptors_are_its_own(pid);
     assert_link(pid, "cwd", "/");
     assert_int_not_equal(getsid(pid), getsid(0));
     content = content_of(pid, "comm", &length);
@@ -153,7 +175,7 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
     await_no_keeper(a);
     for (int i = 0; i < 16; i++) {
         snprintf(script, sizeof script, "flock many%d.lock sh -c 'echo has; read go'", i);
-        jobs[i] = host_start(a, strdup(script));
+        jobs[i] = host_start(a, script);
     }
     for (int i = 0; i < 16; i++)
         job_expect(jobs[i], "has");
@@ -162,6 +184,30 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
                                  "test $(tail -n 17 log | grep -c 'is locked') = 16"), 0);
     for (int i = 0; i < 16; i++)
         end(jobs[i]);
+}
+
+/* One for each server, and for each network namespace. */
+static void test_another_server_and_another_network_have_another_keeper(void **state)
+{
+    static const char one_more[] = "ls keeper | grep -c '^keeper-'";
+    struct job *holder, *other, *counted;
+
+    (void)state;
+    await_no_keeper(a);
+    holder = start_holder(a);
+    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
+    job_expect(other, "has");
+    counted = host_start(a, one_more);
+    assert_string_equal(job_rest(counted), "2\n");
+    assert_int_equal(job_end(counted), 0);
+    end(other);
+    other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go; ls keeper | grep -c \"^keeper-\"'");
+    job_expect(other, "has");
+    assert_int_equal(host_run(a, "flock -n -E 9 z.lock true"), 9);
+    job_go(other);
+    assert_int_not_equal(atoi(job_rest(other)), 1);
+    assert_int_equal(job_end(other), 0);
+    end(holder);
 }
 
 /* Without its program there is no lock, and a reason. */
@@ -242,6 +288,22 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
     assert_false(host_has_said(a, "ends without an answer"));
 }
 
+/* It looks by itself, also when nothing tells it that the file was closed: here the file is elsewhere. */
+static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(void **state)
+{
+    struct job *holder = start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
+
+    (void)state;
+    wait_until(waiters_for("x.lock") == 1);
+    assert_int_equal(host_run(a, "mv x.lock y.lock"), 0);
+    end(holder);
+    job_expect(waiter, "flock 0");
+    promise_within(AT_ONCE);
+    end(waiter);
+    assert_int_equal(host_run(b, "flock x.lock true"), 0);
+    assert_kept();
+}
+
 /* What ends a service or a session does not end it while somebody has a lock. */
 static void test_it_ignores_signals_that_ask_it_to_end(void **state)
 {
@@ -293,7 +355,17 @@ static void test_another_is_started_when_it_was_killed(void **state)
 
 /* ---- the server -------------------------------------------------------------------------- */
 
-/* A host whose rules say so, with the server stopped. */
+/* One that does not wait for the server's answer as long as is usual. */
+static struct host *make_impatient(const char *name, const char *settings)
+{
+    struct host *host = host_make(name, settings);
+    char string[160];
+
+    snprintf(string, sizeof string, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
+    host_put(host, string);
+    return host;
+}
+
 static int run_without_server(struct host *host, const char *script)
 {
     int status;
@@ -307,7 +379,7 @@ static int run_without_server(struct host *host, const char *script)
 /* OnDown=fail, which is the default: ENOLCK, and nothing is locked. */
 static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
 {
-    struct host *c = host_make("e", "");
+    struct host *c = make_impatient("e", "");
 
     (void)state;
     assert_int_equal(run_without_server(c, "$LOCKER x.lock flock setlkw >said.out; cat said.out >&2; "
@@ -320,7 +392,7 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
 /* OnDown=local: it is the kernel's lock only. */
 static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
 {
-    struct host *c = host_make("g", "ondown=local");
+    struct host *c = make_impatient("g", "ondown=local");
 
     (void)state;
     assert_int_equal(run_without_server(c, "flock x.lock flock -n -E 9 x.lock true"), 9);
@@ -394,22 +466,24 @@ static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_program_that_starts_it_has_no_child),
-        cmocka_unit_test(test_it_keeps_nothing_of_the_program),
-        cmocka_unit_test(test_many_programs_at_once_start_one_keeper),
-        cmocka_unit_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
-        cmocka_unit_test(test_a_lock_fails_when_the_folder_is_open_to_others),
-        cmocka_unit_test(test_it_ends_soon_after_its_last_lock),
-        cmocka_unit_test(test_it_lives_as_long_as_a_lock),
-        cmocka_unit_test(test_no_caller_is_lost_when_it_is_about_to_end),
-        cmocka_unit_test(test_it_ignores_signals_that_ask_it_to_end),
-        cmocka_unit_test(test_its_locks_end_with_their_leases_when_it_is_killed),
-        cmocka_unit_test(test_another_is_started_when_it_was_killed),
-        cmocka_unit_test(test_a_lock_fails_when_the_server_does_not_answer),
-        cmocka_unit_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
-        cmocka_unit_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
-        cmocka_unit_test(test_the_holders_are_killed_when_the_lock_is_lost),
-        cmocka_unit_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
+        host_test(test_the_program_that_starts_it_has_no_child),
+        host_test(test_it_keeps_nothing_of_the_program),
+        host_test(test_many_programs_at_once_start_one_keeper),
+        host_test(test_another_server_and_another_network_have_another_keeper),
+        host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
+        host_test(test_a_lock_fails_when_the_folder_is_open_to_others),
+        host_test(test_it_ends_soon_after_its_last_lock),
+        host_test(test_it_lives_as_long_as_a_lock),
+        host_test(test_no_caller_is_lost_when_it_is_about_to_end),
+        host_test(test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for),
+        host_test(test_it_ignores_signals_that_ask_it_to_end),
+        host_test(test_its_locks_end_with_their_leases_when_it_is_killed),
+        host_test(test_another_is_started_when_it_was_killed),
+        host_test(test_a_lock_fails_when_the_server_does_not_answer),
+        host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
+        host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
+        host_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
         cmocka_unit_test(test_nothing_is_left),
     };
 

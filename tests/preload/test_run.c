@@ -106,13 +106,13 @@ static void test_run_changes_nothing_when_there_is_no_rule(void **state)
 static void test_run_refuses_when_no_server_is_configured(void **state)
 {
     (void)state;
-    command_run("unset DMUTEX_URL; DMUTEX_LOCAL_DIR=%s/local exec %s -e 'sym:sh:m => a' echo is run", folder, dmutex_run);
+    command_run("unset DMUTEX_URL; DMUTEX_LOCAL_DIR=%s/local exec %s -e 'sym:legacyd:m => a' echo is run", folder, dmutex_run);
     assert_status(78);
     assert_errors("no server is configured: write Url=redis://HOST into [server] of the configuration, or set DMUTEX_URL");
     assert_string_equal(ran.output, "");
     command_run("test -e %s/local", folder);
     assert_status(1);
-    command_run("DMUTEX_URL= exec %s -e 'sym:sh:m => a' true", dmutex_run);
+    command_run("DMUTEX_URL= exec %s -e 'sym:legacyd:m => a' true", dmutex_run);
     assert_status(78);
 }
 
@@ -121,10 +121,10 @@ static void test_run_refuses_when_the_url_is_bad(void **state)
     const char *path;
 
     (void)state;
-    command_run("DMUTEX_URL=http://h exec %s -e 'sym:sh:m => a' true", dmutex_run);
+    command_run("DMUTEX_URL=http://h exec %s -e 'sym:legacyd:m => a' true", dmutex_run);
     assert_status(78);
     assert_errors("dmutex-run: DMUTEX_URL: ");
-    path = write_file("url.conf", 0644, "[server]\nUrl=redis://:s3cret@h:0\n[lock a]\nMatch=sym:sh:m\n");
+    path = write_file("url.conf", 0644, "[server]\nUrl=redis://:s3cret@h:0\n[lock a]\nMatch=sym:legacyd:m\n");
     command_run("exec %s --config %s true", dmutex_run, path);
     assert_status(78);
     assert_errors("/url.conf: [server] Url: ");
@@ -152,9 +152,9 @@ static void test_run_goes_by_ondown_when_the_server_is_down(void **state)
         { "flock:/x => a", 69 },
         { "flock:/x => a ondown=block", 0 },
         { "fcntl:/x => a ondown=local", 0 },
-        { "sym:sh:m => a", 0 },
-        { "sym:sh:m => a ondown=fail", 69 },
-        { "sym:sh:m => a; sym:sh:n => b ondown=fail", 69 },
+        { "sym:legacyd:m => a", 0 },
+        { "sym:legacyd:m => a ondown=fail", 69 },
+        { "sym:legacyd:m => a; sym:sh:n => b ondown=fail", 69 },
     };
 
     (void)state;
@@ -181,7 +181,7 @@ static void test_run_says_why_when_the_server_refuses(void **state)
 
 static void test_run_tells_the_module_when_there_are_rules(void **state)
 {
-    const char *path = write_file("env.conf", 0644, "[lock a]\nMatch=sym:sh:m\nLease=1s\n[lock b]\nMatch=flock:/y\n");
+    const char *path = write_file("env.conf", 0644, "[lock a]\nMatch=sym:legacyd:m\nLease=1s\n[lock b]\nMatch=flock:/y\n");
 
     (void)state;
     command_run("DMUTEX_MAP='flock:/old => old' exec %s --config %s -e 'flock:/1 => one' -e 'flock:/2 => two;flock:/3 => three'"
@@ -189,7 +189,7 @@ static void test_run_tells_the_module_when_there_are_rules(void **state)
                 dmutex_run, path);
     assert_status(0);
     assert_output("flock:/1 => one; flock:/2 => two; flock:/3 => three; flock:/old => old|"
-                  "sym:sh:m => a lease=1000; flock:/y => b|");
+                  "sym:legacyd:m => a lease=1000; flock:/y => b|");
     assert_output(module);
     assert_output("/env.conf\n");
 }
@@ -389,7 +389,7 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
                "#include <pthread.h>\n"
                "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
                "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
-    compile("legacy.c", "legacy", "");
+    compile("legacy.c", "legacy", "$SANITIZER_CFLAGS"); /* as the library, which it loads, is */
     command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:legacy:queue_lock => run/queue' %s/legacy", library, dmutex_run, folder);
     assert_status(0);
     assert_string_equal(ran.errors, "");

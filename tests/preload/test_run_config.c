@@ -97,6 +97,33 @@ static void test_config_is_refused_when_the_named_file_is_missing(void **state)
     assert_errors("it was named by DMUTEX_CONF");
 }
 
+/* A configuration that cannot be looked at is not taken for none: its rules would silently not hold. */
+static void test_config_is_refused_when_it_cannot_be_looked_at(void **state)
+{
+    g_autofree char *system_file = g_strconcat(folder, "/closed/etc.conf", NULL);
+    uid_t user = getuid() ? getuid() : 65534;
+    pid_t pid;
+
+    (void)state;
+    command_run("cd %s && mkdir -m 0700 closed && touch closed/etc.conf && chmod %s closed && chmod 0755 .", folder,
+                getuid() ? "0" : "0700");
+    assert_status(0);
+    pid = keeper_fork();
+    if (pid == 0) {
+        g_autoptr(GPtrArray) paths = NULL;
+        g_autofree char *text = NULL;
+
+        if (setresuid(user, user, user) < 0)
+            _exit(99);
+        if (!config_files_find(NULL, system_file, &paths, NULL))
+            _exit(0); /* refused at once */
+        text = paths->len ? config_files_load(paths->pdata[0], NULL) : NULL;
+        _exit(paths->len && !text ? 0 : 1);
+    }
+    assert_int_equal(keeper_reap(pid), 0);
+    command_run("chmod 0700 %s/closed", folder);
+}
+
 /* What others can write decides nothing. */
 static void test_config_is_refused_when_others_can_write_it(void **state)
 {
@@ -321,7 +348,7 @@ static const struct {
     { "[lock a]\nMatch=cond:sym:m:s\n", ": [lock a] Match: a condition variable belongs into Cond=" },
     { "[lock a]\nMatch=sym:m:s\nCond=flock:/x\n", ": [lock a] Cond: cond:flock:/x: a file is no condition variable" },
     { "[lock a/]\nMatch=sym:m:s\n", ": [lock a/] Match: \"a/\" cannot be a mutex's name: " },
-    { "[lock %q]\nMatch=sym:m:s\n", ": [lock %q] Match: the name \"%q\" is too long, or has another %-word than %b, %p, %x and %u" },
+    { "[lock %q]\nMatch=sym:m:s\n", ": [lock %q] Match: sym:m:s: its name has a % that is none of %b, %p, %x, %u and %%" },
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 
@@ -422,6 +449,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_is_of_the_nearest_place_when_there_are_more),
         cmocka_unit_test(test_config_of_the_system_is_in_order_when_it_has_a_directory),
         cmocka_unit_test(test_config_is_refused_when_the_named_file_is_missing),
+        cmocka_unit_test(test_config_is_refused_when_it_cannot_be_looked_at),
         cmocka_unit_test(test_config_is_refused_when_others_can_write_it),
         cmocka_unit_test(test_config_is_refused_when_it_is_another_users),
         cmocka_unit_test(test_config_is_compiled_when_it_is_good),

@@ -139,6 +139,18 @@ static void test_list_names_mappings_when_memory_is_shared(void **state)
     assert_listed(4, rule);
 }
 
+/* A lock file by its path, as the kernel knows it. */
+static void test_list_names_a_lock_file_when_it_was_locked(void **state)
+{
+    char rule[200];
+
+    (void)state;
+    command_run("cd %s && mkdir -p real && ln -sfn real link && exec %s --list flock link/job.lock true", folder, dmutex_run);
+    assert_status(0);
+    snprintf(rule, sizeof rule, "flock:%s/real/job.lock\n", folder);
+    assert_listed(1, rule);
+}
+
 /* Processes that the command starts are counted with it. */
 static void test_list_adds_up_when_there_are_more_processes(void **state)
 {
@@ -345,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_names_offsets_when_the_file_is_stripped),
         cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
         cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),
+        cmocka_unit_test(test_list_names_a_lock_file_when_it_was_locked),
         cmocka_unit_test(test_list_adds_up_when_there_are_more_processes),
         cmocka_unit_test(test_list_names_an_offset_when_a_symbol_is_there_twice),
         cmocka_unit_test(test_list_says_so_when_nothing_was_used),

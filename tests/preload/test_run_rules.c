@@ -152,6 +152,17 @@ static void test_rules_are_refused_when_the_symbol_is_no_object(void **state)
                    "is no condition variable");
 }
 
+/* Static variables of two source files: which of them it would be is left to chance. */
+static void test_rules_are_refused_when_the_symbol_is_there_twice(void **state)
+{
+    (void)state;
+    write_file("one.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid *one(void) { return &m; }\n");
+    write_file("two.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid *one(void);\n"
+                              "int main(void) { return one() == &m; }\n");
+    compile("one.c two.c", "twice", "");
+    assert_refused("[lock a]\nMatch=sym:twice:m\n", "twice", "several");
+}
+
 static void test_rules_are_refused_when_the_build_is_another(void **state)
 {
     (void)state;
@@ -224,6 +235,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rules_find_an_offset_when_the_build_is_the_same),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_not_there),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_no_object),
+        cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_there_twice),
         cmocka_unit_test(test_rules_are_refused_when_the_build_is_another),
         cmocka_unit_test(test_rules_are_refused_when_a_file_that_is_named_has_no_such_symbol),
         cmocka_unit_test(test_rules_need_their_module_when_required),

@@ -155,6 +155,8 @@ const char *key(const char *kind, const char *leaf)
 /* ---- the scripts ------------------------------------------------------------------------- */
 
 #define INBOX "dmutex:inbox:"
+
+const char *server_born = "0";
 #define LABEL "1 host program"
 
 struct who who(const char *uuid)
@@ -200,7 +202,8 @@ const char *acquire_naming(const struct who *who, const char *how, const char *o
 {
     return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, owed, NULL);
+                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, server_born, owed,
+                      NULL);
 }
 
 const char *release(const struct who *who, int how)
@@ -217,7 +220,7 @@ const char *renew(const struct who *who, int depth, const char *token)
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, id_of(who),
+    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, server_born, id_of(who),
                       number(who->request), number(who->lease_ms), who->is_robust ? "1" : "0",
                       who->seen, "4", NULL);
 }
@@ -234,7 +237,7 @@ const char *poll_serving(const char *leaf)
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
-    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL,
+    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL, server_born,
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
@@ -301,14 +304,14 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
 
 const char *cond_poll(const struct who *who)
 {
-    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL,
+    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL, server_born,
                       COND_POLL_ARGUMENTS(who), NULL);
 }
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
     return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond),
-                      KEYS(waiter->leaf), INBOX, LABEL, COND_POLL_ARGUMENTS(sleeper),
+                      KEYS(waiter->leaf), INBOX, LABEL, server_born, COND_POLL_ARGUMENTS(sleeper),
                       POLL_ARGUMENTS(waiter), NULL);
 }
 
@@ -316,7 +319,7 @@ const char *cond_cancel(const struct who *who)
 {
     return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", INBOX, NULL);
+                      who->is_robust ? "1" : "0", INBOX, server_born, NULL);
 }
 
 const char *cond_release(const struct who *who, int how)
@@ -334,9 +337,9 @@ const char *cond_signal(const char *cond, const char *leaf, int most, const char
 {
     if (!leaf)
         return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto,
-                          NULL);
+                          server_born, NULL);
     return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX,
-                      number(most), upto, NULL);
+                      number(most), upto, server_born, NULL);
 }
 
 void fall_asleep(struct who *who)

@@ -40,6 +40,9 @@ struct who who(const char *uuid);
 
 enum { UNLOCKED, DIED, NOT_RECOVERABLE };
 
+/* Since when the server is there, by its clock in us: to be said to scripts that may grant. */
+extern const char *server_born;
+
 const char *acquire(const struct who *who, const char *how);
 const char *acquire_naming(const struct who *who, const char *how, const char *owed); /* "1:1:0" */
 const char *release(const struct who *who, int how);

@@ -34,7 +34,8 @@ static int end_test(void **state)
 /* Commands that the server ran, those inside scripts as well. */
 static int64_t all_commands(void)
 {
-    const char *line = strstr(side_text(the_server->side, "INFO stats"), "total_commands_processed:");
+    const char *line =
+        strstr(side_text(the_server->side, "INFO stats"), "total_commands_processed:");
 
     assert_non_null(line);
     return strtoll(strchr(line, ':') + 1, NULL, 10);
@@ -99,9 +100,11 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
         crowd_await_return(&crowd);
         done = all_commands() - done;
         assert_in_range(side_client_commands(the_server->side) - sent, sizes[i], sizes[i] + 20);
-        assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i], 2 * sizes[i] + 4);
+        assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i],
+                        2 * sizes[i] + 4);
         per_waiter = per_waiter ? per_waiter : done / sizes[i] + 1;
-        assert_in_range(done, sizes[i], 2 * per_waiter * sizes[i]); /* four times it would be for all pairs */
+        assert_in_range(done, sizes[i],
+                        2 * per_waiter * sizes[i]); /* four times it would be for all pairs */
     }
 }
 
@@ -123,7 +126,8 @@ static void test_one_grant_is_outstanding_when_a_crowd_is_woken(void **state)
     crowd_await_return(&crowd);
 }
 
-/* POSIX scenario 26: a signal is for those who wait when it comes, not for one who comes after it. */
+/* POSIX scenario 26: a signal is for those who wait when it comes, not for one who comes after it.
+ */
 static void test_a_signal_is_not_stolen_when_another_waits_after_it(void **state)
 {
     struct actor *early = crowd.actors[0], *late = crowd.actors[1];
@@ -147,8 +151,8 @@ static void test_a_signal_is_not_stolen_when_another_waits_after_it(void **state
 }
 
 /*
- * POSIX scenario 23: two processes take turns by signals and have no timeout: one that is lost would
- * stop them for ever.
+ * POSIX scenario 23: two processes take turns by signals and have no timeout: one that is lost
+ * would stop them for ever.
  */
 static void test_no_signal_is_lost_when_two_processes_take_turns(void **state)
 {

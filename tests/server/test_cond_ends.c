@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ends: of waiters that are killed, exit, or are cancelled, and of conditions that are destroyed; and
- * what a fork makes of them.  A signal that one of those had gets to another waiter.
+ * Ends: of waiters that are killed, exit, or are cancelled, and of conditions that are destroyed;
+ * and what a fork makes of them.  A signal that one of those had gets to another waiter.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -43,14 +43,16 @@ static void make_both(const char *word, const struct kind *kind, unsigned lease_
 }
 
 static const struct kind normal = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, "" };
-static const struct kind recursive = { PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, "recursive" };
+static const struct kind recursive = { PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED,
+                                       "recursive" };
 static const struct kind robust = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, "robust" };
 
 static struct actor *start(const struct kind *kind, unsigned lease_ms)
 {
     struct actor *actor = actor_start(the_server);
 
-    actor_do(actor, "0", "init %s%s%s lease=%u", mutex_name, *kind->words ? " " : "", kind->words, lease_ms);
+    actor_do(actor, "0", "init %s%s%s lease=%u", mutex_name, *kind->words ? " " : "", kind->words,
+             lease_ms);
     return actor;
 }
 
@@ -219,7 +221,8 @@ static void begin_wait_aside(struct actor *actor, const char *file)
     wait_until(on_condition() == before + 1);
 }
 
-/* A process ends while a thread of it waits: it does not hang, and the next signal is for another. */
+/* A process ends while a thread of it waits: it does not hang, and the next signal is for another.
+ */
 static void test_a_signal_reaches_the_second_when_the_first_exits(void **state)
 {
     static const char *const ends[] = { "exit", "_exit", "exec" };
@@ -258,11 +261,11 @@ static void test_a_signal_reaches_the_second_when_the_first_exits(void **state)
 /* A thread that waits, and is cancelled or not. */
 struct victim {
     pthread_t thread;
-    int depth;       /* to which it locks */
-    int timeout_us;  /* 0: none */
-    int result;      /* of the wait, -1: did not return */
-    unsigned found;  /* depth in the cleanup handler */
-    bool is_kept;    /* the handler does not give back until it may */
+    int depth;      /* to which it locks */
+    int timeout_us; /* 0: none */
+    int result;     /* of the wait, -1: did not return */
+    unsigned found; /* depth in the cleanup handler */
+    bool is_kept;   /* the handler does not give back until it may */
     bool is_in_handler, may_leave;
     int unlocked; /* the result of giving back */
 };
@@ -297,7 +300,8 @@ static void *suffer(void *user)
     for (int i = 0; i < victim->depth; i++)
         dmutex_lock(&mutex);
     pthread_cleanup_push(give_back, victim);
-    victim->result = victim->timeout_us ? dcond_timedwait(&cond, &mutex, &until) : dcond_wait(&cond, &mutex);
+    victim->result =
+        victim->timeout_us ? dcond_timedwait(&cond, &mutex, &until) : dcond_wait(&cond, &mutex);
     pthread_cleanup_pop(1);
     return NULL;
 }
@@ -429,8 +433,8 @@ static void test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time(v
 }
 
 /*
- * POSIX scenario 30: the same with a deadline, which is moved to the moment of the signal by and by;
- * who says ETIMEDOUT has eaten no signal.
+ * POSIX scenario 30: the same with a deadline, which is moved to the moment of the signal by and
+ * by; who says ETIMEDOUT has eaten no signal.
  */
 static void test_a_signal_is_had_by_one_when_a_deadline_comes_at_the_time(void **state)
 {
@@ -633,7 +637,8 @@ static int exit_at_once(void)
     exit(dmutex_lock(&unused) || dmutex_unlock(&unused));
 }
 
-/* A fork during a wait: neither the child's end nor its own use of the library ends it; a signal does. */
+/* A fork during a wait: neither the child's end nor its own use of the library ends it; a signal
+ * does. */
 static void test_a_wait_goes_on_when_its_process_forks(void **state)
 {
     struct victim victim;
@@ -651,7 +656,8 @@ static void test_a_wait_goes_on_when_its_process_forks(void **state)
 
 /* ---- destroy ----------------------------------------------------------------------------- */
 
-/* POSIX scenario 34: destroyed straight after the broadcast, while those it woke have not returned. */
+/* POSIX scenario 34: destroyed straight after the broadcast, while those it woke have not returned.
+ */
 static void test_destroy_is_legal_when_a_broadcast_has_woken_all(void **state)
 {
     pid_t children[CHILDREN];

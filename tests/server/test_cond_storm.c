@@ -6,8 +6,8 @@
  * A maker waits while the table is full, a taker while it is empty, both without a timeout.  A
  * walker waits for a moment, and what wakes it, it passes on; when nothing does, it has eaten no
  * signal.  An owner that is killed leaves the numbers half changed; the next one counts again.  So
- * when makers stop, the table must become empty, and when takers do, full, with nobody's help: that
- * is looked at again and again.
+ * the table is filled and emptied on and on with nobody's help; when makers stop it becomes empty,
+ * and when takers do, full.  One wake-up that is lost stops all.
  *
  * DM_SEED repeats a run as far as its threads do; DMUTEX_TEST_WAITS says how many waits are enough.
  */
@@ -24,9 +24,9 @@
 
 #define PROCESSES 4
 #define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
-#define TABLE 4   /* tickets that lie on it at most */
+#define TABLE 1   /* tickets that lie on it at most: each signal counts */
 #define LEASE 1000
-#define AFTER_WAITS 100 /* so many more, and the phase changes */
+#define A_WHILE 20 /* tickets taken, until something else is done */
 
 enum phase {
     FLOW,  /* all do what they do */
@@ -42,7 +42,8 @@ static struct game {
     int inside; /* the owner's process; 0: nobody */
 
     /* Counted up by anybody. */
-    int64_t waits, timeouts, deaths, overlaps;
+    int64_t waits; /* without a timeout: when all sleep, this stands still */
+    int64_t walks, timeouts, deaths, overlaps;
     int phase;
     int wrong; /* an unexpected result, and of which call */
     const char *wrong_call;
@@ -160,6 +161,13 @@ static bool tell(dcond_t *cond, bool all)
 
 /* Each returns owning the mutex when the game is over, or not owning it when something is wrong. */
 
+/* Mostly it goes on to wait at once: who came by the lock could do the work of who is to be woken.
+ */
+static bool take_breath(struct dice *dice)
+{
+    return below(dice, 16) != 0 || (end() && begin());
+}
+
 static bool may_make(void)
 {
     int phase = get(game->phase);
@@ -177,7 +185,7 @@ static void make(struct dice *dice)
         }
         set(game->tickets, game->tickets + 1);
         set(game->made, game->made + 1);
-        if (!tell(&filled, below(dice, 16) == 0) || !end() || !begin())
+        if (!tell(&filled, below(dice, 16) == 0) || !take_breath(dice))
             return;
     }
     end();
@@ -200,7 +208,7 @@ static void take(struct dice *dice)
         }
         set(game->tickets, game->tickets - 1);
         set(game->taken, game->taken + 1);
-        if (!tell(&emptied, below(dice, 16) == 0) || !end() || !begin())
+        if (!tell(&emptied, below(dice, 16) == 0) || !take_breath(dice))
             return;
     }
     end();
@@ -209,12 +217,12 @@ static void take(struct dice *dice)
 static bool walk_once(struct dice *dice)
 {
     dcond_t *cond = below(dice, 2) ? &filled : &emptied;
-    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 3));
+    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, below(dice, 10));
     int result;
 
     leave();
     result = dcond_timedwait(cond, &mutex, &soon);
-    count(game->waits);
+    count(game->walks);
     if (result == ETIMEDOUT) {
         count(game->timeouts);
         return owns(0, "timedwait");
@@ -282,14 +290,31 @@ static void start_process(int i)
         play_in_process(storm.seed, number);
 }
 
-static void kill_one(void)
+/* Which one; it is to be started again. */
+static int kill_one(void)
 {
     int i = (int)below(&storm.dice, PROCESSES);
 
     kill(storm.pids[i], SIGKILL);
     keeper_reap(storm.pids[i]);
-    start_process(i);
     storm.killed++;
+    return i;
+}
+
+static void lock(void)
+{
+    int result = dmutex_lock(&mutex);
+
+    if (result == EOWNERDEAD)
+        result = mend();
+    assert_result(result, 0);
+    enter();
+}
+
+static void unlock(void)
+{
+    leave();
+    assert_result(dmutex_unlock(&mutex), 0);
 }
 
 static void check_game(void)
@@ -299,10 +324,41 @@ static void check_game(void)
     assert_int_equal(get(game->overlaps), 0);
 }
 
-static bool is_reached(int64_t waits)
+static bool has_moved_on(int64_t moves)
 {
     check_game();
-    return get(game->waits) >= waits || get(game->waits) >= storm.waits;
+    return get(game->made) + get(game->taken) > moves;
+}
+
+/*
+ * A move of the game, whose signal may be with one who is killed before he can own the mutex.  It
+ * must get to another: nobody is born meanwhile, who would find the table changed without it.
+ */
+static void move_and_kill(void)
+{
+    int64_t moves;
+    bool is_full;
+    int killed;
+
+    lock();
+    is_full = game->tickets == TABLE;
+    set(game->tickets, game->tickets + (is_full ? -1 : 1));
+    if (is_full)
+        set(game->taken, game->taken + 1);
+    else
+        set(game->made, game->made + 1);
+    moves = game->made + game->taken;
+    assert_result(dcond_signal(is_full ? &emptied : &filled), 0);
+    killed = kill_one();
+    unlock();
+    wait_until(has_moved_on(moves));
+    start_process(killed);
+}
+
+static bool is_enough(void)
+{
+    check_game();
+    return get(game->waits) >= storm.waits;
 }
 
 /* Kills are spread over the whole run. */
@@ -312,36 +368,63 @@ static bool is_kill_due(void)
            get(game->waits) >= storm.waits * (2 * storm.killed + 1) / (2 * storm.kills);
 }
 
+static void kill_somehow(void)
+{
+    if (storm.killed % 2)
+        move_and_kill();
+    else
+        start_process(kill_one());
+}
+
+/* A signal that nobody asked for, now and then. */
 static void disturb(void)
 {
     static dcond_t *const conds[] = { &filled, &emptied };
+    dcond_t *cond = conds[below(&storm.dice, 2)];
 
-    switch (below(&storm.dice, 16)) {
-    case 0:
-        assert_result(dcond_broadcast(conds[below(&storm.dice, 2)]), 0);
-        break;
-    case 1:
-    case 2:
-        assert_result(dcond_signal(conds[below(&storm.dice, 2)]), 0);
-        break;
-    default:
+    if (below(&storm.dice, 8) == 0)
+        assert_result(below(&storm.dice, 4) ? dcond_signal(cond) : dcond_broadcast(cond), 0);
+}
+
+/* Fails when no ticket has been taken for long: everybody sleeps. */
+static void check_progress(void)
+{
+    static int64_t taken, since_ms;
+
+    if (get(game->taken) != taken || !since_ms) {
+        taken = get(game->taken);
+        since_ms = wait_now_ms();
+    } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
+        fail_msg("nobody wakes any more");
+    }
+}
+
+/*
+ * Either signals that nobody asked for, which also wake whom another signal should have woken, or
+ * deaths: then nothing but its own signal wakes a sleeper.
+ */
+static void rage(bool with_deaths)
+{
+    int64_t until = get(game->taken) + A_WHILE;
+
+    while (get(game->taken) < until) {
+        check_game();
+        if (!with_deaths)
+            disturb();
+        else if (is_kill_due())
+            kill_somehow();
+        check_progress();
         wait_nap();
     }
-    if (is_kill_due())
-        kill_one();
 }
 
 static void change_phase(int phase)
 {
-    int result = dmutex_lock(&mutex);
-
-    if (result == EOWNERDEAD)
-        result = mend();
-    assert_result(result, 0);
+    lock();
     set(game->phase, phase);
     assert_result(dcond_broadcast(&filled), 0);
     assert_result(dcond_broadcast(&emptied), 0);
-    assert_result(dmutex_unlock(&mutex), 0);
+    unlock();
 }
 
 /* Nobody is disturbed or killed now, so what is to come must come by itself. */
@@ -351,28 +434,15 @@ static void calm(int phase, int64_t tickets)
     wait_until((check_game(), get(game->tickets)) == tickets);
 }
 
-static void rage_until(int64_t waits)
-{
-    int64_t since = get(game->waits), since_ms = wait_now_ms();
-
-    while (!is_reached(waits)) {
-        disturb();
-        if (get(game->waits) != since) {
-            since = get(game->waits);
-            since_ms = wait_now_ms();
-        } else if (wait_now_ms() > since_ms + WAIT_LIMIT_MS) {
-            fail_msg("nobody comes back any more");
-        }
-    }
-}
-
 static void tell_game(const char *when)
 {
-    print_message("# %s: DM_SEED=%llu waits %lld, timed out %lld, killed %ld, dead owners %lld, made %lld, "
+    print_message("# %s: DM_SEED=%llu waits %lld, timed %lld, timed out %lld, killed %ld, dead "
+                  "owners %lld, made %lld, "
                   "taken %lld, on the table %lld\n",
                   when, (unsigned long long)storm.seed, (long long)get(game->waits),
-                  (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
-                  (long long)get(game->made), (long long)get(game->taken), (long long)get(game->tickets));
+                  (long long)get(game->walks), (long long)get(game->timeouts), storm.killed,
+                  (long long)get(game->deaths), (long long)get(game->made),
+                  (long long)get(game->taken), (long long)get(game->tickets));
 }
 
 static int begin_test(void **state)
@@ -384,7 +454,7 @@ static int begin_test(void **state)
     storm.seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
     storm.dice = dice_of(storm.seed, ~0u);
     storm.waits = count_from("DMUTEX_TEST_WAITS", 3000, 1000000);
-    storm.kills = count_from("DMUTEX_TEST_KILLS", 8, 400);
+    storm.kills = count_from("DMUTEX_TEST_KILLS", 8, 300);
     tell_game("begin");
     for (int i = 0; i < PROCESSES; i++)
         start_process(i);
@@ -417,15 +487,16 @@ static bool is_queue_swept(void)
 static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void **state)
 {
     (void)state;
-    while (!is_reached(storm.waits)) {
-        rage_until(get(game->waits) + AFTER_WAITS);
+    while (!is_enough()) {
+        rage(false);
+        rage(true);
         calm(DRAIN, 0);
         change_phase(FILL);
         calm(FILL, TABLE);
         change_phase(FLOW);
     }
     while (is_kill_due())
-        kill_one();
+        kill_somehow();
     calm(DRAIN, 0);
     change_phase(OVER);
     for (int i = 0; i < PROCESSES; i++) {
@@ -442,8 +513,8 @@ static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void *
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test,
-                                        end_test),
+        cmocka_unit_test_setup_teardown(
+            test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test, end_test),
         cmocka_unit_test(test_nothing_is_left),
     };
 

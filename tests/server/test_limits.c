@@ -20,7 +20,7 @@ static int begin_group(void **state)
     static char url[192];
 
     the_server = server_start();
-    snprintf(url, sizeof url, "%s?command_timeout=200&connect_timeout=200", the_server->url);
+    snprintf(url, sizeof url, "%s&command_timeout=200&connect_timeout=200", the_server->url);
     setenv("DMUTEX_URL", url, 1);
     *state = the_server;
     return 0;
@@ -145,7 +145,7 @@ static void test_lock_waits_when_the_server_has_no_connection_left(void **state)
     struct actor *a;
 
     (void)state;
-    snprintf(url, sizeof url, "%s?command_timeout=150&connect_timeout=150", other->url);
+    snprintf(url, sizeof url, "%s&command_timeout=150&connect_timeout=150", other->url);
     a = actor_start_at(url);
     side_text(other->side, "CONFIG SET maxclients 1");
     side_set_control(the_server->side, "bound", 3000);

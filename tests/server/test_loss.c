@@ -56,7 +56,7 @@ static int begin_group(void **state)
 
     the_server = server_start();
     proxy = proxy_start(the_server);
-    snprintf(url, sizeof url, "%s?command_timeout=1000", proxy_url(proxy));
+    snprintf(url, sizeof url, "%s&command_timeout=1000", proxy_url(proxy));
     assert_result(dmutex_configure_np(url), 0);
     lost.server = redisConnectUnix(the_server->path);
     assert_true(lost.server && !lost.server->err);

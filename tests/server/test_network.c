@@ -33,7 +33,7 @@ static int begin_test(void **state)
 
     (void)state;
     proxy = proxy_start(the_server);
-    snprintf(url, sizeof url, "%s?command_timeout=500&connect_timeout=500", proxy_url(proxy));
+    snprintf(url, sizeof url, "%s&command_timeout=500&connect_timeout=500", proxy_url(proxy));
     actor = actor_start_at(url);
     make_normal(&mutex, "net/warm", 0);
     assert_result(dmutex_lock(&mutex), 0);

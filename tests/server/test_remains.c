@@ -81,7 +81,8 @@ static void send_remains(int fd, const dmutex_test_server_t *server, pid_t child
 
     remains.reaper = child_of(getpid(), child);
     remains.server = child_of(remains.reaper, 0);
-    snprintf(remains.socket, sizeof remains.socket, "%s", dmutex_test_server_url(server) + strlen("unix://"));
+    if (sscanf(dmutex_test_server_url(server), "unix://%107[^?]", remains.socket) != 1)
+        _exit(8);
     if (write(fd, &remains, sizeof remains) != (ssize_t)sizeof remains)
         _exit(9);
 }

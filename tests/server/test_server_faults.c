@@ -47,9 +47,9 @@ static void check_sentence(struct actor *actor, const char *words)
 /* An actor whose calls give up after half a second. */
 static struct actor *start_impatient(const char *environment)
 {
-    char url[160];
+    char url[192];
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=500&connect_timeout=500",
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500",
              the_server->url);
     return actor_start_with(the_server, url, environment, NULL);
 }

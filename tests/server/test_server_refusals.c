@@ -147,7 +147,7 @@ static void test_lock_waits_when_the_password_is_wrong(void **state)
     char url[160];
 
     (void)state;
-    snprintf(url, sizeof url, "DMUTEX_URL=unix://:opensesame@%s?command_timeout=300", server->path);
+    snprintf(url, sizeof url, "DMUTEX_URL=unix://:opensesame@%s?grace=off&command_timeout=300", server->path);
     side_text(server->side, "CONFIG SET requirepass othersecret");
     waiter = actor_start_with(server, url, NULL);
     asker = actor_start_with(server, url, NULL);
@@ -180,7 +180,7 @@ static void test_lock_says_which_when_the_database_does_not_exist(void **state)
     struct actor *a;
 
     (void)state;
-    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=300&db=99", the_server->url);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=300&db=99", the_server->url);
     a = actor_start_with(the_server, url, "DMUTEX_ONDOWN=fail", NULL);
     actor_do(a, "ENOLCK", "lock fault/db");
     check_sentence(a, "database cannot be selected");
@@ -198,7 +198,7 @@ static void test_names_are_apart_when_the_databases_differ(void **state)
     char url[160];
 
     (void)state;
-    snprintf(url, sizeof url, "%s?db=3", the_server->url);
+    snprintf(url, sizeof url, "%s&db=3", the_server->url);
     a = actor_start_at(url);
     b = actor_start_at(url);
     make_normal(&mutex, "fault/apart", LONG_LEASE);
@@ -283,7 +283,7 @@ static void test_lock_waits_when_the_server_is_none(void **state)
     char url[160];
 
     (void)state;
-    snprintf(url, sizeof url, "%s?command_timeout=200&connect_timeout=200", the_server->url);
+    snprintf(url, sizeof url, "%s&command_timeout=200&connect_timeout=200", the_server->url);
     for (size_t i = 0; i < sizeof impostors / sizeof impostors[0]; i++) {
         struct actor *waiter = actor_start_at(url), *asker = actor_start_at(url);
         pid_t pid;

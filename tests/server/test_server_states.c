@@ -201,7 +201,7 @@ static struct actor *start_at(const struct server *server, const char *environme
 {
     char url[160];
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s?command_timeout=%d", server->url, COMMAND_TIMEOUT_MS);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=%d", server->url, COMMAND_TIMEOUT_MS);
     return actor_start_with(server, url, environment, NULL);
 }
 

@@ -92,7 +92,43 @@ static void greet(int id, const char *run_id)
     assert_true(take(bytes));
     assert_true(take_info(run_id, "noeviction"));
     assert_true(take(":1000000\r\n"));
+    assert_true(take(":900000\r\n"));
     assert_true(dm_greeting_is_round_over(&greeting));
+    assert_int_equal(greeting.born_us, 900000);
+}
+
+/* A local server, or one that is said to be new on purpose, has no grace. */
+static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void **state)
+{
+    static const char *const urls[] = { "local:", "redis://h?grace=off" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        struct dm_command round;
+
+        begin(urls[i], NULL);
+        round = dm_greeting_round(&greeting);
+        assert_null(strstr(round.bytes, "dmutex:server"));
+        free(round.bytes);
+        assert_int_equal(greeting.born_us, 0);
+    }
+}
+
+/* A server that does not say who it is can be used, without grace. */
+static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(void **state)
+{
+    struct dm_command round;
+
+    (void)state;
+    begin("redis://h", NULL);
+    round = dm_greeting_round(&greeting);
+    free(round.bytes);
+    assert_true(take(MASTER));
+    assert_true(take(":1\r\n"));
+    assert_true(take_info("a", "noeviction"));
+    assert_true(take(":1000000\r\n"));
+    assert_true(take(":0\r\n"));
+    assert_int_equal(greeting.born_us, 0);
 }
 
 /* A connection for commands asks who we are to the server, and what it is. */
@@ -101,7 +137,7 @@ static void test_greeting_asks_for_role_and_rights_when_for_commands(void **stat
     (void)state;
     begin("redis://h", NULL);
     assert_round((const char *const[]){ "ROLE", "CLIENT", "ID", "INFO", "EVAL",
-                                        "dmutex:{probe}:state", "" });
+                                        "dmutex:{probe}:state", "EVAL", "dmutex:server", "" });
 }
 
 /* The password and the database come before all that needs them. */
@@ -270,6 +306,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greeting_asks_for_role_and_rights_when_for_commands),
         cmocka_unit_test(test_greeting_logs_in_first_when_there_is_a_password),
+        cmocka_unit_test(test_greeting_does_not_ask_since_when_where_there_is_no_grace),
+        cmocka_unit_test(test_greeting_goes_on_without_grace_when_the_server_does_not_say),
         cmocka_unit_test(test_greeting_subscribes_when_for_an_inbox),
         cmocka_unit_test(test_greeting_is_over_after_a_round_when_it_is_the_first),
         cmocka_unit_test(test_greeting_kills_the_connection_before_when_it_follows_one),

@@ -69,15 +69,23 @@ local function note_unseen(k, s, heads)
   end
 end
 
+-- A server that is new may have forgotten an owner, who comes back within a lease (born.lua): ms for
+-- which it grants nothing of its own accord to an attempt of this lease.
+local function grace(born, lease, now)
+  return math.max(math.ceil((born + lease * 1000 - now) / 1000), 0)
+end
+
 -- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
--- its inbox says, and told by the answer.  Returns the new owner or nil, its token, dead, and
--- whether there are more heads than were looked at.
-local function serve(k, s, inbox, now, me)
+-- its inbox says, and told by the answer.  born: 0 if an owner has just given the lock back.
+-- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at.
+local function serve(k, s, inbox, now, born, me)
   local heads = call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
   for i, id in ipairs(heads) do
     local w = entry(k, id)
     if not w or (id ~= me and is_gone(w, now)) then
       if i < 16 then leave(k, id) end
+    elseif grace(born, w.lease, now) > 0 then
+      return nil, nil, nil, true
     elseif id == me or not is_silent(w, now) then
       local token = next_token(s, w.seen, now)
       local token_text = text(token)
@@ -131,6 +139,9 @@ local function remaining(k, s, fallback)
   end
   return math.max(left, 0)
 end
+
+-- When to look again: the owner's lease may have ended, and the grace.
+local function left(k, s, lease, born, now) return math.max(remaining(k, s, lease), grace(born, lease, now)) end
 
 -- Notes that a waiter was heard of; a signal that it carries stays with it.  Both keys of the queue
 -- live three leases on.

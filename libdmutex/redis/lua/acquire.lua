@@ -3,8 +3,8 @@
 -- answer, and a full lease.
 -- KEYS  lock state queue waiter
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
---       8 arrival number to bring back or '', 9 inbox prefix,
---       10... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
+--       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
+--       11... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
 -- Answer {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now}
 --        {full} {notrecoverable}
 local call = redis.call
@@ -19,7 +19,7 @@ local last, seen, arrived = tonumber(v[2] or 0), tonumber(ARGV[4]), tonumber(v[6
 local is_usual = not v[3] and last and last < now and seen and seen < now and arrived and arrived < now
 
 -- Free, and nobody waits: the caller's.
-if is_usual and not (is_held or v[1] or v[4]) then
+if is_usual and not (is_held or v[1] or v[4]) and now - ARGV[10] >= ARGV[3] * 1000 then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
   call('HSET', KEYS[2], 'hold', ARGV[2], 'token', now_text)
@@ -30,7 +30,7 @@ end
 -- Held by another attempt, and nothing to catch up on: the caller is the last of the queue.
 local id, label = ARGV[2]:match('^(%S+) %d+ (.*)$')
 local holder, lease = (v[1] or ''):match('^(%S+) (%d+) ')
-if is_usual and is_held and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[10] then
+if is_usual and is_held and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[11] then
   local waiting, left = call('ZCARD', KEYS[3]), call('PTTL', KEYS[1])
   if waiting < 10000 and left >= 0 and left <= tonumber(lease) and not call('HGET', KEYS[4], id) then
     local three = ARGV[3] * 3
@@ -50,7 +50,7 @@ if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the to
 --@include _state
 --@include _serve
 local k, s = KEYS, parse(v)
-local inbox = ARGV[9]
+local inbox, born = ARGV[9], ARGV[10]
 local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
   seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
 local waiting = check_queue(k)
@@ -59,7 +59,7 @@ if s.id == me.id then
   go_on(k, me.id, me.lease)
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end
-for i = 10, #ARGV do
+for i = 11, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
   local id = me.id:match('^[^:]*') .. ':' .. who
   if s.id == id then
@@ -79,8 +79,8 @@ if s.health == 2 then
 end
 
 if ARGV[7] == 'try' then
-  if is_held then return { 'busy', remaining(k, s, me.lease), now } end
-  local winner, won, dead, more = serve(k, s, inbox, now, me.id)
+  if is_held or grace(born, me.lease, now) > 0 then return { 'busy', left(k, s, me.lease, born, now), now } end
+  local winner, won, dead, more = serve(k, s, inbox, now, born, me.id)
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end
   local token = next_token(s, me.seen, now)
@@ -98,9 +98,9 @@ hear(k, me)
 call('HSET', k[2], 'wanted', 1, 'arrival', arrival_text)
 if s.is_new then expire_state(k) end
 if not is_held then
-  local winner, token, dead = serve(k, s, inbox, now, me.id)
+  local winner, token, dead = serve(k, s, inbox, now, born, me.id)
   if winner and winner.id == me.id then return { 'owned', token, dead, now } end
   s.lease = winner and tonumber(winner.lease)
   position = call('ZRANK', k[3], me.id) + 1
 end
-return { 'queued', position, remaining(k, s, me.lease), arrival, now }
+return { 'queued', position, left(k, s, me.lease, born, now), arrival, now }

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- A waiter of a condition does not want to wait any longer: it wants the mutex.
 -- KEYS  lock state queue waiter cond sleeper
--- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix
+-- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix,
+--       7 since when the server is there, us
 -- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, n} {unknown, 0, n}
 --        {notrecoverable, n}; n = 1: a signal came first
 --@include _own
@@ -38,8 +39,8 @@ else
   return { 'unknown', 0, 0 }
 end
 if not is_held then
-  local winner, token, dead = serve(k, s, ARGV[6], now, me.id)
+  local winner, token, dead = serve(k, s, ARGV[6], now, ARGV[7], me.id)
   if winner and winner.id == me.id then return owned(is_signalled, token, dead) end
   s.lease = winner and tonumber(winner.lease)
 end
-return { 'queued', call('ZRANK', k[3], me.id) + 1, remaining(k, s, me.lease), 0, now, is_signalled }
+return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, ARGV[7], now), 0, now, is_signalled }

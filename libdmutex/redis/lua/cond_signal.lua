@@ -2,7 +2,7 @@
 -- Signals waiters of a condition: they wait for the mutex from here on, which is granted if it is free.
 -- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
 -- ARGV  1 the mutex, in the clients' words, or '', 2 inbox prefix, 3 how many at most, 4 the newest
---       arrival number that is meant, '' for all who wait now
+--       arrival number that is meant, '' for all who wait now, 5 since when the server is there, us
 -- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
 --        of those meant wait, call again; more: a poll of the mutex must serve its waiters
 --@include _own
@@ -24,5 +24,5 @@ if s.health == 2 then
 end
 if not is_held then note_death(k, s) end
 local _, left = signal(k, c, s, inbox, now, tonumber(ARGV[3]), upto)
-if not is_held then _, _, _, more = serve(k, s, inbox, now) end
+if not is_held then _, _, _, more = serve(k, s, inbox, now, ARGV[5]) end
 return { 'moved', upto, left and 1 or 0, more and 1 or 0 }

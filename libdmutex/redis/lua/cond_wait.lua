@@ -55,5 +55,5 @@ hear(c, me)
 call('HSET', c[4], 'mutex', ARGV[8], 'arrival', arrival)
 if waiting == 0 then call('HDEL', k[2], 'debt ' .. c[3]) end
 give_up(k, s, 0)
-local _, _, _, more = serve(k, s, inbox, now)
+local _, _, _, more = serve(k, s, inbox, now, 0)
 return { 'waiting', more and 1 or 0, now }

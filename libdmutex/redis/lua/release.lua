@@ -54,5 +54,5 @@ if s.health == 2 then
   tell_unrecoverable(k, ARGV[3])
   return { 'released', 0 }
 end
-local _, _, _, more = serve(k, s, ARGV[3], (clock()))
+local _, _, _, more = serve(k, s, ARGV[3], (clock()), 0)
 return { 'released', more and 1 or 0 }

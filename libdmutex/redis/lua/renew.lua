@@ -5,7 +5,8 @@
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and others want it
 --
 -- A lock that is gone while nobody came after its owner is put back, with the same token: `state`
--- still names the hold, or all data of the name is gone.
+-- still names the hold, or all data of the name is gone, or is older than the hold: a server that
+-- came after another may know less than that did.
 --@include _own
 --@include _state
 local answer = { (clock()) }
@@ -15,11 +16,16 @@ local function confirm(k, owner, hold, lease, count, token)
   if not is_read then return 0 end
   local is_known = s.id == hold:match('^%S+')
   local is_blank = s.is_new and not s.hold and call('EXISTS', k[1]) == 0
-  if not (is_known or is_blank) then return 0 end
+  local is_newer = not (is_known or s.is_new) and tonumber(token) > s.last
+  if not (is_known or is_blank or is_newer) then return 0 end
   local set = redis.pcall('HSET', k[1], owner, count)
   if type(set) == 'table' and set.err then return 0 end
+  if is_newer then
+    call('DEL', k[1])
+    call('HSET', k[1], owner, count)
+  end
   call('PEXPIRE', k[1], lease)
-  if is_blank then
+  if is_blank or is_newer then
     call('HSET', k[2], 'hold', hold, 'token', token)
   elseif s.hold ~= hold then
     call('HSET', k[2], 'hold', hold) -- another lease

@@ -4,26 +4,8 @@
 #
 # Run by `make check` in the build directory; srcdir, CC, CXX and SANITIZER_CFLAGS come from there.
 
-set -u
-LC_ALL=C
-export LC_ALL
+. "$srcdir/tests/lib/tap.sh"
 sources=$srcdir/tests/conformance/dropin
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-    : >"$scratch/complaints"
-}
 
 # compile COMPILER FLAGS...: complains of warnings, and unless the source on standard input compiles.
 compile()
@@ -142,4 +124,4 @@ if [ -n "$CXX" ]; then
     result "std::mutex stays local, beside a pthread mutex that is not"
 fi
 
-echo "1..$tests"
+finish

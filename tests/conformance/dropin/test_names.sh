@@ -4,26 +4,8 @@
 #
 # Run by `make check` in the build directory; srcdir, CC and SANITIZER_CFLAGS come from there.
 
-set -u
-LC_ALL=C
-export LC_ALL
+. "$srcdir/tests/lib/tap.sh"
 unmapped=$srcdir/tests/conformance/dropin/unmapped
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-tests=0
-
-# result SENTENCE: passed if the file of complaints is empty.
-result()
-{
-    tests=$((tests + 1))
-    if [ -s "$scratch/complaints" ]; then
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$scratch/complaints"
-    else
-        echo "ok $tests - $1"
-    fi
-    : >"$scratch/complaints"
-}
 
 # plain, mapped FLAGS...: the compiler on standard input, with libc's header or with ours.
 plain() { $CC -x c -std=gnu11 -D_GNU_SOURCE -include pthread.h "$@" -; }
@@ -132,4 +114,4 @@ $CC -x c -std=gnu11 -I"$srcdir/include" -include dmutex/pthread.h - -x none -o "
 [ -s "$scratch/said" ] || echo "nothing was asked" >>"$scratch/complaints"
 result "values of attributes are taken as libc takes them"
 
-echo "1..$tests"
+finish

@@ -220,7 +220,7 @@ static int run_both(void **state)
 
     (void)state;
     the_server = server_start();
-    snprintf(url, sizeof url, "%s?command_timeout=20000&connect_timeout=20000", the_server->url);
+    snprintf(url, sizeof url, "%s&command_timeout=20000&connect_timeout=20000", the_server->url);
     setenv("DMUTEX_URL", url, 1);
     return take_outcomes(PTHREAD) && take_outcomes(DMUTEX) ? 0 : -1;
 }

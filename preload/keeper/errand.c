@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "errand.h"
+
+#include <glib.h>
+#include <pthread.h>
+
+struct errand {
+    struct errand *next;
+    void (*run)(void *user);
+    void *user;
+};
+
+/*
+ * The list, under a lock of pthread's: what a thread wrote before it asked is seen by the main loop, and
+ * race detectors understand that.  They do not know GLib's locks.
+ */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static struct errand *first, **end = &first;
+
+static struct errand *take(void)
+{
+    struct errand *errand;
+
+    pthread_mutex_lock(&guard);
+    errand = first;
+    first = errand->next;
+    if (!first)
+        end = &first;
+    pthread_mutex_unlock(&guard);
+    return errand;
+}
+
+/* Called once for each. */
+static gboolean on_errand(gpointer unused)
+{
+    struct errand *errand = take();
+
+    (void)unused;
+    errand->run(errand->user);
+    g_free(errand);
+    return G_SOURCE_REMOVE;
+}
+
+void errand_send(void (*run)(void *user), void *user)
+{
+    struct errand *errand = g_new(struct errand, 1);
+
+    *errand = (struct errand){ .run = run, .user = user };
+    pthread_mutex_lock(&guard);
+    *end = errand;
+    end = &errand->next;
+    pthread_mutex_unlock(&guard);
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_errand, NULL, NULL);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Has something done in the main loop, in the order in which it was asked for.  Any thread. */
+#ifndef DM_PRELOAD_KEEPER_ERRAND_H
+#define DM_PRELOAD_KEEPER_ERRAND_H
+
+void errand_send(void (*run)(void *user), void *user);
+
+#endif

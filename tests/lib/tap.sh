@@ -1,0 +1,45 @@
+# For the tests that are shell scripts: sourced by them. Speaks TAP.
+#
+#     . "$srcdir/tests/lib/tap.sh"
+#     [ "$sum" -eq 3 ] || complain "one and two are $sum"
+#     result "one and two are three"
+#     finish
+#
+# $scratch is a directory that ends with the script.
+
+set -u
+LC_ALL=C
+export LC_ALL
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/dmutex-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+tests=0
+
+# complain WORDS...: what was wrong, for the next result.
+complain() { printf '%s\n' "$*" >>"$scratch/complaints"; }
+
+# is WHAT VALUE EXPECTED: complains if they differ.
+is() { [ "$2" = "$3" ] || complain "$1: $2, and not $3"; }
+
+# result SENTENCE: passed if there is no complaint.
+result()
+{
+    tests=$((tests + 1))
+    if [ -s "$scratch/complaints" ]; then
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$scratch/complaints"
+    else
+        echo "ok $tests - $1"
+    fi
+    : >"$scratch/complaints"
+}
+
+# note WORDS...: for those who read the log.
+note() { printf '%s\n' "$*" | sed 's/^/# /'; }
+
+# No test is left: how many there were, so that one that did not run is missed.
+finish()
+{
+    echo "1..$tests"
+    exit 0
+}

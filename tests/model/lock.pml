@@ -1,0 +1,1086 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A mutex: acquire, grant, expiry, poll, renewal, cancel, release, with pauses, breaks of the
+ * connection, lost messages and killed processes.  doc/design/models.md says what is left out, and
+ * which lines are which of the scripts and of the core.
+ *
+ * Time.  A tick may come at any moment, between any two steps, so each delay, pause and stopped
+ * process is there.  The server's lease is LEASE ticks from a script; a client is certain while less
+ * than CERTAIN ticks have passed since it sent the request.  With DRIFT the server's clock runs
+ * faster than the clients': one tick more in each CERTAIN ticks.
+ *
+ * Each script is one step, as on the server.  Each client is one thread of its own process, with what
+ * the loop thread does for it in any order.
+ */
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+/* Lock and unlock, so often; and attempts that a client may begin besides.  Faults hit client 0 alone,
+ * which is any client: who does what how often is turned round in another run. */
+#ifndef ROUNDS0
+#define ROUNDS0 2
+#endif
+#ifndef ROUNDS1
+#define ROUNDS1 2
+#endif
+#ifndef SPARE0
+#define SPARE0 1
+#endif
+#ifndef SPARE1
+#define SPARE1 0
+#endif
+#define rounds_of(c) ((c) == 0 -> ROUNDS0 : ROUNDS1)
+#define attempts_of(c) ((c) == 0 -> ROUNDS0 + SPARE0 : ROUNDS1 + SPARE1)
+#define ATTEMPTS 7
+#ifndef LEASE
+#define LEASE 3
+#endif
+#ifndef CERTAIN
+#define CERTAIN 2
+#endif
+#ifndef LEASE0 /* of client 0, where leases differ */
+#define LEASE0 LEASE
+#define CERTAIN0 CERTAIN
+#endif
+#ifndef REQUESTS
+#define REQUESTS 3 /* at most, of one attempt; all are remembered: the core remembers four */
+#endif
+/* How often. */
+#ifndef BREAKS
+#define BREAKS 0 /* the command connection ends; replies on their way are lost */
+#endif
+#ifndef DEAFS
+#define DEAFS 0 /* the inbox ends, with what is in it, and is opened again */
+#endif
+#ifndef LOSSES
+#define LOSSES 0 /* a message is counted as heard, and is not */
+#endif
+#ifndef KILLS
+#define KILLS 0
+#endif
+#ifndef TIMEOUTS
+#define TIMEOUTS 0 /* a waiting thread has waited long enough */
+#endif
+#ifndef RESTARTS
+#define RESTARTS 0 /* the server comes back empty */
+#endif
+#define SILENT 2 /* ticks after which a waiter is passed over, and after which it is gone */
+#define GONE 3
+#define PLACES (CLIENTS + 2)
+#define PIPE 3 /* commands of a client that are not answered */
+#define LETTERS 3
+
+#ifdef ARRIVALS
+#define HAS_ARRIVALS 1
+#else
+#define HAS_ARRIVALS 0
+#endif
+#ifdef TOKENS
+#define ONE 1
+#else /* fewer states: tokens are all 0 */
+#define ONE 0
+#endif
+
+#ifdef ONLY /* a control of one invariant: -DONLY -DI1 */
+#else
+#define I1
+#define I1_SERVER
+#ifdef TOKENS
+#define I2
+#endif
+#ifdef GHOSTS
+#define I4
+#endif
+#define I5
+#define I6
+#ifdef ARRIVALS
+#define I8
+#endif
+#define I12
+#endif
+
+/* clang-format off */
+mtype = { ACQUIRE, TRY, RELEASE, RENEW, POLL, CANCEL };
+mtype = { OWNED, BUSY, QUEUED_AT, UNKNOWN, LEFT, RELEASED, CONFIRMED, LOST_IT };
+mtype = { IDLE, ASKING, QUEUED, HELD, LOST, OVER };             /* phases of an attempt */
+mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
+/* clang-format on */
+
+#define id_of(c, a) (((c) + 1) * 16 + (a))
+#define client_of(id) ((id) / 16 - 1)
+#define attempt_of(id) ((id) % 16)
+#define bit(a) (1 << (a))
+#define lease_of(id) (client_of(id) == 0 -> LEASE0 : LEASE)
+#define certain_of(c) ((c) == 0 -> CERTAIN0 : CERTAIN)
+
+/* ---- the server ---------------------------------------------------------------------------- */
+
+byte ttl;   /* of lock; 0: there is none */
+byte hold;  /* in state; 0: none */
+byte token; /* in state */
+bool wanted;
+byte arrived;
+typedef Place { byte id, request, heard, number };
+Place queue[PLACES];
+byte waiting;
+bool is_blank; /* all data of the name is gone */
+byte grace; /* ticks for which nothing new is granted */
+
+/* ---- a client ------------------------------------------------------------------------------ */
+
+typedef Client {
+    mtype phase = IDLE;
+    mtype thread = ASKS;
+    byte rounds;
+    byte attempt;           /* its serial */
+    byte last;              /* its newest request */
+    byte age[REQUESTS + 1]; /* ticks since each was sent; CERTAIN: proves nothing any more */
+    byte certain;           /* ticks for which the hold is certain */
+    byte arrival;           /* to bring back */
+    byte owed, posted;      /* attempts to be released; of these, those whose release is under way */
+    byte asked, polled;     /* requests on their way: the thread's, and a poll; 0: none */
+    bool is_poll_due, is_renewal_due, is_renewing;
+    bool is_up = 1;         /* the command connection */
+    bool is_hearing = 1;    /* the inbox, as the client knows */
+    bool is_subscribed = 1; /* the inbox, as the server knows */
+    bool is_misheard;       /* the next message is counted and lost */
+    bool is_dead;
+};
+Client k[CLIENTS];
+chan command[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
+chan reply[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
+chan inbox[CLIENTS] = [LETTERS] of { byte, byte, byte };
+#ifdef NO_KILL
+chan stale[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
+#endif
+
+byte breaks = BREAKS, deafs = DEAFS, losses = LOSSES, kills = KILLS, timeouts = TIMEOUTS, restarts = RESTARTS;
+
+/* What no part of the protocol knows. */
+byte released[CLIENTS]; /* attempts that the server has given back, by release or cancel */
+byte newest;            /* the highest token that a client has believed */
+
+/* Scratch, between steps of no meaning. */
+hidden byte i, j, n, id, request, owed, winner, number;
+hidden mtype op, said;
+hidden byte is_heard;
+
+/* "Believes": the phase is HELD and the certainty has not ended. */
+#define is_certain(c) (k[c].phase == HELD && k[c].certain > 0 && !k[c].is_dead)
+
+inline check_belief()
+{
+    i = 0;
+    do
+    :: i < CLIENTS ->
+        if
+        :: is_certain(i) ->
+#ifdef I1_SERVER
+            assert(hold == id_of(i, k[i].attempt) && ttl > 0);
+#endif
+#ifdef I1
+            j = i + 1;
+            do
+            :: j < CLIENTS -> assert(!is_certain(j)); j++
+            :: else -> break
+            od
+#endif
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od
+}
+
+/* ---- the scripts --------------------------------------------------------------------------- */
+
+/* _serve.lua forget(): the place at [at], the others move up. */
+inline forget_at(at)
+{
+    j = at;
+    waiting--;
+    do
+    :: j < waiting ->
+        queue[j].id = queue[j + 1].id;
+        queue[j].request = queue[j + 1].request;
+        queue[j].heard = queue[j + 1].heard;
+        queue[j].number = queue[j + 1].number;
+        j++
+    :: else -> break
+    od;
+    queue[waiting].id = 0;
+    queue[waiting].request = 0;
+    queue[waiting].heard = 0;
+    queue[waiting].number = 0
+}
+
+/* Sets i to the place of [who], or to `waiting`. */
+inline find(who)
+{
+    i = 0;
+    do
+    :: i < waiting && queue[i].id != who -> i++
+    :: else -> break
+    od
+}
+
+inline forget(who)
+{
+    find(who);
+    if
+    :: i < waiting -> forget_at(i)
+    :: else
+    fi
+}
+
+/* _serve.lua tell() */
+inline tell_granted(who, its_request)
+{
+    if
+    :: k[client_of(who)].is_subscribed ->
+        is_heard = 1;
+        if
+        :: k[client_of(who)].is_misheard -> k[client_of(who)].is_misheard = 0
+        :: else ->
+            if
+            :: k[client_of(who)].is_dead
+            :: else -> assert(len(inbox[client_of(who)]) < LETTERS); inbox[client_of(who)]!attempt_of(who), its_request, token + ONE
+            fi
+        fi
+    :: else -> is_heard = 0
+    fi
+}
+
+/* _state.lua own(), for the lease of the owner. */
+inline own(who)
+{
+#ifdef I4
+    assert(!(released[client_of(who)] & bit(attempt_of(who))));
+#endif
+    hold = who;
+    token = token + ONE;
+    is_blank = 0;
+#ifdef GRANT_FOR_THE_RELEASERS_LEASE
+    ttl = lease_of(id)
+#else
+    ttl = lease_of(who)
+#endif
+}
+
+/* I8: nobody who hears and is heard stands before [place]. */
+inline check_order(place)
+{
+    skip;
+#ifdef I8
+    j = 0;
+    do
+    :: j < waiting ->
+        assert(queue[j].number >= place || queue[j].heard >= SILENT || !k[client_of(queue[j].id)].is_subscribed);
+        j++
+    :: else -> break
+    od
+#endif
+}
+
+/* _serve.lua serve(): the free lock goes to the first live waiter; me: alive in any case. */
+inline serve(me)
+{
+    winner = 0;
+    i = 0;
+    if
+    :: waiting == 0 -> wanted = 0
+    :: else
+    fi;
+    do
+    :: i < waiting && winner == 0 && !grace ->
+        if
+        :: queue[i].id != me && queue[i].heard >= GONE -> forget_at(i)
+        :: queue[i].id != me && queue[i].heard >= SILENT && queue[i].heard < GONE -> i++
+        :: else ->
+            is_heard = 1;
+            if
+            :: queue[i].id != me -> tell_granted(queue[i].id, queue[i].request)
+            :: else
+            fi;
+            if
+            :: is_heard ->
+                winner = queue[i].id;
+                check_order(queue[i].number);
+                own(winner);
+#ifndef NO_FORGET
+                forget_at(i)
+#endif
+            :: else -> i++
+            fi
+        fi
+    :: else -> break
+    od
+}
+
+/* _serve.lua give_up() */
+inline give_up() { ttl = 0; hold = 0 }
+
+#ifdef I4
+#define note_release(who) released[client_of(who)] = released[client_of(who)] | bit(attempt_of(who))
+#else
+#define note_release(who) skip
+#endif
+
+/* acquire.lua: the releases that are owed are done first. */
+inline do_owed(me)
+{
+    skip;
+#ifndef NO_NAMED_RELEASES
+    n = 1;
+    do
+    :: n <= ATTEMPTS ->
+        if
+        :: owed & bit(n) ->
+            if
+            :: hold == id_of(client_of(me), n) -> give_up()
+            :: else -> forget(id_of(client_of(me), n))
+            fi;
+            note_release(id_of(client_of(me), n))
+        :: else
+        fi;
+        n++
+    :: else -> break
+    od
+#endif
+}
+
+/* The hold whose lease is over is a death, which the mutex model does not look at. */
+inline note_death()
+{
+    if
+    :: ttl == 0 -> hold = 0
+    :: else
+    fi
+}
+
+#ifdef OWNER_WITHOUT_ATTEMPT
+#define is_mine(who) (hold != 0 && client_of(hold) == client_of(who))
+#else
+#define is_mine(who) (hold == who)
+#endif
+
+inline go_on(who)
+{
+#ifdef NO_LEASE_ON_REPEAT
+    if
+    :: ttl == 0 -> ttl = lease_of(who)
+    :: else
+    fi
+#else
+    ttl = lease_of(who)
+#endif
+}
+
+inline enqueue(me)
+{
+    find(me);
+    if
+    :: i < waiting -> queue[i].request = request; queue[i].heard = 0
+    :: else ->
+        assert(waiting < PLACES);
+        /* owed now holds the number to bring back, 0 none */
+        if
+        #ifdef ARRIVALS
+        :: owed == 0 -> arrived++; owed = arrived
+#else /* fewer states: who comes back stands before all, who is new behind */
+        :: owed == 0 -> owed = 2
+#endif
+        :: else
+        fi;
+        j = waiting;
+        do
+        :: j > 0 && queue[j - 1].number > owed ->
+            queue[j].id = queue[j - 1].id;
+            queue[j].request = queue[j - 1].request;
+            queue[j].heard = queue[j - 1].heard;
+            queue[j].number = queue[j - 1].number;
+            j--
+        :: else -> break
+        od;
+        queue[j].id = me;
+        queue[j].request = request;
+        queue[j].heard = 0;
+        queue[j].number = owed;
+        waiting++
+    fi;
+#ifndef NO_WANTED
+    wanted = 1
+#endif
+}
+
+inline acquire(may_queue)
+{
+    if
+    :: is_mine(id) -> go_on(id); said = OWNED
+    :: else ->
+        do_owed(id);
+        note_death();
+        if
+        :: ttl == 0 && !wanted && !grace ->
+            check_order(255);
+            own(id);
+            said = OWNED
+        :: else ->
+            if
+            :: may_queue -> owed = k[client_of(id)].arrival; enqueue(id)
+            :: else
+            fi;
+            winner = 0;
+            if
+            :: ttl == 0 && !grace -> serve(id)
+            :: else
+            fi;
+            if
+            :: winner == id -> said = OWNED
+            :: winner != id && !may_queue && ttl == 0 && !grace -> check_order(255); own(id); said = OWNED
+            :: else -> said = (may_queue -> QUEUED_AT : BUSY)
+            fi
+        fi
+    fi;
+#ifdef I12 /* nobody is told to wait behind what it has given back */
+    assert(said == OWNED || hold == 0 || client_of(hold) != client_of(id) || !(k[client_of(id)].owed & bit(attempt_of(hold))));
+#endif
+}
+
+inline release()
+{
+    if
+    :: is_mine(id) ->
+        give_up();
+        note_release(id);
+#ifndef RELEASE_WITHOUT_GRANT
+        if
+        :: wanted -> serve(0)
+        :: else
+        fi;
+#endif
+#ifdef I6
+        if
+        :: hold == 0 -> check_order(255)
+        :: else
+        fi
+#endif
+    :: else -> forget(id); note_release(id)
+    fi;
+    said = RELEASED
+}
+
+inline renew()
+{
+    if
+    :: is_mine(id) || (is_blank && hold == 0) -> is_blank = 0; hold = id; ttl = lease_of(id); said = CONFIRMED
+    :: else -> said = LOST_IT
+    fi
+}
+
+inline poll()
+{
+    if
+    :: is_mine(id) -> go_on(id); said = OWNED
+    :: else ->
+        note_death();
+        find(id);
+        if
+        :: i < waiting -> queue[i].request = request; queue[i].heard = 0; said = QUEUED_AT
+        :: else -> said = UNKNOWN
+        fi;
+        winner = 0;
+        if
+        :: ttl == 0 && !grace -> n = (said == QUEUED_AT -> id : 0); serve(n)
+        :: else
+        fi;
+        if
+        :: winner == id -> said = OWNED
+        :: else
+        fi
+    fi
+}
+
+inline cancel()
+{
+    if
+    :: is_mine(id) -> go_on(id); said = OWNED
+    :: else -> forget(id); note_release(id); said = LEFT
+    fi
+}
+
+/* I5: an attempt is in one place. */
+inline check_places()
+{
+    skip;
+#ifdef I5
+    i = 0;
+    do
+    :: i < waiting ->
+        assert(queue[i].id != hold);
+        j = i + 1;
+        do
+        :: j < waiting -> assert(queue[i].id != queue[j].id); j++
+        :: else -> break
+        od;
+        i++
+    :: else -> break
+    od;
+    assert(waiting == 0 || wanted)
+#endif
+}
+
+inline execute(from, has_reply)
+{
+    from?op, id, request, owed;
+    if
+    :: op == ACQUIRE -> acquire(true)
+    :: op == TRY -> acquire(false)
+    :: op == RELEASE -> release()
+    :: op == RENEW -> renew()
+    :: op == POLL -> poll()
+    :: op == CANCEL -> cancel()
+    fi;
+    check_places();
+    check_belief();
+    if
+#if BREAKS == 0 /* never sent again: that it is done is known at once, which saves states */
+    :: has_reply && !k[client_of(id)].is_dead && said == RELEASED ->
+        k[client_of(id)].owed = k[client_of(id)].owed & ~bit(attempt_of(id));
+        k[client_of(id)].posted = k[client_of(id)].posted & ~bit(attempt_of(id))
+    :: has_reply && !k[client_of(id)].is_dead && said != RELEASED ->
+#else
+    :: has_reply && !k[client_of(id)].is_dead ->
+#endif
+        number = token;
+        if
+        :: said == QUEUED_AT -> find(id); number = queue[i].number
+        :: else
+        fi;
+        reply[client_of(id)]!said, attempt_of(id), request, number
+    :: else
+    fi
+}
+
+/* Named apart, for the traces. */
+inline server_of(c) { d_step { len(command[c]) > 0 -> execute(command[c], k[c].is_up); skip } }
+
+active proctype server()
+{
+end:
+    do
+    :: server_of(0)
+    :: server_of(1)
+#if CLIENTS > 2
+    :: server_of(2)
+#endif
+#ifdef NO_KILL
+    :: d_step { len(stale[0]) > 0 -> execute(stale[0], false); skip }
+    :: d_step { len(stale[1]) > 0 -> execute(stale[1], false); skip }
+#endif
+#if RESTARTS > 0
+    :: d_step {
+        restarts > 0 -> restarts--;
+        is_blank = 1; /* token stays: the clock gives higher ones */
+        ttl = 0; hold = 0; wanted = 0;
+        do
+        :: waiting > 0 -> forget_at(waiting - 1)
+        :: else -> break
+        od;
+        i = 0;
+        do /* connections end; what was answered before may still be read */
+        :: i < CLIENTS && len(command[i]) > 0 -> command[i]?_, _, _, _
+        :: i < CLIENTS && len(command[i]) == 0 -> k[i].is_up = 0; i++
+        :: else -> break
+        od;
+#ifdef GRACE
+        grace = LEASE;
+#endif
+        skip }
+#endif
+    od
+}
+
+#ifdef LIVENESS /* a try without inbox is followed by one with it */
+#define may_ask(c) (k[c].is_hearing || k[c].last == 0)
+#else
+#define may_ask(c) true
+#endif
+
+/* Something can be done at once. */
+#define is_awake(c)                                                                                                    \
+    (k[c].thread == ASKS ||                                        \
+     (k[c].thread == SLEEPS && k[c].phase != QUEUED) || (k[c].is_poll_due && !k[c].polled && k[c].phase == QUEUED) ||  \
+     (k[c].is_renewal_due && !k[c].is_renewing && k[c].phase == HELD) || (k[c].owed & ~k[c].posted) ||                 \
+     len(reply[c]) > 0 || len(inbox[c]) > 0 || !k[c].is_up || !k[c].is_hearing)
+#define is_busy(c) (len(command[c]) > 0 || (!k[c].is_dead && is_awake(c)))
+
+#if CLIENTS > 2
+#define ALL_QUIET (!is_busy(0) && !is_busy(1) && !is_busy(2))
+#else
+#define ALL_QUIET (!is_busy(0) && !is_busy(1))
+#endif
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+inline server_ticks()
+{
+    ttl = (ttl > 0 -> ttl - 1 : 0);
+    grace = (grace > 0 -> grace - 1 : 0);
+#ifdef SILENCE
+    i = 0;
+    do
+    :: i < waiting -> queue[i].heard = (queue[i].heard < GONE -> queue[i].heard + 1 : GONE); i++
+    :: else -> break
+    od
+#endif
+}
+
+inline clients_tick()
+{
+    i = 0;
+    do
+    :: i < CLIENTS ->
+        j = 1;
+        do
+        :: j <= REQUESTS -> k[i].age[j] = (k[i].age[j] < certain_of(i) -> k[i].age[j] + 1 : certain_of(i)); j++
+        :: else -> break
+        od;
+        k[i].certain = (k[i].certain > 0 -> k[i].certain - 1 : 0);
+#ifdef LIVENESS
+        k[i].is_poll_due = k[i].is_poll_due || (k[i].phase == QUEUED && !k[i].is_dead);
+        k[i].is_renewal_due = k[i].is_renewal_due || (k[i].phase == HELD && !k[i].is_dead);
+#endif
+        i++
+    :: else -> break
+    od
+}
+
+#ifdef DRIFT
+byte gain; /* ticks of the clients since the server's clock gained one */
+#endif
+
+active proctype clock()
+{
+end:
+    do
+#ifdef LIVENESS /* time passes when all have done what they can: else a slow client is slow for ever */
+    :: d_step { ALL_QUIET -> server_ticks(); clients_tick(); skip }
+#else
+    :: d_step { server_ticks(); clients_tick();
+#ifdef DRIFT
+        gain = (gain < CERTAIN -> gain + 1 : CERTAIN);
+#endif
+        check_belief(); skip }
+#ifdef DRIFT
+    :: d_step { gain == CERTAIN -> gain = 0; server_ticks(); check_belief(); skip }
+#endif
+#endif
+    od
+}
+
+/* A hold that is not certain any more is lost, not renewed.  A thread that is stopped between this look
+ * and the sending may renew it after all, which is harmless but for a server that lost its data. */
+#ifdef RENEWS_LATE
+#define is_renewable(c) (k[c].phase == HELD)
+#else
+#define is_renewable(c) is_certain(c)
+#endif
+
+/* When polls and renewals go out: at any time, or, for liveness, once in a tick. */
+#ifdef LIVENESS
+#define is_poll_due(c) k[c].is_poll_due
+#define is_renewal_due(c) k[c].is_renewal_due
+#define poll_soon(c) k[c].is_poll_due = k[c].is_poll_due || k[c].phase == QUEUED
+#define renew_soon(c) k[c].is_renewal_due = k[c].is_renewal_due || k[c].phase == HELD
+#else
+#define is_poll_due(c) true
+#define is_renewal_due(c) true
+#define poll_soon(c) skip
+#define renew_soon(c) skip
+#endif
+
+/* ---- the core: attempt.c ------------------------------------------------------------------- */
+
+/* dm_attempt_send() */
+inline send(c, what)
+{
+    k[c].last++;
+    k[c].age[k[c].last] = 0;
+    command[c]!what, id_of(c, k[c].attempt), k[c].last, k[c].owed
+}
+
+#define may_post(c) (!k[c].is_up || len(command[c]) + len(reply[c]) < PIPE)
+
+#ifdef LIVENESS /* no message is read late there: serials may come round */
+#define may_send(c) (len(command[c]) + len(reply[c]) < PIPE && k[c].is_up)
+#define make_serial(c)                                                                                                 \
+    if                                                                                                                 \
+    :: k[c].last == REQUESTS -> k[c].last = 0                                                                          \
+    :: else                                                                                                            \
+    fi
+#else
+#define may_send(c) (len(command[c]) + len(reply[c]) < PIPE && k[c].is_up && k[c].last < REQUESTS)
+#define make_serial(c) skip
+#endif
+
+inline forget_requests(c)
+{
+    j = 1;
+    do
+    :: j <= REQUESTS -> k[c].age[j] = certain_of(c); j++
+    :: else -> break
+    od;
+    k[c].last = 0
+}
+
+inline forget_plans(c)
+{
+    forget_requests(c);
+    k[c].certain = 0;
+    k[c].asked = 0;
+    k[c].polled = 0;
+    k[c].is_poll_due = 0;
+    k[c].is_renewal_due = 0;
+    k[c].is_renewing = 0
+}
+
+/* Another serial, of a new claim or of one that the server has forgotten: dm_registry_rename() */
+inline rename(c)
+{
+    forget_plans(c);
+    if
+    :: k[c].attempt < attempts_of(c) -> k[c].attempt++; k[c].phase = ASKING
+    :: else -> /* beyond the bounds */
+#ifdef LIVENESS
+        assert(false);
+#endif
+        k[c].phase = OVER;
+        k[c].thread = DONE
+    fi
+}
+
+/* on_owned(), by answer or message that names request r. */
+inline on_owned(c, r, its_token)
+{
+    if
+    :: k[c].phase == HELD -> k[c].certain = (certain_of(c) - k[c].age[r] > k[c].certain -> certain_of(c) - k[c].age[r] : k[c].certain)
+    :: k[c].phase == ASKING || k[c].phase == QUEUED ->
+        if
+        :: k[c].age[r] >= certain_of(c) -> k[c].phase = ASKING; k[c].is_poll_due = 0 /* a hint */
+        :: else ->
+            k[c].phase = HELD;
+            k[c].certain = certain_of(c) - k[c].age[r];
+#ifdef I2
+            assert(its_token > newest);
+#endif
+            newest = its_token;
+            k[c].is_poll_due = 0
+        fi
+    :: else /* lost or over: its release is under way */
+    fi
+}
+
+/* on_time(): the end of certainty. */
+inline lose(c)
+{
+    k[c].phase = LOST;
+    k[c].is_renewal_due = 0;
+    k[c].owed = k[c].owed | bit(k[c].attempt)
+}
+
+inline take_reply(c)
+{
+    reply[c]?said, id, request, number;
+    if
+    :: said == RELEASED -> k[c].owed = k[c].owed & ~bit(id); k[c].posted = k[c].posted & ~bit(id)
+    :: said == CONFIRMED || said == LOST_IT ->
+        if
+        :: id == k[c].attempt ->
+            k[c].is_renewing = 0;
+            if
+            :: k[c].phase == HELD && said == CONFIRMED ->
+                k[c].certain = (certain_of(c) - k[c].age[request] > k[c].certain -> certain_of(c) - k[c].age[request] : k[c].certain)
+            :: k[c].phase == HELD && said == LOST_IT -> lose(c)
+            :: else
+            fi
+        :: else
+        fi
+    :: id == k[c].attempt && said != RELEASED && said != CONFIRMED && said != LOST_IT ->
+        if
+        :: said == OWNED -> on_owned(c, request, number)
+        :: said == QUEUED_AT && (k[c].phase == ASKING || k[c].phase == QUEUED) -> k[c].phase = QUEUED; k[c].arrival = (number > 1 && !HAS_ARRIVALS -> 1 : number)
+        :: said == UNKNOWN && k[c].phase == QUEUED && request == k[c].last ->
+#ifdef NO_RENAME
+            k[c].phase = ASKING
+#else
+            rename(c)
+#endif
+        :: else
+        fi;
+        if
+        :: request == k[c].polled -> k[c].polled = 0
+        :: request != k[c].polled && request == k[c].asked ->
+            k[c].asked = 0;
+            if
+            :: k[c].thread == CANCELS && k[c].phase != HELD ->
+                k[c].phase = OVER;
+                k[c].owed = (said == LEFT -> k[c].owed : k[c].owed | bit(k[c].attempt))
+            :: else
+            fi;
+            k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
+        :: else
+        fi
+    :: else
+    fi
+}
+
+/* What was sent before a hold began proves nothing more: fewer states. */
+inline forget_proofs(c)
+{
+    if
+    :: k[c].phase == HELD && !k[c].asked && !k[c].polled && !k[c].is_renewing ->
+        j = 1;
+        do
+        :: j <= REQUESTS -> k[c].age[j] = certain_of(c); j++
+        :: else -> break
+        od
+    :: k[c].phase == LOST || k[c].phase == OVER ->
+        j = 1;
+        do
+        :: j <= REQUESTS -> k[c].age[j] = certain_of(c); j++
+        :: else -> break
+        od
+    :: else
+    fi
+}
+
+/* inbox.c: a message of an attempt that is no claim any more is ignored. */
+inline take_message(c)
+{
+    inbox[c]?id, request, number;
+    if
+#ifdef MESSAGE_WITHOUT_ATTEMPT
+    :: k[c].phase == ASKING || k[c].phase == QUEUED ->
+#else
+    :: id == k[c].attempt ->
+#endif
+#ifdef MESSAGE_WITHOUT_REQUEST
+        request = k[c].last;
+#endif
+#ifdef NO_T0
+        k[c].age[request] = 0;
+#endif
+        on_owned(c, request, number)
+    :: else
+    fi
+}
+
+inline break_connection(c)
+{
+    k[c].is_up = 0;
+    k[c].posted = 0;
+    do
+    :: len(reply[c]) > 0 -> reply[c]?_, _, _, _
+    :: else -> break
+    od;
+#ifdef NO_KILL
+    do
+    :: len(command[c]) > 0 && len(stale[c]) < PIPE -> command[c]?op, id, request, owed; stale[c]!op, id, request, owed
+    :: else -> break
+    od;
+#endif
+    poll_soon(c);
+    k[c].polled = 0;
+    k[c].asked = 0;
+    renew_soon(c);
+    k[c].is_renewing = 0;
+    if
+    :: k[c].thread == AWAITS -> k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
+    :: k[c].thread == CANCELS -> /* no answer: it leaves, and gives back what may come */
+        k[c].phase = OVER;
+        k[c].owed = k[c].owed | bit(k[c].attempt);
+        k[c].thread = SLEEPS
+    :: else
+    fi
+}
+
+/* CLIENT KILL of the connection before is awaited: what lies in its buffers is gone. */
+inline reconnect(c)
+{
+    do
+    :: len(command[c]) > 0 -> command[c]?_, _, _, _
+    :: else -> break
+    od;
+    k[c].is_up = 1;
+    poll_soon(c);
+    renew_soon(c)
+}
+
+inline end_round(c)
+{
+    k[c].phase = IDLE;
+    k[c].arrival = 0;
+    forget_plans(c);
+    k[c].rounds++;
+    k[c].thread = (k[c].rounds == rounds_of(c) -> DONE : ASKS);
+    if
+    :: k[c].thread == ASKS -> rename(c)
+    :: else
+    fi
+}
+
+/* The thread, and what the loop thread does for it. */
+proctype client(byte c)
+{
+end:
+    do
+    /* acquire.c */
+    :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == ASKING && may_send(c) && may_ask(c) ->
+        make_serial(c);
+#ifdef ENQUEUE_BEFORE_SUBSCRIBE
+        send(c, ACQUIRE);
+#else
+        send(c, (k[c].is_hearing -> ACQUIRE : TRY));
+#endif
+        k[c].asked = k[c].last;
+        k[c].thread = AWAITS }
+    :: d_step { !k[c].is_dead && (k[c].thread == ASKS && k[c].phase != ASKING) -> k[c].thread = SLEEPS }
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == ASKING -> k[c].thread = ASKS }
+    /* lost before it was entered: anew; or else the thread finds it lost when it unlocks */
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST && k[c].attempt < attempts_of(c) -> k[c].thread = ASKS; rename(c) }
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST -> end_round(c) }
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == OVER -> end_round(c) }
+#if TIMEOUTS > 0
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == QUEUED && timeouts > 0 && may_send(c) ->
+        timeouts--;
+        make_serial(c);
+        send(c, CANCEL);
+        k[c].asked = k[c].last;
+        k[c].thread = CANCELS }
+#endif
+    /* release.c: posted; a lost hold is not unlocked */
+    :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && is_certain(c) && may_post(c) ->
+        k[c].phase = OVER;
+        k[c].owed = k[c].owed | bit(k[c].attempt);
+        if
+        :: k[c].is_up ->
+            command[c]!RELEASE, id_of(c, k[c].attempt), 0, 0;
+            k[c].posted = k[c].posted | bit(k[c].attempt)
+        :: else
+        fi;
+        end_round(c) }
+    /* schedule.c */
+    :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].certain == 0 -> lose(c) }
+    :: d_step { !k[c].is_dead && is_poll_due(c) && !k[c].polled && k[c].phase == QUEUED && may_send(c) ->
+        k[c].is_poll_due = 0;
+#ifndef NO_POLLS
+        make_serial(c);
+        send(c, POLL);
+        k[c].polled = k[c].last
+#endif
+        }
+    :: d_step { !k[c].is_dead && is_renewal_due(c) && !k[c].is_renewing && is_renewable(c) && may_send(c) ->
+        make_serial(c);
+        k[c].is_renewal_due = 0;
+        k[c].is_renewing = 1;
+        send(c, RENEW) }
+    :: d_step { !k[c].is_dead && (k[c].owed & ~k[c].posted) && may_post(c) && k[c].is_up ->
+        j = 1;
+        do
+        :: (k[c].owed & ~k[c].posted & bit(j)) -> break
+        :: else -> j++
+        od;
+        k[c].posted = k[c].posted | bit(j);
+        command[c]!RELEASE, id_of(c, j), 0, 0 }
+    /* what comes */
+    :: d_step { !k[c].is_dead && len(reply[c]) > 0 -> take_reply(c); forget_proofs(c); check_belief(); skip }
+    :: d_step { !k[c].is_dead && len(inbox[c]) > 0 -> take_message(c); forget_proofs(c); check_belief(); skip }
+    :: d_step { !k[c].is_dead && !k[c].is_up ->
+#if RESTARTS > 0
+        break_connection(c);
+#endif
+        reconnect(c); skip }
+    :: d_step { !k[c].is_dead && !k[c].is_hearing ->
+        k[c].is_hearing = 1;
+        k[c].is_subscribed = 1;
+        poll_soon(c) }
+    od
+}
+
+/* ---- faults -------------------------------------------------------------------------------- */
+
+inline faults_of(c)
+{
+    if
+    :: d_step { breaks > 0 && k[c].is_up && !k[c].is_dead && k[c].thread != DONE -> breaks--; break_connection(c) }
+    :: d_step { deafs > 0 && k[c].is_hearing && !k[c].is_dead && k[c].thread != DONE ->
+        deafs--;
+        k[c].is_hearing = 0;
+        k[c].is_subscribed = 0;
+        do
+        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _
+        :: else -> break
+        od; skip }
+    :: d_step { losses > 0 && !k[c].is_misheard && !k[c].is_dead && k[c].thread != DONE -> losses--; k[c].is_misheard = 1 }
+    :: d_step { kills > 0 && !k[c].is_dead && k[c].thread != DONE ->
+        kills--;
+        k[c].is_dead = 1;
+        do
+        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _
+        :: len(reply[c]) > 0 -> reply[c]?_, _, _, _
+        :: else -> break
+        od;
+        k[c].is_poll_due = 0;
+        k[c].is_renewal_due = 0 }
+    /* the server learns of it later */
+    :: d_step { k[c].is_dead && k[c].is_subscribed -> k[c].is_subscribed = 0 }
+    fi
+}
+
+proctype faults()
+{
+end:
+    do
+    :: faults_of(0)
+    od
+}
+
+init
+{
+    d_step {
+        i = 0;
+        do
+        :: i < CLIENTS ->
+            rename(i);
+#ifdef NOT_YET_SUBSCRIBED
+            k[i].is_hearing = 0;
+            k[i].is_subscribed = 0;
+#endif
+            i++
+        :: else -> break
+        od
+    }
+    atomic {
+        run client(0);
+        run client(1);
+#if CLIENTS > 2
+        run client(2);
+#endif
+#if BREAKS + DEAFS + LOSSES + KILLS > 0
+        run faults();
+#endif
+    }
+}
+
+#ifdef LIVENESS
+#define is_through(c) (k[c].thread == DONE || k[c].is_dead)
+ltl all_get_through
+{
+#if CLIENTS > 2
+    <>(is_through(0) && is_through(1) && is_through(2))
+#else
+    <>(is_through(0) && is_through(1))
+#endif
+}
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "naming.h"
+
+#include <string.h>
+
+#define LEASE 60000
+
+void check_named(struct actor *actor, const char *object, const char *name)
+{
+    dmutex_t mutex;
+
+    make_normal(&mutex, name, LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    actor_do(actor, "EBUSY", "trylock %s", object);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_do(actor, "0", "lock %s", object);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "unlock %s", object);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+void check_local(struct actor *actor, const char *object)
+{
+    int64_t before = side_client_commands(the_server->side);
+
+    actor_do(actor, "0", "lock %s", object);
+    actor_do(actor, "EBUSY", "trylock %s", object);
+    actor_do(actor, "0", "unlock %s", object);
+    assert_int_equal(side_client_commands(the_server->side), before);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "programs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char folder[64];
+
+static char preloads[8192]; /* LD_PRELOAD */
+static char errors[80];     /* standard error of the programs */
+static char build_folder[4096];
+
+/* ---- fixtures ---------------------------------------------------------------------------- */
+
+static const char *compiler(void)
+{
+    const char *said_so = getenv("CC");
+
+    return said_so && *said_so ? said_so : "cc";
+}
+
+/* A sanitizer's runtime must be the first of all, and the programs have none. */
+static void find_runtime(void)
+{
+    const char *switches = getenv("SANITIZER_CFLAGS");
+
+    if (!switches || !strstr(switches, "address"))
+        return;
+    command_run("%s -print-file-name=libasan.so", compiler());
+    assert_status(0);
+    snprintf(preloads, sizeof preloads, "%.*s:", (int)strcspn(ran.output, "\n"), ran.output);
+}
+
+/* tests/preload/test_x lies beside preload/ and libdmutex/. */
+static void find_module(void)
+{
+    char *end;
+
+    snprintf(build_folder, sizeof build_folder, "%s", program_path);
+    end = strstr(build_folder, "/tests/preload/");
+    assert_non_null(end);
+    *end = '\0';
+    preloads[0] = '\0';
+    find_runtime();
+    snprintf(preloads + strlen(preloads), sizeof preloads - strlen(preloads), "%s/preload/.libs/libdmutex-preload.so",
+             build_folder);
+    assert_int_equal(access(strrchr(preloads, ':') ? strrchr(preloads, ':') + 1 : preloads, R_OK), 0);
+}
+
+int folder_setup(void **state)
+{
+    (void)state;
+    keeper_make_folder(folder, sizeof folder);
+    snprintf(errors, sizeof errors, "%s/errors", folder);
+    find_module();
+    return 0;
+}
+
+int folder_teardown(void **state)
+{
+    (void)state;
+    keeper_remove_folder(folder);
+    return 0;
+}
+
+int programs_setup(void **state)
+{
+    return test_group_setup(state) || folder_setup(state);
+}
+
+int programs_teardown(void **state)
+{
+    return folder_teardown(state) || test_group_teardown(state);
+}
+
+/* ---- building ---------------------------------------------------------------------------- */
+
+void build(const char *output, const char *sources, const char *switches)
+{
+    command_run("folder=%s; cd %s && %s -O1 -g -pthread -D_GNU_SOURCE -o $folder/%s %s %s", folder, PROGRAMS,
+                compiler(), output, sources, switches);
+    assert_status(0);
+}
+
+bool has_cxx(void)
+{
+    const char *cxx = getenv("CXX");
+
+    return cxx && *cxx;
+}
+
+void build_cxx(const char *output, const char *sources, const char *switches)
+{
+    command_run("folder=%s; cd %s && %s -O1 -g -pthread -o $folder/%s %s %s", folder, PROGRAMS, getenv("CXX"), output,
+                sources, switches);
+    assert_status(0);
+}
+
+const char *module_path(void)
+{
+    return preloads;
+}
+
+/* ---- starting ---------------------------------------------------------------------------- */
+
+static struct actor *start(const char *name, va_list environment)
+{
+    char path[200];
+    char *const arguments[] = { path, NULL };
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return actor_start_program(the_server, arguments, errors, environment);
+}
+
+/* For the next program: variables of this process are those of its children. */
+static void set_module(const char *rules)
+{
+    char libraries[sizeof build_folder + 32];
+
+    snprintf(libraries, sizeof libraries, "%s/libdmutex/.libs", build_folder);
+    setenv("LD_LIBRARY_PATH", libraries, 1);
+    setenv("LD_PRELOAD", preloads, 1);
+    if (rules)
+        setenv("DMUTEX_MAP", rules, 1);
+}
+
+static void unset_module(void)
+{
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("LD_PRELOAD");
+    unsetenv("DMUTEX_MAP");
+}
+
+struct actor *start_program(const char *name, const char *rules, ...)
+{
+    struct actor *actor;
+    va_list environment;
+
+    set_module(rules);
+    va_start(environment, rules);
+    actor = start(name, environment);
+    va_end(environment);
+    unset_module();
+    return actor;
+}
+
+struct actor *start_bare(const char *name, ...)
+{
+    struct actor *actor;
+    va_list environment;
+
+    va_start(environment, name);
+    actor = start(name, environment);
+    va_end(environment);
+    return actor;
+}
+
+/* The shell itself is not under the module. */
+void run_under(const char *rules, const char *command)
+{
+    char map[2048] = "";
+
+    assert_null(strchr(rules ? rules : "", '\''));
+    if (rules)
+        snprintf(map, sizeof map, "DMUTEX_MAP='%s'", rules);
+    command_run("cd %s && exec env LD_LIBRARY_PATH=%s/libdmutex/.libs LD_PRELOAD=%s %s %s", folder, build_folder,
+                preloads, map, command);
+}
+
+/* ---- what they say ----------------------------------------------------------------------- */
+
+const char *said(void)
+{
+    static char text[64 * 1024];
+    FILE *file = fopen(errors, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+    return text;
+}
+
+int said_count(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = said(); (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
+int forget_said(void **state)
+{
+    (void)state;
+    unlink(errors);
+    return 0;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each call on a named mutex of an unchanged program, of each type, by each of its names. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "naming.h"
+
+#define LEASE 60000
+#define SHORT " lease=300"
+
+#define test_of_program(test) cmocka_unit_test_setup(test, forget_said)
+
+static const char rules[] = "sym:legacy:static_lock => t/x; sym:legacy:recursive_lock => t/r;"
+                            "sym:legacy:errorcheck_lock => t/e; sym:legacy:adaptive_lock => t/a;"
+                            "sym:legacy:made_lock => t/m; sym:legacy:c11_lock => t/c11";
+
+static dmutex_t mutex; /* of this test: libdmutex's own */
+
+static int build_all(void **state)
+{
+    if (programs_setup(state) != 0)
+        return -1;
+    build("legacy", "legacy.c", "");
+    if (!has_cxx())
+        return 0;
+    build("legacy.o", "legacy.c", "-c");
+    build_cxx("guarded", "guard.cc $folder/legacy.o", "");
+    return 0;
+}
+
+/* This test holds what is called so. */
+static void hold(const char *name)
+{
+    make_normal(&mutex, name, LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+}
+
+static void give_back(void)
+{
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* A program waits in a call until this test gives back what it holds. */
+static void check_waits(struct actor *actor, const char *name, const char *call)
+{
+    hold(name);
+    actor_send(actor, "%s", call);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_true(actor_is_silent(actor));
+    give_back();
+    actor_expect(actor, "0");
+}
+
+/* ---- locks ------------------------------------------------------------------------------- */
+
+/* Each of the four ways to lock waits, or does not, for a holder elsewhere. */
+static void test_each_way_to_lock_minds_a_holder_elsewhere(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+    static const char *const calls[] = { "lock static_lock", "timedlock static_lock 60000", "clocklock static_lock 60000",
+                                         "old lock static_lock" };
+
+    (void)state;
+    hold("t/x");
+    actor_do(actor, "EBUSY", "trylock static_lock");
+    actor_do(actor, "EBUSY", "old trylock static_lock");
+    actor_do(actor, "ETIMEDOUT", "timedlock static_lock 20");
+    actor_do(actor, "ETIMEDOUT", "timedlock static_lock -1000");
+    actor_do(actor, "ETIMEDOUT", "clocklock static_lock 20");
+    give_back();
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        check_waits(actor, "t/x", calls[i]);
+        actor_do(actor, "0", i % 2 ? "unlock static_lock" : "old unlock static_lock");
+    }
+    actor_do(actor, "0", "timedlock static_lock -1000");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "0", "trylock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+}
+
+/* A thread of the same program minds it, too. */
+static void test_threads_of_one_program_exclude_each_other(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "EBUSY", "thread trylock static_lock");
+    actor_do(actor, "0", "start timedlock static_lock 60000");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "0", "join");
+    actor_end(actor);
+}
+
+/* ---- types ------------------------------------------------------------------------------- */
+
+static void check_recursive(struct actor *actor, const char *object, const char *name)
+{
+    actor_do(actor, "0", "lock %s", object);
+    actor_do(actor, "0", "lock %s", object);
+    actor_do(actor, "0", "trylock %s", object);
+    make_normal(&mutex, name, LEASE);
+    actor_do(actor, "0", "unlock %s", object);
+    actor_do(actor, "0", "unlock %s", object);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "unlock %s", object);
+    assert_result(dmutex_lock(&mutex), 0);
+    give_back();
+    actor_do(actor, "EPERM", "unlock %s", object);
+}
+
+static void check_errorcheck(struct actor *actor, const char *object, const char *name)
+{
+    actor_do(actor, "EPERM", "unlock %s", object);
+    actor_do(actor, "0", "lock %s", object);
+    actor_do(actor, "EDEADLK", "lock %s", object);
+    actor_do(actor, "EPERM", "thread unlock %s", object);
+    make_normal(&mutex, name, LEASE);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "unlock %s", object);
+}
+
+/* Static initialisers, libc's own too, say the type. */
+static void test_a_mutex_is_of_its_type_when_it_was_initialised_statically(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    check_recursive(actor, "recursive_lock", "t/r");
+    check_errorcheck(actor, "errorcheck_lock", "t/e");
+    check_named(actor, "adaptive_lock", "t/a");
+    actor_end(actor);
+}
+
+/* pthread_mutex_init() says it; after pthread_mutex_destroy() another one may be said. */
+static void test_a_mutex_is_of_its_type_when_it_was_made(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "init made_lock recursive");
+    check_recursive(actor, "made_lock", "t/m");
+    actor_do(actor, "0", "destroy made_lock");
+    actor_do(actor, "0", "init made_lock errorcheck");
+    check_errorcheck(actor, "made_lock", "t/m");
+    actor_do(actor, "0", "destroy made_lock");
+    actor_do(actor, "0", "init made_lock");
+    check_named(actor, "made_lock", "t/m");
+    actor_do(actor, "0", "lock made_lock");
+    actor_do(actor, "EBUSY", "destroy made_lock");
+    actor_do(actor, "0", "unlock made_lock");
+    actor_do(actor, "0", "destroy made_lock");
+    actor_end(actor);
+    assert_string_equal(said(), "");
+}
+
+/* A program that makes and destroys a named mutex for ever does not grow. */
+static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+    long long before = 0;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        if (i == 100)
+            before = actor_value(actor, "memory");
+        actor_do(actor, "0", "init made_lock");
+        actor_do(actor, "0", "lock made_lock");
+        actor_do(actor, "0", "unlock made_lock");
+        if (i % 2)
+            actor_do(actor, "0", "destroy made_lock");
+    }
+    assert_in_range(actor_value(actor, "memory"), 0, before + 200);
+    actor_end(actor);
+}
+
+/* With a priority protocol: said once, and left local. */
+static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "init made_lock inherit");
+    check_local(actor, "made_lock");
+    check_local(actor, "made_lock");
+    actor_end(actor);
+    assert_said("dmutex: t/m: a mutex with a priority protocol cannot be distributed; it is left local\n");
+}
+
+/* ---- robust ones ------------------------------------------------------------------------- */
+
+/* Kills a program that holds the object; what the next one is told. */
+static void check_after_death(const char *setting, const char *make, const char *object, const char *told)
+{
+    char map[300];
+    struct actor *a, *b;
+
+    snprintf(map, sizeof map, "sym:legacy:static_lock => o/x%s%s; sym:legacy:made_lock => o/m%s%s", SHORT, setting, SHORT,
+             setting);
+    a = start_program("legacy", map, NULL);
+    b = start_program("legacy", map, NULL);
+    actor_do(a, "0", "init made_lock %s", make);
+    actor_do(b, "0", "init made_lock %s", make);
+    actor_do(a, "0", "lock %s", object);
+    actor_send(b, "lock %s", object);
+    actor_kill(a);
+    actor_expect(b, told);
+    actor_do(b, strcmp(told, "0") == 0 ? "EINVAL" : "0", "consistent %s", object);
+    actor_do(b, "0", "unlock %s", object);
+    actor_end(a);
+    actor_end(b);
+}
+
+/* As it was made, or as the rule says. */
+static void test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust(void **state)
+{
+    (void)state;
+    check_after_death("", "robust", "made_lock", "EOWNERDEAD");
+    check_after_death("", "errorcheck", "made_lock", "0");
+    check_after_death(" robust=yes", "recursive", "made_lock", "EOWNERDEAD");
+    check_after_death(" robust=yes", "", "static_lock", "EOWNERDEAD");
+    check_after_death(" robust=no", "robust", "made_lock", "0");
+}
+
+/* ---- C11 and C++ ------------------------------------------------------------------------- */
+
+/* mtx_...: in libc they do not call pthread's. */
+static void test_c11_mutexes_are_distributed_when_they_are_named(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "mtx init c11_lock");
+    hold("t/c11");
+    actor_do(actor, "EBUSY", "mtx trylock c11_lock");
+    actor_do(actor, "ETIMEDOUT", "mtx timedlock c11_lock 20");
+    give_back();
+    check_waits(actor, "t/c11", "mtx lock c11_lock");
+    make_normal(&mutex, "t/c11", LEASE);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    check_waits(actor, "t/c11", "mtx timedlock c11_lock 60000");
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    actor_do(actor, "0", "mtx destroy c11_lock");
+    actor_do(actor, "0", "mtx init c11_lock recursive");
+    actor_do(actor, "0", "mtx lock c11_lock");
+    actor_do(actor, "0", "mtx trylock c11_lock");
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    actor_do(actor, "error", "mtx unlock c11_lock");
+    actor_end(actor);
+    assert_string_equal(said(), "");
+}
+
+/* A C11 mutex that is not named is libc's. */
+static void test_c11_mutexes_are_local_when_they_are_not_named(void **state)
+{
+    struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x", NULL);
+
+    (void)state;
+    actor_do(actor, "0", "mtx init c11_lock");
+    actor_do(actor, "0", "mtx lock c11_lock");
+    actor_do(actor, "EBUSY", "mtx trylock c11_lock");
+    actor_do(actor, "ETIMEDOUT", "mtx timedlock c11_lock 20");
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    actor_do(actor, "0", "mtx destroy c11_lock");
+    actor_do(actor, "0 0", "has libdmutex.so");
+    actor_end(actor);
+}
+
+/* std::timed_mutex: lock(), try_lock(), try_lock_for() with a clock of its own. */
+static void test_cxx_mutexes_are_distributed_when_they_are_named(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    if (!has_cxx())
+        skip();
+    actor = start_program("guarded", "sym:guarded:_ZN3app5Shelf5guardE => t/std", NULL);
+    hold("t/std");
+    actor_do(actor, "EBUSY", "std try_lock");
+    actor_do(actor, "ETIMEDOUT", "std try_for 20");
+    give_back();
+    check_waits(actor, "t/std", "std lock");
+    make_normal(&mutex, "t/std", LEASE);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "std unlock");
+    check_waits(actor, "t/std", "std try_for 60000");
+    actor_do(actor, "0", "std unlock");
+    actor_end(actor);
+    assert_string_equal(said(), "");
+}
+
+/* ---- leases that end --------------------------------------------------------------------- */
+
+/* Stops a holder until somebody else has its mutex, and lets it go on; it ends by a signal, or 0. */
+static void check_loss(const char *setting, int signal_number)
+{
+    char map[200];
+    struct actor *actor;
+    int status;
+
+    snprintf(map, sizeof map, "sym:legacy:static_lock => l/x%s%s", SHORT, setting);
+    actor = start_program("legacy", map, NULL);
+    actor_do(actor, "0", "lock static_lock");
+    actor_stop(actor);
+    make_normal(&mutex, "l/x", LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    actor_cont(actor);
+    wait_until(said_count("dmutex: the lease of l/x has ended while it was held: others may have it from now on") == 1);
+    give_back();
+    if (signal_number == 0)
+        actor_send(actor, "exit 7");
+    status = actor_await(actor);
+    if (signal_number == 0)
+        assert_int_equal(status, 7 << 8);
+    else
+        assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : -1, signal_number);
+}
+
+/* OnLost=: a sentence, and what the rule says. */
+static void test_a_program_is_told_as_the_rule_says_when_its_lease_ends(void **state)
+{
+    check_loss("", 0);
+    forget_said(state);
+    check_loss(" onlost=log", 0);
+    forget_said(state);
+    check_loss(" onlost=signal:TERM", SIGTERM);
+    forget_said(state);
+    check_loss(" onlost=kill", SIGKILL);
+}
+
+/* ---- no server --------------------------------------------------------------------------- */
+
+/* OnDown=fail: ENOLCK, and as before when the server is back; with a report, too. */
+static void check_failure(const char *more)
+{
+    char url[200];
+    struct actor *actor;
+
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
+    actor = start_program("legacy", "sym:legacy:static_lock => d/x ondown=fail", url, more, NULL);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    server_kill(the_server);
+    actor_do(actor, "ENOLCK", "lock static_lock");
+    actor_do(actor, "ENOLCK", "trylock static_lock");
+    server_restart(the_server);
+    wait_until((actor_send(actor, "lock static_lock"), strcmp(actor_answer(actor), "0") == 0));
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+}
+
+static void test_a_lock_fails_when_there_is_no_server_and_the_rule_says_so(void **state)
+{
+    (void)state;
+    check_failure(NULL);
+    check_failure("DMUTEX_REPORT=/dev/null");
+}
+
+/* Without it a lock waits for the server. */
+static void test_a_lock_waits_when_there_is_no_server(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    server_kill(the_server);
+    actor_send(actor, "lock static_lock");
+    server_restart(the_server);
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+}
+
+/* ---- reports ----------------------------------------------------------------------------- */
+
+static char report[16384];
+
+/* What the only report in the folder says; it is removed. */
+static void read_reports(void)
+{
+    command_run("cd %s && cat report.* && rm report.*", folder);
+    assert_status(0);
+    strcpy(report, ran.output);
+}
+
+static long long value_of(const char *name, const char *key)
+{
+    char line[100];
+    const char *at;
+
+    snprintf(line, sizeof line, "%s locks=", name);
+    at = strstr(report, line);
+    assert_non_null(at);
+    snprintf(line, sizeof line, " %s=", key);
+    at = strstr(at, line);
+    assert_non_null(at);
+    return strtoll(at + strlen(line), NULL, 10);
+}
+
+static struct actor *start_reporting(void)
+{
+    char variable[100];
+
+    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/report.%%p", folder);
+    return start_program("legacy", rules, variable, NULL);
+}
+
+/* A line for each name that was locked: how often, and after how many waits. */
+static void test_a_report_says_what_was_done_with_each_name(void **state)
+{
+    struct actor *actor = start_reporting();
+    char path[100];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/report.%d", folder, (int)actor_pid(actor));
+    for (int i = 0; i < 3; i++) {
+        actor_do(actor, "0", "lock static_lock");
+        actor_do(actor, "0", "unlock static_lock");
+    }
+    check_waits(actor, "t/x", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "0", "trylock errorcheck_lock");
+    actor_do(actor, "EDEADLK", "lock errorcheck_lock");
+    actor_do(actor, "0", "unlock errorcheck_lock");
+    actor_do(actor, "0", "lock other_lock");
+    actor_end(actor);
+    assert_int_equal(access(path, R_OK), 0);
+    read_reports();
+    assert_int_equal(value_of("t/x", "locks"), 4);
+    assert_int_equal(value_of("t/x", "waits"), 1);
+    assert_true(value_of("t/x", "wait_us") > 0);
+    assert_true(value_of("t/x", "hold_us") > 0);
+    assert_int_equal(value_of("t/x", "losses"), 0);
+    assert_int_equal(value_of("t/e", "locks"), 1);
+    assert_int_equal(value_of("t/e", "waits"), 0);
+    assert_null(strstr(report, "t/r "));
+    assert_null(strstr(report, "other"));
+}
+
+/* Each process has its own; one that locked nothing has none. */
+static void test_a_report_is_of_one_process_when_it_forks(void **state)
+{
+    struct actor *actor = start_reporting(), *idle = start_reporting();
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+    actor_end(idle);
+    read_reports();
+    assert_int_equal(value_of("t/x", "locks"), 1);
+    assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
+}
+
+/* A report that cannot be written is a sentence, and the program ends as it would. */
+static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, "DMUTEX_REPORT=/no/such/folder/report", NULL);
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+    assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test_of_program(test_each_way_to_lock_minds_a_holder_elsewhere),
+        test_of_program(test_threads_of_one_program_exclude_each_other),
+        test_of_program(test_a_mutex_is_of_its_type_when_it_was_initialised_statically),
+        test_of_program(test_a_mutex_is_of_its_type_when_it_was_made),
+        test_of_program(test_memory_does_not_grow_when_a_mutex_is_made_again),
+        test_of_program(test_a_mutex_is_left_local_when_it_has_a_priority_protocol),
+        test_of_program(test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust),
+        test_of_program(test_c11_mutexes_are_distributed_when_they_are_named),
+        test_of_program(test_c11_mutexes_are_local_when_they_are_not_named),
+        test_of_program(test_cxx_mutexes_are_distributed_when_they_are_named),
+        test_of_program(test_a_program_is_told_as_the_rule_says_when_its_lease_ends),
+        test_of_program(test_a_lock_fails_when_there_is_no_server_and_the_rule_says_so),
+        test_of_program(test_a_lock_waits_when_there_is_no_server),
+        test_of_program(test_a_report_says_what_was_done_with_each_name),
+        test_of_program(test_a_report_is_of_one_process_when_it_forks),
+        test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build_all, programs_teardown);
+}

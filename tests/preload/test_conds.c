@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Condition variables of an unchanged program, with a named mutex: those that have a name are distributed,
+ * those that have none wake up now and then.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "naming.h"
+
+#define LEASE 60000
+#define LONG_MS 20000 /* longer than any wait here may last */
+
+#define test_of_program(test) cmocka_unit_test_setup(test, begin_test)
+
+static const char rules[] =
+    "sym:legacy:static_lock => c/x; cond:sym:legacy:ready => c/c; sym:legacy:recursive_lock => c/r;"
+    "sym:legacy:errorcheck_lock => c/e; cond:sym:legacy:made_ready => c/made;"
+    "sym:legacy:c11_lock => c/x11; cond:sym:legacy:c11_ready => c/c11";
+
+static const char explanation[] =
+    ": a condition variable without a name is used with this mutex; its waits wake up ten times a second, and signals "
+    "of other processes do not reach it. Name it by Cond=; dmutex-run --list shows it\n";
+
+static char number[80]; /* the file that stands for what the mutex guards */
+static dmutex_t mutex;
+
+static int begin_test(void **state)
+{
+    FILE *file = fopen(number, "w");
+
+    fputs("0", file);
+    assert_int_equal(fclose(file), 0);
+    return forget_said(state);
+}
+
+static int build_all(void **state)
+{
+    if (programs_setup(state) != 0)
+        return -1;
+    snprintf(number, sizeof number, "%s/number", folder);
+    build("legacy", "legacy.c", "");
+    if (!has_cxx())
+        return 0;
+    build("legacy.o", "legacy.c", "-c");
+    build_cxx("guarded", "guard.cc $folder/legacy.o", "");
+    return 0;
+}
+
+static int64_t waiters(const char *condition)
+{
+    return side_int(the_server->side, "ZCARD dmutex:{c}:cond:%s", condition);
+}
+
+/* ---- named ones -------------------------------------------------------------------------- */
+
+/* A signal of one process wakes the waiter of another; the wait returns with the mutex. */
+static void test_a_signal_wakes_another_process_when_the_condition_is_named(void **state)
+{
+    struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
+    static const char *const waits[] = { "wait ready static_lock", "timedwait ready static_lock 60000",
+                                         "clockwait ready static_lock 60000" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        actor_do(a, "0", "lock static_lock");
+        actor_send(a, "%s", waits[i]);
+        wait_until(waiters("c") == 1);
+        actor_do(b, "0", "lock static_lock");
+        actor_do(b, "0", i == 1 ? "broadcast ready" : "signal ready");
+        assert_true(actor_is_silent(a));
+        actor_do(b, "0", "unlock static_lock");
+        actor_expect(a, "0");
+        actor_do(b, "EBUSY", "trylock static_lock");
+        actor_do(a, "0", "unlock static_lock");
+    }
+    actor_end(a);
+    actor_end(b);
+    assert_string_equal(said(), "");
+}
+
+/* A broadcast wakes all, in whichever process or thread. */
+static void test_a_broadcast_wakes_all_when_the_condition_is_named(void **state)
+{
+    struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(a, "0", "start until ready static_lock %s 1", number);
+    actor_do(a, "0", "start until ready static_lock %s 1", number);
+    actor_send(b, "until ready static_lock %s 1", number);
+    wait_until(waiters("c") == 3);
+    actor_do(a, "0", "put ready static_lock %s 1", number);
+    actor_expect(b, "0");
+    actor_do(a, "0", "join");
+    actor_do(a, "0", "join");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* Times are kept by the condition's own clock, and the wait returns with the mutex. */
+static void test_a_timed_wait_ends_when_nobody_signals_a_named_condition(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "ETIMEDOUT", "timedwait ready static_lock -1000");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "ETIMEDOUT", "timeout ready static_lock 150");
+    actor_do(actor, "0", "cinit made_ready monotonic");
+    actor_do(actor, "ETIMEDOUT", "timeout made_ready static_lock 150 monotonic");
+    actor_do(actor, "0", "cdestroy made_ready");
+    actor_do(actor, "0", "cinit made_ready");
+    actor_do(actor, "ETIMEDOUT", "timeout made_ready static_lock 150");
+    actor_do(actor, "0", "cdestroy made_ready");
+    actor_end(actor);
+}
+
+/* Cancelled in a wait, a thread has the mutex when its handlers run. */
+static void test_a_cancelled_wait_has_the_mutex_when_the_condition_is_named(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "start guarded ready static_lock");
+    wait_until(waiters("c") == 1);
+    actor_do(actor, "0", "cancel");
+    actor_do(actor, "0", "join");
+    check_named(actor, "static_lock", "c/x");
+    actor_end(actor);
+}
+
+/* Who does not own the mutex cannot wait. */
+static void test_a_wait_is_refused_when_the_mutex_is_not_owned(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "EPERM", "wait ready errorcheck_lock");
+    actor_do(actor, "EPERM", "wait other_ready errorcheck_lock");
+    actor_end(actor);
+}
+
+/* A condition of another group than its mutex cannot be waited on: said once, for a program may not look. */
+static void test_a_sentence_is_said_when_a_condition_is_of_another_group(void **state)
+{
+    struct actor *actor = start_program("legacy", "sym:legacy:static_lock => one/x; cond:sym:legacy:ready => two/c", NULL);
+
+    (void)state;
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "EINVAL", "wait ready static_lock");
+    actor_do(actor, "EINVAL", "wait ready static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+    assert_said("dmutex: two/c: cannot be waited on with one/x: ");
+}
+
+/* C11's conditions. */
+static void test_c11_conditions_are_distributed_when_they_are_named(void **state)
+{
+    struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(a, "0", "mtx init c11_lock");
+    actor_do(b, "0", "mtx init c11_lock");
+    actor_do(a, "0", "cnd init c11_ready");
+    actor_do(b, "0", "cnd init c11_ready");
+    for (int i = 0; i < 2; i++) {
+        actor_do(a, "0", "mtx lock c11_lock");
+        actor_send(a, i ? "cnd timedwait c11_ready c11_lock 60000" : "cnd wait c11_ready c11_lock");
+        wait_until(waiters("c11") == 1);
+        actor_do(b, "0", i ? "cnd signal c11_ready" : "cnd broadcast c11_ready");
+        actor_expect(a, "0");
+        actor_do(b, "EBUSY", "mtx trylock c11_lock");
+        actor_do(a, "0", "mtx unlock c11_lock");
+    }
+    actor_do(a, "0", "mtx lock c11_lock");
+    actor_do(a, "ETIMEDOUT", "cnd timedwait c11_ready c11_lock 30");
+    actor_do(a, "0", "mtx unlock c11_lock");
+    actor_do(a, "0", "cnd destroy c11_ready");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* std::condition_variable, whose wait is in C++'s own library. */
+static void test_cxx_conditions_are_distributed_when_they_are_named(void **state)
+{
+    static const char names[] =
+        "sym:guarded:_ZN3app5Shelf4doorE => c/door; cond:sym:guarded:_ZN3app5Shelf6filledE => c/filled";
+    struct actor *a, *b;
+
+    (void)state;
+    if (!has_cxx())
+        skip();
+    a = start_program("guarded", names, NULL);
+    b = start_program("guarded", names, NULL);
+    for (int i = 0; i < 2; i++) {
+        actor_send(a, i ? "std wait_for 60000" : "std wait");
+        wait_until(waiters("filled") == 1);
+        actor_do(b, "0", "std notify");
+        actor_expect(a, "0");
+        actor_do(a, "0", "std leave");
+    }
+    actor_do(a, "ETIMEDOUT", "std wait_for 30");
+    actor_do(a, "0", "std leave");
+    actor_end(a);
+    actor_end(b);
+    assert_string_equal(said(), "");
+}
+
+/* ---- a mutex with a name, a condition without -------------------------------------------- */
+
+/* Said once, for all conditions and waits with that mutex. */
+static void test_a_sentence_is_said_once_when_a_condition_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+    char sentence[sizeof explanation + 20];
+
+    (void)state;
+    snprintf(sentence, sizeof sentence, "dmutex: c/x%s", explanation);
+    actor_do(actor, "0", "lock static_lock");
+    for (int i = 0; i < 2; i++)
+        actor_do(actor, "0", "wait other_ready static_lock"); /* nobody signals */
+    actor_do(actor, "0", "unlock static_lock");
+    assert_said(sentence);
+    actor_end(actor);
+}
+
+/* Inside a process signals work as ever, and those of another process are noticed a little later. */
+static void test_a_wait_ends_when_a_condition_has_no_name_and_anybody_signals(void **state)
+{
+    struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(a, "0", "start until other_ready static_lock %s 1", number);
+    actor_do(a, "0", "put other_ready static_lock %s 1", number);
+    actor_do(a, "0", "join");
+    actor_send(a, "until other_ready static_lock %s 2", number);
+    wait_until(said_count(explanation) == 1);
+    actor_do(b, "0", "put other_ready static_lock %s 2", number);
+    actor_expect(a, "0");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* The mutex is free while one sleeps, and had again before the wait returns. */
+static void test_a_wait_gives_the_mutex_up_when_the_condition_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    make_normal(&mutex, "c/r", LEASE);
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_send(actor, "wait other_ready recursive_lock");
+    assert_result(dmutex_lock(&mutex), 0);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_true(actor_is_silent(actor));
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock recursive_lock");
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "unlock recursive_lock");
+    actor_do(actor, "EPERM", "unlock recursive_lock");
+    actor_end(actor);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* A timed wait that wakes up now and then ends at its time, by the condition's clock, not before. */
+static void test_a_timed_wait_ends_when_a_condition_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    side_set_control(the_server->side, "waits", LONG_MS);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "ETIMEDOUT", "timedwait other_ready static_lock -1000");
+    actor_do(actor, "ETIMEDOUT", "timedwait other_ready static_lock 20");
+    actor_do(actor, "ETIMEDOUT", "clockwait other_ready static_lock 20");
+    actor_do(actor, "0", "timedwait other_ready static_lock 60000");
+    actor_do(actor, "0", "clockwait other_ready static_lock 60000");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "ETIMEDOUT", "timeout other_ready static_lock 250");
+    assert_false(side_is_control_over(the_server->side, "waits"));
+    actor_end(actor);
+    actor = start_program("legacy", "sym:legacy:static_lock => c/x", NULL);
+    actor_do(actor, "0", "cinit made_ready monotonic");
+    actor_do(actor, "ETIMEDOUT", "timeout made_ready static_lock 250 monotonic");
+    actor_do(actor, "0", "cdestroy made_ready");
+    actor_end(actor);
+}
+
+/* Cancelled in a slice, a thread has the mutex when its handlers run. */
+static void test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "start guarded other_ready static_lock");
+    wait_until(said_count(explanation) == 1);
+    actor_do(actor, "0", "cancel");
+    actor_do(actor, "0", "join");
+    check_named(actor, "static_lock", "c/x");
+    actor_end(actor);
+}
+
+/* Who dies with a robust mutex while another sleeps is told to that one. */
+static void test_a_wait_tells_of_a_death_when_the_condition_has_no_name(void **state)
+{
+    static const char robust[] = "sym:legacy:static_lock => c/robust robust=yes lease=300";
+    struct actor *a = start_program("legacy", robust, NULL), *b = start_program("legacy", robust, NULL);
+
+    (void)state;
+    actor_do(a, "0", "lock static_lock");
+    actor_send(a, "wait other_ready static_lock");
+    actor_do(b, "0", "lock static_lock");
+    actor_kill(b);
+    actor_expect(a, "EOWNERDEAD");
+    actor_do(a, "0", "consistent static_lock");
+    actor_do(a, "0", "unlock static_lock");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* C11's and C++'s waits are no others. */
+static void test_other_waits_end_when_a_condition_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", "sym:legacy:c11_lock => c/x11", NULL);
+
+    (void)state;
+    actor_do(actor, "0", "mtx init c11_lock");
+    actor_do(actor, "0", "cnd init c11_ready");
+    actor_do(actor, "0", "mtx lock c11_lock");
+    actor_do(actor, "0", "cnd wait c11_ready c11_lock");
+    actor_do(actor, "0", "cnd timedwait c11_ready c11_lock 60000");
+    actor_do(actor, "ETIMEDOUT", "cnd timedwait c11_ready c11_lock 20");
+    actor_do(actor, "0", "mtx unlock c11_lock");
+    actor_end(actor);
+    if (!has_cxx())
+        skip();
+    actor = start_program("guarded", "sym:guarded:_ZN3app5Shelf4doorE => c/door", NULL);
+    actor_do(actor, "0", "std wait");
+    actor_do(actor, "0", "std leave");
+    actor_do(actor, "ETIMEDOUT", "std wait_for 20");
+    actor_do(actor, "0", "std leave");
+    actor_end(actor);
+}
+
+/* ---- a condition with a name, a mutex without -------------------------------------------- */
+
+/* Said once; inside the process it works as ever. */
+static void test_a_named_condition_is_local_when_its_mutex_has_no_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    for (int i = 1; i < 3; i++) {
+        actor_do(actor, "0", "start until ready other_lock %s %d", number, i);
+        actor_do(actor, "0", "put ready other_lock %s %d", number, i);
+        actor_do(actor, "0", "join");
+    }
+    actor_do(actor, "ETIMEDOUT", "timeout ready other_lock 30");
+    actor_end(actor);
+    assert_said("dmutex: c/c: this condition variable is waited on with a mutex that has no name: "
+                "only signals of this process wake it\n");
+}
+
+/* Neither has one: libc's own. */
+static void test_a_condition_is_local_when_nothing_has_a_name(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "start until other_ready other_lock %s 1", number);
+    actor_do(actor, "0", "put other_ready other_lock %s 1", number);
+    actor_do(actor, "0", "join");
+    actor_do(actor, "ETIMEDOUT", "timeout other_ready other_lock 30");
+    actor_do(actor, "0 0", "has libdmutex.so");
+    actor_end(actor);
+    assert_string_equal(said(), "");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test_of_program(test_a_signal_wakes_another_process_when_the_condition_is_named),
+        test_of_program(test_a_broadcast_wakes_all_when_the_condition_is_named),
+        test_of_program(test_a_timed_wait_ends_when_nobody_signals_a_named_condition),
+        test_of_program(test_a_cancelled_wait_has_the_mutex_when_the_condition_is_named),
+        test_of_program(test_a_wait_is_refused_when_the_mutex_is_not_owned),
+        test_of_program(test_a_sentence_is_said_when_a_condition_is_of_another_group),
+        test_of_program(test_c11_conditions_are_distributed_when_they_are_named),
+        test_of_program(test_cxx_conditions_are_distributed_when_they_are_named),
+        test_of_program(test_a_sentence_is_said_once_when_a_condition_has_no_name),
+        test_of_program(test_a_wait_ends_when_a_condition_has_no_name_and_anybody_signals),
+        test_of_program(test_a_wait_gives_the_mutex_up_when_the_condition_has_no_name),
+        test_of_program(test_a_timed_wait_ends_when_a_condition_has_no_name),
+        test_of_program(test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name),
+        test_of_program(test_a_wait_tells_of_a_death_when_the_condition_has_no_name),
+        test_of_program(test_other_waits_end_when_a_condition_has_no_name),
+        test_of_program(test_a_named_condition_is_local_when_its_mutex_has_no_name),
+        test_of_program(test_a_condition_is_local_when_nothing_has_a_name),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build_all, programs_teardown);
+}

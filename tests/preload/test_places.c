@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A named mutex is distributed wherever a program locks it: before main() and behind it, in libraries, threads,
+ * handlers and children; and with other preloaded libraries beside the module.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "programs.h"
+
+/* Longer than the test: what is not given back stays. */
+#define LEASE " lease=10min"
+
+static const char rules[] = "sym:places:lock => p/x" LEASE "; sym:libplaces.so:library_lock => p/x" LEASE
+                            "; sym:module.so:library_lock => p/x" LEASE;
+
+/* Each place, with how often it is passed; the program is started twice. */
+static const struct {
+    const char *place;
+    int times;
+} places[] = {
+    { "linked-constructor", 2 }, { "main-constructor", 2 },   { "handler", 2 },          { "main", 1 },
+    { "linked-function", 1 },    { "thread", 1 },             { "thread-end", 1 },       { "module-constructor", 1 },
+    { "module-function", 1 },    { "module-destructor", 1 },  { "child", 1 },            { "grandchild", 1 },
+    { "child-atexit", 1 },       { "child-destructor", 1 },   { "spawned", 1 },          { "main-atexit", 1 },
+    { "main-destructor", 2 },    { "linked-destructor", 3 },
+};
+
+static dmutex_t mutex;
+
+static int build_all(void **state)
+{
+    if (programs_setup(state) != 0)
+        return -1;
+    build("libplaces.so", "places_library.c", "-fPIC -shared '-DPLACE=\"linked\"' -DPLACE_function=linked_function");
+    build("module.so", "places_library.c", "-fPIC -shared '-DPLACE=\"module\"' -DPLACE_function=module_function");
+    build("places", "places.c", "-L$folder -lplaces -Wl,-rpath,$folder");
+    make_normal(&mutex, "p/x", 60000);
+    return 0;
+}
+
+static int count_lines(const char *line)
+{
+    int count = 0;
+
+    for (const char *at = ran.output; (at = strstr(at, line)); at++)
+        count += at == ran.output || at[-1] == '\n';
+    return count;
+}
+
+/* Runs it with further preloaded libraries; everywhere this comes of the snippet. */
+static void check_places(const char *preloads, const char *result)
+{
+    char command[400];
+    int total = 0, lines = 0;
+
+    snprintf(command, sizeof command, "sh -c 'LD_PRELOAD=%s exec ./places ./module.so'", preloads);
+    run_under(rules, command);
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char line[64];
+
+        snprintf(line, sizeof line, "%s %s\n", places[i].place, result);
+        if (count_lines(line) != places[i].times)
+            fail_msg("\"%s %s\" was expected %d times in:\n%s", places[i].place, result, places[i].times, ran.output);
+        total += places[i].times;
+    }
+    for (const char *at = ran.output; (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, total);
+}
+
+/* While somebody else holds the name, it is busy everywhere; else it is had, and given back, everywhere. */
+static void check_with(const char *preloads)
+{
+    assert_result(dmutex_lock(&mutex), 0);
+    setenv("PLACES_TRY", "1", 1);
+    check_places(preloads, "EBUSY");
+    unsetenv("PLACES_TRY");
+    assert_result(dmutex_unlock(&mutex), 0);
+    check_places(preloads, "0");
+    wait_until(dmutex_trylock(&mutex) == 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* The module alone. */
+static void test_a_mutex_is_distributed_wherever_it_is_locked(void **state)
+{
+    (void)state;
+    check_with(module_path());
+}
+
+/* An installed library of that name, or NULL. */
+static const char *find_library(const char *name)
+{
+    static char path[4096];
+
+    command_run("for folder in /usr/lib/*-linux-gnu* /usr/lib64 /usr/lib /usr/local/lib; do "
+                "for file in $folder/%s; do [ -e $file ] && echo $file && exit; done; done", name);
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(ran.output, "\n"), ran.output);
+    return path[0] ? path : NULL;
+}
+
+/* Before the module and behind it. */
+static void check_beside(const char *path)
+{
+    char preloads[8192];
+
+    snprintf(preloads, sizeof preloads, "%s:%s", module_path(), path);
+    check_with(preloads);
+    snprintf(preloads, sizeof preloads, "%s:%s", path, module_path());
+    check_with(preloads);
+}
+
+/* An allocator that has mutexes of its own, and a library that wants to be the first to be asked, too. */
+static void test_a_mutex_is_distributed_beside_another_preload(void **state)
+{
+    char path[100];
+
+    (void)state;
+    build("beside.so", "beside.c", "-fPIC -shared -fno-builtin");
+    snprintf(path, sizeof path, "%s/beside.so", folder);
+    check_beside(path);
+}
+
+/* What others preload, of which some may be installed here. */
+static void test_a_mutex_is_distributed_beside_well_known_preloads(void **state)
+{
+    static const char *const names[] = { "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libeatmydata.so",
+                                         "faketime/libfaketimeMT.so.1" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *path = find_library(names[i]);
+
+        if (path)
+            check_beside(path);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_mutex_is_distributed_wherever_it_is_locked),
+        cmocka_unit_test(test_a_mutex_is_distributed_beside_another_preload),
+        cmocka_unit_test(test_a_mutex_is_distributed_beside_well_known_preloads),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build_all, programs_teardown);
+}

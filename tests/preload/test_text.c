@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* preload/text: texts in buffers, numbers, globs of paths, and lines to standard error. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../preload/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A text is always terminated, and notes what did not fit. */
+static void test_a_text_is_cut_when_its_buffer_is_full(void **state)
+{
+    char buffer[9] = "--------";
+    struct text text = text_in(buffer, 8);
+
+    (void)state;
+    assert_string_equal(buffer, "");
+    text_add(&text, "abc");
+    text_add_bytes(&text, "defg", 4);
+    assert_string_equal(buffer, "abcdefg");
+    assert_false(text.is_cut);
+    text_add(&text, "");
+    assert_false(text.is_cut);
+    text_add(&text, "h");
+    assert_true(text.is_cut);
+    assert_string_equal(buffer, "abcdefg");
+    assert_int_equal(text.length, 7);
+}
+
+/* Numbers, up to the largest. */
+static void test_a_number_is_written_in_decimal_and_hex(void **state)
+{
+    char buffer[100];
+    struct text text = text_in(buffer, sizeof buffer);
+
+    (void)state;
+    text_add_number(&text, 0);
+    text_add(&text, " ");
+    text_add_number(&text, UINT64_MAX);
+    text_add(&text, " ");
+    text_add_hex(&text, 0);
+    text_add(&text, " ");
+    text_add_hex(&text, UINT64_MAX);
+    assert_string_equal(buffer, "0 18446744073709551615 0x0 0xffffffffffffffff");
+}
+
+/* A number is all of its text. */
+static void test_a_number_is_read_when_it_is_all_of_the_text(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t number;
+    } good[] = { { "0", 0 },
+                 { "0010", 10 },
+                 { "0xfF", 255 },
+                 { "0x0", 0 },
+                 { "18446744073709551615", UINT64_MAX },
+                 { "0xffffffffffffffff", UINT64_MAX } };
+    static const char *const bad[] = { "",  "0x", "-1", "+1", " 1", "1 ", "1a", "0xg", "0X1", "18446744073709551616",
+                                       "0x10000000000000000", "99999999999999999999" };
+    uint64_t number = 7;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        if (text_number(bad[i], &number))
+            fail_msg("\"%s\" was taken", bad[i]);
+    assert_int_equal(number, 7);
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_true(text_number(good[i].text, &number));
+        assert_int_equal(number, good[i].number);
+    }
+}
+
+/* The last part of a path. */
+static void test_a_basename_is_what_is_behind_the_last_slash(void **state)
+{
+    (void)state;
+    assert_string_equal(text_basename("/a/b"), "b");
+    assert_string_equal(text_basename("b"), "b");
+    assert_string_equal(text_basename("/a/"), "");
+}
+
+/* A glob's `*` and `?` are for one part of a path. */
+static void test_a_glob_matches_as_of_paths(void **state)
+{
+    static const struct {
+        const char *glob, *text;
+        bool matches;
+    } cases[] = {
+        { "/run/a.lock", "/run/a.lock", true },  { "/run/a.lock", "/run/a.lockx", false },
+        { "/run/a.lock", "/run/a.loc", false },  { "/run/*.lock", "/run/a.lock", true },
+        { "/run/*.lock", "/run/.lock", true },   { "/run/*.lock", "/run/a/b.lock", false },
+        { "/run/*", "/run/a", true },            { "/run/*", "/run/", true },
+        { "/run/*", "/run/a/b", false },         { "/run/*/b", "/run/a/b", true },
+        { "/run/*/b", "/run/a/c/b", false },     { "/run/?", "/run/a", true },
+        { "/run/?", "/run/", false },            { "/run?a", "/run/a", false },
+        { "/*a*b*c", "/xaxbxc", true },          { "/*a*b*c", "/xaxcxb", false },
+        { "", "", true },                        { "*", "", true },
+        { "*", "a", true },                      { "", "a", false },
+        { "/a*", "/", false },                   { "/run/***a", "/run/a", true },
+        { "/run/a*", "/run/ab/", false },        { "/run/a*/", "/run/ab/", true },
+        { "/run/[a]", "/run/a", false },         { "/run/[a]", "/run/[a]", true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (text_matches(cases[i].glob, cases[i].text) != cases[i].matches)
+            fail_msg("%s and %s", cases[i].glob, cases[i].text);
+}
+
+/* ---- to standard error ------------------------------------------------------------------- */
+
+/* What text_say() writes, with its length; errno is not touched. */
+static size_t said(char *line, size_t room, const char *one, const char *two)
+{
+    int ends[2], before = dup(STDERR_FILENO);
+    ssize_t length;
+
+    assert_return_code(pipe(ends), errno);
+    dup2(ends[1], STDERR_FILENO);
+    errno = EXDEV;
+    text_say(one, two, NULL);
+    dup2(before, STDERR_FILENO);
+    assert_int_equal(errno, EXDEV);
+    close(before);
+    close(ends[1]);
+    length = read(ends[0], line, room - 1);
+    close(ends[0]);
+    assert_true(length >= 0);
+    line[length] = '\0';
+    return (size_t)length;
+}
+
+/* One line, that begins with who says it. */
+static void test_a_sentence_is_one_line(void **state)
+{
+    char line[2000];
+
+    (void)state;
+    said(line, sizeof line, "a mutex ", "is lost");
+    assert_string_equal(line, "dmutex: a mutex is lost\n");
+}
+
+/* A long one is cut, and still a line. */
+static void test_a_sentence_is_cut_when_it_is_long(void **state)
+{
+    char line[2000], words[1500];
+
+    (void)state;
+    memset(words, 'w', sizeof words);
+    words[sizeof words - 1] = '\0';
+    assert_in_range(said(line, sizeof line, words, words), 1000, 1024);
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+}
+
+/* Nobody listens: no harm, and errno is as it was. */
+static void test_nothing_happens_when_nobody_listens(void **state)
+{
+    int before = dup(STDERR_FILENO);
+
+    (void)state;
+    close(STDERR_FILENO);
+    errno = EXDEV;
+    text_say("alone", NULL);
+    assert_int_equal(errno, EXDEV);
+    dup2(before, STDERR_FILENO);
+    close(before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_text_is_cut_when_its_buffer_is_full),
+        cmocka_unit_test(test_a_number_is_written_in_decimal_and_hex),
+        cmocka_unit_test(test_a_number_is_read_when_it_is_all_of_the_text),
+        cmocka_unit_test(test_a_basename_is_what_is_behind_the_last_slash),
+        cmocka_unit_test(test_a_glob_matches_as_of_paths),
+        cmocka_unit_test(test_a_sentence_is_one_line),
+        cmocka_unit_test(test_a_sentence_is_cut_when_it_is_long),
+        cmocka_unit_test(test_nothing_happens_when_nobody_listens),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

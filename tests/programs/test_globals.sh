@@ -1,0 +1,64 @@
+#!/bin/sh
+# A program that knows pthreads only, with a static mutex, one of C++ and one of a shared library,
+# started on two hosts that share three files with a number each. Nothing is lost once its mutexes
+# are named, by the symbols that `dmutex-run --list` has found.
+
+. "$srcdir/tests/programs/lib.sh"
+start_hosts
+sources=$srcdir/tests/programs/tally
+threads=3
+rounds=80
+expected=$((2 * threads * rounds))
+
+mkdir "$scratch/bin" "$scratch/numbers"
+{
+    $CC -g -O2 -shared -fPIC "$sources/library.c" -pthread -o "$scratch/bin/libtally.so" &&
+        $CC -g -O2 -c "$sources/main.c" -o "$scratch/main.o" &&
+        ${CXX:-g++} -g -O2 -c "$sources/cxx.cc" -o "$scratch/cxx.o" &&
+        $CC "$scratch/main.o" "$scratch/cxx.o" -L"$scratch/bin" -ltally -pthread -lstdc++ \
+            -Wl,-rpath,"$scratch/bin" -o "$scratch/bin/tally"
+} >"$scratch/compiled" 2>&1 || complain "$(cat "$scratch/compiled")"
+result "the program is compiled, without dmutex"
+
+# tally COMMAND...: runs it on both hosts; three numbers remain.
+tally()
+{
+    for name in main cxx library; do
+        echo 0000000000 >"$scratch/numbers/$name"
+    done
+    both "$@" "$scratch/bin/tally" "$scratch/numbers" $threads $rounds
+}
+number() { sed 's/^0*//' "$scratch/numbers/$1"; }
+
+tally
+for name in main cxx library; do
+    [ "$(number $name)" -lt $expected ] || complain "$name: $(number $name) of $expected"
+    note "without dmutex: $name $(number $name) of $expected"
+done
+result "without dmutex-run, two hosts lose some"
+
+echo >"$scratch/go"
+on a dmutex-run --list --output "$scratch/list" "$scratch/bin/tally" "$scratch/numbers" 1 3 <"$scratch/go" \
+    >"$scratch/listed" 2>&1 || complain "$(cat "$scratch/listed")"
+grep -v '^#' "$scratch/list" | sed 's/^ *//' | sort >"$scratch/found"
+printf '3  sym:%s\n' libtally.so:tally_lock_of_library tally:_ZN6ledger4Page5lock_E tally:lock_of_main |
+    cmp -s - "$scratch/found" || complain "$(cat "$scratch/list")"
+result "dmutex-run --list finds the three, by their symbols"
+
+# rules: those that were found; each one's name is of its symbol.
+sed 's/^[0-9]*  //; s/^\(.*:\)\(.*\)$/\1\2 => tally\/\2/' "$scratch/found" | tr '\n' ';' >"$scratch/rules"
+for name in lock_of_main _ZN6ledger4Page5lock_E tally_lock_of_library; do
+    watch "tally/$name"
+done
+tally dmutex-run -e "$(cat "$scratch/rules")" --
+for name in main cxx library; do
+    is "$name" "$(number $name)" $expected
+done
+result "under dmutex-run, nothing is lost"
+
+for name in lock_of_main _ZN6ledger4Page5lock_E tally_lock_of_library; do
+    is "$name, on the server" "$(counted "$name")" $expected
+done
+result "each of the locks was one of the server's"
+
+finish

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Programs that have a lock file of their own: lckdo, logrotate, anacron, dpkg, and cron. Each host has
+# its own files; what they do is done on one host at a time.
+
+. "$srcdir/tests/programs/lib.sh"
+start_hosts
+
+locked lckdo "exit status 75" <<'END'
+exec lckdo "$HERE/job" "$JOB"
+END
+
+# ---------------------------------------------------------------------------
+# logrotate: a state file per host, one log
+# ---------------------------------------------------------------------------
+cat >"$scratch/logrotate.conf" <<END
+$scratch/log {
+    rotate 9
+    nocompress
+    create
+    postrotate
+        $job
+    endscript
+}
+END
+chmod 600 "$scratch/logrotate.conf"
+for _ in 1 2 3 4; do
+    echo line
+done >"$scratch/log"
+locked logrotate "is already locked" <<END
+exec logrotate -f -s "\$HERE/logrotate.status" $scratch/logrotate.conf
+END
+
+# ---------------------------------------------------------------------------
+# anacron: a spool per host
+# ---------------------------------------------------------------------------
+echo "1 0 nightly $job" >"$scratch/anacrontab"
+locked anacron "locked by another anacron" <<END
+mkdir -p "\$HERE/spool"
+exec anacron -d -f -n -t $scratch/anacrontab -S "\$HERE/spool"
+END
+
+# ---------------------------------------------------------------------------
+# dpkg: a database per host
+# ---------------------------------------------------------------------------
+mkdir -p "$scratch/package/DEBIAN" "$scratch/root"
+cat >"$scratch/package/DEBIAN/control" <<'END'
+Package: dmutex-test
+Version: 1
+Architecture: all
+Maintainer: nobody
+Description: takes its time to be installed
+END
+cp "$job" "$scratch/package/DEBIAN/preinst"
+dpkg-deb -b "$scratch/package" "$scratch/package.deb" >"$scratch/built" || complain "$(cat "$scratch/built")"
+locked dpkg "frontend lock was locked by another process" <<END
+mkdir -p "\$HERE/dpkg/info" "\$HERE/dpkg/updates"
+touch "\$HERE/dpkg/status" "\$HERE/dpkg/available"
+exec dpkg --admindir="\$HERE/dpkg" --instdir=$scratch/root --log=$scratch/log.dpkg \
+    --force-not-root --force-script-chrootless -i $scratch/package.deb
+END
+
+finish

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Promise P3: a server that came after another, or has forgotten what it knew, grants nothing of its
+ * own accord for one lease, and those who hold come back with their tokens.
+ *
+ * The actors here use a URL without grace=off, unlike those of all other tests.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+#define LEASE 10000
+#define SHORT_LEASE 400
+#define LONG_LEASE 60000
+
+static struct actor *start(void)
+{
+    char url[112];
+
+    snprintf(url, sizeof url, "unix://%s", the_server->path);
+    return actor_start_at(url);
+}
+
+static struct actor *start_without_grace(void)
+{
+    return actor_start_at(the_server->url);
+}
+
+/* The server is as one that has been there for long: its mark says so. */
+static void make_old(void)
+{
+    const char *info = side_text(the_server->side, "INFO server"), *id = strstr(info, "run_id:");
+    char run_id[41];
+
+    assert_non_null(id);
+    snprintf(run_id, sizeof run_id, "%.40s", id + strlen("run_id:"));
+    side_text(the_server->side, "HSET dmutex:server server %s born 1", run_id);
+}
+
+static void restart_empty(void)
+{
+    server_kill(the_server);
+    server_restart(the_server);
+}
+
+static struct actor *start_holder(struct actor *(*begin)(void), const char *name, int lease_ms)
+{
+    struct actor *holder = begin();
+
+    actor_do(holder, "0", "init %s lease=%d", name, lease_ms);
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
+/* ---- a server that was restarted --------------------------------------------------------- */
+
+/* Who was stopped when the server came back is the owner all the same, though another asks first. */
+static void test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_first(void **state)
+{
+    struct actor *a, *b;
+
+    (void)state;
+    make_old();
+    a = start_holder(start, "grace/empty", LEASE);
+    actor_stop(a);
+    restart_empty();
+    b = start();
+    actor_do(b, "0", "init grace/empty lease=%d", LEASE);
+    actor_do(b, "EBUSY", "trylock grace/empty");
+    actor_send(b, "lock grace/empty");
+    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "grace/empty")) == 1);
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/empty")), 0);
+    actor_cont(a);
+    wait_until(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/empty")) == 1);
+    assert_true(actor_is_silent(b));
+    actor_do(a, "0", "unlock grace/empty");
+    actor_expect(b, "0");
+    actor_do(b, "0", "unlock grace/empty");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* What the test above shows is the grace's doing: without it, there are two. */
+static void test_another_owns_at_once_when_an_empty_server_has_no_grace(void **state)
+{
+    struct actor *a = start_holder(start_without_grace, "grace/without", LEASE), *b;
+
+    (void)state;
+    actor_stop(a);
+    restart_empty();
+    b = start_without_grace();
+    actor_do(b, "0", "init grace/without lease=%d", LEASE);
+    actor_do(b, "0", "trylock grace/without");
+    actor_cont(a);
+    actor_do(b, "0", "unlock grace/without");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* A lease after its start a server grants as ever: nobody can be left who held before. */
+static void test_a_waiter_owns_when_the_grace_is_over(void **state)
+{
+    struct actor *a;
+
+    (void)state;
+    restart_empty();
+    a = start();
+    actor_do(a, "0", "init grace/over lease=%d", LONG_LEASE);
+    actor_do(a, "EBUSY", "trylock grace/over");
+    actor_do(a, "0", "init grace/soon lease=%d", SHORT_LEASE);
+    actor_do(a, "0", "lock grace/soon");
+    actor_do(a, "EBUSY", "trylock grace/over");
+    actor_do(a, "0", "unlock grace/soon");
+    actor_end(a);
+}
+
+/* The mark is the server's, not a client's: who comes later knows as much. */
+static void test_the_grace_is_the_same_for_all_who_come(void **state)
+{
+    int64_t born;
+
+    (void)state;
+    restart_empty();
+    actor_end(start_holder(start, "grace/first", 100));
+    born = side_int(the_server->side, "HGET dmutex:server born");
+    actor_end(start_holder(start, "grace/second", 100));
+    assert_int_equal(side_int(the_server->side, "HGET dmutex:server born"), born);
+}
+
+/* A condition's waiter that is signalled in the grace gets the mutex when it is over. */
+static void test_a_signal_does_not_grant_in_the_grace(void **state)
+{
+    struct actor *a, *b;
+
+    (void)state;
+    make_old();
+    a = start_holder(start, "grace/mutex", SHORT_LEASE * 4);
+    actor_send(a, "wait grace/cond grace/mutex");
+    wait_until(side_int(the_server->side, "ZCARD dmutex:{grace}:cond:cond") == 1);
+    side_text(the_server->side, "HSET dmutex:server server other");
+    side_text(the_server->side, "CLIENT KILL TYPE normal SKIPME yes");
+    b = start();
+    actor_do(b, "0", "signal grace/cond");
+    wait_until(side_int(the_server->side, "ZCARD dmutex:{grace}:cond:cond") == 0);
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/mutex")), 0);
+    actor_expect(a, "0");
+    actor_do(a, "0", "unlock grace/mutex");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* ---- a replica that was promoted --------------------------------------------------------- */
+
+static struct server *start_replica(void)
+{
+    char port[12];
+
+    snprintf(port, sizeof port, "%d", the_server->port);
+    return server_start_with(true, "--replicaof", "127.0.0.1", port, NULL);
+}
+
+static bool is_in_step(struct server *replica, const char *name)
+{
+    return side_int(replica->side, "EXISTS %s", key_of("lock", name)) == 1;
+}
+
+/* The replica, which was stopped, takes the master's place, at the master's address. */
+static void promote(struct server *replica)
+{
+    server_kill(the_server);
+    server_cont(replica);
+    side_text(replica->side, "REPLICAOF NO ONE");
+    assert_return_code(rename(replica->path, the_server->path), errno);
+}
+
+/* The owner that the replica has not heard of comes back, before one whose hold it believes in. */
+static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **state)
+{
+    struct server *first = the_server, *replica = NULL;
+    struct actor *a, *b, *c;
+
+    (void)state;
+    the_server = server_start_with(true, NULL);
+    make_old();
+    replica = start_replica();
+    a = start_holder(start, "grace/behind", LEASE);
+    wait_until(is_in_step(replica, "grace/behind"));
+    server_stop(replica);
+    actor_do(a, "0", "unlock grace/behind");
+    b = start_holder(start, "grace/behind", LEASE);
+    actor_stop(b);
+    promote(replica);
+    c = start();
+    actor_do(c, "0", "init grace/behind lease=%d", LEASE);
+    actor_send(c, "lock grace/behind");
+    wait_until(side_int(replica->side, "ZCARD %s", key_of("queue", "grace/behind")) == 1);
+    actor_cont(b);
+    actor_do(b, "0", "unlock grace/behind");
+    actor_expect(c, "0");
+    actor_do(c, "0", "unlock grace/behind");
+    actor_end(a);
+    actor_end(b);
+    actor_end(c);
+    server_end(replica);
+    server_end(the_server);
+    the_server = first;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_first),
+        cmocka_unit_test(test_another_owns_at_once_when_an_empty_server_has_no_grace),
+        cmocka_unit_test(test_a_waiter_owns_when_the_grace_is_over),
+        cmocka_unit_test(test_the_grace_is_the_same_for_all_who_come),
+        cmocka_unit_test(test_a_signal_does_not_grant_in_the_grace),
+        cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_was_behind),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
