@@ -493,8 +493,10 @@ void process_exit(void)
     process->is_ending = true;
     for (struct thread *thread = process->threads; thread; thread = thread->next) {
         if (thread != process->loop_thread) {
-            if (thread != current_thread)
-                thread->turn++; /* it never runs again */
+            if (thread != current_thread) { /* stands still, which in a real process it may not */
+                thread->turn++;
+                thread->is_waiting = false;
+            }
             report_end(&thread->self);
         }
     }
