@@ -40,17 +40,25 @@ static bool is_called(void)
  * Under the guard nobody starts another keeper, so one that is called now is still the only one.  Who
  * connects after that look is in the queue of a socket that is closed: gets no answer, and asks anew.
  */
-static bool leave(void)
+static bool leave_under_guard(void)
 {
     int guard = openat(KEEPER_FOLDER_FD, KEEPER_GUARD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool is_free = guard >= 0 && flock(guard, LOCK_EX | LOCK_NB) == 0 && !is_called();
 
-    if (is_free && has_own_name())
-        unlinkat(KEEPER_FOLDER_FD, own_name, 0);
     if (is_free)
-        close(KEEPER_SOCKET_FD);
+        unlinkat(KEEPER_FOLDER_FD, own_name, 0);
     if (guard >= 0)
         close(guard);
+    return is_free;
+}
+
+/* Whose name is gone, with its folder perhaps, is not called any more. */
+static bool leave(void)
+{
+    bool is_free = has_own_name() ? leave_under_guard() : !is_called();
+
+    if (is_free)
+        close(KEEPER_SOCKET_FD);
     return is_free;
 }
 
