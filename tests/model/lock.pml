@@ -110,6 +110,11 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
 #define client_of(id) ((id) / 16 - 1)
 #define attempt_of(id) ((id) % 16)
 #define bit(a) (1 << (a))
+#ifdef GRACE_AFTER_RELEASES
+#define RELEASE_ENDS_GRACE 0
+#else
+#define RELEASE_ENDS_GRACE 1
+#endif
 /* _serve.lua grace(): nothing is granted for one lease of the attempt that would get it. */
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
 #define lease_of(id) (client_of(id) == 0 -> LEASE0 : LEASE)
@@ -126,6 +131,12 @@ typedef Place { byte id, request, heard, number };
 Place queue[PLACES];
 byte waiting;
 bool is_blank; /* all data of the name is gone */
+byte last;     /* with OLDER, the last token in state; new ones come from the clock */
+#ifdef OLDER /* what a replica, or a file, has: a restarted server knows that */
+bool is_copied, copy_wanted;
+byte copy_ttl, copy_hold, copy_last, copy_waiting;
+Place copy[PLACES];
+#endif
 byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
 bool is_returned; /* this script's grant follows a release: no grace */
 
@@ -140,6 +151,7 @@ typedef Client {
     byte age[REQUESTS + 1]; /* ticks since each was sent; CERTAIN: proves nothing any more */
     byte certain;           /* ticks for which the hold is certain */
     byte arrival;           /* to bring back */
+    byte token;             /* of its hold, with TOKENS */
     byte owed, posted;      /* attempts to be released; of these, those whose release is under way */
     byte asked, polled;     /* requests on their way: the thread's, and a poll; 0: none */
     bool is_poll_due, is_renewal_due, is_renewing;
@@ -262,6 +274,7 @@ inline own(who)
 #endif
     hold = who;
     token = token + ONE;
+    last = token;
     is_blank = 0;
 #ifdef GRANT_FOR_THE_RELEASERS_LEASE
     ttl = lease_of(id)
@@ -368,6 +381,12 @@ inline note_death()
 #define is_mine(who) (hold == who)
 #endif
 
+#ifdef MINE_WAITS /* in the grace, where the lease has ended */
+#define MINE_IN_VAIN (ttl == 0 && is_grace(id))
+#else
+#define MINE_IN_VAIN false
+#endif
+
 inline go_on(who)
 {
 #ifdef NO_LEASE_ON_REPEAT
@@ -420,7 +439,7 @@ inline enqueue(me)
 inline acquire(may_queue)
 {
     if
-    :: is_mine(id) -> go_on(id); said = OWNED
+    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
     :: else ->
         do_owed(id);
         note_death();
@@ -459,7 +478,7 @@ inline release()
         note_release(id);
 #ifndef RELEASE_WITHOUT_GRANT
         if
-        :: wanted -> is_returned = 1; serve(0); is_returned = 0
+        :: wanted -> is_returned = RELEASE_ENDS_GRACE; serve(0); is_returned = 0
         :: else
         fi;
 #endif
@@ -474,10 +493,16 @@ inline release()
     said = RELEASED
 }
 
+#ifdef OLDER
+#define is_newer (owed > last) /* owed: the token of the hold */
+#else
+#define is_newer false
+#endif
+
 inline renew()
 {
     if
-    :: is_mine(id) || (is_blank && hold == 0) -> is_blank = 0; hold = id; ttl = lease_of(id); said = CONFIRMED
+    :: is_mine(id) || (is_blank && hold == 0) || is_newer -> is_blank = 0; hold = id; ttl = lease_of(id); last = (is_newer -> owed : last); said = CONFIRMED
     :: else -> said = LOST_IT
     fi
 }
@@ -485,7 +510,7 @@ inline renew()
 inline poll()
 {
     if
-    :: is_mine(id) -> go_on(id); said = OWNED
+    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
     :: else ->
         note_death();
         find(id);
@@ -508,7 +533,7 @@ inline poll()
 inline cancel()
 {
     if
-    :: is_mine(id) -> go_on(id); said = OWNED
+    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
     :: else -> forget(id); note_release(id); said = LEFT
     fi
 }
@@ -548,7 +573,7 @@ inline execute(from, has_reply)
     check_places();
     check_belief();
     if
-#if BREAKS == 0 /* never sent again: that it is done is known at once, which saves states */
+#if BREAKS + RESTARTS == 0 /* never sent again: that it is done is known at once, which saves states */
     :: has_reply && !k[client_of(id)].is_dead && said == RELEASED ->
         k[client_of(id)].owed = k[client_of(id)].owed & ~bit(attempt_of(id));
         k[client_of(id)].posted = k[client_of(id)].posted & ~bit(attempt_of(id))
@@ -582,15 +607,46 @@ end:
     :: d_step { len(stale[0]) > 0 -> execute(stale[0], false); skip }
     :: d_step { len(stale[1]) > 0 -> execute(stale[1], false); skip }
 #endif
+#ifdef OLDER
+    :: d_step { !is_copied ->
+        copy_ttl = ttl; copy_hold = hold; copy_wanted = wanted; copy_last = last; copy_waiting = waiting;
+        is_copied = 1;
+        i = 0;
+        do
+        :: i < PLACES ->
+            copy[i].id = queue[i].id;
+            copy[i].request = queue[i].request;
+            copy[i].heard = queue[i].heard;
+            copy[i].number = queue[i].number;
+            i++
+        :: else -> break
+        od;
+        skip }
+#endif
 #if RESTARTS > 0
     :: d_step {
         restarts > 0 -> restarts--;
+#ifdef OLDER
+        ttl = copy_ttl; hold = copy_hold; wanted = copy_wanted; last = copy_last; waiting = copy_waiting;
+        is_copied = 1;
+        i = 0;
+        do
+        :: i < PLACES ->
+            queue[i].id = copy[i].id;
+            queue[i].request = copy[i].request;
+            queue[i].heard = copy[i].heard;
+            queue[i].number = copy[i].number;
+            i++
+        :: else -> break
+        od;
+#else
         is_blank = 1; /* token stays: the clock gives higher ones */
         ttl = 0; hold = 0; wanted = 0;
         do
         :: waiting > 0 -> forget_at(waiting - 1)
         :: else -> break
         od;
+#endif
         i = 0;
         do /* connections end; what was answered before may still be read */
         :: i < CLIENTS && len(command[i]) > 0 -> command[i]?_, _, _, _
@@ -630,6 +686,9 @@ end:
 inline server_ticks()
 {
     ttl = (ttl > 0 -> ttl - 1 : 0);
+#ifdef OLDER
+    copy_ttl = (copy_ttl > 0 -> copy_ttl - 1 : 0);
+#endif
     grace = (grace > 0 -> grace - 1 : 0);
 #ifdef SILENCE
     i = 0;
@@ -779,6 +838,7 @@ inline on_owned(c, r, its_token)
             assert(its_token > newest);
 #endif
             newest = its_token;
+            k[c].token = its_token;
             k[c].is_poll_due = 0
         fi
     :: else /* lost or over: its release is under way */
@@ -925,6 +985,7 @@ inline end_round(c)
 {
     k[c].phase = IDLE;
     k[c].arrival = 0;
+    k[c].token = 0;
     forget_plans(c);
     k[c].rounds++;
     k[c].thread = (k[c].rounds == rounds_of(c) -> DONE : ASKS);
@@ -988,7 +1049,9 @@ end:
         make_serial(c);
         k[c].is_renewal_due = 0;
         k[c].is_renewing = 1;
-        send(c, RENEW) }
+        k[c].last++;
+        k[c].age[k[c].last] = 0;
+        command[c]!RENEW, id_of(c, k[c].attempt), k[c].last, k[c].token }
     :: d_step { !k[c].is_dead && (k[c].owed & ~k[c].posted) && may_post(c) && k[c].is_up ->
         j = 1;
         do
