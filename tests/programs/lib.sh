@@ -146,16 +146,15 @@ locks()
     esac
 }
 
-# become HOST COMMAND...: this process, with exec.
+# become HOST COMMAND...: this process, with exec. --root: all may be in a chroot.
 become()
 {
     host=$1
     shift
-    cd "$scratch/$host" || exit
-    set -- env DMUTEX_URL="$server_url" DMUTEX_HOST="$host" DMUTEX_LOCAL_DIR="$scratch/$host/keeper" \
+    set -- env --chdir="$scratch/$host" DMUTEX_URL="$server_url" DMUTEX_HOST="$host" DMUTEX_LOCAL_DIR="$scratch/$host/keeper" \
         HERE="$(locks "$host")" JOB="$job" "$@"
     [ "$DMUTEX_TEST_HOSTS" != namespaces ] ||
-        set -- nsenter --target "$(cat "$scratch/$host/pid")" --mount --net --uts "$@"
+        set -- nsenter --target "$(cat "$scratch/$host/pid")" --mount --net --uts --root "$@"
     exec "$@"
 }
 

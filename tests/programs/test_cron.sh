@@ -16,7 +16,7 @@ rule="flock:/run/crond.pid => cron/daemon"
 
 # Nothing of this machine's is to be run; the crontab is the test's.
 for host in a b; do
-    nsenter --target "$(cat "$scratch/$host/pid")" --mount sh -c '
+    nsenter --target "$(cat "$scratch/$host/pid")" --mount --root sh -c '
         mount -t tmpfs tmpfs /var/spool && mkdir -p /var/spool/cron/crontabs || exit
         for directory in /etc/cron.*; do
             [ ! -d "$directory" ] || mount -t tmpfs tmpfs "$directory" || exit
