@@ -62,6 +62,15 @@ static void await_no_keeper(struct host *host)
     wait_until(host_keeper(host) == 0);
 }
 
+/* The server's URL with one option more; until the next call. */
+static const char *url_with(const char *option)
+{
+    static char url[200];
+
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&%s", the_server->url, option);
+    return url;
+}
+
 /* ---- its birth --------------------------------------------------------------------------- */
 
 /* No SIGCHLD, no child that wait() would find, for the program that starts it. */
@@ -191,11 +200,13 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
 {
     static const char one_more[] = "ls keeper | grep -c '^keeper-'";
     struct job *holder, *other, *counted;
+    char script[400];
 
     (void)state;
     await_no_keeper(a);
     holder = start_holder(a);
-    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
+    snprintf(script, sizeof script, "env '%s' flock y.lock sh -c 'echo has; read go'", url_with("connect_timeout=1999"));
+    other = host_start(a, script);
     job_expect(other, "has");
     counted = host_start(a, one_more);
     assert_string_equal(job_rest(counted), "2\n");
@@ -359,10 +370,8 @@ static void test_another_is_started_when_it_was_killed(void **state)
 static struct host *make_impatient(const char *name, const char *settings)
 {
     struct host *host = host_make(name, settings);
-    char string[160];
 
-    snprintf(string, sizeof string, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
-    host_put(host, string);
+    host_put(host, url_with("command_timeout=300"));
     return host;
 }
 
