@@ -174,6 +174,16 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     end(holder);
 }
 
+/* Keepers that can be called. */
+static int count_sockets(struct host *host)
+{
+    struct job *job = host_start(host, "ls keeper | grep -c '^keeper-'");
+    int count = atoi(job_rest(job));
+
+    job_end(job);
+    return count;
+}
+
 /* Many at once start one, and each has its lock. */
 static void test_many_programs_at_once_start_one_keeper(void **state)
 {
@@ -188,18 +198,29 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
     }
     for (int i = 0; i < 16; i++)
         job_expect(jobs[i], "has");
-    assert_int_equal(host_run(a, "test $(ls keeper | grep -c '^keeper-') = 1"), 0);
+    assert_int_equal(count_sockets(a), 1);
     assert_int_equal(host_run(a, "test $(grep -c 'listening' log) -ge 1 && "
                                  "test $(tail -n 17 log | grep -c 'is locked') = 16"), 0);
     for (int i = 0; i < 16; i++)
         end(jobs[i]);
 }
 
+/* Not everywhere, not for everybody. */
+static bool can_unshare(struct host *host, const char *what)
+{
+    char script[64];
+
+    snprintf(script, sizeof script, "unshare -r %s true", what);
+    if (host_run(host, script) == 0)
+        return true;
+    print_message("# unshare %s is forbidden here: not looked at\n", what);
+    return false;
+}
+
 /* One for each server, and for each network namespace. */
 static void test_another_server_and_another_network_have_another_keeper(void **state)
 {
-    static const char one_more[] = "ls keeper | grep -c '^keeper-'";
-    struct job *holder, *other, *counted;
+    struct job *holder, *other;
     char script[400];
 
     (void)state;
@@ -208,16 +229,15 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     snprintf(script, sizeof script, "env '%s' flock y.lock sh -c 'echo has; read go'", url_with("connect_timeout=1999"));
     other = host_start(a, script);
     job_expect(other, "has");
-    counted = host_start(a, one_more);
-    assert_string_equal(job_rest(counted), "2\n");
-    assert_int_equal(job_end(counted), 0);
+    assert_int_equal(count_sockets(a), 2);
     end(other);
-    other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go; ls keeper | grep -c \"^keeper-\"'");
-    job_expect(other, "has");
-    assert_int_equal(host_run(a, "flock -n -E 9 z.lock true"), 9);
-    job_go(other);
-    assert_int_not_equal(atoi(job_rest(other)), 1);
-    assert_int_equal(job_end(other), 0);
+    if (can_unshare(a, "-n")) {
+        wait_until(count_sockets(a) == 1); /* the other one's is gone */
+        other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go'");
+        job_expect(other, "has");
+        assert_int_equal(count_sockets(a), 2);
+        end(other);
+    }
     end(holder);
 }
 
@@ -260,7 +280,7 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
     assert_true(await_readable(keeper));
     assert_kept();
     close(keeper);
-    assert_int_equal(host_run(a, "test -z \"$(ls keeper | grep '^keeper-')\""), 0);
+    assert_int_equal(count_sockets(a), 0);
 }
 
 /* It does not end while there is one, whatever else ends. */
@@ -456,8 +476,7 @@ static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state
     struct job *holder;
 
     (void)state;
-    if (host_run(c, "unshare -r -p -f --mount-proc true") != 0) {
-        print_message("# no namespaces on this machine: not looked at\n");
+    if (!can_unshare(c, "-p -f --mount-proc")) {
         host_end(c);
         return;
     }
