@@ -382,7 +382,7 @@ static bool is_named(const struct script_call *call, const char *id)
 
     if (strcmp(call->name, "acquire") != 0 || strncmp(call->arguments[0].bytes, id, uuid) != 0)
         return false;
-    for (int i = 9; i < call->count; i++) {
+    for (int i = 10; i < call->count; i++) {
         if (call->arguments[i].length == strlen(id + uuid) + 2 &&
             memcmp(call->arguments[i].bytes, id + uuid, strlen(id + uuid)) == 0)
             return true;
@@ -538,7 +538,11 @@ void check_after_script(int script, const struct text *arguments, int argument_c
 /* What the server has now is where the checks begin again. */
 static void begin_again(struct known *known)
 {
+    const struct key *queue = key_of(known->keys, DM_KEY_QUEUE);
+
     copy_id(known->hold, field(key_of(known->keys, DM_KEY_STATE), "hold"));
+    for (int i = 0; queue && i < queue->count; i++)
+        note_arrival(queue->items[i].name, 0);
     known->is_hold_found = true;
     known->lost_us = (uint64_t)server_now_us();
     if (known->lost_us < known->most_token)
@@ -547,12 +551,13 @@ static void begin_again(struct known *known)
 
 void check_forgive(enum forgiven what)
 {
-    if (what == DATA_BACK) {
+    if (what == DATA_BACK || what == DATA_GRACED) {
         memset(check.over, 0, sizeof check.over);
         check.over_count = 0;
     }
     check.is_torn = check.is_torn || what == DATA_TORN;
-    check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
+    if (what != DATA_GRACED)
+        check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
     for (int i = 0; i < check.count && what != CLOCK_STEPPED; i++)
         begin_again(&check.names[i]);
 }

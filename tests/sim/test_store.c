@@ -338,6 +338,7 @@ static void call_acquire(struct call *call, const struct who *who)
     add(call, "60000000"), add(call, "0"), add(call, "%u", 1 + random_below(3));
     add(call, "%u", random_below(2));
     add(call, "%s", ANY("try", "queue", "queue")), add(call, "%s", ""), add(call, "d:inbox:");
+    add(call, "0");
     if (random_below(4) == 0)
         add(call, "%u:%u:%u", 1 + random_below(2), 1 + random_below(4), random_below(2));
 }
@@ -347,7 +348,7 @@ static void call_poll(struct call *call, const struct who *who)
     int keys = random_below(2) ? 6 : 4;
 
     add_keys(call, keys);
-    add(call, "d:inbox:"), add(call, "label of %s", who->uuid);
+    add(call, "d:inbox:"), add(call, "label of %s", who->uuid), add(call, "0");
     add_id(call, who);
     add(call, "%u", 1 + random_below(3)), add(call, "60000000"), add(call, "%u", random_below(2));
     add(call, "0"), add(call, "%d", keys);
@@ -368,6 +369,7 @@ static void call_cond_cancel(struct call *call, const struct who *who)
     add_keys(call, 6);
     add_hold(call, who);
     add(call, "60000000"), add(call, "0"), add(call, "2"), add(call, "%u", random_below(2)), add(call, "d:inbox:");
+    add(call, "0");
 }
 
 static void call_cond_signal(struct call *call, const struct who *who)
@@ -380,6 +382,7 @@ static void call_cond_signal(struct call *call, const struct who *who)
         add(call, "%s", mutex_keys[i]);
     call->keys = call->count;
     add(call, "%s", is_known ? "ng/x" : ""), add(call, "d:inbox:"), add(call, "%s", ANY("1", "256")), add(call, "%s", "");
+    add(call, "0");
 }
 
 static void call_release(struct call *call, const struct who *who)
