@@ -367,7 +367,7 @@ struct script_call {
     const char *name;
     const struct text *arguments;
     int count;
-    bool is_back; /* brings an arrival number back */
+    bool is_back; /* brings an arrival number back, or a hold */
 };
 
 static bool is_id(struct text text, const char *id)
@@ -525,7 +525,8 @@ void check_after_script(int script, const struct text *arguments, int argument_c
 {
     struct script_call call = { scripting_name(script), arguments, argument_count, false };
 
-    call.is_back = strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0;
+    call.is_back = strcmp(call.name, "renew") == 0 ||
+                   (strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0);
     for (int i = 0; i < check.count; i++)
         check_name(&check.names[i], i, &call);
     if (strcmp(call.name, "release") == 0)
