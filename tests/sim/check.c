@@ -38,6 +38,7 @@ struct known {
     uint64_t dead_hold; /* granted with the word that an owner died */
     bool was_unhealthy; /* before the script */
     int signals;        /* before the script: on their way to a waiter, or owed to one */
+    bool had_sleeper;   /* before the script: a live one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
@@ -252,6 +253,18 @@ static int count_signals(const struct known *known)
     return count;
 }
 
+static bool has_live_sleeper(const struct known *known)
+{
+    const struct key *cond = key_of(known->condition, DM_KEY_COND), *sleepers = key_of(known->condition, DM_KEY_SLEEPER);
+    bool is_robust;
+
+    for (int i = 0; cond && i < cond->count; i++) {
+        if (is_live(cond->items[i].name, sleepers, &is_robust))
+            return true;
+    }
+    return false;
+}
+
 static void look_at_queue(struct known *known)
 {
     const struct key *queue = key_of(known->keys, DM_KEY_QUEUE), *waiters = key_of(known->keys, DM_KEY_WAITER);
@@ -261,6 +274,7 @@ static void look_at_queue(struct known *known)
 
     known->was_unhealthy = field(state, "health")[0] != '\0';
     known->signals = count_signals(known);
+    known->had_sleeper = has_live_sleeper(known);
     known->waiter_count = 0;
     for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
@@ -365,6 +379,8 @@ static void check_order(const struct known *known, int name, const char *id)
 /* The call that is being checked. */
 struct script_call {
     const char *name;
+    const struct text *keys;
+    int key_count;
     const struct text *arguments;
     int count;
     bool is_back; /* brings an arrival number back, or a hold */
@@ -493,6 +509,10 @@ static void check_signals(const struct known *known, const struct script_call *c
     bool has_sleepers = key_of(known->condition, DM_KEY_COND) != NULL;
     bool is_unusable = strcmp(field(key_of(known->keys, DM_KEY_STATE), "health"), "2") == 0;
 
+    if (strcmp(call->name, "cond_signal") == 0 && call->key_count == 6 && call->arguments[3].length == 0 &&
+        is_id(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
+        count_signals(known) <= known->signals)
+        world_break("I7: a signal of c%d reaches nobody, and a live waiter was there", name);
     if (!has_sleepers || is_unusable || count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
         return;
     if (!known->hold[0] || !is_given_back(call, known->hold))
@@ -521,9 +541,10 @@ static void check_name(struct known *known, int name, const struct script_call *
     note_arrivals(known, call->is_back);
 }
 
-void check_after_script(int script, const struct text *arguments, int argument_count)
+void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
+                        int argument_count)
 {
-    struct script_call call = { scripting_name(script), arguments, argument_count, false };
+    struct script_call call = { scripting_name(script), keys, key_count, arguments, argument_count, false };
 
     call.is_back = strcmp(call.name, "renew") == 0 ||
                    (strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0);

@@ -23,7 +23,8 @@ void check_all(void);
 
 /* Around each script, on the server. */
 void check_before_script(void);
-void check_after_script(int script, const struct text *arguments, int argument_count);
+void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
+                        int argument_count);
 
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);

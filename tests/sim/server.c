@@ -103,7 +103,7 @@ static void run_script(int script, const struct text *words, int count, struct b
     world_note("script %s", scripting_name(script));
     check_before_script();
     scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
-    check_after_script(script, words + 1 + keys, count - 1 - keys);
+    check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }
 
 static void eval(const struct text *words, int count, bool by_text, struct bytes *reply)
