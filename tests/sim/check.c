@@ -503,6 +503,39 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
+static bool begins_with_id(struct text text, const char *id)
+{
+    size_t length = strlen(id);
+
+    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
+}
+
+/* The call asks about this attempt, and so its answer is "owned" if it owns. */
+static bool is_about(const struct script_call *call, const char *id)
+{
+    if (strcmp(call->name, "acquire") == 0)
+        return begins_with_id(call->arguments[1], id);
+    if (strcmp(call->name, "cond_wait") == 0)
+        return begins_with_id(call->arguments[2], id);
+    if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
+        return begins_with_id(call->arguments[0], id);
+    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+        if (begins_with_id(call->arguments[i], id))
+            return true;
+    }
+    return false;
+}
+
+/* I1: "owned" promises a whole lease from now. */
+static void check_lease(const struct known *known, const struct script_call *call, int name, const char *hold)
+{
+    const struct key *lock = key_of(known->keys, DM_KEY_LOCK);
+    int64_t lease_ms = strtoll(behind_words(field(key_of(known->keys, DM_KEY_STATE), "hold"), 1), NULL, 10);
+
+    if (hold[0] && is_about(call, hold) && (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
+        world_break("I1: %s is told that it owns x%d, and has no whole lease", hold, name);
+}
+
 /* I7: a signal ends with an owner that lives on, or gives the mutex back; else it goes to who sleeps. */
 static void check_signals(const struct known *known, const struct script_call *call, int name)
 {
@@ -532,8 +565,10 @@ static void check_name(struct known *known, int name, const struct script_call *
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     }
-    if (!check.is_torn)
+    if (!check.is_torn) {
         check_signals(known, call, name);
+        check_lease(known, call, name, hold);
+    }
     check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)
         check_new_hold(known, name, hold, call->is_back);
