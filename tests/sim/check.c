@@ -30,7 +30,8 @@ struct hold {
 struct known {
     struct dm_keys *keys, *condition;
     char hold[80]; /* the id of the hold that the server has, "" none */
-    uint64_t most_token, entered_token;
+    uint64_t most_token, entered_token; /* since the last loss of data */
+    uint64_t ever_token;                /* the highest there ever was */
     uint64_t lost_us; /* where the server's clock was when data were lost: behind it nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
@@ -347,6 +348,8 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
     if (token <= known->most_token && (uint64_t)server_now_us() > known->lost_us)
         world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
     known->most_token = token;
+    if (token > known->ever_token)
+        known->ever_token = token;
     known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ hash, token };
     counters.holds++;
 }
@@ -441,8 +444,9 @@ static void check_death(const struct known *known, const struct script_call *cal
         world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
-static void check_new_hold(struct known *known, int name, const char *id, bool is_back)
+static void check_new_hold(struct known *known, const struct script_call *call, int name, const char *id)
 {
+    bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
     const struct key *state = key_of(known->keys, DM_KEY_STATE);
     uint64_t hash = hash_of(id, strlen(id));
     bool is_dead = strcmp(field(state, "health"), "1") == 0;
@@ -450,8 +454,9 @@ static void check_new_hold(struct known *known, int name, const char *id, bool i
     world_note("x%d goes to %s", name, id);
     if (*find_over(hash))
         world_break("I4: x%d goes to %s, which was given back", name, id);
-    check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
-    if (!is_back && !check.is_torn)
+    if (!is_put_back) /* by one of two owners, after a fault that makes them */
+        check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
+    if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
     known->is_hold_found = false;
     known->dead_hold = is_dead ? hash : 0;
@@ -571,7 +576,7 @@ static void check_name(struct known *known, int name, const struct script_call *
     }
     check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)
-        check_new_hold(known, name, hold, call->is_back);
+        check_new_hold(known, call, name, hold);
     memcpy(known->hold, hold, sizeof hold);
     note_arrivals(known, call->is_back);
 }
@@ -602,8 +607,8 @@ static void begin_again(struct known *known)
         note_arrival(queue->items[i].name, 0);
     known->is_hold_found = true;
     known->lost_us = (uint64_t)server_now_us();
-    if (known->lost_us < known->most_token)
-        known->lost_us = known->most_token;
+    if (known->lost_us < known->ever_token)
+        known->lost_us = known->ever_token;
 }
 
 void check_forgive(enum forgiven what)
