@@ -30,7 +30,8 @@ struct hold {
 struct known {
     struct dm_keys *keys, *condition;
     char hold[80]; /* the id of the hold that the server has, "" none */
-    uint64_t most_token, entered_token;
+    uint64_t most_token, entered_token; /* since the last loss of data */
+    uint64_t ever_token;                /* the highest there ever was */
     uint64_t lost_us; /* where the server's clock was when data were lost: behind it nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
@@ -38,6 +39,7 @@ struct known {
     uint64_t dead_hold; /* granted with the word that an owner died */
     bool was_unhealthy; /* before the script */
     int signals;        /* before the script: on their way to a waiter, or owed to one */
+    bool had_sleeper;   /* before the script: a live one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
@@ -252,6 +254,18 @@ static int count_signals(const struct known *known)
     return count;
 }
 
+static bool has_live_sleeper(const struct known *known)
+{
+    const struct key *cond = key_of(known->condition, DM_KEY_COND), *sleepers = key_of(known->condition, DM_KEY_SLEEPER);
+    bool is_robust;
+
+    for (int i = 0; cond && i < cond->count; i++) {
+        if (is_live(cond->items[i].name, sleepers, &is_robust))
+            return true;
+    }
+    return false;
+}
+
 static void look_at_queue(struct known *known)
 {
     const struct key *queue = key_of(known->keys, DM_KEY_QUEUE), *waiters = key_of(known->keys, DM_KEY_WAITER);
@@ -261,6 +275,7 @@ static void look_at_queue(struct known *known)
 
     known->was_unhealthy = field(state, "health")[0] != '\0';
     known->signals = count_signals(known);
+    known->had_sleeper = has_live_sleeper(known);
     known->waiter_count = 0;
     for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
@@ -333,6 +348,8 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
     if (token <= known->most_token && (uint64_t)server_now_us() > known->lost_us)
         world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
     known->most_token = token;
+    if (token > known->ever_token)
+        known->ever_token = token;
     known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ hash, token };
     counters.holds++;
 }
@@ -365,9 +382,11 @@ static void check_order(const struct known *known, int name, const char *id)
 /* The call that is being checked. */
 struct script_call {
     const char *name;
+    const struct text *keys;
+    int key_count;
     const struct text *arguments;
     int count;
-    bool is_back; /* brings an arrival number back */
+    bool is_back; /* brings an arrival number back, or a hold */
 };
 
 static bool is_id(struct text text, const char *id)
@@ -382,7 +401,7 @@ static bool is_named(const struct script_call *call, const char *id)
 
     if (strcmp(call->name, "acquire") != 0 || strncmp(call->arguments[0].bytes, id, uuid) != 0)
         return false;
-    for (int i = 9; i < call->count; i++) {
+    for (int i = 10; i < call->count; i++) {
         if (call->arguments[i].length == strlen(id + uuid) + 2 &&
             memcmp(call->arguments[i].bytes, id + uuid, strlen(id + uuid)) == 0)
             return true;
@@ -425,8 +444,9 @@ static void check_death(const struct known *known, const struct script_call *cal
         world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
-static void check_new_hold(struct known *known, int name, const char *id, bool is_back)
+static void check_new_hold(struct known *known, const struct script_call *call, int name, const char *id)
 {
+    bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
     const struct key *state = key_of(known->keys, DM_KEY_STATE);
     uint64_t hash = hash_of(id, strlen(id));
     bool is_dead = strcmp(field(state, "health"), "1") == 0;
@@ -434,8 +454,9 @@ static void check_new_hold(struct known *known, int name, const char *id, bool i
     world_note("x%d goes to %s", name, id);
     if (*find_over(hash))
         world_break("I4: x%d goes to %s, which was given back", name, id);
-    check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
-    if (!is_back && !check.is_torn)
+    if (!is_put_back) /* by one of two owners, after a fault that makes them */
+        check_token(known, name, id, strtoull(field(state, "token"), NULL, 10));
+    if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
     known->is_hold_found = false;
     known->dead_hold = is_dead ? hash : 0;
@@ -487,12 +508,49 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
+static bool begins_with_id(struct text text, const char *id)
+{
+    size_t length = strlen(id);
+
+    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
+}
+
+/* The call asks about this attempt, and so its answer is "owned" if it owns. */
+static bool is_about(const struct script_call *call, const char *id)
+{
+    if (strcmp(call->name, "acquire") == 0)
+        return begins_with_id(call->arguments[1], id);
+    if (strcmp(call->name, "cond_wait") == 0)
+        return begins_with_id(call->arguments[2], id);
+    if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
+        return begins_with_id(call->arguments[0], id);
+    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+        if (begins_with_id(call->arguments[i], id))
+            return true;
+    }
+    return false;
+}
+
+/* I1: "owned" promises a whole lease from now. */
+static void check_lease(const struct known *known, const struct script_call *call, int name, const char *hold)
+{
+    const struct key *lock = key_of(known->keys, DM_KEY_LOCK);
+    int64_t lease_ms = strtoll(behind_words(field(key_of(known->keys, DM_KEY_STATE), "hold"), 1), NULL, 10);
+
+    if (hold[0] && is_about(call, hold) && (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
+        world_break("I1: %s is told that it owns x%d, and has no whole lease", hold, name);
+}
+
 /* I7: a signal ends with an owner that lives on, or gives the mutex back; else it goes to who sleeps. */
 static void check_signals(const struct known *known, const struct script_call *call, int name)
 {
     bool has_sleepers = key_of(known->condition, DM_KEY_COND) != NULL;
     bool is_unusable = strcmp(field(key_of(known->keys, DM_KEY_STATE), "health"), "2") == 0;
 
+    if (strcmp(call->name, "cond_signal") == 0 && call->key_count == 6 && call->arguments[3].length == 0 &&
+        is_id(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
+        count_signals(known) <= known->signals)
+        world_break("I7: a signal of c%d reaches nobody, and a live waiter was there", name);
     if (!has_sleepers || is_unusable || count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
         return;
     if (!known->hold[0] || !is_given_back(call, known->hold))
@@ -512,20 +570,24 @@ static void check_name(struct known *known, int name, const struct script_call *
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
     }
-    if (!check.is_torn)
+    if (!check.is_torn) {
         check_signals(known, call, name);
+        check_lease(known, call, name, hold);
+    }
     check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)
-        check_new_hold(known, name, hold, call->is_back);
+        check_new_hold(known, call, name, hold);
     memcpy(known->hold, hold, sizeof hold);
     note_arrivals(known, call->is_back);
 }
 
-void check_after_script(int script, const struct text *arguments, int argument_count)
+void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
+                        int argument_count)
 {
-    struct script_call call = { scripting_name(script), arguments, argument_count, false };
+    struct script_call call = { scripting_name(script), keys, key_count, arguments, argument_count, false };
 
-    call.is_back = strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0;
+    call.is_back = strcmp(call.name, "renew") == 0 ||
+                   (strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0);
     for (int i = 0; i < check.count; i++)
         check_name(&check.names[i], i, &call);
     if (strcmp(call.name, "release") == 0)
@@ -538,21 +600,26 @@ void check_after_script(int script, const struct text *arguments, int argument_c
 /* What the server has now is where the checks begin again. */
 static void begin_again(struct known *known)
 {
+    const struct key *queue = key_of(known->keys, DM_KEY_QUEUE);
+
     copy_id(known->hold, field(key_of(known->keys, DM_KEY_STATE), "hold"));
+    for (int i = 0; queue && i < queue->count; i++)
+        note_arrival(queue->items[i].name, 0);
     known->is_hold_found = true;
     known->lost_us = (uint64_t)server_now_us();
-    if (known->lost_us < known->most_token)
-        known->lost_us = known->most_token;
+    if (known->lost_us < known->ever_token)
+        known->lost_us = known->ever_token;
 }
 
 void check_forgive(enum forgiven what)
 {
-    if (what == DATA_BACK) {
+    if (what == DATA_BACK || what == DATA_GRACED) {
         memset(check.over, 0, sizeof check.over);
         check.over_count = 0;
     }
     check.is_torn = check.is_torn || what == DATA_TORN;
-    check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
+    if (what != DATA_GRACED)
+        check.forgiven_until_ns = world_now() + LEASE_MAX_MS * MS * 5 / 4;
     for (int i = 0; i < check.count && what != CLOCK_STEPPED; i++)
         begin_again(&check.names[i]);
 }

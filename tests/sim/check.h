@@ -23,7 +23,8 @@ void check_all(void);
 
 /* Around each script, on the server. */
 void check_before_script(void);
-void check_after_script(int script, const struct text *arguments, int argument_count);
+void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
+                        int argument_count);
 
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
@@ -37,8 +38,8 @@ void check_no_lock(const char *where);
 /* A claim has changed: the next check_all() has something to do. */
 void check_soon(void);
 
-/* Single keys are gone, all data are gone, or what was before them is back; the clock has made a large step. */
-enum forgiven { DATA_TORN, DATA_LOST, DATA_BACK, CLOCK_STEPPED };
+/* Single keys are gone, a new server comes that gives grace (I1 holds), all data are gone, or what was before them is back; the clock has made a large step. */
+enum forgiven { DATA_TORN, DATA_GRACED, DATA_LOST, DATA_BACK, CLOCK_STEPPED };
 void check_forgive(enum forgiven what);
 bool check_is_torn(void);
 

@@ -337,6 +337,11 @@ static bool server_time(struct run *run)
     return true;
 }
 
+static bool info(struct run *run)
+{
+    return bulk(run, run->site->info, strlen(run->site->info));
+}
+
 static bool publish(struct run *run)
 {
     return integer(run, run->site->publish(run->site->user, run->arguments[1], run->arguments[2]));
@@ -352,6 +357,7 @@ static const struct {
     { "PTTL", 2, pttl },       { "ZCARD", 2, zcard },     { "ZRANGE", 4, zrange },   { "ZSCORE", 3, zscore },
     { "ZRANK", 3, zrank },     { "ZADD", 4, zadd },       { "ZREM", 3, zrem },       { "DEL", 2, del },
     { "EXISTS", 2, exists },   { "TIME", 1, server_time }, { "PUBLISH", 3, publish },
+    { "INFO", 1, info },
 };
 
 bool command_run(lua_State *lua, const struct site *site, int count, const struct text *arguments)

@@ -45,7 +45,6 @@ struct dm_conn {
     struct dm_conn_hooks hooks;
     char channel[80];
     struct dm_greeting greeting;
-    uint64_t server, born_us; /* as dm_conn_server() tells them */
     enum state state;
     struct link *link;
     redisReader *reader;
@@ -57,6 +56,7 @@ struct dm_conn {
     uint64_t pushed, popped;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
+    uint64_t server, born_us; /* which server it is, as the real one counts them */
     char reason[DM_REASON_ROOM];
 };
 
@@ -68,10 +68,10 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->url = url;
     conn->hooks = *hooks;
     conn->greeting.url = url;
-    conn->server = 1;
     conn->last = &conn->first;
     conn->finished_last = &conn->finished;
     conn->planned_ns = DM_NEVER;
+    conn->server = 1;
     if (inbox) {
         snprintf(conn->channel, sizeof conn->channel, "%s", inbox);
         conn->greeting.inbox = conn->channel;
@@ -229,25 +229,14 @@ static void note_server(struct dm_conn *conn)
     conn->server++;
 }
 
-static bool is_for_server(const struct dm_conn *conn, const struct dm_command *command)
-{
-    return command->server == 0 || command->server == conn->server;
-}
-
-uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
-{
-    *ret_born_us = conn->born_us;
-    return conn->server;
-}
-
 static void greet(struct dm_conn *conn)
 {
     struct dm_command round = dm_greeting_round(&conn->greeting);
 
     conn->state = GREETING;
     if (conn->greeting.step_count == 0) {
-        conn->state = READY;
         note_server(conn);
+        conn->state = READY;
         conn->back_off_ns = 0;
         conn->is_ready_news = conn->is_change_news = true;
         world_note("p%d %s ready", conn->process->number, conn->channel[0] ? "inbox" : "commands");
@@ -477,6 +466,17 @@ static int64_t deadline_ns(const struct dm_deadline *deadline)
     return left == DM_NEVER ? DM_NEVER : dm_clock_boot_ns() + left;
 }
 
+static bool is_for_server(const struct dm_conn *conn, const struct dm_command *command)
+{
+    return command->server == 0 || command->server == conn->server;
+}
+
+uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
+{
+    *ret_born_us = conn->born_us;
+    return conn->server;
+}
+
 static struct slot *send_command(struct dm_conn *conn, const struct dm_command *command)
 {
     net_send(conn->link, TO_SERVER, command->bytes, command->length);
@@ -491,11 +491,9 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
     check_no_lock("dm_conn_call");
     thread_preempt();
     while (!slot || !slot->is_done) {
+        if (!slot && conn->state == READY && !is_for_server(conn, command))
+            return DM_CONN_OTHER;
         if (!slot && conn->state == READY) {
-            if (!is_for_server(conn, command)) {
-                leave(conn);
-                return DM_CONN_OTHER;
-            }
             slot = send_command(conn, command);
             slot->caller = thread_current();
             plan(conn);

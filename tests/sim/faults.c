@@ -17,6 +17,7 @@ static const struct {
 };
 
 static uint32_t lease_ms;
+static bool has_grace;
 static int64_t last_step_ns, slow_until_ns;
 
 const char *fault_name(enum fault_kind kind)
@@ -156,7 +157,7 @@ static void restart(enum keeps keeps, const struct fault *fault)
 {
     server_restart(keeps, (int64_t)fault->b * MS);
     if (keeps != KEEPS_ALL)
-        check_forgive(keeps == KEEPS_NOTHING ? DATA_LOST : DATA_BACK);
+        check_forgive(has_grace ? DATA_GRACED : keeps == KEEPS_NOTHING ? DATA_LOST : DATA_BACK);
 }
 
 static void empty_again(void *object, uint64_t number)
@@ -290,9 +291,10 @@ static void happen(void *object, uint64_t number)
     }
 }
 
-void faults_begin(const struct fault_plan *plan, uint32_t lease)
+void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
 {
     lease_ms = lease;
+    has_grace = is_graced;
     last_step_ns = -4 * LEASE_MAX_MS * MS;
     slow_until_ns = 0;
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);

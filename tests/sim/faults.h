@@ -59,8 +59,8 @@ struct fault_plan {
 /* About one fault in `every_ns`, until `until_ns`; is_unsafe: also such as a promise does not cover. */
 void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bool is_unsafe, bool has_steps);
 
-/* They happen when their time comes. */
-void faults_begin(const struct fault_plan *plan, uint32_t lease_ms);
+/* They happen when their time comes.  has_grace: a new server takes no promise away. */
+void faults_begin(const struct fault_plan *plan, uint32_t lease_ms, bool has_grace);
 
 /* All that lasts ends now. */
 void faults_end(void);

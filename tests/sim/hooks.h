@@ -8,6 +8,7 @@ enum core_defect {
     CORE_TRUSTS_ANY_GRANT, /* a message counts from the newest request, whatever it names */
     CORE_HAS_NO_MARGIN,    /* certain for the whole lease, not for 0.8 of it */
     CORE_KEEPS_ALL,        /* what was given back counts as held */
+    SERVER_HAS_NO_GRACE,   /* not the core's: a new server grants at once */
     SERVER_HAS_GHOSTS      /* not the core's: bytes of a closed connection are executed late */
 };
 

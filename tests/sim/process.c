@@ -27,6 +27,7 @@ static struct process *first, *last;
 static struct process *current_process;
 static struct thread *current_thread;
 static int count;
+static bool has_grace;
 
 /* ---- clocks ------------------------------------------------------------------------------ */
 
@@ -397,7 +398,7 @@ static void make_runtime(struct process *process)
 {
     struct dm_runtime *runtime = &process->runtime;
 
-    process->url = (struct dm_url){ .kind = DM_URL_TCP, .prefix = (char *)"d", .connect_timeout_ms = 400,
+    process->url = (struct dm_url){ .kind = DM_URL_TCP, .prefix = (char *)"d", .connect_timeout_ms = 400, .has_grace = has_grace,
                                     .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
     process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
     runtime->pid = getpid();
@@ -561,6 +562,11 @@ void process_go_on(struct process *process)
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
+
+void process_set_grace(bool has)
+{
+    has_grace = has;
+}
 
 void processes_begin(void)
 {

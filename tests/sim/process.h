@@ -58,6 +58,9 @@ void processes_begin(void);
 void processes_end(void);
 struct process *processes(void);
 
+/* What the URL of all processes to come says. */
+void process_set_grace(bool has_grace);
+
 /* A process with an own clock; it has no thread yet. */
 struct process *process_new(void);
 struct thread *thread_new(struct process *process, void (*run)(struct thread *thread));

@@ -74,6 +74,7 @@ static void plan(struct run *run)
         .has_conditions = below(2),
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
+        .has_grace = below(4) > 0,
     };
     if (run->bytes)
         work.until_ns = (300 + below(700)) * MS;
@@ -147,7 +148,8 @@ static void run_plan(struct run *run)
         server_let_ghosts_live();
     processes_begin();
     check_begin(work.names);
-    faults_begin(&run->faults, work.lease_ms);
+    faults_begin(&run->faults, work.lease_ms, work.has_grace && !work.has_mixed_leases);
+    process_set_grace(work.has_grace && run->defect != SERVER_HAS_NO_GRACE);
     work_begin(&work);
     world_at(100 * MS, refill, NULL, 0);
     go_until(work.until_ns, NULL);

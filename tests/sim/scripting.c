@@ -22,7 +22,7 @@ static const struct {
     const char *name, *sha, *text;
 } scripts[] = {
 #define S(name) { #name, dm_sha_##name, dm_lua_##name }
-    S(acquire), S(born), S(cancel), S(cond_cancel), S(cond_drop), S(cond_signal), S(cond_wait), S(consistent),
+    S(acquire), S(born),  S(cancel), S(cond_cancel), S(cond_drop), S(cond_signal), S(cond_wait), S(consistent),
     S(drop),    S(force),  S(info),        S(poll),      S(probe),       S(release),   S(renew),
 #undef S
 };

@@ -24,6 +24,7 @@ void scripting_free(struct scripting *scripting);
 struct site {
     struct store *store;
     int64_t now_us; /* the server's clock */
+    const char *info; /* what INFO says */
     int (*publish)(void *user, struct text channel, struct text message);
     void *user;
 };

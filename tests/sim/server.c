@@ -17,7 +17,7 @@ static struct {
     struct link *links; /* the newest first */
     uint64_t last_client_id, run;
     int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
-    int64_t stalled_until_ns, loading_until_ns;
+    int64_t started_ns, stalled_until_ns, loading_until_ns;
     uint32_t known_scripts; /* a set of bits */
     bool is_full, is_down, has_ghosts;
 } server;
@@ -73,10 +73,24 @@ bool server_hears(struct text uuid)
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
+static const char *info_text(void)
+{
+    static char text[240];
+
+    snprintf(text, sizeof text, "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n",
+             (unsigned long long)server.run, (long long)((world_now() - server.started_ns) / DM_NS_PER_S));
+    return text;
+}
+
+static void info(struct bytes *reply)
+{
+    bytes_print(reply, "$%zu\r\n%s\r\n", strlen(info_text()), info_text());
+}
+
 /* Number of keys, keys, arguments. */
 static void run_script(int script, const struct text *words, int count, struct bytes *reply)
 {
-    struct site site = { .store = server_store(), .now_us = server_now_us(), .publish = publish };
+    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(), .publish = publish };
     int keys = atoi(words[0].bytes);
 
     if (keys > count - 1)
@@ -89,7 +103,7 @@ static void run_script(int script, const struct text *words, int count, struct b
     world_note("script %s", scripting_name(script));
     check_before_script();
     scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
-    check_after_script(script, words + 1 + keys, count - 1 - keys);
+    check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }
 
 static void eval(const struct text *words, int count, bool by_text, struct bytes *reply)
@@ -122,15 +136,6 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
 {
     snprintf(link->channel, sizeof link->channel, "%.*s", (int)channel.length, channel.bytes);
     bytes_print(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", channel.length, link->channel);
-}
-
-static void info(struct bytes *reply)
-{
-    char text[200];
-    int length = snprintf(text, sizeof text, "# Server\r\nrun_id:run%llu\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n",
-                          (unsigned long long)server.run);
-
-    bytes_print(reply, "$%d\r\n%s\r\n", length, text);
 }
 
 static void run_command(struct link *link, const struct text *words, int count)
@@ -299,8 +304,10 @@ void server_load(int64_t for_ns)
 static void come_up(void *object, uint64_t number)
 {
     (void)object;
-    if (number == server.run)
-        server.is_down = false;
+    if (number != server.run)
+        return;
+    server.is_down = false;
+    server.started_ns = world_now();
 }
 
 void server_restart(enum keeps keeps, int64_t down_ns)

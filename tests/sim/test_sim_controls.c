@@ -16,7 +16,7 @@
 
 #include "run.h"
 
-#define SEEDS_FOR_CONTROL 400
+#define SEEDS_FOR_CONTROL 2000
 
 static struct run run;
 
@@ -35,8 +35,8 @@ static void must_break(const char *what, const struct mutation *mutations, enum 
     memset(&run, 0, sizeof run);
     run.scripting = broken;
     run.defect = defect;
-    run.is_safe = true;
-    run.has_slow_clocks = defect == CORE_HAS_NO_MARGIN;
+    run.is_safe = defect != SERVER_HAS_NO_GRACE;
+    run.has_slow_clocks = defect != SERVER_HAS_NO_GRACE;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
             fail_msg("%s is not noticed within %d seeds", what, SEEDS_FOR_CONTROL);
@@ -78,6 +78,12 @@ static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **s
 {
     (void)state;
     must_break("late bytes of a closed connection", NULL, SERVER_HAS_GHOSTS, "I4");
+}
+
+static void test_sim_notices_when_a_new_server_gives_no_grace(void **state)
+{
+    (void)state;
+    must_break("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2");
 }
 
 static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **state)
@@ -123,7 +129,7 @@ static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 static void test_sim_notices_when_anybody_can_release(void **state)
 {
     (void)state;
-    must_break_when_changed("anybody's release", "I1", "release",
+    must_break_when_changed("anybody's release", "I1 I9", "release",
                             "local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = v[1]");
 }
 
@@ -190,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
         cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
+        cmocka_unit_test(test_sim_notices_when_a_new_server_gives_no_grace),
         cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
         cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
         cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),

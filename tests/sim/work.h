@@ -14,7 +14,7 @@ struct work_plan {
     uint32_t lease_ms;     /* about */
     int64_t think_ns, hold_ns;
     int64_t until_ns;      /* then no thread begins anything */
-    bool has_conditions, has_robust, has_mixed_leases;
+    bool has_conditions, has_robust, has_mixed_leases, has_grace;
 };
 
 void work_begin(const struct work_plan *plan);
