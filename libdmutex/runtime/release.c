@@ -221,18 +221,20 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     struct dm_answer answer;
     struct dm_claim *claim;
     struct dm_name *name;
+    int64_t now_ns;
     bool is_held;
 
     dm_state_lock();
+    now_ns = dm_clock_boot_ns();
     claim = own_hold(runtime, key);
-    if (!claim || claim->attempt.phase == DM_LOST) {
+    if (!claim || !dm_attempt_is_certain(&claim->attempt, now_ns)) {
         dm_state_unlock();
         return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
     }
     name = claim->name;
     dm_registry_pin(name);
-    dm_attempt_restart_maxhold(&claim->attempt, dm_clock_boot_ns());
-    renewal = dm_step_renewal(claim);
+    dm_attempt_restart_maxhold(&claim->attempt, now_ns);
+    renewal = dm_step_renewal(claim, now_ns);
     dm_state_unlock();
 
     do

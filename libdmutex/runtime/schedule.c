@@ -34,9 +34,9 @@ static void add_poll(struct batch *batch, struct dm_claim *claim)
     dm_registry_pin(claim->name);
 }
 
-static void add_renewal(struct batch *batch, struct dm_claim *claim)
+static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.renewals[batch->count] = dm_step_renewal(claim);
+    batch->of.renewals[batch->count] = dm_step_renewal(claim, now_ns);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
@@ -64,7 +64,10 @@ static bool is_any_renewal_due(const struct dm_registry *registry, int64_t now_n
     return claim != NULL;
 }
 
-/* Once one renewal must go out, those that are due a little later go along. */
+/*
+ * Once one renewal must go out, those that are due a little later go along.  Each is sent as of a moment at
+ * which the hold was certain, also if we are stopped behind this: a new server takes the word for it.
+ */
 static void collect_renewals(struct batch *batch, int64_t now_ns)
 {
     struct dm_claim *claim = batch->runtime->registry.claims;
@@ -74,8 +77,8 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
     for (; claim && batch->count < DM_BATCH; claim = claim->next) {
         int64_t along_ns = claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
 
-        if (is_renewal_due(&claim->attempt, now_ns + along_ns))
-            add_renewal(batch, claim);
+        if (is_renewal_due(&claim->attempt, now_ns + along_ns) && dm_attempt_is_certain(&claim->attempt, now_ns))
+            add_renewal(batch, claim, now_ns);
     }
 }
 

@@ -198,13 +198,13 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
     };
 }
 
-struct dm_renewal dm_step_renewal(struct dm_claim *claim)
+struct dm_renewal dm_step_renewal(struct dm_claim *claim, int64_t now_ns)
 {
     return (struct dm_renewal){
         .keys = claim->name->keys,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
-        .request = dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()),
+        .request = dm_attempt_send_due(&claim->attempt, now_ns),
         .lease_ms = claim->attempt.lease_ms,
         .depth = claim->attempt.depth,
         .token = claim->attempt.token,

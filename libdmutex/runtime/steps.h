@@ -43,6 +43,6 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
 
 /* Describes a claim's renewal, which goes out now. */
-struct dm_renewal dm_step_renewal(struct dm_claim *claim);
+struct dm_renewal dm_step_renewal(struct dm_claim *claim, int64_t now_ns);
 
 #endif
