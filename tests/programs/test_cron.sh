@@ -6,13 +6,19 @@
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
 
-# cron's paths are its own: hosts without a /run of their own have one pid file.
-if [ "$DMUTEX_TEST_HOSTS" != namespaces ]; then
-    note "only where hosts can be namespaces"
-    finish
-fi
 is_long=${DMUTEX_TEST_LONG:-0}
 rule="flock:/run/crond.pid => cron/daemon"
+
+on a dmutex-run --dry-run -e "$rule" -- cron -f >"$scratch/said" 2>&1 || complain "$(cat "$scratch/said")"
+! on a dmutex-run --dry-run -e "flock:crond.pid => cron/daemon" -- cron -f >"$scratch/said" 2>&1 ||
+    complain "a rule that is no path is taken: $(cat "$scratch/said")"
+result "cron can be run with a rule for its pid file"
+
+# cron's paths are its own: hosts without a /run of their own have one pid file.
+if [ "$DMUTEX_TEST_HOSTS" != namespaces ]; then
+    note "the rest only where hosts can be namespaces"
+    finish
+fi
 
 # Nothing of this machine's is to be run; the crontab is the test's.
 for host in a b; do
