@@ -22,7 +22,7 @@ static int setup(void **state)
 {
     test_group_setup(state);
     a = host_make("a", "lease=60s");
-    b = host_make("b", "lease=60s");
+    b = host_make("b", "lease=2s"); /* who gives up and ends leaves a place in the queue, for three leases */
     return 0;
 }
 
@@ -60,15 +60,6 @@ static void end(struct job *job)
 static void await_no_keeper(struct host *host)
 {
     wait_until(host_keeper(host) == 0);
-}
-
-/* The server's URL with one option more; until the next call. */
-static const char *url_with(const char *option)
-{
-    static char url[200];
-
-    snprintf(url, sizeof url, "DMUTEX_URL=%s&%s", the_server->url, option);
-    return url;
 }
 
 /* ---- its birth --------------------------------------------------------------------------- */
@@ -221,13 +212,11 @@ static bool can_unshare(struct host *host, const char *what)
 static void test_another_server_and_another_network_have_another_keeper(void **state)
 {
     struct job *holder, *other;
-    char script[400];
 
     (void)state;
     await_no_keeper(a);
     holder = start_holder(a);
-    snprintf(script, sizeof script, "env '%s' flock y.lock sh -c 'echo has; read go'", url_with("connect_timeout=1999"));
-    other = host_start(a, script);
+    other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
     job_expect(other, "has");
     assert_int_equal(count_sockets(a), 2);
     end(other);
@@ -281,6 +270,20 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
     assert_kept();
     close(keeper);
     assert_int_equal(count_sockets(a), 0);
+}
+
+/* Nobody can find it any more when its folder was deleted, so there is nobody to wait for. */
+static void test_it_ends_when_its_folder_was_deleted(void **state)
+{
+    struct job *holder = start_holder(a);
+    int keeper = host_open_keeper(a);
+
+    (void)state;
+    assert_true(keeper >= 0);
+    assert_int_equal(host_run(a, "rm -r keeper"), 0);
+    end(holder);
+    assert_true(await_readable(keeper));
+    close(keeper);
 }
 
 /* It does not end while there is one, whatever else ends. */
@@ -390,8 +393,10 @@ static void test_another_is_started_when_it_was_killed(void **state)
 static struct host *make_impatient(const char *name, const char *settings)
 {
     struct host *host = host_make(name, settings);
+    char string[160];
 
-    host_put(host, url_with("command_timeout=300"));
+    snprintf(string, sizeof string, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
+    host_put(host, string);
     return host;
 }
 
@@ -501,6 +506,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
         host_test(test_a_lock_fails_when_the_folder_is_open_to_others),
         host_test(test_it_ends_soon_after_its_last_lock),
+        host_test(test_it_ends_when_its_folder_was_deleted),
         host_test(test_it_lives_as_long_as_a_lock),
         host_test(test_no_caller_is_lost_when_it_is_about_to_end),
         host_test(test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for),
