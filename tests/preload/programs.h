@@ -32,6 +32,12 @@ void build_cxx(const char *output, const char *sources, const char *switches);
 /* Is there a C++ compiler? */
 bool has_cxx(void);
 
+/*
+ * Is the module sanitized?  Then the sanitizer's library is between program and module: it calls dlopen() itself,
+ * refuses RTLD_DEEPBIND, and keeps memory for a while.
+ */
+bool is_sanitized(void);
+
 /* What LD_PRELOAD is set to: the module; in a sanitized build its runtime before it. */
 const char *module_path(void);
 
