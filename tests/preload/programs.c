@@ -106,10 +106,13 @@ bool has_cxx(void)
     return cxx && *cxx;
 }
 
-void build_cxx(const char *output, const char *sources, const char *switches)
+void build_guarded(void)
 {
-    command_run("folder=%s; cd %s && %s -O1 -g -pthread -o $folder/%s %s %s", folder, PROGRAMS, getenv("CXX"), output,
-                sources, switches);
+    if (!has_cxx())
+        return;
+    build("legacy.o", LEGACY, "-r");
+    command_run("folder=%s; cd %s && %s -O1 -g -pthread -o $folder/guarded guard.cc $folder/legacy.o", folder, PROGRAMS,
+                getenv("CXX"));
     assert_status(0);
 }
 

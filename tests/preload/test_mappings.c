@@ -32,7 +32,7 @@ static int build_all(void **state)
 {
     if (programs_setup(state) != 0)
         return -1;
-    build("legacy", "legacy.c", "");
+    build("legacy", LEGACY, "");
     snprintf(ring, sizeof ring, "%s/ring", folder);
     snprintf(other, sizeof other, "%s/other", folder);
     snprintf(shm_ring, sizeof shm_ring, "/dmutex-test-%d", (int)getpid());

@@ -23,13 +23,13 @@ static int build_all(void **state)
 {
     if (programs_setup(state) != 0)
         return -1;
-    build("legacy", "legacy.c", "-fPIE -pie " WITH_ID);
-    build("fixed", "legacy.c", "-fno-pie -no-pie");
+    build("legacy", LEGACY, "-fPIE -pie " WITH_ID);
+    build("fixed", LEGACY, "-fno-pie -no-pie");
     build("libshelf.so", "shelf.c", "-fPIC -shared " WITH_ID);
-    build("linked", "legacy.c", "-Wl,--no-as-needed -L$folder -lshelf -Wl,-rpath,$folder");
-    build("copying", "legacy.c", "-fno-pie -no-pie -DDIRECT -L$folder -lshelf -Wl,-rpath,$folder");
-    build("exporting", "legacy.c", "-rdynamic -DEXPORTED -Wl,--no-as-needed -L$folder -lshelf -Wl,-rpath,$folder");
-    build("searching", "legacy.c", "-Wl,--enable-new-dtags -Wl,-rpath,$folder/later");
+    build("linked", LEGACY, "-Wl,--no-as-needed -L$folder -lshelf -Wl,-rpath,$folder");
+    build("copying", LEGACY, "-fno-pie -no-pie -DDIRECT -L$folder -lshelf -Wl,-rpath,$folder");
+    build("exporting", LEGACY, "-rdynamic -DEXPORTED -Wl,--no-as-needed -L$folder -lshelf -Wl,-rpath,$folder");
+    build("searching", LEGACY, "-Wl,--enable-new-dtags -Wl,-rpath,$folder/later");
     command_run("cd %s && mkdir later elsewhere && cp libshelf.so later/liblater.so && ln -s legacy alias && "
                 "cp libshelf.so elsewhere/ && strip -o stripped legacy",
                 folder);
@@ -157,8 +157,7 @@ static void test_a_static_member_of_a_class_is_named_when_it_is_mangled(void **s
     (void)state;
     if (!has_cxx())
         skip();
-    build("legacy.o", "legacy.c", "-c");
-    build_cxx("guarded", "guard.cc $folder/legacy.o", "");
+    build_guarded();
     actor = start_program("guarded", "sym:guarded:_ZN3app5Shelf5guardE => t/x", NULL);
     actor_do(actor, "0", "std lock");
     actor_do(actor, "EBUSY", "std try_lock");
