@@ -37,6 +37,12 @@ static const void *range(const struct image *image, uint64_t offset, uint64_t si
     return image->bytes + offset;
 }
 
+/* Of records: none where a record cannot lie. */
+static const void *records(const struct image *image, uint64_t offset, uint64_t size)
+{
+    return offset % _Alignof(ElfW(Addr)) == 0 ? range(image, offset, size) : NULL;
+}
+
 static void close_image(struct image *image)
 {
     munmap((void *)image->bytes, image->size);
@@ -71,7 +77,7 @@ static const ElfW(Shdr) *section(const struct image *image, unsigned index)
 
     if (index >= head->e_shnum || head->e_shentsize != sizeof(ElfW(Shdr)))
         return NULL;
-    return range(image, head->e_shoff + index * sizeof(ElfW(Shdr)), sizeof(ElfW(Shdr)));
+    return records(image, head->e_shoff + index * sizeof(ElfW(Shdr)), sizeof(ElfW(Shdr)));
 }
 
 static const ElfW(Phdr) *segment(const struct image *image, unsigned index)
@@ -80,7 +86,7 @@ static const ElfW(Phdr) *segment(const struct image *image, unsigned index)
 
     if (index >= head->e_phnum || head->e_phentsize != sizeof(ElfW(Phdr)))
         return NULL;
-    return range(image, head->e_phoff + index * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)));
+    return records(image, head->e_phoff + index * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)));
 }
 
 /* ---- symbols ----------------------------------------------------------------------------- */
@@ -101,7 +107,7 @@ static bool find_symbols(const struct image *image, unsigned type, struct symbol
         if (!table || table->sh_type != type)
             continue;
         texts = section(image, table->sh_link);
-        ret_symbols->first = range(image, table->sh_offset, table->sh_size);
+        ret_symbols->first = records(image, table->sh_offset, table->sh_size);
         ret_symbols->count = table->sh_size / sizeof(ElfW(Sym));
         ret_symbols->texts = texts ? range(image, texts->sh_offset, texts->sh_size) : NULL;
         ret_symbols->texts_size = texts ? texts->sh_size : 0;
@@ -165,13 +171,19 @@ static enum elf_found find_in(const struct image *image, unsigned type, const ch
 
 /* ---- the debug file ---------------------------------------------------------------------- */
 
+/* Notes are of 32-bit words. */
+static const void *note_range(const struct image *image, uint64_t offset, uint64_t size)
+{
+    return offset % sizeof(ElfW(Word)) == 0 ? range(image, offset, size) : NULL;
+}
+
 static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_ROOM])
 {
     const ElfW(Phdr) *at;
 
     ret_hex[0] = '\0';
     for (unsigned i = 0; (at = segment(image, i)); i++) {
-        const char *notes = at->p_type == PT_NOTE ? range(image, at->p_offset, at->p_filesz) : NULL;
+        const char *notes = at->p_type == PT_NOTE ? note_range(image, at->p_offset, at->p_filesz) : NULL;
         size_t left = notes ? at->p_filesz : 0;
 
         while (left > sizeof(ElfW(Nhdr))) {

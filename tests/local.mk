@@ -253,6 +253,9 @@ EXTRA_DIST += \
     tests/preload/programs/beside.c \
     tests/preload/programs/guard.cc \
     tests/preload/programs/legacy.c \
+    tests/preload/programs/legacy.h \
+    tests/preload/programs/legacy_around.c \
+    tests/preload/programs/legacy_calls.c \
     tests/preload/programs/places.c \
     tests/preload/programs/places.h \
     tests/preload/programs/places_library.c \
@@ -373,9 +376,12 @@ EXTRA_DIST += \
     tests/programs/vanish.sh \
     tests/programs/with-packages.sh
 
-# fork() after the first thread: the thread sanitizer cannot follow these
+# fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
+# programs that know nothing of it
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
-    tests/server/test_cond_ends tests/server/test_cond_storm
+    tests/server/test_cond_ends tests/server/test_cond_storm \
+    tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
+    tests/preload/test_names tests/preload/test_places
 
 # ---------------------------------------------------------------------------
 # What the tests share

@@ -3,7 +3,7 @@
  * Plain pthread programs (programs/), compiled by the test without any header of ours, and started
  * under the module.
  *
- *     build("legacy", "legacy.c", "");
+ *     build("legacy", LEGACY, "");
  *     a = start_program("legacy", "sym:legacy:queue_lock => t/queue", NULL);
  *     actor_do(a, "EBUSY", "trylock queue_lock");
  *     actor_end(a);
@@ -27,10 +27,19 @@ int folder_teardown(void **state);
  * in which $folder is that folder.
  */
 void build(const char *output, const char *sources, const char *switches);
-void build_cxx(const char *output, const char *sources, const char *switches);
 
-/* Is there a C++ compiler? */
+/* The sources of the program that does what it is told (programs/legacy.c). */
+#define LEGACY "legacy.c legacy_calls.c legacy_around.c"
+
+/* The same with C++'s mutexes, as `guarded`, if there is a C++ compiler. */
+void build_guarded(void);
 bool has_cxx(void);
+
+/*
+ * Is the module sanitized?  Then the sanitizer's library is between program and module: it calls dlopen() itself,
+ * refuses RTLD_DEEPBIND, and keeps memory for a while.
+ */
+bool is_sanitized(void);
 
 /* What LD_PRELOAD is set to: the module; in a sanitized build its runtime before it. */
 const char *module_path(void);

@@ -23,11 +23,8 @@ static int build_all(void **state)
 {
     if (programs_setup(state) != 0)
         return -1;
-    build("legacy", "legacy.c", "");
-    if (!has_cxx())
-        return 0;
-    build("legacy.o", "legacy.c", "-c");
-    build_cxx("guarded", "guard.cc $folder/legacy.o", "");
+    build("legacy", LEGACY, "");
+    build_guarded();
     return 0;
 }
 
@@ -162,10 +159,13 @@ static void test_a_mutex_is_of_its_type_when_it_was_made(void **state)
 /* A program that makes and destroys a named mutex for ever does not grow. */
 static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
 {
-    struct actor *actor = start_program("legacy", rules, NULL);
+    struct actor *actor;
     long long before = 0;
 
     (void)state;
+    if (is_sanitized())
+        return;
+    actor = start_program("legacy", rules, NULL);
     for (int i = 0; i < 2000; i++) {
         if (i == 100)
             before = actor_value(actor, "memory");
@@ -337,6 +337,13 @@ static void test_a_program_is_told_as_the_rule_says_when_its_lease_ends(void **s
 
 /* ---- no server --------------------------------------------------------------------------- */
 
+/* A server that is slow may be taken for one that is away. */
+static void await_lock(struct actor *actor)
+{
+    wait_until((actor_send(actor, "lock static_lock"), strcmp(actor_answer(actor), "0") == 0));
+    actor_do(actor, "0", "unlock static_lock");
+}
+
 /* OnDown=fail: ENOLCK, and as before when the server is back; with a report, too. */
 static void check_failure(const char *more)
 {
@@ -345,14 +352,12 @@ static void check_failure(const char *more)
 
     snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=300", the_server->url);
     actor = start_program("legacy", "sym:legacy:static_lock => d/x ondown=fail", url, more, NULL);
-    actor_do(actor, "0", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
+    await_lock(actor);
     server_kill(the_server);
     actor_do(actor, "ENOLCK", "lock static_lock");
     actor_do(actor, "ENOLCK", "trylock static_lock");
     server_restart(the_server);
-    wait_until((actor_send(actor, "lock static_lock"), strcmp(actor_answer(actor), "0") == 0));
-    actor_do(actor, "0", "unlock static_lock");
+    await_lock(actor);
     actor_end(actor);
 }
 

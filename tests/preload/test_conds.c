@@ -40,11 +40,8 @@ static int build_all(void **state)
     if (programs_setup(state) != 0)
         return -1;
     snprintf(number, sizeof number, "%s/number", folder);
-    build("legacy", "legacy.c", "");
-    if (!has_cxx())
-        return 0;
-    build("legacy.o", "legacy.c", "-c");
-    build_cxx("guarded", "guard.cc $folder/legacy.o", "");
+    build("legacy", LEGACY, "");
+    build_guarded();
     return 0;
 }
 

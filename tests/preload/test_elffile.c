@@ -23,6 +23,15 @@ static const char *at(const char *name)
     return path;
 }
 
+/* Where debug files are looked for. */
+static void set_debug_folder(const char *name)
+{
+    static char debug[80];
+
+    snprintf(debug, sizeof debug, "%s/%s", folder, name);
+    elf_debug_folder = debug;
+}
+
 /* What nm says of a symbol; the file has one of that name. */
 static uint64_t offset_by_nm(const char *file, const char *symbol)
 {
@@ -123,11 +132,8 @@ static void test_a_symbol_is_found_when_a_stripped_program_exports_it(void **sta
 /* What was stripped is in the debug file of the same build-id, and nowhere else. */
 static void test_a_symbol_is_found_when_the_debug_file_has_it(void **state)
 {
-    char debug[80];
-
     (void)state;
-    snprintf(debug, sizeof debug, "%s/debug", folder);
-    elf_debug_folder = debug;
+    set_debug_folder("debug");
     for (const char *const *name = (const char *const[]){ "global_lock", "only_lock", "box_lock", NULL }; *name; name++) {
         uint64_t offset = 0, wanted = offset_by_nm(at("pie"), *name);
 
@@ -144,11 +150,8 @@ static void test_a_symbol_is_found_when_the_debug_file_has_it(void **state)
 /* A debug file in that place that says another build-id, or is garbage, is none. */
 static void test_no_symbol_is_found_when_the_debug_file_is_of_another_build(void **state)
 {
-    char debug[80];
-
     (void)state;
-    snprintf(debug, sizeof debug, "%s/other", folder);
-    elf_debug_folder = debug;
+    set_debug_folder("other");
     command_run("cd %s && mkdir -p other/aa && cp fixed other/aa/%s.debug", folder, &ID[2]);
     assert_status(0);
     check_not_found("stripped", "global_lock", ELF_NO_SYMBOL);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of legacy.c share: a call, and what its words mean. */
+#ifndef LEGACY_H
+#define LEGACY_H
+
+#include <stddef.h>
+#include <time.h>
+
+#define ROOM 1024
+#define WORDS 8
+
+struct call {
+    char line[ROOM];
+    char *words[WORDS + 1];
+    char answer[ROOM];
+};
+
+struct command {
+    const char *name;
+    void (*work)(struct call *call);
+};
+
+/* Of legacy_calls.c and legacy_around.c; the last one has no name. */
+extern const struct command calls[], around[];
+
+/* Where else objects are looked for: the module that was opened last, and what is mapped. */
+extern void *module;
+extern char *mapped;
+
+/* The object that a word of the call says; NULL: there is no such word. */
+void *object_of(const struct call *call, int word);
+int has_word(const struct call *call, const char *word);
+
+/* The answer: a result, or "0" and a number. */
+void answer(struct call *call, int result);
+void answer_number(struct call *call, long number);
+
+/* So many milliseconds from now. */
+struct timespec in_ms(clockid_t clock, const char *word);
+
+#endif
