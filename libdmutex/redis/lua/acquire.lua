@@ -19,7 +19,7 @@ local last, seen, arrived = tonumber(v[2] or 0), tonumber(ARGV[4]), tonumber(v[6
 local is_usual = not v[3] and last and last < now and seen and seen < now and arrived and arrived < now
 
 -- Free, and nobody waits: the caller's.
-if is_usual and not (is_held or v[1] or v[4]) and now - ARGV[10] >= ARGV[3] * 1000 then
+if is_usual and not (is_held or v[1] or v[4]) and (ARGV[10] == '0' or now - ARGV[10] >= ARGV[3] * 1000) then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
   call('HSET', KEYS[2], 'hold', ARGV[2], 'token', now_text)
