@@ -9,10 +9,35 @@ extern void __libc_free(void *memory);
 
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&heap);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&heap);
+}
+
+/*
+ * Another thread may hold it when the process forks.  As allocators do, at the first use: who registers later is
+ * asked before, and may still allocate then.
+ */
+static void begin(void)
+{
+    static int has_begun;
+
+    if (has_begun)
+        return;
+    has_begun = 1;
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 void *malloc(size_t size)
 {
     void *memory;
 
+    begin();
     pthread_mutex_lock(&heap);
     memory = __libc_malloc(size);
     pthread_mutex_unlock(&heap);
