@@ -89,9 +89,9 @@ static struct object *ready(struct object *object, int kind)
     return state == OBJECT_READY ? object : NULL;
 }
 
-struct object *mutex_named(pthread_mutex_t *mutex, enum object_use use)
+struct object *mutex_look_for(pthread_mutex_t *mutex, enum object_use use)
 {
-    struct object *object = object_of_mutex(mutex, use);
+    struct object *object = objects_look_for_mutex(mutex, use);
 
     return object ? ready(object, mutex->__data.__kind) : NULL;
 }

@@ -101,7 +101,7 @@ static void make_room(void)
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
 }
 
-static struct object *find(const void *address)
+static inline struct object *find(const void *address)
 {
     const struct table *in = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
     struct object *object;
@@ -292,7 +292,7 @@ static struct object *look_into_maps(const void *address, bool is_condition)
     return find(address);
 }
 
-static struct object *look(const void *address, bool is_condition, bool is_shared)
+static inline struct object *look(const void *address, bool is_condition, bool is_shared)
 {
     struct object *object;
 
