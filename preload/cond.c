@@ -16,8 +16,6 @@
 /* How long a wait without a name lasts at most before it wakes up without a reason. */
 #define SLICE_NS 100000000
 
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
-
 /* ---- from the program's condition to ours ------------------------------------------------ */
 
 static clockid_t clock_of(const pthread_cond_t *condition)
@@ -42,10 +40,10 @@ static enum object_state get_ready(struct object *object, clockid_t clock_id)
     const struct library *library = library_get();
 
     library_enter();
-    real_get()->mutex_lock(&making);
+    real_get()->mutex_lock(&objects_making);
     if (object->state == OBJECT_NEW)
         __atomic_store_n(&object->state, make(object, library, clock_id), __ATOMIC_RELEASE);
-    real_get()->mutex_unlock(&making);
+    real_get()->mutex_unlock(&objects_making);
     library_leave();
     return object->state;
 }

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include "maps.h"
 #include "modules.h"
 #include "objects.h"
+#include "observe.h"
 #include "real.h"
 #include "settings.h"
 #include "text.h"
@@ -185,9 +187,32 @@ EXPORT int munmap(void *address, size_t size)
     return real_get()->munmap(address, size);
 }
 
+/* ---- fork() ------------------------------------------------------------------------------ */
+
+static void before_fork(void)
+{
+    modules_before_fork();
+    objects_before_fork();
+}
+
+static void after_fork(void)
+{
+    objects_after_fork();
+    modules_after_fork();
+}
+
+static void in_child(void)
+{
+    objects_in_child();
+    modules_after_fork();
+    observe_in_child();
+}
+
 /* ---- the module itself ------------------------------------------------------------------- */
 
 __attribute__((constructor)) static void begin(void)
 {
     objects_begin();
+    if (settings_get()->count > 0 || settings_get()->list_folder)
+        pthread_atfork(before_fork, after_fork, in_child);
 }

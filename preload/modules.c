@@ -201,6 +201,18 @@ void modules_update(void)
     errno = error;
 }
 
+void modules_before_fork(void)
+{
+    if (!is_updating)
+        real_get()->mutex_lock(&updating);
+}
+
+void modules_after_fork(void)
+{
+    if (!is_updating)
+        real_get()->mutex_unlock(&updating);
+}
+
 /* ---- what must be there ------------------------------------------------------------------ */
 
 static int visit_to_match(struct dl_phdr_info *info, size_t size, void *user)

@@ -12,8 +12,6 @@
 #define KIND_ROBUST 0x10
 #define KIND_PRIORITY 0x60
 
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
-
 /* ---- from the program's mutex to ours ---------------------------------------------------- */
 
 static int type_of(int kind)
@@ -48,7 +46,7 @@ static int set_up(struct object *object, const struct library *library, int kind
     return library->mutex_init(&object->mutex, object->name, &attr);
 }
 
-/* `making` is held.  What cannot be made stays the program's own, and is told. */
+/* `objects_making` is held.  What cannot be made stays the program's own, and is told. */
 static enum object_state make(struct object *object, const struct library *library, int kind)
 {
     if (kind & KIND_PRIORITY) {
@@ -68,10 +66,10 @@ static enum object_state get_ready(struct object *object, int kind)
     const struct library *library = library_get();
 
     library_enter();
-    real_get()->mutex_lock(&making);
+    real_get()->mutex_lock(&objects_making);
     if (object->state == OBJECT_NEW)
         __atomic_store_n(&object->state, make(object, library, kind), __ATOMIC_RELEASE);
-    real_get()->mutex_unlock(&making);
+    real_get()->mutex_unlock(&objects_making);
     library_leave();
     return object->state;
 }

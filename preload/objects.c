@@ -34,6 +34,8 @@ static unsigned loading;           /* threads in dlopen() */
 static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of these, this thread */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
+pthread_mutex_t objects_making = PTHREAD_MUTEX_INITIALIZER; /* the same */
+
 /* A shared object that no rule names: remembered, for /proc/self/maps is slow. */
 static const struct rule nobody;
 
@@ -232,6 +234,33 @@ void objects_end_loading(void)
 {
     change_loading(-1);
 }
+
+/* ---- fork() ------------------------------------------------------------------------------ */
+
+void objects_before_fork(void)
+{
+    real_get()->mutex_lock(&writing);
+}
+
+void objects_after_fork(void)
+{
+    real_get()->mutex_unlock(&writing);
+}
+
+/* The other threads are gone: one that was making an object has not, and none sleeps or loads. */
+void objects_in_child(void)
+{
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+    objects_making = unlocked;
+    for (struct object *object = newest; object; object = object->next)
+        object->sleeping = unlocked;
+    loading = own_loading;
+    publish();
+    real_get()->mutex_unlock(&writing);
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
 
 struct object *objects_first(void)
 {

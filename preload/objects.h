@@ -92,6 +92,14 @@ void objects_end_loading(void);
 void objects_forget_module(const void *module);
 void objects_forget_memory(uintptr_t from, size_t size);
 
+/* Held while an object gets ready. */
+extern pthread_mutex_t objects_making;
+
+/* Called at fork(): the child's objects are whole, and what other threads were about to do is forgotten. */
+void objects_before_fork(void);
+void objects_after_fork(void);
+void objects_in_child(void);
+
 /* All there ever were, newest first. */
 struct object *objects_first(void);
 

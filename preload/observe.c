@@ -185,3 +185,10 @@ void observe_file(enum seen_kind kind, const char *path)
         __atomic_add_fetch(&entry->count, 1, __ATOMIC_RELAXED);
     real_get()->mutex_unlock(&writing);
 }
+
+void observe_in_child(void)
+{
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+    writing = unlocked;
+}

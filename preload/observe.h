@@ -14,4 +14,7 @@ void observe_mutex(const pthread_mutex_t *mutex);
 void observe_condition(const pthread_cond_t *condition);
 void observe_file(enum seen_kind kind, const char *path);
 
+/* In a forked child: another thread may have been noting something. */
+void observe_in_child(void);
+
 #endif

@@ -179,6 +179,21 @@ static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
     actor_end(actor);
 }
 
+/* A process forks while its threads make mutexes: its children can make theirs. */
+static void test_children_make_mutexes_when_a_thread_was_making_one(void **state)
+{
+    struct actor *actor = start_program("legacy", rules, NULL);
+
+    (void)state;
+    actor_do(actor, "0", "start remakes 300000 made_lock");
+    actor_do(actor, "0", "start remakes 300000 static_lock");
+    for (int i = 0; i < 150; i++)
+        actor_do(actor, "EPERM", "child unlock errorcheck_lock");
+    actor_do(actor, "0", "join");
+    actor_do(actor, "0", "join");
+    actor_end(actor);
+}
+
 /* With a priority protocol: said once, and left local. */
 static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **state)
 {
@@ -485,6 +500,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_mutex_is_of_its_type_when_it_was_initialised_statically),
         test_of_program(test_a_mutex_is_of_its_type_when_it_was_made),
         test_of_program(test_memory_does_not_grow_when_a_mutex_is_made_again),
+        test_of_program(test_children_make_mutexes_when_a_thread_was_making_one),
         test_of_program(test_a_mutex_is_left_local_when_it_has_a_priority_protocol),
         test_of_program(test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust),
         test_of_program(test_c11_mutexes_are_distributed_when_they_are_named),

@@ -24,6 +24,7 @@
  *   loads FILE N          N times both
  *   map FILE, shm NAME, unmap               two pages, shared; how much of it: unmap [BYTES]
  *   remaps FILE N X       N times: map, lock and unlock X, unmap
+ *   remakes N X           N times: make, unlock in vain, destroy X
  *   tasks, descriptors, has WORD            "0 NUMBER": threads, open files, lines of /proc/self/maps
  *   memory                                  "0 KIB" that are its own
  *   thread CMD, child CMD, handler CMD      there: the answer is CMD's

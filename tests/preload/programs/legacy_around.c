@@ -130,6 +130,23 @@ static void do_remaps(struct call *call)
     answer(call, result);
 }
 
+/* What it is, is looked at when it is first used: by the vain unlock. */
+static void do_remakes(struct call *call)
+{
+    void *mutex = object_of(call, 2);
+    pthread_mutexattr_t attr;
+    int result = 0;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    for (long i = strtol(call->words[1], NULL, 10); i > 0 && !result; i--) {
+        result = pthread_mutex_init(mutex, &attr);
+        result = result || pthread_mutex_unlock(mutex) == EPERM ? result : EINVAL;
+        result = result ? result : pthread_mutex_destroy(mutex);
+    }
+    answer(call, result);
+}
+
 /* ---- what it has ------------------------------------------------------------------------- */
 
 static long entries(const char *path)
@@ -173,7 +190,7 @@ static void do_memory(struct call *call)
 
 const struct command around[] = {
     { "count", do_count }, { "open", do_open }, { "close", do_close }, { "loads", do_loads },
-    { "map", do_map }, { "shm", do_shm }, { "unmap", do_unmap }, { "remaps", do_remaps },
+    { "map", do_map }, { "shm", do_shm }, { "unmap", do_unmap }, { "remaps", do_remaps }, { "remakes", do_remakes },
     { "tasks", do_tasks }, { "descriptors", do_descriptors }, { "has", do_has }, { "memory", do_memory },
     { NULL, NULL },
 };
