@@ -54,7 +54,7 @@ void own_try_busy(struct own *own, redisContext *context)
 void own_unlock(struct own *own, redisContext *context)
 {
     const char *words[] = { "EVALSHA", dm_sha_release, "4", own->keys[0], own->keys[1], own->keys[2], own->keys[3],
-                            own->id, "0", "dmutex:inbox:" };
+                            own->id, "0", "dmutex:inbox:", "0" };
 
     expect(bench_command(context, BENCH_COUNT(words), words), "released");
 }

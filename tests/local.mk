@@ -68,6 +68,7 @@ server_tests = \
     tests/server/test_scripts_cond_signal \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
+    tests/server/test_scripts_grace \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
     tests/server/test_scripts_retry \
@@ -88,6 +89,7 @@ tests_server_test_scripts_cond_retry_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
 tests_server_test_scripts_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_faults_LDADD = $(scripts_libs)
+tests_server_test_scripts_grace_LDADD = $(scripts_libs)
 tests_server_test_scripts_own_LDADD = $(scripts_libs)
 tests_server_test_scripts_queue_LDADD = $(scripts_libs)
 tests_server_test_scripts_retry_LDADD = $(scripts_libs)

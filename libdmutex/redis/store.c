@@ -293,13 +293,14 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 3, 1))
+    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 4, 2))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_keys(&args, ask->keys, DM_KEY_COUNT);
     dm_args_text(&args, identity.id);
     dm_args_number(&args, ask->lease_ms);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
+    dm_args_born(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -309,13 +310,14 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
                           struct dm_identity *identity, struct dm_args *args)
 {
-    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 3, 1))
+    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 4, 2))
         return false;
     dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->id);
     dm_args_number(args, end);
     dm_args_text(args, store->inbox_prefix);
+    dm_args_born(args);
     return true;
 }
 
@@ -449,10 +451,10 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
 static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
                            struct dm_identity *identities, struct dm_args *args)
 {
-    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * 2, count * 5, count * 3))
+    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * DM_KEY_COUNT, count * 5, count * 3))
         return false;
     for (int i = 0; i < count; i++)
-        dm_store_put_keys(args, renewals[i].keys, 2);
+        dm_store_put_keys(args, renewals[i].keys, DM_KEY_COUNT);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
         dm_args_text(args, identities[i].owner);

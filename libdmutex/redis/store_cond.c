@@ -15,7 +15,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 9, 4))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&hold, store, ask->thread, leaving->attempt, 0);
     dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
@@ -29,6 +29,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, leaving->mutex);
     dm_args_text(&args, store->inbox_prefix);
+    dm_args_born(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };

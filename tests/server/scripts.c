@@ -208,14 +208,14 @@ const char *acquire_naming(const struct who *who, const char *how, const char *o
 
 const char *release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, NULL);
+    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, server_born,
+                      NULL);
 }
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
-    return run_script(dm_lua_renew, 2, key("lock", who->leaf), key("state", who->leaf),
-                      owner_of(who), hold_of(who), number(who->lease_ms), number(depth), token,
-                      NULL);
+    return run_script(dm_lua_renew, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
+                      number(who->lease_ms), number(depth), token, NULL);
 }
 
 const char *poll_of(const struct who *who)
@@ -245,15 +245,14 @@ const char *poll_both(const struct who *first, const struct who *second)
 
 const char *renew_both(const struct who *first, const struct who *second)
 {
-    return run_script(dm_lua_renew, 4, key("lock", first->leaf), key("state", first->leaf),
-                      key("lock", second->leaf), key("state", second->leaf), RENEW_ARGUMENTS(first),
+    return run_script(dm_lua_renew, 8, KEYS(first->leaf), KEYS(second->leaf), RENEW_ARGUMENTS(first),
                       RENEW_ARGUMENTS(second), NULL);
 }
 
 const char *cancel(const struct who *who)
 {
     return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms),
-                      who->is_robust ? "1" : "0", NULL);
+                      who->is_robust ? "1" : "0", server_born, NULL);
 }
 
 const char *consistent(const struct who *who)
@@ -295,7 +294,8 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
     return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
                       write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, NULL);
+                      who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX,
+                      server_born, NULL);
 }
 
 #define COND_POLL_ARGUMENTS(who)                                                               \
@@ -325,7 +325,7 @@ const char *cond_cancel(const struct who *who)
 const char *cond_release(const struct who *who, int how)
 {
     return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
-                      number(how), INBOX, NULL);
+                      number(how), INBOX, server_born, NULL);
 }
 
 const char *cond_drop(const char *cond, const char *how)

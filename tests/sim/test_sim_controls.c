@@ -89,8 +89,8 @@ static void test_sim_notices_when_a_new_server_gives_no_grace(void **state)
 static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **state)
 {
     (void)state;
-    must_break_when_changed("no attempt check", "I1 I2", "acquire", "if s.id == me.id then",
-                            "if s.id and owner_of(s.id) == owner_of(me.id) then");
+    must_break_when_changed("no attempt check", "I1 I2", "acquire", "if s.id ~= me.id then",
+                            "if not s.id or owner_of(s.id) ~= owner_of(me.id) then");
 }
 
 static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **state)

@@ -9,6 +9,7 @@
 #include "../lib/testlib.h"
 
 #include <ctype.h>
+#include <glib.h>
 #include <hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,14 +147,26 @@ static void add(struct call *call, const char *format, ...)
     call->count++;
 }
 
+/* A word that stands for the server's clock. */
+#define NOW "now"
+
+static const char *say(const char *word, int64_t now_us, char room[24])
+{
+    if (strcmp(word, NOW) != 0)
+        return word;
+    snprintf(room, 24, "%" PRId64, now_us);
+    return room;
+}
+
 static char *run_really(const char *script, const struct call *call)
 {
     const char *words[WORDS_MAX + 3] = { "EVAL", script };
-    char keys[12];
+    char keys[12], now[24];
 
     snprintf(keys, sizeof keys, "%d", call->keys);
     words[2] = keys;
-    memcpy(&words[3], call->words, (size_t)call->count * sizeof words[0]);
+    for (int i = 0; i < call->count; i++)
+        words[i + 3] = say(call->words[i], g_get_real_time(), now);
     return text_of(redisCommandArgv(real, call->count + 3, words, NULL));
 }
 
@@ -164,9 +177,13 @@ static char *run_simulated(const char *script, const struct call *call)
     struct bytes bytes = { 0 };
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
+    char now[24];
 
-    for (int i = 0; i < call->count; i++)
-        words[i] = (struct text){ call->words[i], strlen(call->words[i]) };
+    for (int i = 0; i < call->count; i++) {
+        const char *word = say(call->words[i], sim_now_us, now);
+
+        words[i] = (struct text){ word, strlen(word) };
+    }
     scripting_eval(scripting, script == dm_lua_poll ? poll_text : script, &site, words, call->keys, words + call->keys, call->count - call->keys, &bytes);
     redisReaderFeed(reader, bytes.data, bytes.length);
     assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
@@ -330,6 +347,12 @@ static void add_hold(struct call *call, const struct who *who)
     add(call, "%s:%u:%u 60000000 label of %s", who->uuid, who->thread, who->attempt, who->uuid);
 }
 
+/* The server has been there for ever, or came just now. */
+static void add_born(struct call *call)
+{
+    add(call, "%s", ANY("0", "0", NOW));
+}
+
 static void call_acquire(struct call *call, const struct who *who)
 {
     add_keys(call, 4);
@@ -338,7 +361,7 @@ static void call_acquire(struct call *call, const struct who *who)
     add(call, "60000000"), add(call, "0"), add(call, "%u", 1 + random_below(3));
     add(call, "%u", random_below(2));
     add(call, "%s", ANY("try", "queue", "queue")), add(call, "%s", ""), add(call, "d:inbox:");
-    add(call, "0");
+    add_born(call);
     if (random_below(4) == 0)
         add(call, "%u:%u:%u", 1 + random_below(2), 1 + random_below(4), random_below(2));
 }
@@ -348,7 +371,7 @@ static void call_poll(struct call *call, const struct who *who)
     int keys = random_below(2) ? 6 : 4;
 
     add_keys(call, keys);
-    add(call, "d:inbox:"), add(call, "label of %s", who->uuid), add(call, "0");
+    add(call, "d:inbox:"), add(call, "label of %s", who->uuid), add_born(call);
     add_id(call, who);
     add(call, "%u", 1 + random_below(3)), add(call, "60000000"), add(call, "%u", random_below(2));
     add(call, "0"), add(call, "%d", keys);
@@ -362,6 +385,7 @@ static void call_cond_wait(struct call *call, const struct who *who)
     add_id(call, who);
     add(call, "%s", ANY("0", "0", "0", "2")), add_hold(call, &next), add(call, "60000000"), add(call, "0");
     add(call, "1"), add(call, "%u", random_below(2)), add(call, "ng/x"), add(call, "d:inbox:");
+    add_born(call);
 }
 
 static void call_cond_cancel(struct call *call, const struct who *who)
@@ -369,7 +393,7 @@ static void call_cond_cancel(struct call *call, const struct who *who)
     add_keys(call, 6);
     add_hold(call, who);
     add(call, "60000000"), add(call, "0"), add(call, "2"), add(call, "%u", random_below(2)), add(call, "d:inbox:");
-    add(call, "0");
+    add_born(call);
 }
 
 static void call_cond_signal(struct call *call, const struct who *who)
@@ -382,7 +406,7 @@ static void call_cond_signal(struct call *call, const struct who *who)
         add(call, "%s", mutex_keys[i]);
     call->keys = call->count;
     add(call, "%s", is_known ? "ng/x" : ""), add(call, "d:inbox:"), add(call, "%s", ANY("1", "256")), add(call, "%s", "");
-    add(call, "0");
+    add_born(call);
 }
 
 static void call_release(struct call *call, const struct who *who)
@@ -390,11 +414,12 @@ static void call_release(struct call *call, const struct who *who)
     add_keys(call, random_below(2) ? 6 : 4);
     add_id(call, who);
     add(call, "%s", ANY("0", "0", "0", "1", "1", "2")), add(call, "d:inbox:");
+    add_born(call);
 }
 
 static void call_renew(struct call *call, const struct who *who)
 {
-    add_keys(call, 2);
+    add_keys(call, 4);
     add(call, "%s:%u", who->uuid, who->thread), add_hold(call, who), add(call, "60000000"), add(call, "1"), add(call, "5");
 }
 
@@ -403,6 +428,7 @@ static void call_cancel(struct call *call, const struct who *who)
     add_keys(call, 4);
     add_id(call, who);
     add(call, "60000000"), add(call, "%u", random_below(2));
+    add_born(call);
 }
 
 static void call_consistent(struct call *call, const struct who *who)

@@ -7,15 +7,11 @@ local function condition_of(k) return { [3] = k[5], [4] = k[6] } end
 local function move(k, c, s, w, now, is_signalled)
   forget(c, w.id)
   w.signal = is_signalled and '@' .. c[3] .. ' ' or nil
-  s.arrival = math.max(s.arrival + 1, now)
-  call('ZADD', k[3], 'NX', text(s.arrival), w.id)
-  hear(k, w)
+  enqueue(k, s, w, now)
   if is_signalled then
     call('PEXPIRE', k[3], 10800000)
     call('PEXPIRE', k[4], 10800000)
   end
-  call('HSET', k[2], 'wanted', 1, 'arrival', text(s.arrival))
-  if s.is_new then expire_state(k) end
 end
 
 -- Signals up to `most` waiters whose numbers are not above `upto`; of one only, it is one that hears

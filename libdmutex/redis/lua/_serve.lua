@@ -76,8 +76,9 @@ local function grace(born, lease, now)
 end
 
 -- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
--- its inbox says, and told by the answer.  born: 0 if an owner has just given the lock back.
--- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at.
+-- its inbox says, and told by the answer.
+-- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at,
+-- or 'grace': there is one that must wait for its end.
 local function serve(k, s, inbox, now, born, me)
   local heads = call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
   for i, id in ipairs(heads) do
@@ -85,7 +86,7 @@ local function serve(k, s, inbox, now, born, me)
     if not w or (id ~= me and is_gone(w, now)) then
       if i < 16 then leave(k, id) end
     elseif grace(born, w.lease, now) > 0 then
-      return nil, nil, nil, true
+      return nil, nil, nil, 'grace'
     elseif id == me or not is_silent(w, now) then
       local token = next_token(s, w.seen, now)
       local token_text = text(token)
@@ -119,6 +120,20 @@ local function give_up(k, s, how)
     s.health = how
     call('HSET', k[2], 'health', how)
   end
+end
+
+-- Whether the attempt that `hold` names is the owner.  Not if its lease ended and the server is new: one
+-- who owned after it may come back in the grace.  Then it is as if it had not been the owner yet, which
+-- the second result says.
+local function still_owns(k, s, me, born, now)
+  if s.id ~= me.id then return false, false end
+  if call('HLEN', k[1]) > 0 or grace(born, me.lease, now) == 0 then
+    go_on(k, me.id, me.lease)
+    return true, false
+  end
+  me.signal = s.label:match('^@%S+ ')
+  give_up(k, s, 0)
+  return false, true
 end
 
 -- A hold whose lease ended without being given back: its owner died.
@@ -155,4 +170,13 @@ local function hear(k, w)
     call('PEXPIRE', k[3], three)
     call('PEXPIRE', k[4], three)
   end
+end
+
+-- The last of the queue.
+local function enqueue(k, s, w, now)
+  s.arrival = math.max(s.arrival + 1, now)
+  call('ZADD', k[3], 'NX', text(s.arrival), w.id)
+  hear(k, w)
+  call('HSET', k[2], 'wanted', 1, 'arrival', text(s.arrival))
+  if s.is_new then expire_state(k) end
 end

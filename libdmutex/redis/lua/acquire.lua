@@ -55,8 +55,7 @@ local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$')
   seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
 local waiting = check_queue(k)
 
-if s.id == me.id then
-  go_on(k, me.id, me.lease)
+if still_owns(k, s, me, born, now) then
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end
 for i = 11, #ARGV do

@@ -18,10 +18,11 @@ check_queue(k)
 check_queue(c)
 local function owned(n, token, dead) return { 'owned', token, dead, now, n } end
 
-if s.id == me.id then
-  go_on(k, me.id, me.lease)
+local is_mine, was_mine = still_owns(k, s, me, ARGV[7], now)
+if is_mine then
   return owned(s.label:find('@', 1, true) == 1 and 1 or 0, s.last, me.robust == '1' and s.health or 0)
 end
+if was_mine then enqueue(k, s, me, now) end
 local is_held = call('HLEN', k[1]) > 0
 if not is_held then note_death(k, s) end
 if s.health == 2 then

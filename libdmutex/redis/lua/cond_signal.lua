@@ -25,4 +25,4 @@ end
 if not is_held then note_death(k, s) end
 local _, left = signal(k, c, s, inbox, now, tonumber(ARGV[3]), upto)
 if not is_held then _, _, _, more = serve(k, s, inbox, now, ARGV[5]) end
-return { 'moved', upto, left and 1 or 0, more and 1 or 0 }
+return { 'moved', upto, left and 1 or 0, more == true and 1 or 0 }

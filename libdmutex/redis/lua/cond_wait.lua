@@ -3,7 +3,7 @@
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  1 id of the hold, 2 how it ends (0 unlock, 2 not recoverable), 3 hold of the attempt,
 --       4 lease ms, 5 highest token seen, 6 request, 7 robust 0|1, 8 the mutex, in the clients' words,
---       9 inbox prefix
+--       9 inbox prefix, 10 since when the server is there, us
 -- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also what
 --        became of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
 --@include _own
@@ -13,7 +13,7 @@ if not is_token(tonumber(ARGV[5])) then return redis.error_reply('DMSTATE the to
 --@include _condition
 local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])
 local now, now_text = clock()
-local inbox = ARGV[9]
+local inbox, born = ARGV[9], ARGV[10]
 local me = { id = ARGV[3]:match('^%S+'), label = ARGV[3]:match('^%S+ %d+ (.*)$'), lease = ARGV[4], seen = ARGV[5],
   request = ARGV[6], robust = ARGV[7], heard = now_text }
 check_queue(k)
@@ -24,14 +24,15 @@ if call('ZSCORE', c[3], me.id) then
   hear(c, me)
   return { 'waiting', 0, now }
 end
-if s.id == me.id then
-  go_on(k, me.id, me.lease)
+local is_mine, was_mine = still_owns(k, s, me, born, now)
+if is_mine then
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end
+if was_mine then enqueue(k, s, me, now) end
 local rank = call('ZRANK', k[3], me.id)
 if rank then
   hear(k, me)
-  return { 'queued', rank + 1, remaining(k, s, me.lease), 0, now }
+  return { 'queued', rank + 1, left(k, s, me.lease, born, now), 0, now }
 end
 
 if s.id ~= ARGV[1] then return { 'notowner' } end
@@ -55,5 +56,5 @@ hear(c, me)
 call('HSET', c[4], 'mutex', ARGV[8], 'arrival', arrival)
 if waiting == 0 then call('HDEL', k[2], 'debt ' .. c[3]) end
 give_up(k, s, 0)
-local _, _, _, more = serve(k, s, inbox, now, 0)
-return { 'waiting', more and 1 or 0, now }
+local _, _, _, more = serve(k, s, inbox, now, born)
+return { 'waiting', more == true and 1 or 0, now }

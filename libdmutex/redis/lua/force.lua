@@ -17,4 +17,4 @@ s.last = s.last + 1
 call('HSET', k[2], 'token', text(s.last))
 expire_state(k)
 local _, _, _, more = serve(k, s, ARGV[1], (clock()), 0)
-return { 'broken', more and 1 or 0 }
+return { 'broken', more == true and 1 or 0 }

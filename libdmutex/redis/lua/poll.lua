@@ -20,10 +20,11 @@ local function look(k, me)
   local c = k[5] and condition_of(k)
   if c then check_queue(c) end
   local is_held, more = call('HLEN', k[1]) > 0, false
-  if s.id == me.id then
-    go_on(k, me.id, me.lease)
+  local is_mine, was_mine = still_owns(k, s, me, born, now)
+  if is_mine then
     return { 'owned', s.last, me.robust == '1' and s.health or 0 }
   end
+  if was_mine then enqueue(k, s, me, now) end
   if not is_held then note_death(k, s) end
   if s.health == 2 then
     forget(k, me.id)
@@ -36,7 +37,13 @@ local function look(k, me)
     pay_debts(k, c, s, inbox, now)
   end
   local is_waiting = call('ZSCORE', k[3], me.id)
-  if is_waiting then hear(k, me) end
+  if is_waiting then
+    hear(k, me)
+    if s.cursor and tonumber(is_waiting) <= tonumber(s.cursor) then -- it was passed over, and lives
+      call('HDEL', k[2], 'cursor')
+      s.cursor = nil
+    end
+  end
   if not is_held then
     local winner, token, dead, rest = serve(k, s, inbox, now, born, is_waiting and me.id)
     if winner and winner.id == me.id then return { 'owned', token, dead } end
@@ -44,9 +51,9 @@ local function look(k, me)
     is_held, more = winner, rest
   end
   if not is_waiting then
-    return c and call('ZSCORE', c[3], me.id) and { 'waiting' } or { 'unknown', more and 1 or 0 }
+    return c and call('ZSCORE', c[3], me.id) and { 'waiting' } or { 'unknown', more == true and 1 or 0 }
   end
-  return { 'queued', call('ZRANK', k[3], me.id) + 1, is_held and remaining(k, s, me.lease) or grace(born, me.lease, now) }
+  return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, born, now) }
 end
 
 local answer, key = { now }, 0

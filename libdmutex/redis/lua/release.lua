@@ -2,7 +2,7 @@
 -- Ends an attempt, whatever has become of it: gives the lock back and grants it to the first live
 -- waiter, or leaves the queue, or the condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
--- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix
+-- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
@@ -23,7 +23,8 @@ if said then
   local owner, uuid, attempt = head:match('^(([^:]*):.*):(%d+)$')
   local t = call('TIME')
   local now, token = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
-  if request and owner and now - heard < 1000000 and (tonumber(v[2]) or now) < now and tonumber(seen) < now then
+  local is_old = ARGV[4] == '0' or now - ARGV[4] >= lease * 1000
+  if request and owner and is_old and now - heard < 1000000 and (tonumber(v[2]) or now) < now and tonumber(seen) < now then
     local heard_by = redis.pcall('PUBLISH', ARGV[3] .. uuid,
       'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0')
     if type(heard_by) == 'number' and heard_by > 0 then
@@ -54,5 +55,5 @@ if s.health == 2 then
   tell_unrecoverable(k, ARGV[3])
   return { 'released', 0 }
 end
-local _, _, _, more = serve(k, s, ARGV[3], (clock()), 0)
-return { 'released', more and 1 or 0 }
+local _, _, _, more = serve(k, s, ARGV[3], (clock()), ARGV[4])
+return { 'released', more == true and 1 or 0 }

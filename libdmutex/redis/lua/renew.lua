@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Confirms up to 100 holds for a whole lease each.
--- KEYS  per lock: lock state
+-- KEYS  per lock: lock state queue waiter
 -- ARGV  per lock: owner, hold, lease ms, hold count, token
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and others want it
 --
@@ -23,6 +23,8 @@ local function confirm(k, owner, hold, lease, count, token)
   if is_newer then
     call('DEL', k[1])
     call('HSET', k[1], owner, count)
+    call('ZREM', k[3], hold:match('^%S+')) -- it waited there still
+    call('HDEL', k[4], hold:match('^%S+'))
   end
   call('PEXPIRE', k[1], lease)
   if is_blank or is_newer then
@@ -34,8 +36,8 @@ local function confirm(k, owner, hold, lease, count, token)
   return s.wanted and 2 or 1
 end
 
-for i = 1, #KEYS / 2 do
+for i = 1, #KEYS / 4 do
   local a = i * 5 - 5
-  answer[i + 1] = confirm({ KEYS[i * 2 - 1], KEYS[i * 2] }, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+  answer[i + 1] = confirm({ unpack(KEYS, i * 4 - 3, i * 4) }, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
 end
 return answer
