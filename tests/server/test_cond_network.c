@@ -438,7 +438,9 @@ static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
         begin_wait(actor);
         promise_within(AT_ONCE);
         proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, messages[i], 2);
+        assert_result(dmutex_lock(&mutex), 0);
         assert_result(dcond_signal(&cond), 0);
+        assert_result(dmutex_unlock(&mutex), 0);
         assert_back(actor, "0");
         assert_true(proxy_hits(proxy) >= 1);
         assert_kept();

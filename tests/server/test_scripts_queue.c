@@ -498,6 +498,23 @@ static void test_a_state_lives_for_a_week(void **state)
     }
 }
 
+/* So it does for a lock that is handed from one to the next for weeks, and never free or renewed. */
+static void test_a_state_lives_for_a_week_more_when_the_lock_is_handed_over_a_day_later(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    command("HINCRBY %s token -172800000000", key("state", "x"));
+    command("PEXPIRE %s 1000000", key("state", "x"));
+    assert_answer(release(&a, UNLOCKED), "released");
+    assert_string_equal(owner("x"), "b:1");
+    assert_true(lifetime("state", "x") > 600000000);
+    inbox_close(inbox);
+}
+
 /* Finding 16: a lock that is renewed for longer than a week keeps its `state`. */
 static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
 {
@@ -569,6 +586,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_queue_lives_three_leases_on_from_each_word),
         SCRIPT_TEST(test_a_queue_lives_for_the_longest_lease_when_they_differ),
         SCRIPT_TEST(test_a_state_lives_for_a_week),
+        SCRIPT_TEST(test_a_state_lives_for_a_week_more_when_the_lock_is_handed_over_a_day_later),
         SCRIPT_TEST(test_a_state_lives_on_when_the_hold_is_renewed),
         SCRIPT_TEST(test_a_state_lives_on_when_used_another_day),
         SCRIPT_TEST(test_nothing_but_the_state_is_left_when_all_is_over),

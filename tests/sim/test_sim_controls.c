@@ -106,15 +106,15 @@ static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **s
 static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
 {
     (void)state;
-    must_break_when_changed("a grant with another lease", "I1", "release", "call('PEXPIRE', KEYS[1], lease)",
-                            "call('PEXPIRE', KEYS[1], 100)");
+    must_break_when_changed("a grant with another lease", "I1", "release", "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], lease)",
+                            "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], 100)");
 }
 
 static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
     must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold')", "call('DEL', KEYS[1])");
+                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')", "call('DEL', KEYS[1])");
 }
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)

@@ -5,16 +5,29 @@
 --       arrival number that is meant, '' for all who wait now, 5 since when the server is there, us
 -- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
 --        of those meant wait, call again; more: a poll of the mutex must serve its waiters
+local call = redis.call
+local bound, newest = unpack(call('HMGET', KEYS[2], 'mutex', 'arrival'))
+local inbox = ARGV[2]
+
+--@include _handover
+-- One signal, and a free mutex that nobody waits for.
+if bound and bound == ARGV[1] and ARGV[3] == '1' and ARGV[4] == '' then
+  local v = call('HMGET', KEYS[4], 'token', 'hold', 'health', 'wanted')
+  local is_free = not (v[2] or v[3] or v[4]) and call('HLEN', KEYS[3]) == 0
+  local head = is_free and call('ZRANGE', KEYS[1], 0, 0)[1]
+  if head and hand_over({ KEYS[3], KEYS[4], KEYS[1], KEYS[2] }, head, tonumber(v[1]), inbox, ARGV[5], '@' .. KEYS[1] .. ' ') then
+    return { 'moved', newest, 0, 0 }
+  end
+end
 --@include _own
 --@include _state
 --@include _serve
 --@include _condition
 local k, c = { KEYS[3], KEYS[4], KEYS[5], KEYS[6] }, { [3] = KEYS[1], [4] = KEYS[2] }
-local bound, newest = unpack(call('HMGET', c[4], 'mutex', 'arrival'))
 if check_queue(c) == 0 or not bound then return { 'none' } end
 if bound ~= ARGV[1] then return { 'bound', bound } end
 local s, now = read(k[2]), clock()
-local inbox, upto, more = ARGV[2], ARGV[4] ~= '' and ARGV[4] or newest, false
+local upto, more = ARGV[4] ~= '' and ARGV[4] or newest, false
 check_queue(k)
 local is_held = call('HLEN', k[1]) > 0
 

@@ -8,35 +8,15 @@ local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
 local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1
 
--- The two usual cases, written out: a third of the time that the parts below would take.
--- Nobody waits.
-if is_mine and not v[4] and ARGV[2] == '0' then
-  call('DEL', KEYS[1])
-  call('HDEL', KEYS[2], 'hold')
-  return { 'released', 0 }
-end
--- The head of the queue was heard of just now, and hears: it is the owner.
-local head = is_mine and ARGV[2] == '0' and not (v[3] or v[5]) and call('ZRANGE', KEYS[3], 0, 0)[1]
-local said = head and call('HGET', KEYS[4], head)
-if said then
-  local request, lease, heard, seen, label = said:match('^(%d+) (%d+) %d (%d+) (%d+) (.*)$')
-  local owner, uuid, attempt = head:match('^(([^:]*):.*):(%d+)$')
-  local t = call('TIME')
-  local now, token = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
-  local is_old = ARGV[4] == '0' or now - ARGV[4] >= lease * 1000
-  if request and owner and is_old and now - heard < 1000000 and (tonumber(v[2]) or now) < now and tonumber(seen) < now then
-    local heard_by = redis.pcall('PUBLISH', ARGV[3] .. uuid,
-      'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0')
-    if type(heard_by) == 'number' and heard_by > 0 then
-      call('DEL', KEYS[1])
-      call('HSET', KEYS[1], owner, 1)
-      call('PEXPIRE', KEYS[1], lease)
-      call('HSET', KEYS[2], 'hold', head .. ' ' .. lease .. ' ' .. label, 'token', token)
-      call('ZREM', KEYS[3], head)
-      call('HDEL', KEYS[4], head)
-      return { 'released', 0 }
-    end
+--@include _handover
+if is_mine and ARGV[2] == '0' then
+  local head = v[4] and call('ZRANGE', KEYS[3], 0, 0)[1]
+  if not head then -- nobody waits
+    call('DEL', KEYS[1])
+    call('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')
+    return { 'released', 0 }
   end
+  if not (v[3] or v[5]) and hand_over(KEYS, head, tonumber(v[2]), ARGV[3], ARGV[4], '') then return { 'released', 0 } end
 end
 --@include _own
 --@include _state
