@@ -285,13 +285,18 @@ sim_sources = \
     libdmutex/runtime/lifetime.c \
     tests/sim/check.c \
     tests/sim/check.h \
+    tests/sim/check_parts.h \
     tests/sim/conn.c \
+    tests/sim/conn_come.c \
+    tests/sim/conn_parts.h \
     tests/sim/faults.c \
     tests/sim/faults.h \
     tests/sim/fiber.c \
     tests/sim/fiber.h \
     tests/sim/hooks.c \
     tests/sim/hooks.h \
+    tests/sim/judge.c \
+    tests/sim/look.c \
     tests/sim/net.c \
     tests/sim/net.h \
     tests/sim/process.c \
