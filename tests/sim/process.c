@@ -491,6 +491,7 @@ void process_exit(void)
     struct process *process = current_process;
     struct dm_deadline deadline = dm_runtime_call_deadline(&process->runtime);
 
+    world_note("p%d exits", process->number);
     process->is_ending = true;
     for (struct thread *thread = process->threads; thread; thread = thread->next) {
         if (thread != process->loop_thread)
