@@ -123,6 +123,8 @@ void check_entered(int name, const struct dm_claim *claim)
     char id[80];
     uint64_t hash;
 
+    if (claim->attempt.phase != DM_HELD)
+        return; /* lost on its way out of the call, as it might be just behind it */
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = look_hash(id, strlen(id));
