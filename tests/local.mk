@@ -37,8 +37,10 @@ EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_cond_cancel \
     tests/server/test_cond_crowd \
     tests/server/test_cond_ends \
+    tests/server/test_cond_forks \
     tests/server/test_cond_network \
     tests/server/test_cond_server \
     tests/server/test_cond_storm \
@@ -76,8 +78,11 @@ server_tests = \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
     tests/server/test_switch \
-    tests/server/test_testing
+    tests/server/test_testing \
+    tests/server/test_testing_abandon
 # the Lua scripts, without the library
+tests_server_test_cond_cancel_SOURCES = tests/server/test_cond_cancel.c tests/server/pair.c tests/server/pair.h
+tests_server_test_cond_ends_SOURCES = tests/server/test_cond_ends.c tests/server/pair.c tests/server/pair.h
 scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
 tests_server_test_scripts_cond_LDADD = $(scripts_libs)
@@ -285,13 +290,18 @@ sim_sources = \
     libdmutex/runtime/lifetime.c \
     tests/sim/check.c \
     tests/sim/check.h \
+    tests/sim/check_parts.h \
     tests/sim/conn.c \
+    tests/sim/conn_come.c \
+    tests/sim/conn_parts.h \
     tests/sim/faults.c \
     tests/sim/faults.h \
     tests/sim/fiber.c \
     tests/sim/fiber.h \
     tests/sim/hooks.c \
     tests/sim/hooks.h \
+    tests/sim/judge.c \
+    tests/sim/look.c \
     tests/sim/net.c \
     tests/sim/net.h \
     tests/sim/process.c \
@@ -381,7 +391,7 @@ EXTRA_DIST += \
 # fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
 # programs that know nothing of it
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
-    tests/server/test_cond_ends tests/server/test_cond_storm \
+    tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
     tests/preload/test_names tests/preload/test_places
 

@@ -110,13 +110,13 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
 #define client_of(id) ((id) / 16 - 1)
 #define attempt_of(id) ((id) % 16)
 #define bit(a) (1 << (a))
-#ifdef GRACE_AFTER_RELEASES
-#define RELEASE_ENDS_GRACE 0
-#else
-#define RELEASE_ENDS_GRACE 1
-#endif
 /* _serve.lua grace(): nothing is granted for one lease of the attempt that would get it. */
+#ifdef RELEASE_ENDS_GRACE
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
+bool is_returned; /* this script's grant follows a release */
+#else
+#define is_grace(id) (grace > 0 && LEASE - grace < lease_of(id))
+#endif
 #define lease_of(id) (client_of(id) == 0 -> LEASE0 : LEASE)
 #define certain_of(c) ((c) == 0 -> CERTAIN0 : CERTAIN)
 
@@ -138,7 +138,6 @@ byte copy_ttl, copy_hold, copy_last, copy_waiting;
 Place copy[PLACES];
 #endif
 byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
-bool is_returned; /* this script's grant follows a release: no grace */
 
 /* ---- a client ------------------------------------------------------------------------------ */
 
@@ -381,10 +380,11 @@ inline note_death()
 #define is_mine(who) (hold == who)
 #endif
 
-#ifdef MINE_WAITS /* in the grace, where the lease has ended */
-#define MINE_IN_VAIN (ttl == 0 && is_grace(id))
+/* _serve.lua still_owns(): not one that an older copy names, whose lease has ended, in the grace */
+#ifdef MINE_AT_ONCE
+#define still_owns(who) is_mine(who)
 #else
-#define MINE_IN_VAIN false
+#define still_owns(who) (is_mine(who) && (ttl > 0 || !is_grace(who)))
 #endif
 
 inline go_on(who)
@@ -439,7 +439,7 @@ inline enqueue(me)
 inline acquire(may_queue)
 {
     if
-    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
+    :: still_owns(id) -> go_on(id); said = OWNED
     :: else ->
         do_owed(id);
         note_death();
@@ -478,7 +478,14 @@ inline release()
         note_release(id);
 #ifndef RELEASE_WITHOUT_GRANT
         if
-        :: wanted -> is_returned = RELEASE_ENDS_GRACE; serve(0); is_returned = 0
+        :: wanted ->
+#ifdef RELEASE_ENDS_GRACE
+            is_returned = 1;
+            serve(0);
+            is_returned = 0
+#else
+            serve(0)
+#endif
         :: else
         fi;
 #endif
@@ -501,6 +508,12 @@ inline release()
 
 inline renew()
 {
+#ifdef OLDER /* it waited there still */
+    if
+    :: is_newer -> forget(id)
+    :: else
+    fi;
+#endif
     if
     :: is_mine(id) || (is_blank && hold == 0) || is_newer -> is_blank = 0; hold = id; ttl = lease_of(id); last = (is_newer -> owed : last); said = CONFIRMED
     :: else -> said = LOST_IT
@@ -510,9 +523,16 @@ inline renew()
 inline poll()
 {
     if
-    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
+    :: still_owns(id) -> go_on(id); said = OWNED
     :: else ->
+        number = is_mine(id);
         note_death();
+#ifdef OLDER
+        if
+        :: number -> owed = 0; enqueue(id)
+        :: else
+        fi;
+#endif
         find(id);
         if
         :: i < waiting -> queue[i].request = request; queue[i].heard = 0; said = QUEUED_AT
@@ -533,7 +553,7 @@ inline poll()
 inline cancel()
 {
     if
-    :: is_mine(id) && !MINE_IN_VAIN -> go_on(id); said = OWNED
+    :: still_owns(id) -> go_on(id); said = OWNED
     :: else -> forget(id); note_release(id); said = LEFT
     fi
 }

@@ -121,19 +121,6 @@ static void assert_back(struct actor *actor, const char *answer)
     assert_owns(actor);
 }
 
-/*
- * It comes back after its deadline, which it could tell the server once only; if it learns by a
- * poll that this was done, it says 0: a wake-up without a signal.
- */
-static void assert_timed_out(struct actor *actor)
-{
-    const char *answer = actor_answer(actor);
-
-    if (strcmp(answer, "0") != 0)
-        assert_string_equal(answer, "ETIMEDOUT");
-    assert_owns(actor);
-}
-
 /* ---- errors of the server ---------------------------------------------------------------- */
 
 static void forget_scripts(void)
@@ -277,7 +264,7 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
         assert_true(actor_is_silent(actor));
         promise_within(AT_ONCE);
         server_cont(the_server);
-        assert_timed_out(actor);
+        assert_back(actor, "ETIMEDOUT");
         assert_kept();
         actor_end(actor);
     }
@@ -307,7 +294,7 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
             assert_result(dcond_signal(&cond), 0);
             assert_back(actor, "0");
         } else {
-            assert_timed_out(actor);
+            assert_back(actor, "ETIMEDOUT");
         }
         assert_kept();
     }

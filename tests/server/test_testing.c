@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * <dmutex/testing.h> from the side of a test that uses it.  What is left when such a test ends in
- * another way than it should is in test_remains.c.
+ * another way than it should is in test_remains.c; a hold that is abandoned, in test_testing_abandon.c.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -13,8 +13,6 @@
 #include <dmutex/testing.h>
 
 #include "../lib/testlib.h"
-
-#define LEASE 500
 
 static dmutex_t mutex; /* each test's own */
 
@@ -500,75 +498,6 @@ static void test_calls_wait_when_the_server_is_paused(void **state)
     wait_until(dmutex_test_server_stop(server) == 0);
 }
 
-/* ---- abandon ----------------------------------------------------------------------------- */
-
-/* The next robust owner is told of a death, be it another process or the same thread. */
-static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
-{
-    dmutex_test_server_t *server = start();
-    struct actor *next = actor_start_at(dmutex_test_server_url(server));
-    uint64_t token;
-
-    (void)state;
-    make_robust(&mutex, "testing/died", LEASE);
-    actor_do(next, "0", "init testing/died robust lease=%d", LEASE);
-    assert_result(dmutex_lock(&mutex), 0);
-    token = token_of(&mutex);
-    assert_result(dmutex_test_abandon(&mutex), 0);
-    assert_int_equal(holdcount_of(&mutex), 0);
-    assert_result(dmutex_unlock(&mutex), EPERM);
-    assert_result(dmutex_test_abandon(&mutex), EPERM);
-    actor_do(next, "EBUSY", "trylock testing/died");
-    actor_do(next, "EOWNERDEAD", "lock testing/died");
-    actor_do(next, "0", "consistent testing/died");
-    actor_do(next, "0", "unlock testing/died");
-
-    assert_result(dmutex_lock(&mutex), 0);
-    assert_true(token_of(&mutex) > token);
-    assert_result(dmutex_test_abandon(&mutex), 0);
-    assert_result(dmutex_lock(&mutex), EOWNERDEAD);
-    assert_result(dmutex_consistent(&mutex), 0);
-    assert_result(dmutex_unlock(&mutex), 0);
-    actor_end(next);
-    assert_result(dmutex_test_server_stop(server), 0);
-}
-
-/* All depths of a recursive mutex die at once; a hold that others wait for goes to them. */
-static void test_all_of_a_hold_dies_when_it_is_abandoned(void **state)
-{
-    dmutex_test_server_t *server = start();
-    struct errand waiter;
-    dmutex_t other;
-
-    (void)state;
-    make_recursive(&mutex, "testing/deep", LEASE);
-    make_recursive(&other, "testing/deep", LEASE);
-    assert_result(dmutex_lock(&mutex), 0);
-    assert_result(dmutex_lock(&mutex), 0);
-    errand_begin(&waiter, dmutex_lock, &other);
-    wait_until(waiters_of(&mutex) == 1);
-    assert_result(dmutex_test_abandon(&mutex), 0);
-    assert_result(dmutex_unlock(&mutex), EPERM);
-    assert_result(errand_join(&waiter), 0);
-    wait_until(dmutex_test_server_stop(server) == 0);
-}
-
-/* Only the caller's own hold can be abandoned. */
-static void test_abandon_is_refused_when_the_caller_does_not_hold(void **state)
-{
-    dmutex_test_server_t *server = start();
-
-    (void)state;
-    make_normal(&mutex, "testing/others", 0);
-    assert_result(dmutex_test_abandon(&mutex), EPERM);
-    assert_result(dmutex_lock(&mutex), 0);
-    assert_result(in_thread(dmutex_test_abandon, &mutex), EPERM);
-    assert_int_equal(holdcount_of(&mutex), 1);
-    assert_result(dmutex_unlock(&mutex), 0);
-    assert_result(dmutex_test_abandon(&mutex), EPERM);
-    assert_result(dmutex_test_server_stop(server), 0);
-}
-
 /* ---- group fixtures ---------------------------------------------------------------------- */
 
 static void test_groups_have_a_server_each_when_they_follow(void **state)
@@ -624,9 +553,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_calls_answer_by_the_table_when_the_server_is_killed),
         cmocka_unit_test(test_lock_waits_when_the_server_is_killed),
         cmocka_unit_test(test_calls_wait_when_the_server_is_paused),
-        cmocka_unit_test(test_the_next_owner_is_told_when_a_hold_is_abandoned),
-        cmocka_unit_test(test_all_of_a_hold_dies_when_it_is_abandoned),
-        cmocka_unit_test(test_abandon_is_refused_when_the_caller_does_not_hold),
         cmocka_unit_test(test_groups_have_a_server_each_when_they_follow),
         cmocka_unit_test(test_the_next_group_begins_when_a_mutex_was_left_locked),
     };

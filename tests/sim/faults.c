@@ -8,27 +8,9 @@
 #include "work.h"
 #include "world.h"
 
-static const struct {
-    const char *name, *text;
-} kinds[] = {
-#define X(name, text) { #name, text },
-    FAULT_KINDS(X)
-#undef X
-};
-
 static uint32_t lease_ms;
 static bool has_grace;
 static int64_t last_step_ns, slow_until_ns;
-
-const char *fault_name(enum fault_kind kind)
-{
-    return kinds[kind].name;
-}
-
-const char *fault_text(enum fault_kind kind)
-{
-    return kinds[kind].text;
-}
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
@@ -92,6 +74,21 @@ static void cut(enum way way, const struct fault *fault)
         net_cut(link, way, fault->b * 3);
 }
 
+static void cut_requests(const struct fault *fault)
+{
+    cut(TO_SERVER, fault);
+}
+
+static void cut_replies(const struct fault *fault)
+{
+    cut(TO_CLIENT, fault);
+}
+
+static void kill_client(const struct fault *fault)
+{
+    server_kill_client(fault->a);
+}
+
 static void blacken(struct dm_conn *conn)
 {
     struct link *link = conn_link(conn);
@@ -127,16 +124,22 @@ static void stop(const struct fault *fault)
     world_at(world_now() + (int64_t)fault->b * 3 * lease_ms * DM_NS_PER_US, go_on, process, 0);
 }
 
-static void kill_process(const struct fault *fault, bool is_host)
+static void kill_process(const struct fault *fault)
+{
+    struct process *process = some_process(fault->a);
+
+    if (process)
+        process_kill(process);
+}
+
+static void kill_host(const struct fault *fault)
 {
     struct process *process = some_process(fault->a);
 
     if (!process)
         return;
-    if (is_host) {
-        blacken(process->runtime.commands);
-        blacken(process->runtime.inbox);
-    }
+    blacken(process->runtime.commands);
+    blacken(process->runtime.inbox);
     process_kill(process);
 }
 
@@ -151,13 +154,64 @@ static void cancel(const struct fault *fault)
         thread_cancel(thread);
 }
 
+static void fork_one(const struct fault *fault)
+{
+    (void)fault;
+    work_add_process();
+}
+
 /* ---- the server -------------------------------------------------------------------------- */
 
-static void restart(enum keeps keeps, const struct fault *fault)
+static void stall(const struct fault *fault)
 {
-    server_restart(keeps, (int64_t)fault->b * MS);
-    if (keeps != KEEPS_ALL)
-        check_forgive(has_grace ? DATA_GRACED : keeps == KEEPS_NOTHING ? DATA_LOST : DATA_BACK);
+    server_stall((int64_t)fault->b * MS);
+}
+
+static void load(const struct fault *fault)
+{
+    server_load((int64_t)fault->b * MS);
+}
+
+static void flush_scripts(const struct fault *fault)
+{
+    (void)fault;
+    server_flush_scripts();
+}
+
+static void copy(const struct fault *fault)
+{
+    (void)fault;
+    server_copy();
+}
+
+static void restart(const struct fault *fault)
+{
+    server_restart(KEEPS_ALL, (int64_t)fault->b * MS);
+}
+
+static void restart_empty(const struct fault *fault)
+{
+    server_restart(KEEPS_NOTHING, (int64_t)fault->b * MS);
+    check_forgive(has_grace ? DATA_GRACED : DATA_LOST);
+}
+
+static void fail_over(const struct fault *fault)
+{
+    server_restart(KEEPS_COPY, (int64_t)fault->b * MS);
+    check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
+}
+
+static void flush_data(const struct fault *fault)
+{
+    (void)fault;
+    server_flush_data();
+    check_forgive(DATA_LOST);
+}
+
+static void evict(const struct fault *fault)
+{
+    server_evict(fault->a);
+    check_forgive(DATA_TORN);
 }
 
 static void empty_again(void *object, uint64_t number)
@@ -171,6 +225,11 @@ static void fill(const struct fault *fault)
 {
     server_set_full(true);
     world_at(world_now() + (int64_t)fault->b * MS, empty_again, NULL, 0);
+}
+
+static void step_back(const struct fault *fault)
+{
+    server_step_clock(-(int64_t)fault->b * fault->b * 10);
 }
 
 /* By less than the margin, and not twice in one lease: what I1 allows. */
@@ -205,6 +264,25 @@ static void slow(const struct fault *fault)
 
 /* ---- they happen ------------------------------------------------------------------------- */
 
+static const struct {
+    const char *name, *text;
+    void (*happens)(const struct fault *fault);
+} kinds[] = {
+#define X(name, happens, text) { #name, text, happens },
+    FAULT_KINDS(X)
+#undef X
+};
+
+const char *fault_name(enum fault_kind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *fault_text(enum fault_kind kind)
+{
+    return kinds[kind].text;
+}
+
 static void happen(void *object, uint64_t number)
 {
     const struct fault *fault = object;
@@ -213,82 +291,7 @@ static void happen(void *object, uint64_t number)
     counters.faults++;
     counters.fault_kinds[fault->kind]++;
     world_note("FAULT %s %u %u", fault_name(fault->kind), fault->a, fault->b);
-    switch (fault->kind) {
-    case FAULT_CUT_REQUESTS:
-        cut(TO_SERVER, fault);
-        break;
-    case FAULT_CUT_REPLIES:
-        cut(TO_CLIENT, fault);
-        break;
-    case FAULT_KILL_CLIENT:
-        server_kill_client(fault->a);
-        break;
-    case FAULT_HALF_OPEN:
-        half_open(fault);
-        break;
-    case FAULT_SLOW:
-        slow(fault);
-        break;
-    case FAULT_STOP:
-        stop(fault);
-        break;
-    case FAULT_KILL:
-        kill_process(fault, false);
-        break;
-    case FAULT_KILL_HOST:
-        kill_process(fault, true);
-        break;
-    case FAULT_CANCEL:
-        cancel(fault);
-        break;
-    case FAULT_FORK:
-        work_add_process();
-        break;
-    case FAULT_STALL:
-        server_stall((int64_t)fault->b * MS);
-        break;
-    case FAULT_LOADING:
-        server_load((int64_t)fault->b * MS);
-        break;
-    case FAULT_FLUSH_SCRIPTS:
-        server_flush_scripts();
-        break;
-    case FAULT_FULL:
-        fill(fault);
-        break;
-    case FAULT_RESTART:
-        restart(KEEPS_ALL, fault);
-        break;
-    case FAULT_COPY:
-        server_copy();
-        break;
-    case FAULT_STEP_BACK:
-        server_step_clock(-(int64_t)fault->b * fault->b * 10);
-        break;
-    case FAULT_STEP_LITTLE:
-        step_little(fault);
-        break;
-    case FAULT_RESTART_EMPTY:
-        restart(KEEPS_NOTHING, fault);
-        break;
-    case FAULT_FAIL_OVER:
-        restart(KEEPS_COPY, fault);
-        break;
-    case FAULT_FLUSH_DATA:
-        server_flush_data();
-        check_forgive(DATA_LOST);
-        break;
-    case FAULT_EVICT:
-        server_evict(fault->a);
-        check_forgive(DATA_TORN);
-        break;
-    case FAULT_STEP_FAR:
-        step_far(fault);
-        break;
-    case FAULT_FIRST_UNSAFE:
-    case FAULT_COUNT:
-        break;
-    }
+    kinds[fault->kind].happens(fault);
 }
 
 void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)

@@ -10,33 +10,33 @@
 #include <stdint.h>
 
 #define FAULT_KINDS(X)                                                                                                 \
-    X(CUT_REQUESTS, "a connection is cut at some byte to the server")                                                  \
-    X(CUT_REPLIES, "a connection is cut at some byte to the client")                                                   \
-    X(KILL_CLIENT, "a connection is reset by the server")                                                              \
-    X(HALF_OPEN, "a connection is dead, and nobody is told")                                                           \
-    X(SLOW, "the network is slow for a while")                                                                         \
-    X(STOP, "SIGSTOP, and SIGCONT later")                                                                              \
-    X(KILL, "SIGKILL")                                                                                                 \
-    X(KILL_HOST, "a machine is gone, and the server is not told")                                                      \
-    X(CANCEL, "a thread is cancelled")                                                                                 \
-    X(FORK, "a process forks")                                                                                         \
-    X(STALL, "the server is stopped for a while")                                                                      \
-    X(LOADING, "the server is not ready for a while")                                                                  \
-    X(FLUSH_SCRIPTS, "SCRIPT FLUSH")                                                                                   \
-    X(FULL, "the server is out of memory for a while")                                                                 \
-    X(RESTART, "the server restarts with all data")                                                                    \
-    X(COPY, "a replica, or a snapshot, has all data of this moment")                                                   \
-    X(STEP_BACK, "the server's clock is set back")                                                                     \
-    X(STEP_LITTLE, "the server's clock is set forward by less than the margin")                                        \
-    X(FIRST_UNSAFE, "")                                                                                                \
-    X(RESTART_EMPTY, "the server restarts without data")                                                               \
-    X(FAIL_OVER, "another server takes over, with the data of the last copy")                                          \
-    X(FLUSH_DATA, "FLUSHALL")                                                                                          \
-    X(EVICT, "a key is evicted")                                                                                       \
-    X(STEP_FAR, "the server's clock is set forward far")
+    X(CUT_REQUESTS, cut_requests, "a connection is cut at some byte to the server")                                    \
+    X(CUT_REPLIES, cut_replies, "a connection is cut at some byte to the client")                                      \
+    X(KILL_CLIENT, kill_client, "a connection is reset by the server")                                                 \
+    X(HALF_OPEN, half_open, "a connection is dead, and nobody is told")                                                \
+    X(SLOW, slow, "the network is slow for a while")                                                                   \
+    X(STOP, stop, "SIGSTOP, and SIGCONT later")                                                                        \
+    X(KILL, kill_process, "SIGKILL")                                                                                   \
+    X(KILL_HOST, kill_host, "a machine is gone, and the server is not told")                                           \
+    X(CANCEL, cancel, "a thread is cancelled")                                                                         \
+    X(FORK, fork_one, "a process forks")                                                                               \
+    X(STALL, stall, "the server is stopped for a while")                                                               \
+    X(LOADING, load, "the server is not ready for a while")                                                            \
+    X(FLUSH_SCRIPTS, flush_scripts, "SCRIPT FLUSH")                                                                    \
+    X(FULL, fill, "the server is out of memory for a while")                                                           \
+    X(RESTART, restart, "the server restarts with all data")                                                           \
+    X(COPY, copy, "a replica, or a snapshot, has all data of this moment")                                             \
+    X(STEP_BACK, step_back, "the server's clock is set back")                                                          \
+    X(STEP_LITTLE, step_little, "the server's clock is set forward by less than the margin")                           \
+    X(FIRST_UNSAFE, NULL, "")                                                                                          \
+    X(RESTART_EMPTY, restart_empty, "the server restarts without data")                                                \
+    X(FAIL_OVER, fail_over, "another server takes over, with the data of the last copy")                               \
+    X(FLUSH_DATA, flush_data, "FLUSHALL")                                                                              \
+    X(EVICT, evict, "a key is evicted")                                                                                \
+    X(STEP_FAR, step_far, "the server's clock is set forward far")
 
 enum fault_kind {
-#define X(name, text) FAULT_##name,
+#define X(name, happens, text) FAULT_##name,
     FAULT_KINDS(X)
 #undef X
     FAULT_COUNT

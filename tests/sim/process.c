@@ -491,15 +491,11 @@ void process_exit(void)
     struct process *process = current_process;
     struct dm_deadline deadline = dm_runtime_call_deadline(&process->runtime);
 
+    world_note("p%d exits", process->number);
     process->is_ending = true;
     for (struct thread *thread = process->threads; thread; thread = thread->next) {
-        if (thread != process->loop_thread) {
-            if (thread != current_thread) { /* stands still, which in a real process it may not */
-                thread->turn++;
-                thread->is_waiting = false;
-            }
+        if (thread != process->loop_thread)
             report_end(&thread->self);
-        }
     }
     dm_release_await_owed(&process->runtime, NULL, &deadline);
     world_at(world_now(), exit_now, process, 0);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A mutex and a condition of one test, and other processes that wait with them. */
+#ifndef TEST_PAIR_H
+#define TEST_PAIR_H
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000
+#define SHORT_LEASE 900 /* what died is found out by polls */
+#define AT_ONCE 8000
+
+extern dmutex_t mutex;
+extern dcond_t cond;
+extern char mutex_name[32], cond_name[32];
+extern const struct kind normal, recursive, robust;
+
+/* Names them after the word; kind: as an actor's init takes it. */
+void make_both(const char *word, const struct kind *kind, unsigned lease_ms);
+
+/* A process that knows them. */
+struct actor *start_actor(const struct kind *kind, unsigned lease_ms);
+
+/* What comes next is done in so many ms. */
+void promise_within(int ms);
+void assert_kept(void);
+
+int64_t on_condition(void);
+int64_t in_queue(void);
+
+/* It locks, and waits when this returns. */
+void begin_wait(struct actor *actor);
+
+/* It has come back from its wait with this answer, owns the mutex, and gives it back. */
+void assert_back(struct actor *actor, const char *answer);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* <dmutex/testing.h>: a hold that is abandoned as if its owner had died. */
+#include <dmutex/testing.h>
+
+#include "../lib/testlib.h"
+
+#define LEASE 500
+
+static dmutex_test_server_t *server; /* each test's own */
+static dmutex_t mutex;
+
+static int start(void **state)
+{
+    (void)state;
+    return dmutex_test_server_start(&server);
+}
+
+/* Not before what a thread has held was given back at its end. */
+static int stop(void **state)
+{
+    (void)state;
+    wait_until(dmutex_test_server_stop(server) == 0);
+    return 0;
+}
+
+/* The next robust owner is told of a death, be it another process or the same thread. */
+static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
+{
+    struct actor *next = actor_start_at(dmutex_test_server_url(server));
+    uint64_t token;
+
+    (void)state;
+    make_robust(&mutex, "testing/died", LEASE);
+    actor_do(next, "0", "init testing/died robust lease=%d", LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    token = token_of(&mutex);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_int_equal(holdcount_of(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+    actor_do(next, "EBUSY", "trylock testing/died");
+    actor_do(next, "EOWNERDEAD", "lock testing/died");
+    actor_do(next, "0", "consistent testing/died");
+    actor_do(next, "0", "unlock testing/died");
+
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_true(token_of(&mutex) > token);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_result(dmutex_lock(&mutex), EOWNERDEAD);
+    assert_result(dmutex_consistent(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_end(next);
+}
+
+/* All depths of a recursive mutex die at once; a hold that others wait for goes to them. */
+static void test_all_of_a_hold_dies_when_it_is_abandoned(void **state)
+{
+    struct errand waiter;
+    dmutex_t other;
+
+    (void)state;
+    make_recursive(&mutex, "testing/deep", LEASE);
+    make_recursive(&other, "testing/deep", LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    errand_begin(&waiter, dmutex_lock, &other);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_result(dmutex_test_abandon(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+    assert_result(errand_join(&waiter), 0);
+}
+
+/* Only the caller's own hold can be abandoned. */
+static void test_abandon_is_refused_when_the_caller_does_not_hold(void **state)
+{
+    (void)state;
+    make_normal(&mutex, "testing/others", 0);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(in_thread(dmutex_test_abandon, &mutex), EPERM);
+    assert_int_equal(holdcount_of(&mutex), 1);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_test_abandon(&mutex), EPERM);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_next_owner_is_told_when_a_hold_is_abandoned, start, stop),
+        cmocka_unit_test_setup_teardown(test_all_of_a_hold_dies_when_it_is_abandoned, start, stop),
+        cmocka_unit_test_setup_teardown(test_abandon_is_refused_when_the_caller_does_not_hold, start, stop),
+    };
+
+    test_begin(argc, argv);
+    test_put_server_into_path();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "conn_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/reply.h"
+
+#define KEEPALIVE_NS (3000 * MS) /* a silent peer is noticed; the real one takes 11 s */
+
+/* ---- the beginning ----------------------------------------------------------------------- */
+
+static void note_server(struct dm_conn *conn)
+{
+    if (conn->server > 1 && conn->greeting.born_us == conn->born_us)
+        return;
+    conn->born_us = conn->greeting.born_us;
+    conn->server++;
+}
+
+static void greet(struct dm_conn *conn)
+{
+    struct dm_command round = dm_greeting_round(&conn->greeting);
+
+    conn->state = GREETING;
+    if (conn->greeting.step_count == 0) {
+        note_server(conn);
+        conn->state = READY;
+        conn->back_off_ns = 0;
+        conn->is_ready_news = conn->is_change_news = true;
+        world_note("p%d %s ready", conn->process->number, conn->channel[0] ? "inbox" : "commands");
+        conn_wake_waiting(conn);
+        return;
+    }
+    net_send(conn->link, TO_SERVER, round.bytes, round.length);
+    free(round.bytes);
+    for (int i = 0; i < conn->greeting.step_count; i++)
+        conn_push(conn, 0)->is_greeting = true;
+}
+
+void conn_open_if_due(struct dm_conn *conn)
+{
+    if (conn->state != CLOSED || !conn->is_wanted || dm_clock_boot_ns() < conn->retry_ns)
+        return;
+    conn->state = CONNECTING;
+    conn->deadline_ns = dm_clock_boot_ns() + conn->url->connect_timeout_ms * DM_NS_PER_MS;
+    conn->reader = dm_reply_reader_new();
+    dm_greeting_begin(&conn->greeting);
+    conn->link = net_connect(conn);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+int64_t conn_due_ns(const struct dm_conn *conn)
+{
+    switch (conn->state) {
+    case CLOSED:
+        return conn->is_wanted ? conn->retry_ns : DM_NEVER;
+    case CONNECTING:
+    case GREETING:
+        return conn->deadline_ns;
+    case READY:
+        break;
+    }
+    if (conn->channel[0])
+        return conn->link->is_black ? conn->heard_ns + KEEPALIVE_NS : DM_NEVER;
+    return conn->first ? conn->first->sent_ns + conn->url->command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
+}
+
+void conn_check_time(struct dm_conn *conn)
+{
+    if (conn->state == CLOSED || dm_clock_boot_ns() < conn_due_ns(conn))
+        return;
+    conn_fail(conn, conn->state == READY ? "gave no answer in time" : "could not be opened in time");
+}
+
+static void time_comes(void *object, uint64_t number)
+{
+    struct dm_conn *conn = object;
+
+    (void)number;
+    conn->planned_ns = DM_NEVER;
+    conn_look(conn);
+}
+
+void conn_plan(struct dm_conn *conn)
+{
+    int64_t due = conn_due_ns(conn);
+
+    if (due == DM_NEVER || (conn->planned_ns != DM_NEVER && conn->planned_ns <= due))
+        return;
+    conn->planned_ns = due;
+    world_at(process_true_ns(conn->process, due), time_comes, conn, 0);
+}
+
+/* ---- what comes -------------------------------------------------------------------------- */
+
+/* Bytes that came while the process was stopped lie in its kernel. */
+struct lying {
+    struct link *link;
+    enum { BYTES, CONNECTED, BROKEN } what;
+    size_t length;
+    char bytes[];
+};
+
+static void take_greeting(struct dm_conn *conn, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_good = dm_greeting_take(&conn->greeting, reply, reason);
+
+    freeReplyObject(reply);
+    if (!is_good)
+        conn_fail(conn, reason);
+    else if (dm_greeting_is_round_over(&conn->greeting))
+        greet(conn);
+}
+
+static void take_reply(struct dm_conn *conn, redisReply *reply)
+{
+    struct slot *slot;
+
+    if (conn->channel[0] && conn->state == READY) {
+        slot = world_new(sizeof *slot);
+        slot->is_message = true;
+        slot->reply = reply;
+        conn_finish_later(conn, slot);
+        return;
+    }
+    slot = conn_pop(conn);
+    if (!slot) {
+        freeReplyObject(reply);
+        world_break("a reply to nothing");
+    } else if (slot->is_greeting) {
+        take_greeting(conn, reply);
+    } else {
+        conn_finish(conn, slot, reply);
+    }
+}
+
+static void take_bytes(struct dm_conn *conn, const char *bytes, size_t length)
+{
+    void *reply = NULL;
+
+    conn->heard_ns = dm_clock_boot_ns();
+    redisReaderFeed(conn->reader, bytes, length);
+    while (conn->reader && redisReaderGetReply(conn->reader, &reply) == REDIS_OK && reply)
+        take_reply(conn, reply);
+}
+
+static void take(struct dm_conn *conn, const struct lying *lying)
+{
+    if (conn->link != lying->link)
+        return;
+    if (lying->what == CONNECTED)
+        greet(conn);
+    else if (lying->what == BROKEN)
+        conn_fail(conn, "was closed by the server");
+    else
+        take_bytes(conn, lying->bytes, lying->length);
+}
+
+static void look_locked(struct dm_conn *conn)
+{
+    conn_open_if_due(conn);
+    conn_check_time(conn);
+    conn_leave(conn);
+    conn_plan(conn);
+}
+
+static void arrive(struct dm_conn *conn, const struct lying *lying)
+{
+    struct process *before = process_enter(conn->process);
+
+    take(conn, lying);
+    look_locked(conn);
+    process_leave(before);
+}
+
+static void arrive_now(void *object, uint64_t number)
+{
+    struct lying *lying = object;
+
+    (void)number;
+    arrive(lying->link->conn, lying);
+}
+
+static void receive(struct dm_conn *conn, struct link *link, int what, const char *bytes, size_t length)
+{
+    struct lying *lying;
+
+    if (!conn->process->is_alive || conn->link != link)
+        return;
+    lying = world_new(sizeof *lying + length);
+    lying->link = link;
+    lying->what = what;
+    lying->length = length;
+    if (length)
+        memcpy(lying->bytes, bytes, length);
+    process_deliver(conn->process, arrive_now, lying);
+}
+
+void conn_connected(struct dm_conn *conn, struct link *link)
+{
+    receive(conn, link, CONNECTED, NULL, 0);
+}
+
+void conn_bytes(struct dm_conn *conn, struct link *link, const char *bytes, size_t length)
+{
+    receive(conn, link, BYTES, bytes, length);
+}
+
+void conn_closed(struct dm_conn *conn, struct link *link)
+{
+    receive(conn, link, BROKEN, NULL, 0);
+}
+
+void conn_look(struct dm_conn *conn)
+{
+    struct process *before;
+
+    if (!conn->process->is_alive || conn->process->is_stopped)
+        return;
+    before = process_enter(conn->process);
+    look_locked(conn);
+    process_leave(before);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the two parts of the connection share: conn.c, the library's calls; conn_come.c, what comes by itself. */
+#ifndef SIM_CONN_PARTS_H
+#define SIM_CONN_PARTS_H
+
+#include <hiredis.h>
+
+#include "net.h"
+#include "process.h"
+#include "redis/conn.h"
+#include "world.h"
+
+enum state { CLOSED, CONNECTING, GREETING, READY };
+
+/* A reply that is awaited: by a thread, a handler, or the greeting. */
+struct slot {
+    struct slot *next;
+    struct thread *caller; /* NULL: it has left, or there is none */
+    dm_reply_fn handler;
+    void *user;
+    bool is_greeting, is_message;
+    bool is_done, is_broken;
+    size_t bytes;
+    int64_t sent_ns;
+    redisReply *reply;
+};
+
+struct dm_conn {
+    struct process *process;
+    struct dm_url *url;
+    struct dm_conn_hooks hooks;
+    char channel[80];
+    struct dm_greeting greeting;
+    enum state state;
+    struct link *link;
+    redisReader *reader;
+    struct slot *first, **last;       /* not answered */
+    struct slot *finished, **finished_last; /* whose handlers are to be called */
+    struct thread *waiting[64];       /* for it to become ready */
+    int waiting_count;
+    size_t unanswered;
+    uint64_t pushed, popped;
+    bool is_wanted, was_wanted, is_ready_news, is_change_news;
+    int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
+    uint64_t server, born_us; /* which server it is, as the real one counts them */
+    char reason[DM_REASON_ROOM];
+};
+
+/* ---- conn.c ------------------------------------------------------------------------------ */
+
+struct slot *conn_push(struct dm_conn *conn, size_t bytes);
+struct slot *conn_pop(struct dm_conn *conn);
+
+/* reply: NULL, the connection broke. */
+void conn_finish(struct dm_conn *conn, struct slot *slot, redisReply *reply);
+void conn_finish_later(struct dm_conn *conn, struct slot *slot);
+
+/* Who waits for it to become ready looks again. */
+void conn_wake_waiting(struct dm_conn *conn);
+
+/* Calls what there is to call; no lock is held. */
+void conn_leave(struct dm_conn *conn);
+
+void conn_fail(struct dm_conn *conn, const char *reason);
+
+/* ---- conn_come.c ------------------------------------------------------------------------- */
+
+void conn_open_if_due(struct dm_conn *conn);
+
+/* When it has waited for long enough, in the time of its process; it fails then. */
+int64_t conn_due_ns(const struct dm_conn *conn);
+void conn_check_time(struct dm_conn *conn);
+void conn_plan(struct dm_conn *conn);
+
+#endif

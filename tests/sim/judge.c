@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripting.h"
+#include "server.h"
+#include "world.h"
+
+/* ---- I5: where an attempt is ------------------------------------------------------------------ */
+
+static void check_members(const char *what, const struct key *set, const struct key *hash, int extra)
+{
+    int members = set ? set->count : 0, entries = hash ? hash->count : 0;
+
+    for (int i = 0; i < members; i++) {
+        if (!item_find(hash, (struct text){ set->items[i].name, set->items[i].name_length }))
+            world_break("I5: %s has no entry in the %s", set->items[i].name, what);
+    }
+    for (int i = 0; i < entries && set; i++) {
+        const struct item *item = &hash->items[i];
+
+        if (strchr(item->name, ':') && !item_find(set, (struct text){ item->name, item->name_length }))
+            world_break("I5: %s has an entry and is not in the %s", item->name, what);
+    }
+    if (!set && entries > extra)
+        world_break("I5: %d entries and no %s", entries, what);
+}
+
+static void check_places(const struct known *known, const char *hold)
+{
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE), *cond = look_key(known->condition, DM_KEY_COND);
+    struct text id = { hold, strlen(hold) };
+
+    check_members("queue", queue, look_key(known->keys, DM_KEY_WAITER), 0);
+    check_members("condition", cond, look_key(known->condition, DM_KEY_SLEEPER), 2);
+    if (hold[0] && item_find(queue, id))
+        world_break("I5: %s owns and waits in the queue", hold);
+    if (hold[0] && item_find(cond, id))
+        world_break("I5: %s owns and waits on the condition", hold);
+    for (int i = 0; queue && i < queue->count; i++) {
+        if (item_find(cond, (struct text){ queue->items[i].name, queue->items[i].name_length }))
+            world_break("I5: %s is in the queue and on the condition", queue->items[i].name);
+    }
+}
+
+/* ---- I2, I4, I8, I9: a hold begins --------------------------------------------------------------- */
+
+/*
+ * The same hold with the same token may be seen again: put back by its owner.  With another token it
+ * is a new hold, also of an attempt that held before, without having heard of it.
+ */
+static void check_token(struct known *known, int name, const char *id, uint64_t token)
+{
+    uint64_t hash = look_hash(id, strlen(id));
+
+    for (int i = 0; i < HOLDS_REMEMBERED; i++) {
+        if (known->holds[i].id == hash && known->holds[i].token == token)
+            return;
+    }
+    if (token <= known->most_token && (uint64_t)server_now_us() > known->lost_us)
+        world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
+    known->most_token = token;
+    if (token > known->ever_token)
+        known->ever_token = token;
+    known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ hash, token };
+    counters.holds++;
+}
+
+static bool is_waiting(const struct known *known, const char *id)
+{
+    return item_find(look_key(known->keys, DM_KEY_QUEUE), (struct text){ id, strlen(id) }) != NULL;
+}
+
+/*
+ * Who came before and is alive goes before.  Who came just now came behind all.  Those before the
+ * cursor were not alive at the last look, and are not looked at this time.
+ */
+static void check_order(const struct known *known, int name, const char *id)
+{
+    uint64_t place = UINT64_MAX;
+
+    for (int i = 0; i < known->waiter_count; i++) {
+        if (strcmp(known->waiters[i].id, id) == 0)
+            place = known->waiters[i].place; /* 0: before all, as far as is known */
+    }
+    for (int i = 0; i < known->waiter_count; i++) {
+        const struct waiter *waiter = &known->waiters[i];
+
+        if (waiter->is_live && waiter->is_behind_cursor && waiter->place && waiter->place < place && is_waiting(known, waiter->id))
+            world_break("I8: x%d goes to %s before %s", name, id, waiter->id);
+    }
+}
+
+/* The call that is being checked. */
+struct script_call {
+    const char *name;
+    const struct text *keys;
+    int key_count;
+    const struct text *arguments;
+    int count;
+    bool is_back; /* brings an arrival number back, or a hold */
+};
+
+static bool is_id(struct text text, const char *id)
+{
+    return text.length == strlen(id) && memcmp(text.bytes, id, text.length) == 0;
+}
+
+/* Releases that an acquire names: "<thread>:<attempt>:<how>" of the same process. */
+static bool is_named(const struct script_call *call, const char *id)
+{
+    size_t uuid = strcspn(id, ":") + 1;
+
+    if (strcmp(call->name, "acquire") != 0 || strncmp(call->arguments[0].bytes, id, uuid) != 0)
+        return false;
+    for (int i = 10; i < call->count; i++) {
+        if (call->arguments[i].length == strlen(id + uuid) + 2 &&
+            memcmp(call->arguments[i].bytes, id + uuid, strlen(id + uuid)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The call gave this hold back. */
+static bool is_given_back(const struct script_call *call, const char *id)
+{
+    bool is_first = strcmp(call->name, "release") == 0 || strcmp(call->name, "cond_wait") == 0;
+
+    return (is_first && is_id(call->arguments[0], id)) || is_named(call, id);
+}
+
+/* Whether who owns now is robust: -1 not known. */
+static int is_next_robust(const struct known *known, const struct script_call *call, const char *id)
+{
+    for (int i = 0; i < known->waiter_count; i++) {
+        if (strcmp(known->waiters[i].id, id) == 0)
+            return known->waiters[i].is_robust;
+    }
+    if (strcmp(call->name, "acquire") == 0 && strncmp(call->arguments[1].bytes, id, strlen(id)) == 0)
+        return call->arguments[5].bytes[0] == '1';
+    return -1;
+}
+
+/* I9: a hold that ended without a word is a death, and one that ended with one is none. */
+static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
+{
+    bool is_dead = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "1") == 0;
+    bool was_over = look_is_over(look_hash(known->hold, strlen(known->hold)));
+
+    if (!known->hold[0] || known->is_hold_found)
+        return;
+    if (is_dead && !known->was_unhealthy && was_over)
+        world_break("I9: %s gave x%d back and is taken for dead", known->hold, name);
+    if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
+        is_next_robust(known, call, id) == 1)
+        world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
+}
+
+static void check_new_hold(struct known *known, const struct script_call *call, int name, const char *id)
+{
+    bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
+    const struct key *state = look_key(known->keys, DM_KEY_STATE);
+    uint64_t hash = look_hash(id, strlen(id));
+    bool is_dead = strcmp(look_field(state, "health"), "1") == 0;
+
+    world_note("x%d goes to %s", name, id);
+    if (look_is_over(hash))
+        world_break("I4: x%d goes to %s, which was given back", name, id);
+    if (!is_put_back) /* by one of two owners, after a fault that makes them */
+        check_token(known, name, id, strtoull(look_field(state, "token"), NULL, 10));
+    if (!call->is_back && !check.is_torn)
+        check_order(known, name, id);
+    known->is_hold_found = false;
+    known->dead_hold = is_dead ? hash : 0;
+}
+
+/* ---- I10: what is left ------------------------------------------------------------------------- */
+
+static void check_lifetimes(const struct dm_keys *keys, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct key *key = look_key(keys, i);
+
+        if (key && key->expires_ms < 0)
+            world_break("I10: %s never expires", keys->text[i]);
+    }
+}
+
+/* ---- after a script ---------------------------------------------------------------------------- */
+
+static void check_owner(const struct known *known, int name, const char *hold)
+{
+    const struct key *lock = look_key(known->keys, DM_KEY_LOCK);
+
+    if (!lock)
+        return;
+    if (lock->count != 1)
+        world_break("I1: the lock of x%d has %d owners", name, lock->count);
+    else if (strncmp(lock->items[0].name, hold, lock->items[0].name_length) != 0 ||
+             hold[lock->items[0].name_length] != ':')
+        world_break("I1: the lock of x%d is %s's, its hold %s", name, lock->items[0].name, hold);
+}
+
+static void note_idle(struct known *known)
+{
+    bool is_idle = false;
+
+    look_at_queue(known);
+    for (int i = 0; i < known->waiter_count; i++)
+        is_idle = is_idle || known->waiters[i].is_live;
+    if (!is_idle || look_key(known->keys, DM_KEY_LOCK))
+        known->idle_since_ns = DM_NEVER;
+    else if (known->idle_since_ns == DM_NEVER)
+        known->idle_since_ns = world_now();
+}
+
+int64_t check_idle_since(int name)
+{
+    note_idle(&check.names[name]);
+    return check.names[name].idle_since_ns;
+}
+
+static bool begins_with_id(struct text text, const char *id)
+{
+    size_t length = strlen(id);
+
+    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
+}
+
+/* The call asks about this attempt, and so its answer is "owned" if it owns. */
+static bool is_about(const struct script_call *call, const char *id)
+{
+    if (strcmp(call->name, "acquire") == 0)
+        return begins_with_id(call->arguments[1], id);
+    if (strcmp(call->name, "cond_wait") == 0)
+        return begins_with_id(call->arguments[2], id);
+    if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
+        return begins_with_id(call->arguments[0], id);
+    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+        if (begins_with_id(call->arguments[i], id))
+            return true;
+    }
+    return false;
+}
+
+/* I1: "owned" promises a whole lease from now. */
+static void check_lease(const struct known *known, const struct script_call *call, int name, const char *hold)
+{
+    const struct key *lock = look_key(known->keys, DM_KEY_LOCK);
+    int64_t lease_ms = strtoll(look_behind_words(look_field(look_key(known->keys, DM_KEY_STATE), "hold"), 1), NULL, 10);
+
+    if (hold[0] && is_about(call, hold) && (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
+        world_break("I1: %s is told that it owns x%d, and has no whole lease", hold, name);
+}
+
+/* I7: a signal ends with an owner that lives on, or gives the mutex back; else it goes to who sleeps. */
+static void check_signals(const struct known *known, const struct script_call *call, int name)
+{
+    bool has_sleepers = look_key(known->condition, DM_KEY_COND) != NULL;
+    bool is_unusable = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "2") == 0;
+
+    if (strcmp(call->name, "cond_signal") == 0 && call->key_count == 6 && call->arguments[3].length == 0 &&
+        is_id(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
+        look_count_signals(known) <= known->signals)
+        world_break("I7: a signal of c%d reaches nobody, and a live waiter was there", name);
+    if (!has_sleepers || is_unusable || look_count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
+        return;
+    if (!known->hold[0] || !is_given_back(call, known->hold))
+        world_break("I7: %d signals of c%d are on their way after %s, %d were before", look_count_signals(known), name, call->name,
+                    known->signals);
+}
+
+static void check_name(struct known *known, int name, const struct script_call *call)
+{
+    char hold[80];
+
+    look_copy_id(hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
+    counters.checks++;
+    if (!check.is_torn) {
+        check_owner(known, name, hold);
+        check_places(known, hold);
+        check_lifetimes(known->keys, DM_KEY_COUNT);
+        check_lifetimes(known->condition, DM_COND_KEY_COUNT);
+    }
+    if (!check.is_torn) {
+        check_signals(known, call, name);
+        check_lease(known, call, name, hold);
+    }
+    check_death(known, call, name, hold);
+    if (hold[0] && strcmp(hold, known->hold) != 0)
+        check_new_hold(known, call, name, hold);
+    memcpy(known->hold, hold, sizeof hold);
+    look_note_arrivals(known, call->is_back);
+}
+
+void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
+                        int argument_count)
+{
+    struct script_call call = { scripting_name(script), keys, key_count, arguments, argument_count, false };
+
+    call.is_back = strcmp(call.name, "renew") == 0 ||
+                   (strcmp(call.name, "acquire") == 0 && argument_count > 7 && arguments[7].length > 0);
+    for (int i = 0; i < check.count; i++)
+        check_name(&check.names[i], i, &call);
+    if (strcmp(call.name, "release") == 0)
+        look_note_over(arguments[0]);
+    check_soon();
+}
