@@ -77,6 +77,7 @@ static void test_a_repeated_try_is_busy_when_its_lease_ended_in_the_copy(void **
     assert_answer(acquire(&a, TRY), "busy");
     assert_string_equal(owner("x"), "");
     assert_int_equal(size_of("queue", "x"), 0);
+    assert_owns_after_the_grace(&a);
 }
 
 static void test_a_poll_waits_when_the_lease_ended_in_the_copy(void **state)

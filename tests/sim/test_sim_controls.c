@@ -130,7 +130,7 @@ static void test_sim_notices_when_anybody_can_release(void **state)
 {
     (void)state;
     must_break_when_changed("anybody's release", "I1 I9", "release",
-                            "local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = v[1]");
+                            "local is_mine = hold and hold:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = hold");
 }
 
 static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)

@@ -1,15 +1,17 @@
 -- The usual handoff, written out: a third of the time that serve() would take.  Nobody died, and the head
 -- of those who wait was heard of lately, and hears: it is the owner.
--- k: lock and state of the mutex, queue and waiter of what the head waits for.  last: the token in
--- `state`.  mark: what stands before the head's label in `hold`.  Returns whether it was so.
-local function hand_over(k, head, last, inbox, born, mark)
+-- k: lock and state of the mutex, queue and waiter of what the head waits for.  mark: what stands before
+-- the head's label in `hold`.  Returns whether it was so.
+local function hand_over(k, head, inbox, born, mark)
+  local last, health, cursor = unpack(call('HMGET', k[2], 'token', 'health', 'cursor'))
+  if not last or health or cursor then return false end
   local said = call('HGET', k[4], head) or ''
   local request, lease, heard, seen, label = said:match('^(%d+) (%d+) %d (%d+) (%d+) (.*)$')
   local owner, uuid, attempt = head:match('^(([^:]*):.*):(%d+)$')
-  if not (request and owner and last) then return false end
+  if not (request and owner) then return false end
   local t = call('TIME')
   local now, token = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
-  if last >= now or tonumber(seen) >= now then return false end -- the clock makes no token that is new to all
+  if tonumber(last) >= now or tonumber(seen) >= now then return false end -- the clock makes no token that is new to all
   if now - heard > math.max(lease * 2 / 3, 1000) * 1000 then return false end
   if born ~= '0' and now - born < lease * 1000 then return false end
   local heard_by = redis.pcall('PUBLISH', inbox .. uuid,

@@ -9,7 +9,7 @@
 --        {full} {notrecoverable}
 local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
-local is_held = call('HLEN', KEYS[1]) > 0
+local ttl = call('PTTL', KEYS[1]) -- -2: there is no lock
 local t = call('TIME')
 local now, now_text = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
 
@@ -19,7 +19,7 @@ local last, seen, arrived = tonumber(v[2] or 0), tonumber(ARGV[4]), tonumber(v[6
 local is_usual = not v[3] and last and last < now and seen and seen < now and arrived and arrived < now
 
 -- Free, and nobody waits: the caller's.
-if is_usual and not (is_held or v[1] or v[4]) and (ARGV[10] == '0' or now - ARGV[10] >= ARGV[3] * 1000) then
+if is_usual and not (ttl ~= -2 or v[1] or v[4]) and (ARGV[10] == '0' or now - ARGV[10] >= ARGV[3] * 1000) then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
   call('HSET', KEYS[2], 'hold', ARGV[2], 'token', now_text)
@@ -30,19 +30,19 @@ end
 -- Held by another attempt, and nothing to catch up on: the caller is the last of the queue.
 local id, label = ARGV[2]:match('^(%S+) %d+ (.*)$')
 local holder, lease = (v[1] or ''):match('^(%S+) (%d+) ')
-if is_usual and is_held and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[11] then
-  local waiting, left = call('ZCARD', KEYS[3]), call('PTTL', KEYS[1])
-  if waiting < 10000 and left >= 0 and left <= tonumber(lease) and not call('HGET', KEYS[4], id) then
+if is_usual and ttl >= 0 and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[11] then
+  local waiting = call('ZCARD', KEYS[3])
+  if waiting < 10000 and ttl <= tonumber(lease) and not call('HGET', KEYS[4], id) then
     local three = ARGV[3] * 3
     call('ZADD', KEYS[3], now_text, id)
     call('HSET', KEYS[4], id,
       ARGV[5] .. ' ' .. ARGV[3] .. ' ' .. ARGV[6] .. ' ' .. now_text .. ' ' .. ARGV[4] .. ' ' .. label)
-    if call('PTTL', KEYS[3]) < three then
+    if waiting == 0 or call('PTTL', KEYS[3]) < three then
       call('PEXPIRE', KEYS[3], three)
       call('PEXPIRE', KEYS[4], three)
     end
     call('HSET', KEYS[2], 'wanted', 1, 'arrival', now_text)
-    return { 'queued', waiting + 1, left, now, now }
+    return { 'queued', waiting + 1, ttl, now, now }
   end
 end
 --@include _own
@@ -53,8 +53,11 @@ local k, s = KEYS, parse(v)
 local inbox, born = ARGV[9], ARGV[10]
 local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
   seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
-local waiting = check_queue(k)
+local waiting, is_held = check_queue(k), call('HLEN', k[1]) > 0
 
+if s.id == me.id and ARGV[7] == 'try' and not is_held and grace(born, me.lease, now) > 0 then
+  return { 'busy', left(k, s, me.lease, born, now), now } -- it has no place in the queue to go to: all stays as it is
+end
 if still_owns(k, s, me, born, now) then
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end

@@ -12,10 +12,10 @@ local inbox = ARGV[2]
 --@include _handover
 -- One signal, and a free mutex that nobody waits for.
 if bound and bound == ARGV[1] and ARGV[3] == '1' and ARGV[4] == '' then
-  local v = call('HMGET', KEYS[4], 'token', 'hold', 'health', 'wanted')
-  local is_free = not (v[2] or v[3] or v[4]) and call('HLEN', KEYS[3]) == 0
+  local hold, wanted = unpack(call('HMGET', KEYS[4], 'hold', 'wanted'))
+  local is_free = not (hold or wanted) and call('HLEN', KEYS[3]) == 0
   local head = is_free and call('ZRANGE', KEYS[1], 0, 0)[1]
-  if head and hand_over({ KEYS[3], KEYS[4], KEYS[1], KEYS[2] }, head, tonumber(v[1]), inbox, ARGV[5], '@' .. KEYS[1] .. ' ') then
+  if head and hand_over({ KEYS[3], KEYS[4], KEYS[1], KEYS[2] }, head, inbox, ARGV[5], '@' .. KEYS[1] .. ' ') then
     return { 'moved', newest, 0, 0 }
   end
 end

@@ -5,23 +5,23 @@
 -- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
-local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
-local is_mine = v[1] and v[1]:find(ARGV[1] .. ' ', 1, true) == 1
+local hold, wanted = unpack(call('HMGET', KEYS[2], 'hold', 'wanted'))
+local is_mine = hold and hold:find(ARGV[1] .. ' ', 1, true) == 1
 
 --@include _handover
 if is_mine and ARGV[2] == '0' then
-  local head = v[4] and call('ZRANGE', KEYS[3], 0, 0)[1]
+  local head = wanted and call('ZRANGE', KEYS[3], 0, 0)[1]
   if not head then -- nobody waits
     call('DEL', KEYS[1])
     call('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')
     return { 'released', 0 }
   end
-  if not (v[3] or v[5]) and hand_over(KEYS, head, tonumber(v[2]), ARGV[3], ARGV[4], '') then return { 'released', 0 } end
+  if hand_over(KEYS, head, ARGV[3], ARGV[4], '') then return { 'released', 0 } end
 end
 --@include _own
 --@include _state
 --@include _serve
-local k, s = KEYS, parse(v)
+local k, s = KEYS, read(KEYS[2])
 local c = k[5] and { [3] = k[5], [4] = k[6] }
 check_queue(k)
 if c then check_queue(c) end
