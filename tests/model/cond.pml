@@ -46,7 +46,11 @@
 #endif
 #ifdef BROADCAST
 #define PORTION ITEMS /* items made at once */
-#define MOST 255          /* waiters signalled at once */
+#ifdef BROADCAST_WAKES_ONE
+#define MOST 1
+#else
+#define MOST 255 /* waiters signalled at once */
+#endif
 #else
 #define PORTION 1
 #define MOST 1
@@ -55,6 +59,16 @@
 #define HAS_PASSING_ON false
 #else
 #define HAS_PASSING_ON true
+#endif
+#ifdef SIGNALLED_IS_GRANTED
+#define SIGNALLED_IS HELD
+#else
+#define SIGNALLED_IS QUEUED
+#endif
+#ifdef TIMEOUT_KEEPS_THE_SIGNAL
+#define IS_SIGNALLED(answer) false
+#else
+#define IS_SIGNALLED(answer) (answer)
 #endif
 #define PIPE 3
 #define LETTERS 4
@@ -75,7 +89,7 @@ mtype = { ACQUIRE, RELEASE, POLL, COND_WAIT, COND_SIGNAL, COND_CANCEL, ENQUEUE }
 mtype = { OWNED, QUEUED_AT, ON_CONDITION, UNKNOWN, NOT_OWNER, DONE_SO };
 mtype = { GRANTED, SIGNALLED };
 mtype = { ASKING, WAITING, QUEUED, HELD, LEAVING, OVER };
-mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, SIGNALS, PASSES_ON, ENDED };
+mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SIGNALS, PASSES_ON, ENDED };
 /* clang-format on */
 
 #define id_of(c, a) (((c) + 1) * 8 + (a))
@@ -112,6 +126,7 @@ typedef Client {
     bool is_given_up;    /* timed out or cancelled: does not wait again */
     bool is_cancelled;
     bool is_signalled;   /* the signal came before the cancellation */
+    bool was_asked, was_waiting; /* to stop waiting, without an answer; it waited when it asked last */
     bool is_polling, is_poll_due, is_poll_newest;
     bool is_up = 1;
     bool is_hearing = 1, is_misheard;
@@ -418,13 +433,17 @@ inline cond_wait()
 {
     find(CONDITION, id);
     if
+#ifndef WAITS_TWICE
     :: n < sleeping -> sleeper[n].heard = 0; said = ON_CONDITION
+#endif
     :: else ->
         find(MUTEX, id);
         if
         :: hold == id -> is_held = 1; said = OWNED
         :: hold != id && n < waiting -> queue[n].heard = 0; said = QUEUED_AT
+#ifndef WAITS_WHOEVER_OWNS
         :: hold != id && n == waiting && hold != other -> said = NOT_OWNER
+#endif
         :: else ->
 #ifndef ENQUEUE_AFTER_RELEASE
             if
@@ -663,6 +682,8 @@ end:
 
 /* ---- the process --------------------------------------------------------------------------- */
 
+/* leave_condition(): once it was asked, only the server knows whether a signal came first. */
+#define may_leave(c) (is_waiting(c) || k[c].was_asked)
 #define may_send(c) (k[c].is_up && len(command[c]) + len(reply[c]) < PIPE)
 
 inline rename(c)
@@ -729,7 +750,7 @@ inline take_reply(c)
         :: else
         fi;
         if
-        :: op == COND_CANCEL -> k[c].is_signalled = flag; k[c].is_by_condition = 0
+        :: op == COND_CANCEL -> k[c].is_signalled = IS_SIGNALLED(flag); k[c].is_by_condition = 0; k[c].was_asked = 0
         :: op == COND_WAIT -> close_hold(c)
         :: else
         fi;
@@ -750,7 +771,7 @@ inline take_message(c)
     inbox[c]?kind, id;
     if
     :: id == k[c].attempt && kind == GRANTED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = HELD
-    :: id == k[c].attempt && kind == SIGNALLED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = QUEUED
+    :: id == k[c].attempt && kind == SIGNALLED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = SIGNALLED_IS
     :: else
     fi
 }
@@ -768,6 +789,11 @@ inline break_connection(c)
     k[c].is_poll_due = is_waiting(c);
     if
     :: k[c].thread == AWAITS -> k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
+    :: k[c].thread == STOPPED && k[c].was_waiting -> k[c].was_asked = 1; k[c].thread = STOPS_WAITING
+    :: k[c].thread == STOPPED && !k[c].was_waiting ->
+        k[c].is_signalled = 1;
+        k[c].was_asked = 0;
+        k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
     :: k[c].thread == LEFT ->
         k[c].has_unanswered = 1;
         if /* is_known_to_wait() */
@@ -815,7 +841,8 @@ end:
         k[c].thread = (k[c].is_cancelled && k[c].is_signalled && HAS_PASSING_ON -> PASSES_ON : INSIDE) }
     /* a consumer */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->
-        items = (items > 0 -> items - 1 : 0);
+        /* who is told ETIMEDOUT does not look any more */
+        items = (items > 0 && !(k[c].is_given_up && !k[c].is_signalled) -> items - 1 : items);
         give_back(c);
         end_thread(c) }
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && k[c].is_cancelled -> /* its handlers unlock */
@@ -873,18 +900,23 @@ end:
         k[c].thread = STOPS_WAITING }
 #endif
     /* condition.c leave_condition() */
-    :: d_step { !k[c].is_dead && k[c].thread == STOPS_WAITING && !is_waiting(c) ->
-        k[c].is_signalled = k[c].is_by_condition;
+    :: d_step { !k[c].is_dead && k[c].thread == STOPS_WAITING && !(k[c].is_by_condition && may_leave(c)) ->
+        k[c].is_signalled = IS_SIGNALLED(k[c].is_by_condition);
+        k[c].was_asked = 0;
         k[c].thread = SLEEPS }
-    :: d_step { !k[c].is_dead && k[c].thread == STOPS_WAITING && is_waiting(c) && may_send(c) ->
+    :: d_step { !k[c].is_dead && k[c].thread == STOPS_WAITING && k[c].is_by_condition && may_leave(c) && may_send(c) ->
         command[c]!COND_CANCEL, id_of(c, k[c].attempt), 0;
         k[c].is_poll_newest = 0;
-        k[c].thread = AWAITS }
+        k[c].was_waiting = is_waiting(c);
+        k[c].thread = STOPPED }
     :: d_step { !k[c].is_dead && k[c].thread == PASSES_ON && may_send(c) ->
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), 1;
         k[c].is_signalled = 0;
         k[c].thread = INSIDE }
     /* schedule.c */
+#ifndef NO_RENEWAL
+    :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].is_up && len(command[c]) == 0 && is_carried && is_held && hold == id_of(c, k[c].attempt) -> is_carried = 0 }
+#endif
     :: d_step { !k[c].is_dead && is_waiting(c) && !k[c].is_polling && may_send(c) && (k[c].is_poll_due || polls > 0) ->
         polls = (k[c].is_poll_due -> polls : polls - 1);
         k[c].is_poll_due = 0;
@@ -925,7 +957,7 @@ inline kill(c)
 inline faults_of(c)
 {
     if
-    :: d_step { kills > 0 && !k[c].is_dead && (k[c].thread == SLEEPS || k[c].thread == AWAITS || k[c].thread == LEFT) -> kills--; kill(c); skip }
+    :: d_step { kills > 0 && !k[c].is_dead && (k[c].thread == SLEEPS || k[c].thread == AWAITS || k[c].thread == STOPPED || k[c].thread == LEFT) -> kills--; kill(c); skip }
     :: d_step { k[c].is_dead && k[c].is_hearing -> k[c].is_hearing = 0 }
     :: d_step { breaks > 0 && !k[c].is_dead && k[c].is_up -> breaks--; break_connection(c); skip }
     :: d_step { losses > 0 && !k[c].is_dead && !k[c].is_misheard -> losses--; k[c].is_misheard = 1 }

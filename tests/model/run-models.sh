@@ -28,7 +28,7 @@ figure() { sed -n "s/$2/\\1/p" "$out" | tail -1; }
 complaint() { sed -n 's/^pan:[0-9]*: //p' "$out" | sed 's/ (at depth.*//' | head -1; }
 
 # one LINE: a model, checked in a folder of its own; prints a line without a number.
-#   name | ok, trace or long | model | switches of spin | of the compiler | of pan | the complaint
+#   name | ok or trace, long or not | model | switches of spin | of the compiler | of pan | the complaint
 one()
 {
     IFS='|' read -r name expected model defines flags options wanted <<END
@@ -38,17 +38,20 @@ END
     out=$folder/out
     name=$(echo $name) expected=$(echo $expected) model=$(echo $model) wanted=$(echo $wanted)
     case $flags in *SAFETY*) : ;; *) options="-a $options" ;; esac
+    case $expected in # a trace is found soon: what counts is the compiler's own time
+        trace) flags="-O1 $flags" ;;
+        *) flags="-O2 $flags" ;;
+    esac
     {
         cd "$folder" && spin -a $defines "$here/$model" &&
-            $cc -O2 -w -DVECTORSZ=2048 -DMEMLIM="$mib" $flags -o pan pan.c && ./pan -m1000000 -w22 $options
+            $cc -w -DVECTORSZ=2048 -DMEMLIM="$mib" $flags -o pan pan.c && ./pan -m1000000 -w22 $options
     } >"$out" 2>&1
     found=$(complaint)
     verdict='not ok'
-    if [ "$expected" = trace ]; then
-        echo "$found" | grep -q -- "$wanted" && [ -n "$found" ] && verdict=ok
-    else
-        grep -q 'errors: 0' "$out" && ! grep -q 'out of memory\|max search depth' "$out" && verdict=ok
-    fi
+    case $expected in
+        *trace*) echo "$found" | grep -q -- "$wanted" && [ -n "$found" ] && verdict=ok ;;
+        *) grep -q 'errors: 0' "$out" && ! grep -q 'out of memory\|max search depth' "$out" && verdict=ok ;;
+    esac
     states=$(figure 1 '^ *\([0-9.e+]*\) states, stored.*')
     depth=$(figure 1 '.*depth reached \([0-9]*\).*')
     memory=$(figure 1 '^ *\([0-9.]*\).*total actual memory usage')

@@ -198,6 +198,7 @@ static void restart_empty(const struct fault *fault)
 static void fail_over(const struct fault *fault)
 {
     server_restart(KEEPS_COPY, (int64_t)fault->b * MS);
+    work_excuse_signals();
     check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
 }
 

@@ -265,7 +265,7 @@ static void consume(int name)
         result = wait_on(name, &target, is_endless);
     if (!is_owner(target.key))
         are_signals_excused = true; /* lost, after a signal perhaps: its ticket stays */
-    else if (guarded[name].tickets > 0)
+    else if (guarded[name].tickets > 0 && result != ETIMEDOUT) /* who was in vain does not look once more */
         guarded[name].tickets--;
     unlock(name, &target);
 }
@@ -410,6 +410,11 @@ void work_close(void)
 bool work_is_closed(void)
 {
     return is_closed;
+}
+
+void work_excuse_signals(void)
+{
+    are_signals_excused = true;
 }
 
 void work_note_end(const struct process *process)

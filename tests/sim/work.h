@@ -32,6 +32,9 @@ bool work_is_closed(void);
 /* A waiter sleeps although there is a ticket for it, and no fault is to blame: a lost wake-up. */
 void work_check_sleepers(void);
 
+/* Signals may be lost from here on: with the data that a failover has lost. */
+void work_excuse_signals(void);
+
 /* A process is about to be gone: what its threads have not signalled yet nobody will. */
 void work_note_end(const struct process *process);
 
