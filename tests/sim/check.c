@@ -104,6 +104,11 @@ static void begin_again(struct known *known)
 
 void check_forgive(enum forgiven what)
 {
+    if (what == CLOCK_SET_BACK) {
+        for (int i = 0; i < check.count; i++)
+            check.names[i].has_revived = check.names[i].has_revived || look_has_orphans(&check.names[i]);
+        return;
+    }
     if (what == DATA_BACK || what == DATA_GRACED) {
         memset(check.over, 0, sizeof check.over);
         check.over_count = 0;

@@ -38,8 +38,8 @@ void check_no_lock(const char *where);
 /* A claim has changed: the next check_all() has something to do. */
 void check_soon(void);
 
-/* Single keys are gone, a new server comes that gives grace (I1 holds), all data are gone, or what was before them is back; the clock has made a large step. */
-enum forgiven { DATA_TORN, DATA_GRACED, DATA_LOST, DATA_BACK, CLOCK_STEPPED };
+/* Single keys are gone, a new server comes that gives grace (I1 holds), all data are gone, or what was before them is back; the clock has made a large step, or has gone back. */
+enum forgiven { DATA_TORN, DATA_GRACED, DATA_LOST, DATA_BACK, CLOCK_STEPPED, CLOCK_SET_BACK };
 void check_forgive(enum forgiven what);
 bool check_is_torn(void);
 

@@ -38,6 +38,7 @@ struct known {
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
+    bool has_revived; /* entries whose end had come live again since the clock was set back, and not what names them */
 };
 
 struct check {
@@ -74,6 +75,9 @@ void look_at_queue(struct known *known);
 
 /* Carried by waiters, carried by an owner that has not been heard of since, owed. */
 int look_count_signals(const struct known *known);
+
+/* Entries of those who wait that no queue and no condition names. */
+bool look_has_orphans(const struct known *known);
 
 /* ---- look.c: attempts of this run ---------------------------------------------------------- */
 

@@ -231,6 +231,7 @@ static void fill(const struct fault *fault)
 static void step_back(const struct fault *fault)
 {
     server_step_clock(-(int64_t)fault->b * fault->b * 10);
+    check_forgive(CLOCK_SET_BACK);
 }
 
 /* By less than the margin, and not twice in one lease: what I1 allows. */

@@ -12,22 +12,12 @@
 
 /* ---- I5: where an attempt is ------------------------------------------------------------------ */
 
-static void check_members(const char *what, const struct key *set, const struct key *hash, int extra)
+static void check_members(const char *what, const struct key *set, const struct key *hash)
 {
-    int members = set ? set->count : 0, entries = hash ? hash->count : 0;
-
-    for (int i = 0; i < members; i++) {
+    for (int i = 0; set && i < set->count; i++) {
         if (!item_find(hash, (struct text){ set->items[i].name, set->items[i].name_length }))
             world_break("I5: %s has no entry in the %s", set->items[i].name, what);
     }
-    for (int i = 0; i < entries && set; i++) {
-        const struct item *item = &hash->items[i];
-
-        if (strchr(item->name, ':') && !item_find(set, (struct text){ item->name, item->name_length }))
-            world_break("I5: %s has an entry and is not in the %s", item->name, what);
-    }
-    if (!set && entries > extra)
-        world_break("I5: %d entries and no %s", entries, what);
 }
 
 static void check_places(const struct known *known, const char *hold)
@@ -35,8 +25,10 @@ static void check_places(const struct known *known, const char *hold)
     const struct key *queue = look_key(known->keys, DM_KEY_QUEUE), *cond = look_key(known->condition, DM_KEY_COND);
     struct text id = { hold, strlen(hold) };
 
-    check_members("queue", queue, look_key(known->keys, DM_KEY_WAITER), 0);
-    check_members("condition", cond, look_key(known->condition, DM_KEY_SLEEPER), 2);
+    check_members("queue", queue, look_key(known->keys, DM_KEY_WAITER));
+    check_members("condition", cond, look_key(known->condition, DM_KEY_SLEEPER));
+    if (!known->has_revived && look_has_orphans(known))
+        world_break("I5: an entry of %s is in no queue and on no condition", known->keys->text[DM_KEY_WAITER]);
     if (hold[0] && item_find(queue, id))
         world_break("I5: %s owns and waits in the queue", hold);
     if (hold[0] && item_find(cond, id))
@@ -284,6 +276,7 @@ static void check_name(struct known *known, int name, const struct script_call *
 {
     char hold[80];
 
+    known->has_revived = known->has_revived && look_has_orphans(known);
     look_copy_id(hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
     counters.checks++;
     if (!check.is_torn) {
@@ -291,8 +284,6 @@ static void check_name(struct known *known, int name, const struct script_call *
         check_places(known, hold);
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
-    }
-    if (!check.is_torn) {
         check_signals(known, call, name);
         check_lease(known, call, name, hold);
     }

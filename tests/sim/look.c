@@ -168,3 +168,20 @@ void check_before_script(void)
     for (int i = 0; i < check.count; i++)
         look_at_queue(&check.names[i]);
 }
+
+static bool has_orphans(const struct key *set, const struct key *hash)
+{
+    for (int i = 0; hash && i < hash->count; i++) {
+        const struct item *item = &hash->items[i];
+
+        if (strchr(item->name, ':') && !item_find(set, (struct text){ item->name, item->name_length }))
+            return true;
+    }
+    return false;
+}
+
+bool look_has_orphans(const struct known *known)
+{
+    return has_orphans(look_key(known->keys, DM_KEY_QUEUE), look_key(known->keys, DM_KEY_WAITER)) ||
+           has_orphans(look_key(known->condition, DM_KEY_COND), look_key(known->condition, DM_KEY_SLEEPER));
+}
