@@ -89,7 +89,7 @@ mtype = { ACQUIRE, RELEASE, POLL, COND_WAIT, COND_SIGNAL, COND_CANCEL, ENQUEUE }
 mtype = { OWNED, QUEUED_AT, ON_CONDITION, UNKNOWN, NOT_OWNER, DONE_SO };
 mtype = { GRANTED, SIGNALLED };
 mtype = { ASKING, WAITING, QUEUED, HELD, LEAVING, OVER };
-mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SIGNALS, PASSES_ON, ENDED };
+mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SIGNALS, PASSES_ON, PASSED, ENDED };
 /* clang-format on */
 
 #define id_of(c, a) (((c) + 1) * 8 + (a))
@@ -739,7 +739,7 @@ inline take_reply(c)
         :: said == UNKNOWN && is_waiting(c) && k[c].is_poll_newest -> on_unknown(c)
         :: else
         fi
-    :: op == COND_SIGNAL
+    :: op == COND_SIGNAL -> k[c].thread = (k[c].thread == PASSED -> INSIDE : k[c].thread)
     :: (op == ACQUIRE || op == COND_WAIT || op == COND_CANCEL || op == ENQUEUE) && id == k[c].attempt ->
         if
         :: said == OWNED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = HELD
@@ -789,6 +789,7 @@ inline break_connection(c)
     k[c].is_poll_due = is_waiting(c);
     if
     :: k[c].thread == AWAITS -> k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
+    :: k[c].thread == PASSED -> k[c].thread = PASSES_ON
     :: k[c].thread == STOPPED && k[c].was_waiting -> k[c].was_asked = 1; k[c].thread = STOPS_WAITING
     :: k[c].thread == STOPPED && !k[c].was_waiting ->
         k[c].is_signalled = 1;
@@ -835,9 +836,7 @@ end:
 #ifdef WITH_MUTEX
         assert(hold == id_of(c, k[c].attempt) && is_held);
 #endif
-#ifndef NO_RENEWAL /* a renewal: the signal lives; one of the dead's waiters is woken in vain otherwise */
-        is_carried = 0;
-#endif
+        is_carried = 0; /* a renewal: the signal lives */
         k[c].thread = (k[c].is_cancelled && k[c].is_signalled && HAS_PASSING_ON -> PASSES_ON : INSIDE) }
     /* a consumer */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->
@@ -911,10 +910,9 @@ end:
         k[c].thread = STOPPED }
     :: d_step { !k[c].is_dead && k[c].thread == PASSES_ON && may_send(c) ->
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), 1;
-        k[c].is_signalled = 0;
-        k[c].thread = INSIDE }
+        k[c].thread = PASSED }
     /* schedule.c */
-#ifndef NO_RENEWAL
+#ifdef RENEWAL_TAKES_THE_SIGNAL /* before the thread is back, which may ask whether it came by one */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].is_up && len(command[c]) == 0 && is_carried && is_held && hold == id_of(c, k[c].attempt) -> is_carried = 0 }
 #endif
     :: d_step { !k[c].is_dead && is_waiting(c) && !k[c].is_polling && may_send(c) && (k[c].is_poll_due || polls > 0) ->
