@@ -191,6 +191,7 @@ EXPORT int munmap(void *address, size_t size)
 
 static void before_fork(void)
 {
+    library_before_fork();
     modules_before_fork();
     objects_before_fork();
 }
@@ -199,12 +200,14 @@ static void after_fork(void)
 {
     objects_after_fork();
     modules_after_fork();
+    library_after_fork();
 }
 
 static void in_child(void)
 {
     objects_in_child();
     modules_after_fork();
+    library_in_child();
     observe_in_child();
 }
 

@@ -194,6 +194,21 @@ static void test_children_make_mutexes_when_a_thread_was_making_one(void **state
     actor_end(actor);
 }
 
+/* The first call of all opens the library: its children have it as a whole, or not at all. */
+static void test_children_have_the_library_when_a_thread_was_opening_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct actor *actor = start_program("legacy", rules, NULL);
+
+        actor_do(actor, "0", "start remakes 300 made_lock");
+        for (int child = 0; child < 5; child++)
+            actor_do(actor, "EPERM", "child unlock errorcheck_lock");
+        actor_do(actor, "0", "join");
+        actor_end(actor);
+    }
+}
+
 /* With a priority protocol: said once, and left local. */
 static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **state)
 {
@@ -501,6 +516,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_mutex_is_of_its_type_when_it_was_made),
         test_of_program(test_memory_does_not_grow_when_a_mutex_is_made_again),
         test_of_program(test_children_make_mutexes_when_a_thread_was_making_one),
+        test_of_program(test_children_have_the_library_when_a_thread_was_opening_it),
         test_of_program(test_a_mutex_is_left_local_when_it_has_a_priority_protocol),
         test_of_program(test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust),
         test_of_program(test_c11_mutexes_are_distributed_when_they_are_named),
