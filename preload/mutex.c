@@ -164,7 +164,7 @@ int mutex_unlock(struct object *object)
     int result;
 
     library_enter();
-    report_end_hold(object);
+    report_end_hold(object, library, false);
     result = library->mutex_unlock(&object->mutex);
     library_leave();
     return result;

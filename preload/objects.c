@@ -259,14 +259,16 @@ void objects_after_fork(void)
     real_get()->mutex_unlock(&writing);
 }
 
-/* The other threads are gone: one that was making an object has not, and none sleeps or loads. */
+/* The other threads are gone: one that was making an object has not, and none sleeps or loads.  It has locked nothing. */
 void objects_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 
     objects_making = unlocked;
-    for (struct object *object = newest; object; object = object->next)
+    for (struct object *object = newest; object; object = object->next) {
         object->sleeping = unlocked;
+        object->counts = (struct object_counts){ 0 };
+    }
     loading = own_loading;
     publish();
     real_get()->mutex_unlock(&writing);

@@ -42,12 +42,18 @@ void report_begin_hold(struct object *object, const struct library *library)
     add(&object->counts.locks, 1);
     if (library->mutex_token(&object->mutex, &token) == 0 && token % LOCAL_PART != 0)
         add(&object->counts.handoffs, 1);
-    object->counts.since_ns = now_ns();
+    if (!object->counts.since_ns)
+        object->counts.since_ns = now_ns();
 }
 
-void report_end_hold(struct object *object)
+/* Only an owner's last unlock ends it; a wait gives a recursive mutex up at any depth. */
+void report_end_hold(struct object *object, const struct library *library, bool is_wait)
 {
-    if (report_is_wanted() && object->counts.since_ns) {
+    unsigned depth;
+
+    if (!report_is_wanted() || library->mutex_holdcount(&object->mutex, &depth) != 0 || depth == 0)
+        return;
+    if ((depth == 1 || is_wait) && object->counts.since_ns) {
         add(&object->counts.hold_ns, now_ns() - object->counts.since_ns);
         object->counts.since_ns = 0;
     }
@@ -94,13 +100,12 @@ static void add_count(struct text *line, const char *name, uint64_t count)
     text_add_number(line, count);
 }
 
-static bool write_line(int fd, const struct object *object)
+static bool write_line(int fd, const char *name, const struct object_counts *counts)
 {
     char bytes[512];
     struct text line = text_in(bytes, sizeof bytes);
-    const struct object_counts *counts = &object->counts;
 
-    text_add(&line, object->name);
+    text_add(&line, name);
     add_count(&line, "locks", counts->locks);
     add_count(&line, "waits", counts->waits);
     add_count(&line, "wait_us", counts->wait_ns / 1000);
@@ -111,23 +116,51 @@ static bool write_line(int fd, const struct object *object)
     return write(fd, bytes, line.length) == (ssize_t)line.length;
 }
 
+/* The next mutex of that name from this object on; one that is gone has been counted, too. */
+static struct object *of_same_name(struct object *object, const char *name)
+{
+    while (object && (object->rule->is_condition || strcmp(object->name, name) != 0))
+        object = object->next;
+    return object;
+}
+
+/* Of all objects of that name. */
+static struct object_counts sum_of(const char *name)
+{
+    struct object_counts sum = { 0 };
+
+    for (struct object *at = of_same_name(objects_first(), name); at; at = of_same_name(at->next, name)) {
+        sum.locks += at->counts.locks;
+        sum.waits += at->counts.waits;
+        sum.wait_ns += at->counts.wait_ns;
+        sum.hold_ns += at->counts.hold_ns;
+        sum.losses += at->counts.losses;
+        sum.handoffs += at->counts.handoffs;
+    }
+    return sum;
+}
+
 /* Libraries may lock after this; it only reads. */
 __attribute__((destructor)) static void write_report(void)
 {
     char path[4096];
     struct text text = text_in(path, sizeof path);
+    struct object_counts counts;
     int fd = -1;
 
     if (!report_is_wanted())
         return;
     for (struct object *object = objects_first(); object; object = object->next) {
-        if (!object->address || object->rule->is_condition || object->counts.locks == 0)
+        if (object->rule->is_condition || of_same_name(objects_first(), object->name) != object)
+            continue;
+        counts = sum_of(object->name);
+        if (counts.locks == 0)
             continue;
         if (fd < 0) {
             expand(&text, settings_get()->report);
             fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         }
-        if (fd < 0 || !write_line(fd, object)) {
+        if (fd < 0 || !write_line(fd, object->name, &counts)) {
             text_say("the report cannot be written to ", path, ": ", strerrordesc_np(errno), NULL);
             break;
         }

@@ -17,6 +17,6 @@ int report_lock(struct object *object, const struct library *library);
 
 /* The calling thread owns the mutex anew, or is about to give it back. */
 void report_begin_hold(struct object *object, const struct library *library);
-void report_end_hold(struct object *object);
+void report_end_hold(struct object *object, const struct library *library, bool is_wait);
 
 #endif

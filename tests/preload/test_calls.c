@@ -480,7 +480,7 @@ static void test_a_report_says_what_was_done_with_each_name(void **state)
     assert_null(strstr(report, "other"));
 }
 
-/* Each process has its own; one that locked nothing has none. */
+/* Each process has its own; one that locked nothing, as this child, has none. */
 static void test_a_report_is_of_one_process_when_it_forks(void **state)
 {
     struct actor *actor = start_reporting(), *idle = start_reporting();
@@ -488,10 +488,32 @@ static void test_a_report_is_of_one_process_when_it_forks(void **state)
     (void)state;
     actor_do(actor, "0", "lock static_lock");
     actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "ECHILD", "child exit 0");
     actor_end(actor);
     actor_end(idle);
     read_reports();
     assert_int_equal(value_of("t/x", "locks"), 1);
+    assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
+}
+
+/* A line for a name, whatever has it; a hold lasts until the last unlock. */
+static void test_a_report_adds_up_when_objects_have_one_name(void **state)
+{
+    char variable[100];
+    struct actor *actor;
+
+    (void)state;
+    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/report.%%p", folder);
+    actor = start_program("legacy", "sym:legacy:static_lock => t/x; sym:legacy:recursive_lock => t/x", variable, NULL);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_do(actor, "0", "unlock recursive_lock");
+    actor_do(actor, "0", "unlock recursive_lock");
+    actor_end(actor);
+    read_reports();
+    assert_int_equal(value_of("t/x", "locks"), 3);
     assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
 }
 
@@ -527,6 +549,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_lock_waits_when_there_is_no_server),
         test_of_program(test_a_report_says_what_was_done_with_each_name),
         test_of_program(test_a_report_is_of_one_process_when_it_forks),
+        test_of_program(test_a_report_adds_up_when_objects_have_one_name),
         test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
         cmocka_unit_test(test_nothing_is_left),
     };
