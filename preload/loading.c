@@ -17,6 +17,7 @@
 #include "objects.h"
 #include "observe.h"
 #include "real.h"
+#include "report.h"
 #include "settings.h"
 #include "text.h"
 
@@ -209,6 +210,7 @@ static void in_child(void)
     modules_after_fork();
     library_in_child();
     observe_in_child();
+    report_in_child();
 }
 
 /* ---- the module itself ------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mapped.h"
 #include "settings.h"
 #include "text.h"
 
@@ -20,7 +21,7 @@ bool report_is_wanted(void)
     return settings_get()->report != NULL;
 }
 
-static uint64_t now_ns(void)
+uint64_t report_now(void)
 {
     struct timespec now;
 
@@ -43,7 +44,7 @@ void report_begin_hold(struct object *object, const struct library *library)
     if (library->mutex_token(&object->mutex, &token) == 0 && token % LOCAL_PART != 0)
         add(&object->counts.handoffs, 1);
     if (!object->counts.since_ns)
-        object->counts.since_ns = now_ns();
+        object->counts.since_ns = report_now();
 }
 
 /* Only an owner's last unlock ends it; a wait gives a recursive mutex up at any depth. */
@@ -54,7 +55,7 @@ void report_end_hold(struct object *object, const struct library *library, bool 
     if (!report_is_wanted() || library->mutex_holdcount(&object->mutex, &depth) != 0 || depth == 0)
         return;
     if ((depth == 1 || is_wait) && object->counts.since_ns) {
-        add(&object->counts.hold_ns, now_ns() - object->counts.since_ns);
+        add(&object->counts.hold_ns, report_now() - object->counts.since_ns);
         object->counts.since_ns = 0;
     }
 }
@@ -68,13 +69,67 @@ int report_lock(struct object *object, const struct library *library)
         return library->mutex_lock(&object->mutex);
     if (result != EBUSY)
         return result;
-    since = now_ns();
+    since = report_now();
     result = library->mutex_lock(&object->mutex);
     if (result == 0 || result == EOWNERDEAD) {
         add(&object->counts.waits, 1);
-        add(&object->counts.wait_ns, now_ns() - since);
+        add(&object->counts.wait_ns, report_now() - since);
     }
     return result;
+}
+
+/* ---- lock files -------------------------------------------------------------------------- */
+
+/* A name that a handler and what it has interrupted use for the first time may be there twice. */
+static struct file {
+    enum { FREE, IN_MAKING, MADE } state;
+    char name[MAPPED_NAME_ROOM];
+    struct object_counts counts;
+} files[64];
+#define FILES (sizeof files / sizeof files[0])
+
+struct object_counts *report_of_file(const char *name)
+{
+    if (!report_is_wanted())
+        return NULL;
+    for (struct file *file = files; file < files + FILES; file++) {
+        int state = FREE;
+
+        if (__atomic_compare_exchange_n(&file->state, &state, IN_MAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            strcpy(file->name, name);
+            __atomic_store_n(&file->state, MADE, __ATOMIC_RELEASE);
+            return &file->counts;
+        }
+        if (state == MADE && strcmp(file->name, name) == 0)
+            return &file->counts;
+    }
+    return NULL;
+}
+
+void report_file_locked(struct object_counts *counts, uint64_t waiting_since)
+{
+    uint64_t now = report_now();
+
+    add(&counts->locks, 1);
+    if (waiting_since) {
+        add(&counts->waits, 1);
+        add(&counts->wait_ns, now - waiting_since);
+    }
+    if (!counts->since_ns)
+        counts->since_ns = now;
+}
+
+void report_file_unlocked(struct object_counts *counts)
+{
+    if (counts->since_ns)
+        add(&counts->hold_ns, report_now() - counts->since_ns);
+    counts->since_ns = 0;
+}
+
+void report_in_child(void)
+{
+    for (struct file *file = files; file < files + FILES; file++)
+        file->counts = (struct object_counts){ 0 };
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -140,31 +195,61 @@ static struct object_counts sum_of(const char *name)
     return sum;
 }
 
-/* Libraries may lock after this; it only reads. */
-__attribute__((destructor)) static void write_report(void)
-{
+/* Opens it when there is something to write. */
+struct report {
+    int fd;
+    bool is_broken; /* and has been told */
     char path[4096];
-    struct text text = text_in(path, sizeof path);
-    struct object_counts counts;
-    int fd = -1;
+};
 
-    if (!report_is_wanted())
+static void write_counts(struct report *report, const char *name, const struct object_counts *counts)
+{
+    struct text path = text_in(report->path, sizeof report->path);
+
+    if (counts->locks == 0 || report->is_broken)
         return;
+    if (report->fd < 0) {
+        expand(&path, settings_get()->report);
+        report->fd = open(report->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    if (report->fd >= 0 && write_line(report->fd, name, counts))
+        return;
+    text_say("the report cannot be written to ", report->path, ": ", strerrordesc_np(errno), NULL);
+    report->is_broken = true;
+}
+
+static void write_mutexes(struct report *report)
+{
+    struct object_counts sum;
+
     for (struct object *object = objects_first(); object; object = object->next) {
         if (object->rule->is_condition || of_same_name(objects_first(), object->name) != object)
             continue;
-        counts = sum_of(object->name);
-        if (counts.locks == 0)
-            continue;
-        if (fd < 0) {
-            expand(&text, settings_get()->report);
-            fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        }
-        if (fd < 0 || !write_line(fd, object->name, &counts)) {
-            text_say("the report cannot be written to ", path, ": ", strerrordesc_np(errno), NULL);
-            break;
-        }
+        sum = sum_of(object->name);
+        write_counts(report, object->name, &sum);
     }
-    if (fd >= 0)
-        close(fd);
+}
+
+/* What is locked still is so, for this process, until now. */
+static void write_files(struct report *report)
+{
+    for (struct file *file = files; file < files + FILES; file++) {
+        if (__atomic_load_n(&file->state, __ATOMIC_ACQUIRE) != MADE)
+            continue;
+        report_file_unlocked(&file->counts);
+        write_counts(report, file->name, &file->counts);
+    }
+}
+
+/* Libraries may lock after this; it only reads. */
+__attribute__((destructor)) static void write_report(void)
+{
+    struct report report = { .fd = -1 };
+
+    if (!report_is_wanted())
+        return;
+    write_mutexes(&report);
+    write_files(&report);
+    if (report.fd >= 0)
+        close(report.fd);
 }
