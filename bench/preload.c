@@ -14,7 +14,7 @@
 
 #include "bench.h"
 
-#define ROUNDS 9
+#define ROUNDS 15
 #define STARTS 60
 #define MOST_RULES 100
 #define SIZE_OF_MUTEX 40
@@ -27,11 +27,13 @@ static const struct {
     const char *name;
     bool has_module;
     int rules;
+    const char *more;
 } ways[] = {
-    { "without", false, 0 },
-    { "no rule", true, 0 },
-    { "1 rule", true, 1 },
-    { "100 rules", true, MOST_RULES },
+    { "without", false, 0, "" },
+    { "no rule", true, 0, "" },
+    { "1 rule", true, 1, "" },
+    { "100 rules", true, MOST_RULES, "" },
+    { "and map:", true, MOST_RULES, "map:/no/such/file+0x40 => bench/file" },
 };
 #define WAYS BENCH_COUNT(ways)
 
@@ -64,10 +66,11 @@ static void find_files(void)
 }
 
 /* All but the one in the middle. */
-static void write_rules(char *map, int count)
+static void write_rules(char *map, int count, const char *more)
 {
     for (int i = 0; i < count; i++)
         map += sprintf(map, "sym:preload_pairs:named+%d => bench/%d;", (i < MOST_RULES / 2 ? i : i + 1) * SIZE_OF_MUTEX, i);
+    strcpy(map, more);
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -177,7 +180,7 @@ int main(void)
 {
     find_files();
     for (size_t way = 0; way < WAYS; way++)
-        write_rules(map_of[way], ways[way].rules);
+        write_rules(map_of[way], ways[way].rules, ways[way].more);
     bench_pin(0, (int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
     printf("a lock and unlock of a mutex that no rule names, without the module, and what the module adds\n"
            "budget: <= +5 ns with one thread, <= +1 ns with more, <= +3 ms for a start\n"

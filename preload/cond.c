@@ -200,7 +200,7 @@ static int wait_for_all(struct object *condition, struct object *mutex, const st
     const struct library *library = library_get();
     int result;
 
-    report_end_hold(mutex);
+    report_end_hold(mutex, library, true);
     result = wait_inside(library, &condition->condition, &mutex->mutex, deadline);
     if (result == 0 || result == ETIMEDOUT || result == EOWNERDEAD)
         report_begin_hold(mutex, library);

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -16,6 +18,9 @@ __thread unsigned library_depth;
 
 static struct library library;
 static bool is_open;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions; held over fork() */
+static unsigned forks;                                      /* those that have it, or wait for it */
+static __thread bool is_forking __attribute__((tls_model("initial-exec"))); /* it has it */
 
 static const struct {
     size_t slot;
@@ -71,19 +76,51 @@ static void *find_library(void)
     return handle ? handle : real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Twice at once is no harm: both find the same. */
-static void open_library(void)
+static void fill_in(void *handle)
 {
-    void *handle = find_library();
-
-    if (!handle)
-        give_up(dlerror());
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         void *found = dlsym(handle, wanted[i].name);
 
         if (!found)
             give_up(dlerror());
-        __atomic_store_n((void **)((char *)&library + wanted[i].slot), found, __ATOMIC_RELAXED);
+        *(void **)((char *)&library + wanted[i].slot) = found;
+    }
+}
+
+static void load(void)
+{
+    static bool is_loaded;
+    void *handle;
+
+    if (is_loaded)
+        return;
+    handle = find_library();
+    if (!handle)
+        give_up(dlerror());
+    fill_in(handle);
+    is_loaded = true;
+}
+
+/* A fork() that began before the library was loaded does not know of its handlers, and has none of its mutexes. */
+static void await_forks(void)
+{
+    while (__atomic_load_n(&forks, __ATOMIC_ACQUIRE) > 0)
+        sched_yield();
+}
+
+/*
+ * With `opening`, only what needs none of the library's mutexes is done: fork() has these, and waits for it.
+ * Handlers of fork() may be the first who lock what is named.
+ */
+static void open_library(void)
+{
+    if (is_forking) {
+        load();
+    } else {
+        real_get()->mutex_lock(&opening);
+        load();
+        real_get()->mutex_unlock(&opening);
+        await_forks();
     }
     library.setlost(lost_tell, NULL);
     __atomic_store_n(&is_open, true, __ATOMIC_RELEASE);
@@ -100,4 +137,24 @@ const struct library *library_get(void)
         errno = error;
     }
     return &library;
+}
+
+void library_before_fork(void)
+{
+    __atomic_add_fetch(&forks, 1, __ATOMIC_ACQ_REL);
+    real_get()->mutex_lock(&opening);
+    is_forking = true;
+}
+
+void library_after_fork(void)
+{
+    is_forking = false;
+    real_get()->mutex_unlock(&opening);
+    __atomic_sub_fetch(&forks, 1, __ATOMIC_ACQ_REL);
+}
+
+void library_in_child(void)
+{
+    library_after_fork();
+    forks = 0;
 }

@@ -40,6 +40,11 @@ struct library {
 /* Opens it if need be.  Without it no named mutex can be locked: the process ends, with a sentence. */
 const struct library *library_get(void);
 
+/* Called at fork(): a child would go on with a library that is opened by half. */
+void library_before_fork(void);
+void library_after_fork(void);
+void library_in_child(void);
+
 /*
  * While a thread is inside libdmutex, what it locks is not named: libdmutex, and what that uses, have
  * mutexes of their own.  Nests; a thread that is cancelled inside leaves too.

@@ -17,6 +17,7 @@
 #include "objects.h"
 #include "observe.h"
 #include "real.h"
+#include "report.h"
 #include "settings.h"
 #include "text.h"
 
@@ -191,6 +192,7 @@ EXPORT int munmap(void *address, size_t size)
 
 static void before_fork(void)
 {
+    library_before_fork();
     modules_before_fork();
     objects_before_fork();
 }
@@ -199,13 +201,16 @@ static void after_fork(void)
 {
     objects_after_fork();
     modules_after_fork();
+    library_after_fork();
 }
 
 static void in_child(void)
 {
     objects_in_child();
     modules_after_fork();
+    library_in_child();
     observe_in_child();
+    report_in_child();
 }
 
 /* ---- the module itself ------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 
 #include "keeper_call.h"
 #include "real.h"
+#include "report.h"
+#include "rules.h"
 #include "text.h"
 
 /* ---- the kernel's lock ------------------------------------------------------------------- */
@@ -146,7 +148,7 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
     return error;
 }
 
-int mapped_lock(const struct mapped *file, bool is_wait)
+static int lock_both(const struct mapped *file, bool is_wait)
 {
     int kept = errno, state, error;
     bool had;
@@ -165,12 +167,44 @@ int mapped_lock(const struct mapped *file, bool is_wait)
     return error ? -1 : 0;
 }
 
+/* A trial that came to nothing, where a wait may do better. */
+static bool is_worth_waiting(const struct mapped *file)
+{
+    return errno == EAGAIN || (errno == ENOLCK && file->rule->on_down == DOWN_BLOCK);
+}
+
+/* Counts; a wait is what a trial comes before. */
+static int lock_and_report(const struct mapped *file, bool is_wait, struct object_counts *counts)
+{
+    int kept = errno, result = lock_both(file, false);
+    uint64_t since = 0;
+
+    if (result < 0 && is_wait && is_worth_waiting(file)) {
+        errno = kept;
+        since = report_now();
+        result = lock_both(file, true);
+    }
+    if (result == 0)
+        report_file_locked(counts, since);
+    return result;
+}
+
+int mapped_lock(const struct mapped *file, bool is_wait)
+{
+    struct object_counts *counts = report_of_file(file->name);
+
+    return counts ? lock_and_report(file, is_wait, counts) : lock_both(file, is_wait);
+}
+
 int mapped_unlock(const struct mapped *file)
 {
+    struct object_counts *counts = report_of_file(file->name);
     int kept = errno, state;
 
     if (set_local(file, F_UNLCK, false) < 0)
         return -1;
+    if (counts)
+        report_file_unlocked(counts);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     keeper_look();
     pthread_setcancelstate(state, NULL);

@@ -164,7 +164,7 @@ int mutex_unlock(struct object *object)
     int result;
 
     library_enter();
-    report_end_hold(object);
+    report_end_hold(object, library, false);
     result = library->mutex_unlock(&object->mutex);
     library_leave();
     return result;
@@ -185,11 +185,29 @@ int mutex_destroy(struct object *object)
 
 /* ---- pthread's names --------------------------------------------------------------------- */
 
-EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+/* Apart, so that those below need no frame. */
+static __attribute__((noinline)) int lock_if_named(pthread_mutex_t *mutex)
 {
-    struct object *object = mutex_named(mutex, USE_LOCK);
+    struct object *object = mutex_look_for(mutex, USE_LOCK);
 
     return object ? mutex_lock(object) : real_functions.mutex_lock(mutex);
+}
+
+static __attribute__((noinline)) int unlock_if_named(pthread_mutex_t *mutex)
+{
+    struct object *object = mutex_look_for(mutex, USE_OTHER);
+
+    return object ? mutex_unlock(object) : real_functions.mutex_unlock(mutex);
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return objects_may_have_mutex(mutex) ? lock_if_named(mutex) : real_functions.mutex_lock(mutex);
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    return objects_may_have_mutex(mutex) ? unlock_if_named(mutex) : real_functions.mutex_unlock(mutex);
 }
 
 EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
@@ -213,13 +231,6 @@ EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t cl
 
     return object ? mutex_clocklock(object, clock_id, until)
                   : real_get()->mutex_clocklock(mutex, clock_id, until);
-}
-
-EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
-{
-    struct object *object = mutex_named(mutex, USE_OTHER);
-
-    return object ? mutex_unlock(object) : real_functions.mutex_unlock(mutex);
 }
 
 EXPORT int pthread_mutex_consistent(pthread_mutex_t *mutex)

@@ -16,10 +16,10 @@
  */
 struct object *mutex_look_for(pthread_mutex_t *mutex, enum object_use use);
 
-/* Here, so that a mutex that nobody named is through with two compares and a jump. */
+/* The same, and soon through with a mutex that nobody named. */
 static inline struct object *mutex_named(pthread_mutex_t *mutex, enum object_use use)
 {
-    return __builtin_expect(objects_may_have(mutex), 0) ? mutex_look_for(mutex, use) : NULL;
+    return objects_may_have_mutex(mutex) ? mutex_look_for(mutex, use) : NULL;
 }
 
 /* As pthread_mutex_lock() and so on. */

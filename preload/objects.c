@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "text.h"
 
-struct objects_watch objects_watch = { .span = UINTPTR_MAX }; /* all, until objects_begin() */
+struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX }; /* all, until objects_begin() */
 
 /*
  * Open addressing, read without a lock.  A slot is written once; a record that is gone keeps its
@@ -28,9 +28,11 @@ struct table {
 
 static struct table *table;
 static struct object *newest;
-static struct objects_watch named; /* where objects in modules are */
-static bool is_all_watched;        /* for good */
-static unsigned loading;           /* threads in dlopen() */
+static struct {
+    uintptr_t low, span;
+} named; /* where objects in modules are */
+static bool has_begun, is_listing, has_mappings;
+static unsigned loading; /* threads in dlopen() */
 static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of these, this thread */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
@@ -71,10 +73,9 @@ static struct object *get_record(void)
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* The upper bits of a product with the golden ratio: what lies in a row is spread evenly. */
 static size_t slot_of(const struct table *in, const void *address)
 {
-    return (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> in->shift);
+    return (size_t)(objects_hash(address) >> in->shift);
 }
 
 static void put(struct table *in, struct object *object)
@@ -125,12 +126,22 @@ static inline struct object *find(const void *address)
  */
 static void publish(void)
 {
-    __atomic_store_n(&objects_watch.span, is_all_watched || loading ? UINTPTR_MAX : named.span,
+    bool is_all = is_listing || loading;
+
+    __atomic_store_n(&objects_watch.all, is_all ? UINT64_MAX : 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&objects_watch.span, is_all || has_mappings ? UINTPTR_MAX : named.span,
                      __ATOMIC_RELEASE);
     __atomic_store_n(&objects_watch.low, named.low, __ATOMIC_RELEASE);
 }
 
-/* Makes the watched part wider.  Objects in mappings are found by their own bit, and would make it huge. */
+static void set_filter(uintptr_t address)
+{
+    uint64_t hash = objects_hash((const void *)address);
+
+    __atomic_fetch_or(&objects_watch.filter[hash >> 58], UINT64_C(1) << (hash >> 52 & 63), __ATOMIC_RELEASE);
+}
+
+/* Makes the watched part wider.  Objects in mappings have a bit of their own, and would make it huge. */
 static void watch(uintptr_t address)
 {
     uintptr_t high = named.low + named.span;
@@ -138,6 +149,7 @@ static void watch(uintptr_t address)
     named.low = named.span == 0 || address < named.low ? address : named.low;
     high = address + 1 > high ? address + 1 : high;
     named.span = high - named.low;
+    set_filter(address);
     publish();
 }
 
@@ -247,14 +259,16 @@ void objects_after_fork(void)
     real_get()->mutex_unlock(&writing);
 }
 
-/* The other threads are gone: one that was making an object has not, and none sleeps or loads. */
+/* The other threads are gone: one that was making an object has not, and none sleeps or loads.  It has locked nothing. */
 void objects_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 
     objects_making = unlocked;
-    for (struct object *object = newest; object; object = object->next)
+    for (struct object *object = newest; object; object = object->next) {
         object->sleeping = unlocked;
+        object->counts = (struct object_counts){ 0 };
+    }
     loading = own_loading;
     publish();
     real_get()->mutex_unlock(&writing);
@@ -267,21 +281,7 @@ struct object *objects_first(void)
     return newest;
 }
 
-/* ---- glibc's bits: set by whoever initialised the object, in any process ----------------- */
-
-static bool mutex_is_shared(const pthread_mutex_t *mutex)
-{
-    return (mutex->__data.__kind & 0x80) != 0;
-}
-
-static bool condition_is_shared(const pthread_cond_t *condition)
-{
-    return (condition->__data.__wrefs & 1) != 0;
-}
-
 /* ---- looking ----------------------------------------------------------------------------- */
-
-static bool has_begun, is_listing, has_mappings;
 
 void objects_begin(void)
 {
@@ -293,8 +293,7 @@ void objects_begin(void)
     real_get();
     settings = settings_get();
     is_listing = settings->list_folder != NULL;
-    has_mappings = settings->has_mappings;
-    is_all_watched = is_listing || has_mappings;
+    objects_watch.has_mappings = has_mappings = settings->has_mappings;
     publish();
     modules_update();
     modules_require();

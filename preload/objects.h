@@ -3,7 +3,8 @@
  * The mutexes and condition variables of the program that have names: by address, what stands beside
  * them.
  *
- * An object that no rule names costs two compares.  Records are never freed, for a thread may be about to
+ * An object that no rule names costs two compares, and a look into a filter if it lies between those
+ * that are named.  Records are never freed, for a thread may be about to
  * use one whose memory is just unmapped, but what comes back to its place has its record again.
  */
 #ifndef DM_PRELOAD_OBJECTS_H
@@ -40,12 +41,16 @@ struct object {
 };
 
 /*
- * What may be named: addresses from `low` on.  All of them before objects_begin(), so that whoever
- * found that an address is not among them may use libc's functions without a look; with --list; if
- * there are rules for mappings; and while a thread is in dlopen().
+ * What may be named: an address of these that hits the filter, where two bits of a thousand are set for
+ * ten rules; and what is process-shared, if there are rules for mappings.  All addresses before
+ * objects_begin(), so that whoever found that one is not among them may use libc's functions without a
+ * look; with --list; and while a thread is in dlopen().
  */
 struct objects_watch {
     uintptr_t low, span;
+    uint64_t all; /* all bits, or none: what the filter is taken to have besides */
+    bool has_mappings;
+    uint64_t filter[64];
 };
 
 extern struct objects_watch objects_watch;
@@ -56,26 +61,59 @@ enum object_use { USE_LOCK, USE_OTHER };
 struct object *objects_look_for_mutex(const pthread_mutex_t *mutex, enum object_use use);
 struct object *objects_look_for_condition(const pthread_cond_t *condition, enum object_use use);
 
-static inline bool objects_may_have(const void *address)
+/* The upper bits of a product with the golden ratio: what lies in a row is spread evenly. */
+static inline uint64_t objects_hash(const void *address)
+{
+    return (uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline bool objects_is_near(const void *address)
 {
     uintptr_t low = __atomic_load_n(&objects_watch.low, __ATOMIC_ACQUIRE);
 
     return (uintptr_t)address - low < __atomic_load_n(&objects_watch.span, __ATOMIC_RELAXED);
 }
 
+static inline bool objects_hits_filter(const void *address)
+{
+    uint64_t hash = objects_hash(address);
+    uint64_t word = __atomic_load_n(&objects_watch.filter[hash >> 58], __ATOMIC_RELAXED);
+
+    return ((word | __atomic_load_n(&objects_watch.all, __ATOMIC_RELAXED)) >> (hash >> 52 & 63)) & 1;
+}
+
+/* glibc's bits: set by whoever initialised the object, in any process. */
+static inline bool mutex_is_shared(const pthread_mutex_t *mutex)
+{
+    return (mutex->__data.__kind & 0x80) != 0;
+}
+
+static inline bool condition_is_shared(const pthread_cond_t *condition)
+{
+    return (condition->__data.__wrefs & 1) != 0;
+}
+
+static inline bool objects_may_have_mutex(const pthread_mutex_t *mutex)
+{
+    return __builtin_expect(objects_is_near(mutex), 0) &&
+           __builtin_expect(objects_hits_filter(mutex) || (objects_watch.has_mappings && mutex_is_shared(mutex)), 0);
+}
+
+static inline bool objects_may_have_condition(const pthread_cond_t *condition)
+{
+    return objects_is_near(condition) &&
+           (objects_hits_filter(condition) || (objects_watch.has_mappings && condition_is_shared(condition)));
+}
+
 /* The record of what is named, or NULL. */
 static inline struct object *object_of_mutex(const pthread_mutex_t *mutex, enum object_use use)
 {
-    if (__builtin_expect(objects_may_have(mutex), 0))
-        return objects_look_for_mutex(mutex, use);
-    return NULL;
+    return objects_may_have_mutex(mutex) ? objects_look_for_mutex(mutex, use) : NULL;
 }
 
 static inline struct object *object_of_condition(const pthread_cond_t *condition, enum object_use use)
 {
-    if (__builtin_expect(objects_may_have(condition), 0))
-        return objects_look_for_condition(condition, use);
-    return NULL;
+    return objects_may_have_condition(condition) ? objects_look_for_condition(condition, use) : NULL;
 }
 
 /* Starts to watch; called by the module's constructor, or by the first of its calls. */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mapped.h"
 #include "settings.h"
 #include "text.h"
 
@@ -20,7 +21,7 @@ bool report_is_wanted(void)
     return settings_get()->report != NULL;
 }
 
-static uint64_t now_ns(void)
+uint64_t report_now(void)
 {
     struct timespec now;
 
@@ -42,13 +43,19 @@ void report_begin_hold(struct object *object, const struct library *library)
     add(&object->counts.locks, 1);
     if (library->mutex_token(&object->mutex, &token) == 0 && token % LOCAL_PART != 0)
         add(&object->counts.handoffs, 1);
-    object->counts.since_ns = now_ns();
+    if (!object->counts.since_ns)
+        object->counts.since_ns = report_now();
 }
 
-void report_end_hold(struct object *object)
+/* Only an owner's last unlock ends it; a wait gives a recursive mutex up at any depth. */
+void report_end_hold(struct object *object, const struct library *library, bool is_wait)
 {
-    if (report_is_wanted() && object->counts.since_ns) {
-        add(&object->counts.hold_ns, now_ns() - object->counts.since_ns);
+    unsigned depth;
+
+    if (!report_is_wanted() || library->mutex_holdcount(&object->mutex, &depth) != 0 || depth == 0)
+        return;
+    if ((depth == 1 || is_wait) && object->counts.since_ns) {
+        add(&object->counts.hold_ns, report_now() - object->counts.since_ns);
         object->counts.since_ns = 0;
     }
 }
@@ -62,13 +69,67 @@ int report_lock(struct object *object, const struct library *library)
         return library->mutex_lock(&object->mutex);
     if (result != EBUSY)
         return result;
-    since = now_ns();
+    since = report_now();
     result = library->mutex_lock(&object->mutex);
     if (result == 0 || result == EOWNERDEAD) {
         add(&object->counts.waits, 1);
-        add(&object->counts.wait_ns, now_ns() - since);
+        add(&object->counts.wait_ns, report_now() - since);
     }
     return result;
+}
+
+/* ---- lock files -------------------------------------------------------------------------- */
+
+/* A name that a handler and what it has interrupted use for the first time may be there twice. */
+static struct file {
+    enum { FREE, IN_MAKING, MADE } state;
+    char name[MAPPED_NAME_ROOM];
+    struct object_counts counts;
+} files[64];
+#define FILES (sizeof files / sizeof files[0])
+
+struct object_counts *report_of_file(const char *name)
+{
+    if (!report_is_wanted())
+        return NULL;
+    for (struct file *file = files; file < files + FILES; file++) {
+        int state = FREE;
+
+        if (__atomic_compare_exchange_n(&file->state, &state, IN_MAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            strcpy(file->name, name);
+            __atomic_store_n(&file->state, MADE, __ATOMIC_RELEASE);
+            return &file->counts;
+        }
+        if (state == MADE && strcmp(file->name, name) == 0)
+            return &file->counts;
+    }
+    return NULL;
+}
+
+void report_file_locked(struct object_counts *counts, uint64_t waiting_since)
+{
+    uint64_t now = report_now();
+
+    add(&counts->locks, 1);
+    if (waiting_since) {
+        add(&counts->waits, 1);
+        add(&counts->wait_ns, now - waiting_since);
+    }
+    if (!counts->since_ns)
+        counts->since_ns = now;
+}
+
+void report_file_unlocked(struct object_counts *counts)
+{
+    if (counts->since_ns)
+        add(&counts->hold_ns, report_now() - counts->since_ns);
+    counts->since_ns = 0;
+}
+
+void report_in_child(void)
+{
+    for (struct file *file = files; file < files + FILES; file++)
+        file->counts = (struct object_counts){ 0 };
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -94,13 +155,12 @@ static void add_count(struct text *line, const char *name, uint64_t count)
     text_add_number(line, count);
 }
 
-static bool write_line(int fd, const struct object *object)
+static bool write_line(int fd, const char *name, const struct object_counts *counts)
 {
     char bytes[512];
     struct text line = text_in(bytes, sizeof bytes);
-    const struct object_counts *counts = &object->counts;
 
-    text_add(&line, object->name);
+    text_add(&line, name);
     add_count(&line, "locks", counts->locks);
     add_count(&line, "waits", counts->waits);
     add_count(&line, "wait_us", counts->wait_ns / 1000);
@@ -111,27 +171,85 @@ static bool write_line(int fd, const struct object *object)
     return write(fd, bytes, line.length) == (ssize_t)line.length;
 }
 
+/* The next mutex of that name from this object on; one that is gone has been counted, too. */
+static struct object *of_same_name(struct object *object, const char *name)
+{
+    while (object && (object->rule->is_condition || strcmp(object->name, name) != 0))
+        object = object->next;
+    return object;
+}
+
+/* Of all objects of that name. */
+static struct object_counts sum_of(const char *name)
+{
+    struct object_counts sum = { 0 };
+
+    for (struct object *at = of_same_name(objects_first(), name); at; at = of_same_name(at->next, name)) {
+        sum.locks += at->counts.locks;
+        sum.waits += at->counts.waits;
+        sum.wait_ns += at->counts.wait_ns;
+        sum.hold_ns += at->counts.hold_ns;
+        sum.losses += at->counts.losses;
+        sum.handoffs += at->counts.handoffs;
+    }
+    return sum;
+}
+
+/* Opens it when there is something to write. */
+struct report {
+    int fd;
+    bool is_broken; /* and has been told */
+    char path[4096];
+};
+
+static void write_counts(struct report *report, const char *name, const struct object_counts *counts)
+{
+    struct text path = text_in(report->path, sizeof report->path);
+
+    if (counts->locks == 0 || report->is_broken)
+        return;
+    if (report->fd < 0) {
+        expand(&path, settings_get()->report);
+        report->fd = open(report->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    if (report->fd >= 0 && write_line(report->fd, name, counts))
+        return;
+    text_say("the report cannot be written to ", report->path, ": ", strerrordesc_np(errno), NULL);
+    report->is_broken = true;
+}
+
+static void write_mutexes(struct report *report)
+{
+    struct object_counts sum;
+
+    for (struct object *object = objects_first(); object; object = object->next) {
+        if (object->rule->is_condition || of_same_name(objects_first(), object->name) != object)
+            continue;
+        sum = sum_of(object->name);
+        write_counts(report, object->name, &sum);
+    }
+}
+
+/* What is locked still is so, for this process, until now. */
+static void write_files(struct report *report)
+{
+    for (struct file *file = files; file < files + FILES; file++) {
+        if (__atomic_load_n(&file->state, __ATOMIC_ACQUIRE) != MADE)
+            continue;
+        report_file_unlocked(&file->counts);
+        write_counts(report, file->name, &file->counts);
+    }
+}
+
 /* Libraries may lock after this; it only reads. */
 __attribute__((destructor)) static void write_report(void)
 {
-    char path[4096];
-    struct text text = text_in(path, sizeof path);
-    int fd = -1;
+    struct report report = { .fd = -1 };
 
     if (!report_is_wanted())
         return;
-    for (struct object *object = objects_first(); object; object = object->next) {
-        if (!object->address || object->rule->is_condition || object->counts.locks == 0)
-            continue;
-        if (fd < 0) {
-            expand(&text, settings_get()->report);
-            fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        }
-        if (fd < 0 || !write_line(fd, object)) {
-            text_say("the report cannot be written to ", path, ": ", strerrordesc_np(errno), NULL);
-            break;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
+    write_mutexes(&report);
+    write_files(&report);
+    if (report.fd >= 0)
+        close(report.fd);
 }

@@ -154,6 +154,8 @@ static bool read_rule(struct rule *rule, char *text, struct text *reason)
         rule->on_down = is_of_file(rule) ? DOWN_FAIL : DOWN_BLOCK;
         return true;
     }
+    if (strncmp(text, "sem:", 4) == 0)
+        return complain(reason, "semaphores are not distributed");
     return complain(reason, "does not begin with sym:, off:, shm:, map:, flock: or fcntl:");
 }
 

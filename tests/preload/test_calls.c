@@ -194,6 +194,21 @@ static void test_children_make_mutexes_when_a_thread_was_making_one(void **state
     actor_end(actor);
 }
 
+/* The first call of all opens the library: its children have it as a whole, or not at all. */
+static void test_children_have_the_library_when_a_thread_was_opening_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct actor *actor = start_program("legacy", rules, NULL);
+
+        actor_do(actor, "0", "start remakes 300 made_lock");
+        for (int child = 0; child < 5; child++)
+            actor_do(actor, "EPERM", "child unlock errorcheck_lock");
+        actor_do(actor, "0", "join");
+        actor_end(actor);
+    }
+}
+
 /* With a priority protocol: said once, and left local. */
 static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **state)
 {
@@ -465,7 +480,7 @@ static void test_a_report_says_what_was_done_with_each_name(void **state)
     assert_null(strstr(report, "other"));
 }
 
-/* Each process has its own; one that locked nothing has none. */
+/* Each process has its own; one that locked nothing, as this child, has none. */
 static void test_a_report_is_of_one_process_when_it_forks(void **state)
 {
     struct actor *actor = start_reporting(), *idle = start_reporting();
@@ -473,10 +488,32 @@ static void test_a_report_is_of_one_process_when_it_forks(void **state)
     (void)state;
     actor_do(actor, "0", "lock static_lock");
     actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "ECHILD", "child exit 0");
     actor_end(actor);
     actor_end(idle);
     read_reports();
     assert_int_equal(value_of("t/x", "locks"), 1);
+    assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
+}
+
+/* A line for a name, whatever has it; a hold lasts until the last unlock. */
+static void test_a_report_adds_up_when_objects_have_one_name(void **state)
+{
+    char variable[100];
+    struct actor *actor;
+
+    (void)state;
+    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/report.%%p", folder);
+    actor = start_program("legacy", "sym:legacy:static_lock => t/x; sym:legacy:recursive_lock => t/x", variable, NULL);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_do(actor, "0", "lock recursive_lock");
+    actor_do(actor, "0", "unlock recursive_lock");
+    actor_do(actor, "0", "unlock recursive_lock");
+    actor_end(actor);
+    read_reports();
+    assert_int_equal(value_of("t/x", "locks"), 3);
     assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
 }
 
@@ -501,6 +538,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_mutex_is_of_its_type_when_it_was_made),
         test_of_program(test_memory_does_not_grow_when_a_mutex_is_made_again),
         test_of_program(test_children_make_mutexes_when_a_thread_was_making_one),
+        test_of_program(test_children_have_the_library_when_a_thread_was_opening_it),
         test_of_program(test_a_mutex_is_left_local_when_it_has_a_priority_protocol),
         test_of_program(test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust),
         test_of_program(test_c11_mutexes_are_distributed_when_they_are_named),
@@ -511,6 +549,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_lock_waits_when_there_is_no_server),
         test_of_program(test_a_report_says_what_was_done_with_each_name),
         test_of_program(test_a_report_is_of_one_process_when_it_forks),
+        test_of_program(test_a_report_adds_up_when_objects_have_one_name),
         test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -274,6 +274,23 @@ static void test_flock_is_not_cancelled_while_it_waits(void **state)
     job_end(waiter);
 }
 
+/* DMUTEX_REPORT: a line for the name, by each process that has locked it. */
+static void test_a_report_tells_of_a_lock_file(void **state)
+{
+    struct job *holder, *waiter;
+
+    (void)state;
+    assert_int_equal(host_run(a, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=0 "
+                                 "wait_us=0 hold_us=[0-9]* losses=0 handoffs=0$' report"), 0);
+    holder = start_holder();
+    waiter = host_start(b, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=1 ' report");
+    wait_until(waiters_for("x.lock") == 1);
+    end_holder(holder);
+    assert_int_equal(job_end(waiter), 0);
+    assert_int_equal(host_run(a, "DMUTEX_REPORT=report.%p $LOCKER x.lock flock flock-un flock fork-wait flock-un "
+                                 "&& cat report.* | tr -d '\n' | grep -q '^f/x.lock locks=2 waits=0 .*=0$'"), 0);
+}
+
 /* What no rule names is the kernel's affair. */
 static void test_flock_of_another_file_is_local(void **state)
 {
@@ -350,6 +367,7 @@ int main(int argc, char **argv)
         host_test(test_flock_waits_on_when_a_handler_with_restart_has_run),
         host_test(test_flock_locks_in_a_signal_handler),
         host_test(test_flock_is_not_cancelled_while_it_waits),
+        host_test(test_a_report_tells_of_a_lock_file),
         host_test(test_flock_of_another_file_is_local),
         host_test(test_flock_of_a_deleted_file_is_local),
         host_test(test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends),

@@ -337,7 +337,7 @@ static const struct {
     { "[lock a]\nMatch=sym:m:s\nOnDown=local\n", ": [lock a] Match: sym:m:s: ondown=local: only a lock file has a local lock" },
     { "[defaults]\nRobust=maybe\n", ": [defaults] Robust: \"maybe\" is not yes or no" },
     { "[lock a]\nMatch=queue_lock\n", ": [lock a] Match: queue_lock: does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
-    { "[lock a]\nMatch=sem:/x\n", ": [lock a] Match: sem:/x: does not begin with sym:" },
+    { "[lock a]\nMatch=sem:/x\n", ": [lock a] Match: sem:/x: semaphores are not distributed" },
     { "[lock a]\nMatch=sym:queue_lock\n", ": [lock a] Match: sym:queue_lock: not of the form sym:MODULE:SYMBOL" },
     { "[lock a]\nMatch=sym:bin/m:s\n", ": [lock a] Match: bin/m is a relative path" },
     { "[lock a]\nMatch=off:m+0x40\n", ": [lock a] Match: off:m+0x40: not of the form off:MODULE@build-id:HEX+OFFSET" },

@@ -74,6 +74,19 @@ wait "$(cat "$scratch/a/begun")" && complain "the holder was not killed"
 end b
 result "the holder and the keeper are killed: when the lease has ended, who waits comes next"
 
+# It is the keeper that renews: the job on a goes on, and is not told.
+second_waits
+kill -9 $(processes a a/keeper/keeper-)
+await is_inside "a b"
+end a
+end b
+await all_is_free
+second_waits
+end a
+await is_inside "a b"
+end b
+result "the keeper is killed alone: who waits comes next when the lease has ended, and the next lock has another keeper"
+
 await all_is_free
 await no_keepers
 result "nothing is held, and the keepers have ended"
