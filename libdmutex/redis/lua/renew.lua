@@ -11,6 +11,13 @@
 --@include _state
 local answer = { (clock()) }
 
+-- The signal that brought the owner stays with it until it gives the lock back: until its thread has
+-- returned, only `hold` knows that there was one.
+local function with_signal(hold, label)
+  local front, rest = hold:match('^(%S+ %d+ )(.*)$')
+  return front .. (label:match('^@%S+ ') or '') .. rest
+end
+
 local function confirm(k, owner, hold, lease, count, token)
   local is_read, s = pcall(read, k[2])
   if not is_read then return 0 end
@@ -23,14 +30,14 @@ local function confirm(k, owner, hold, lease, count, token)
   if is_newer then
     call('DEL', k[1])
     call('HSET', k[1], owner, count)
-    call('ZREM', k[3], hold:match('^%S+')) -- it waited there still
-    call('HDEL', k[4], hold:match('^%S+'))
   end
   call('PEXPIRE', k[1], lease)
-  if is_blank or is_newer then
+  if is_known then
+    if s.hold ~= hold then call('HSET', k[2], 'hold', with_signal(hold, s.label)) end -- another lease, perhaps
+  else
     call('HSET', k[2], 'hold', hold, 'token', token)
-  elseif s.hold ~= hold then
-    call('HSET', k[2], 'hold', hold) -- another lease
+    redis.pcall('ZREM', k[3], hold:match('^%S+')) -- it may have waited in an older copy
+    redis.pcall('HDEL', k[4], hold:match('^%S+'))
   end
   if call('PTTL', k[2]) < 302400000 then expire_state(k) end
   return s.wanted and 2 or 1
