@@ -132,6 +132,8 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
         result = call(store, args, deadline, &reply);
     }
     dm_args_free(args);
+    if (result == DM_CONN_NO_MEMORY)
+        return dm_store_no_memory(ret_reason);
     if (result != DM_CONN_OK) {
         note_conn_reason(store->conn, ret_reason);
         return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
