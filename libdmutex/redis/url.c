@@ -327,8 +327,10 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_url *url = calloc(1, sizeof *url);
+    struct dm_url *url;
 
+    errno = 0; /* malloc sets it */
+    url = calloc(1, sizeof *url);
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     if (!url)
         return NULL;
