@@ -270,6 +270,21 @@ EXTRA_DIST += \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
 
+# everything that can fail fails once; with libc's functions once more in the program
+fault_tests = tests/faults/test_faults
+tests_faults_test_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
+tests_faults_test_faults_LDADD = tests/faults/libfail.la $(LDADD)
+tests_faults_test_faults_SOURCES = \
+    tests/faults/paths.c \
+    tests/faults/paths.h \
+    tests/faults/run.c \
+    tests/faults/run.h \
+    tests/faults/test_faults.c
+# not sanitized, for malloc() is called before a sanitizer is ready; and it jumps to the real one, so that a
+# sanitizer sees who called
+tests_faults_libfail_la_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS) -foptimize-sibling-calls
+tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
+
 # the simulator, and what it believes of servers
 sim_tests = \
     tests/sim/test_sim \
@@ -434,8 +449,9 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
-check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la
-program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests)
+check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la tests/faults/libfail.la
+program_tests = \
+    $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests) $(fault_tests)
 check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
