@@ -129,6 +129,7 @@ EXTRA_DIST += \
     doc/design/conditions.md \
     doc/design/connection.md \
     doc/design/errors.md \
+    doc/design/faults.md \
     doc/design/models.md \
     doc/design/preload.md \
     doc/design/programs.md \

@@ -270,6 +270,21 @@ EXTRA_DIST += \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
 
+# everything that can fail fails once; with libc's functions once more in the program
+fault_tests = tests/faults/test_faults
+tests_faults_test_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
+tests_faults_test_faults_LDADD = tests/faults/libfail.la $(LDADD)
+tests_faults_test_faults_SOURCES = \
+    tests/faults/paths.c \
+    tests/faults/paths.h \
+    tests/faults/run.c \
+    tests/faults/run.h \
+    tests/faults/test_faults.c
+# not sanitized, for malloc() is called before a sanitizer is ready; and it jumps to the real one, so that a
+# sanitizer sees who called
+tests_faults_libfail_la_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS) -foptimize-sibling-calls
+tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
+
 # the simulator, and what it believes of servers
 sim_tests = \
     tests/sim/test_sim \
@@ -336,22 +351,75 @@ tests_sim_test_sim_controls_LDFLAGS = $(sim_ldflags)
 tests_sim_test_sim_controls_LDADD = $(sim_libs) $(CMOCKA_LIBS)
 tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
 
-# the simulator for libFuzzer, by clang, in one command: nothing of it is shared with the rest
-fuzz: tests/sim/fuzz_sim
-tests/sim/fuzz_sim: tests/sim/fuzz_sim.c tests/sim/libsim.la libdmutex/redis/scripts.c
-	@test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }
-	$(AM_V_CCLD)$(CLANG) -fsanitize=fuzzer,address -O1 -g $(DEFS) -I. $(AM_CPPFLAGS) $(fuzz_cflags) \
-	    $(sim_wraps) -o $@ $(srcdir)/tests/sim/fuzz_sim.c \
-	    $(addprefix $(srcdir)/,$(filter %.c,$(sim_sources) $(tests_sim_libsim_la_SOURCES) $(fuzz_parts))) \
-	    libdmutex/redis/scripts.c $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -pthread
-fuzz_cflags = -std=gnu11 -pthread -fexceptions $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
-fuzz_parts = \
-    $(filter-out %/clock.c %/self.c,$(libdmutex_libbase_la_SOURCES)) \
-    $(libdmutex_libcore_la_SOURCES) \
-    $(filter-out %/conn.c %/conn_call.c %/conn_io.c %/conn_open.c %/conn_slot.c %/socket.c,$(libdmutex_libredis_la_SOURCES)) \
-    $(addprefix libdmutex/runtime/,acquire.c condition.c inbox.c loss.c registry.c release.c schedule.c steps.c)
-EXTRA_DIST += tests/sim/README.md tests/sim/fuzz_sim.c
-CLEANFILES += tests/sim/fuzz_sim
+EXTRA_DIST += tests/sim/README.md
+
+# fuzzers, each with a driver of our own
+fuzz_tests = \
+    tests/fuzz/test_config \
+    tests/fuzz/test_connection \
+    tests/fuzz/test_messages \
+    tests/fuzz/test_names \
+    tests/fuzz/test_replies \
+    tests/fuzz/test_rules \
+    tests/fuzz/test_settings \
+    tests/fuzz/test_url
+fuzz_sim_tests = tests/fuzz/test_sim
+tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_libtext_la_SOURCES = tests/fuzz/text.c
+fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
+tests_fuzz_test_config_SOURCES = tests/fuzz/config.c
+tests_fuzz_test_config_LDADD = $(fuzz_libs) preload/librun.la $(up_to_api)
+tests_fuzz_test_connection_SOURCES = tests/fuzz/connection.c
+tests_fuzz_test_connection_LDADD = $(fuzz_libs) $(up_to_redis)
+tests_fuzz_test_messages_SOURCES = tests/fuzz/messages.c
+tests_fuzz_test_messages_LDADD = $(fuzz_libs) $(up_to_runtime)
+tests_fuzz_test_names_SOURCES = tests/fuzz/names.c
+tests_fuzz_test_names_LDADD = $(fuzz_libs) $(up_to_api)
+tests_fuzz_test_replies_SOURCES = tests/fuzz/replies.c
+tests_fuzz_test_replies_LDADD = $(fuzz_libs) $(up_to_redis)
+tests_fuzz_test_rules_SOURCES = tests/fuzz/rules.c
+tests_fuzz_test_rules_LDADD = $(fuzz_libs) preload/librun.la
+tests_fuzz_test_settings_SOURCES = tests/fuzz/settings.c
+tests_fuzz_test_settings_LDADD = $(fuzz_libs) $(up_to_runtime)
+tests_fuzz_test_sim_SOURCES = tests/fuzz/sim.c $(sim_sources)
+tests_fuzz_test_sim_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/sim
+tests_fuzz_test_sim_CFLAGS = $(sim_cflags)
+tests_fuzz_test_sim_LDFLAGS = $(sim_ldflags)
+tests_fuzz_test_sim_LDADD = $(fuzz_libs) $(sim_libs)
+tests_fuzz_test_url_SOURCES = tests/fuzz/url.c
+tests_fuzz_test_url_LDADD = $(fuzz_libs) $(up_to_redis)
+
+# The same by libFuzzer, with clang, in a folder of its own: `make fuzz`.  All that they test is one
+# archive, out of which each takes what it does not stand in the place of.
+fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
+	$(AM_V_at)for test in $(fuzz_tests) $(fuzz_sim_tests); do \
+	    name=$${test##*/test_}; wraps=; sim=; \
+	    test $$name != sim || { wraps='$(sim_wraps)'; sim='$(clang_sim)'; }; \
+	    echo "  CCLD     tests/fuzz/clang/$$name"; \
+	    $(clang_compile) -fsanitize=fuzzer $$wraps -o tests/fuzz/clang/$$name $(srcdir)/tests/fuzz/$$name.c \
+	        $(srcdir)/tests/fuzz/text.c $$sim tests/fuzz/clang/parts.a \
+	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -ldl || exit; \
+	done
+clang_sim = $(srcdir)/libdmutex/runtime/lifetime.c tests/fuzz/clang/libsim.a
+# what gcc says of itself clang is told
+clang_compile = $(CLANG) -fsanitize=address,undefined -D__SANITIZE_ADDRESS__ -fno-sanitize-recover=all -O1 -g \
+    -std=gnu11 -pthread -fexceptions \
+    $(DEFS) -I. $(AM_CPPFLAGS) -I$(srcdir)/tests/sim -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"' \
+    $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
+clang_archive = \
+    test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }; \
+    $(MKDIR_P) $(@D); rm -f $@; \
+    for source in $(filter %.c,$^); do \
+	object=tests/fuzz/clang/`echo $${source\#\#*../} | tr / _`.o; \
+	echo "  CC       $$object"; \
+	$(clang_compile) -fsanitize=fuzzer-no-link -c -o $$object $$source && $(AR) cr $@ $$object || exit; \
+    done
+tests/fuzz/clang/parts.a: \
+    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
+	$(AM_V_at)$(clang_archive)
+tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
+	$(AM_V_at)$(clang_archive)
 .PHONY: fuzz
 
 # not programs
@@ -434,16 +502,19 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
-check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la
-program_tests = $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests)
+check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la tests/faults/libfail.la
+program_tests = \
+    $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests) $(fault_tests)
+check_LTLIBRARIES += tests/fuzz/libdriver.la tests/fuzz/libtext.la
+program_tests += $(fuzz_tests)
 check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
-program_tests += $(sim_tests)
-check_PROGRAMS += $(sim_tests) tests/sim/sim
+program_tests += $(sim_tests) $(fuzz_sim_tests)
+check_PROGRAMS += $(sim_tests) $(fuzz_sim_tests) tests/sim/sim
 endif
 endif
 TESTS = $(program_tests) $(script_tests)
@@ -521,6 +592,6 @@ EXTRA_DIST += \
     tests/model/run-models.sh
 
 clean-local:
-	rm -rf asan tsan
+	rm -rf asan tsan tests/fuzz/clang
 
 .PHONY: print-results print-debian-results check-long check-model check-programs check-valgrind check-asan check-tsan

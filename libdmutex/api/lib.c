@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The library as a whole: its server, its callbacks, its sentence, its version. */
+#include "api/object.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "dmutex/error.h"
@@ -8,9 +9,9 @@
 
 int dmutex_configure_np(const char *url)
 {
-    if (!url)
-        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
-    return dm_runtime_configure(url);
+    struct dm_visit visit = dm_visit_begin();
+
+    return dm_visit_end(visit, url ? dm_runtime_configure(url) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
 }
 
 int dmutex_setlost_np(dmutex_lost_fn lost, void *user)

@@ -163,7 +163,7 @@ static unsigned on_owned(struct dm_attempt *attempt, uint64_t request, const str
  */
 static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
 {
-    int64_t behind_ms = answer->position <= 1 ? 1 : min64((int64_t)answer->position * 20, 80);
+    int64_t behind_ms = answer->position <= 1 ? 1 : 20 * (answer->position < 4 ? (int64_t)answer->position : 4);
     int64_t wait_ms = min64(attempt->lease_ms / 3, answer->remaining_ms + behind_ms);
 
     if (attempt->poll_ns <= now_ns)

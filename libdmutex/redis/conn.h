@@ -58,7 +58,8 @@ enum dm_conn_result {
     DM_CONN_BROKEN, /* sent, and the connection broke before the answer */
     DM_CONN_LATE,   /* the deadline passed, sent or not */
     DM_CONN_OTHER,  /* not sent: it was written for another server than there is now */
-    DM_CONN_DOWN    /* not sent: posted, there is no connection now; called, there can be none */
+    DM_CONN_DOWN,   /* not sent: posted, there is no connection now; called, there can be none */
+    DM_CONN_NO_MEMORY /* called: not sent, the command has no bytes */
 };
 
 /* inbox: the channel to subscribe to, copied; NULL for a connection for commands.  NULL without memory or descriptors. */

@@ -216,7 +216,7 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
     struct dm_call call = { .result = DM_CONN_LATE };
 
     if (!command->bytes)
-        return DM_CONN_DOWN;
+        return DM_CONN_NO_MEMORY;
     run_call(conn, &call, deadline, is_answered, (void *)command);
     if (call.result == DM_CONN_OK)
         *ret_reply = call.reply;

@@ -132,6 +132,8 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
         result = call(store, args, deadline, &reply);
     }
     dm_args_free(args);
+    if (result == DM_CONN_NO_MEMORY)
+        return dm_store_no_memory(ret_reason);
     if (result != DM_CONN_OK) {
         note_conn_reason(store->conn, ret_reason);
         return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
@@ -182,6 +184,19 @@ uint64_t dm_store_number_at(const redisReply *reply, size_t index)
     return number;
 }
 
+/* A later time could not be reckoned with in nanoseconds.  As microseconds it is in the year 2112. */
+#define TIME_MAX (INT64_MAX / 2048)
+
+static int64_t time_of(uint64_t number)
+{
+    return number < TIME_MAX ? (int64_t)number : TIME_MAX;
+}
+
+int64_t dm_store_time_at(const redisReply *reply, size_t index)
+{
+    return time_of(dm_store_number_at(reply, index));
+}
+
 /* {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now} ... */
 bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
@@ -190,26 +205,26 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
     if (dm_reply_is(reply, "owned")) {
         answer.verdict = DM_SAYS_OWNED;
         answer.is_owner_dead = dm_store_number_at(reply, 2) == 1;
-        answer.store_us = (int64_t)dm_store_number_at(reply, 3);
+        answer.store_us = dm_store_time_at(reply, 3);
         if (!dm_reply_number(reply, 1, &answer.token))
             return false;
     } else if (dm_reply_is(reply, "busy")) {
         answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = (int64_t)dm_store_number_at(reply, 1);
-        answer.store_us = (int64_t)dm_store_number_at(reply, 2);
+        answer.remaining_ms = dm_store_time_at(reply, 1);
+        answer.store_us = dm_store_time_at(reply, 2);
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
         answer.position = dm_store_number_at(reply, 1);
-        answer.remaining_ms = (int64_t)dm_store_number_at(reply, 2);
+        answer.remaining_ms = dm_store_time_at(reply, 2);
         answer.arrival = dm_store_number_at(reply, 3);
-        answer.store_us = (int64_t)dm_store_number_at(reply, 4);
+        answer.store_us = dm_store_time_at(reply, 4);
     } else if (dm_reply_is(reply, "unknown")) {
         answer.verdict = DM_SAYS_UNKNOWN;
         answer.is_wanted = dm_store_number_at(reply, 1) == 1;
     } else if (dm_reply_is(reply, "waiting")) {
         answer.verdict = DM_SAYS_WAITING;
         answer.is_wanted = dm_store_number_at(reply, 1) == 1;
-        answer.store_us = (int64_t)dm_store_number_at(reply, 2);
+        answer.store_us = dm_store_time_at(reply, 2);
     } else if (dm_reply_is(reply, "notowner")) {
         answer.verdict = DM_SAYS_NOT_OWNER;
     } else if (dm_reply_is(reply, "bound")) {
@@ -443,7 +458,7 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
 
     if (reply && reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
         dm_store_read_answer(reply->element[index + 1], &answer))
-        answer.store_us = (int64_t)dm_store_number_at(reply, 0);
+        answer.store_us = dm_store_time_at(reply, 0);
     return answer;
 }
 
@@ -488,7 +503,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
     answer.is_wanted = state == 2;
-    answer.store_us = (int64_t)dm_store_number_at(reply, 0);
+    answer.store_us = dm_store_time_at(reply, 0);
     return answer;
 }
 
@@ -547,7 +562,7 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
     } else if (read_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
         message.kind = DM_MESSAGE_SIGNALLED;
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
-                                             .remaining_ms = (int64_t)numbers[2] };
+                                             .remaining_ms = time_of(numbers[2]) };
     } else if (read_words(text, "granted", 5, numbers)) { /* attempt request token lease dead */
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];

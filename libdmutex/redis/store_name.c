@@ -73,7 +73,7 @@ static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
     if (owner[0]) {
         info.locked = 1;
         info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
-        info.remaining_ms = (int64_t)dm_store_number_at(reply, 2);
+        info.remaining_ms = dm_store_time_at(reply, 2);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
         sscanf(text_at(reply, 4), "%" SCNu32 " %64s %32s", &info.pid, info.host, info.program);
     }

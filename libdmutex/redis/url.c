@@ -21,14 +21,17 @@ struct part {
     size_t length;
 };
 
-/* Quotes the part, but nothing that may be a user's name or password. */
+/*
+ * Quotes the part, but nothing that may be a user's name or password: a bad one may have the signs in it
+ * at which a URL is cut, so it is all up to the last @ of the whole text, in which the part stands.
+ */
 static bool complain(char *ret_reason, const char *what, struct part part)
 {
-    const char *login_end = memrchr(part.text, '@', part.length);
+    const char *login_end = strrchr(part.text, '@'), *part_end = part.text + part.length;
 
     if (login_end) {
-        part.length -= (size_t)(login_end + 1 - part.text);
-        part.text = login_end + 1;
+        part.text = login_end < part_end ? login_end + 1 : part_end;
+        part.length = (size_t)(part_end - part.text);
     }
     snprintf(ret_reason, DM_REASON_ROOM, "%s: \"%.*s\"", what, (int)(part.length < 80 ? part.length : 80),
              part.text);
@@ -327,8 +330,10 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_url *url = calloc(1, sizeof *url);
+    struct dm_url *url;
 
+    errno = 0; /* malloc sets it */
+    url = calloc(1, sizeof *url);
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     if (!url)
         return NULL;

@@ -28,7 +28,8 @@ struct dm_url {
 
 /*
  * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a
- * sentence.  Reads the password file, if one is named.
+ * sentence; errno is ENOMEM then if that was for want of memory.  Reads the password file, if one is
+ * named.
  */
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
 

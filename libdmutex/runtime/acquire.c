@@ -148,16 +148,31 @@ static bool is_final(enum dm_verdict refusal)
     return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
 }
 
-/* A hold that was lost before it was entered: as if it had never been, under a new claim. */
-static bool begin_anew(struct dm_wait *wait)
+static bool make_claim(struct dm_wait *wait)
 {
     bool is_made;
 
     dm_state_lock();
-    dm_step_close(wait->runtime, wait->claim);
     is_made = dm_wait_make_claim(wait);
     dm_state_unlock();
     return is_made;
+}
+
+/*
+ * A hold that was lost before it was entered: as if it had never been, under a new claim.  Who gave a
+ * hold up for a condition goes on until there is memory for that.
+ */
+static bool begin_anew(struct dm_wait *wait)
+{
+    dm_state_lock();
+    dm_step_close(wait->runtime, wait->claim);
+    dm_state_unlock();
+    while (!make_claim(wait)) {
+        if (!wait->is_pledged)
+            return false;
+        dm_wait_rest(wait);
+    }
+    return true;
 }
 
 /* Refused, and there is no way back: the thread gave its hold up for a condition. */

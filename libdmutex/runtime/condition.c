@@ -469,7 +469,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
                 return result;
             continue;
         }
-        if (signalled.must_serve) {
+        if (signalled.must_serve && self->mutex) { /* a mutex that we did not name cannot be meant */
             dm_state_lock();
             dm_step_must_serve(self->runtime, self->mutex, true);
             dm_state_unlock();

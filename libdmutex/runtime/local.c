@@ -105,9 +105,11 @@ static bool start_server(const struct dm_url *url, const char *directory, char *
     pid_t pid;
     int error;
 
-    dm_server_plan_init(&plan, directory, true);
-    error = dm_server_spawn(&plan, &pid, &program);
-    dm_server_plan_clear(&plan);
+    error = dm_server_plan_init(&plan, directory, true);
+    if (!error) {
+        error = dm_server_spawn(&plan, &pid, &program);
+        dm_server_plan_clear(&plan);
+    }
     if (error == ENOENT)
         return complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
                                     "redis-server, or set DMUTEX_URL");

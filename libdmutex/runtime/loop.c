@@ -67,7 +67,7 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
     dm_mutex_unlock(&gate);
     ready = poll((struct pollfd *)(void *)fds, count, timeout_ms); /* the same layout, as glib promises */
     dm_mutex_lock(&gate);
-    return ready;
+    return ready < 0 ? 0 : ready; /* glib would warn on standard error, which some programs take for fatal */
 }
 
 /*

@@ -263,13 +263,18 @@ static pid_t fork_reaper(struct keeping *keeping, int conversation, int life)
 int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path)
 {
     struct keeping keeping = { .path = path };
-    int ends[2], life, error = 0;
+    int ends[2], life, error;
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return errno;
+    error = dm_server_plan_init(&keeping.plan, directory, false);
+    if (error) {
+        close(ends[0]);
+        close(ends[1]);
+        return error;
+    }
     life = open_own_life();
-    dm_server_plan_init(&keeping.plan, directory, false);
     pid = fork_reaper(&keeping, ends[1], life);
     if (pid < 0)
         error = errno;

@@ -75,21 +75,24 @@ static void undo(struct dm_runtime *runtime)
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
+    int error;
 
     if (!runtime)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
     dm_settings_read(&runtime->settings);
     dm_ident_draw(&runtime->ident);
-    runtime->url = dm_settings_url(switched_url ? switched_url : configured_url);
-    if (!runtime->url) {
+    error = dm_settings_url(switched_url ? switched_url : configured_url, &runtime->url);
+    if (error) {
         free(runtime);
-        return ENOLCK;
+        return error;
     }
     dm_registry_init(&runtime->registry);
+    errno = 0;
     if (!open_connections(runtime) || !dm_loop_serve(runtime)) {
+        error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
         undo(runtime);
-        return dm_fail(DM_FAIL_NO_START, NULL);
+        return error;
     }
     *ret_runtime = runtime;
     return 0;
@@ -124,7 +127,7 @@ int dm_runtime_configure(const char *url)
     int error = 0;
 
     if (!parsed)
-        return dm_fail(DM_FAIL_BAD_URL, "%s", reason);
+        return errno == ENOMEM ? dm_fail(DM_FAIL_NO_MEMORY, NULL) : dm_fail(DM_FAIL_BAD_URL, "%s", reason);
     dm_url_free(parsed);
     dm_mutex_lock(&start);
     if (current) {

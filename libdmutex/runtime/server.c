@@ -27,26 +27,42 @@ static char *search_path(void)
     return usual;
 }
 
-void dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon)
+/* All of these, or there is no server: it would keep what is the program's. */
+static int plan_files(posix_spawn_file_actions_t *actions, const char *directory)
+{
+    int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
+
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(actions, 0, 1);
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(actions, 0, 2);
+    if (!error)
+        error = posix_spawn_file_actions_addclosefrom_np(actions, 3);
+    if (!error)
+        error = posix_spawn_file_actions_addchdir_np(actions, directory);
+    return error;
+}
+
+int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon)
 {
     sigset_t signals;
+    int error;
 
     plan->directory = directory;
     plan->is_daemon = is_daemon;
     plan->environment[0] = search_path();
     plan->environment[1] = NULL;
-    posix_spawn_file_actions_init(&plan->actions);
-    posix_spawn_file_actions_addopen(&plan->actions, 0, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&plan->actions, 0, 1);
-    posix_spawn_file_actions_adddup2(&plan->actions, 0, 2);
-    posix_spawn_file_actions_addclosefrom_np(&plan->actions, 3);
-    posix_spawn_file_actions_addchdir_np(&plan->actions, directory);
     posix_spawnattr_init(&plan->attributes);
     posix_spawnattr_setflags(&plan->attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&plan->attributes, &signals);
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&plan->attributes, &signals);
+    posix_spawn_file_actions_init(&plan->actions);
+    error = plan_files(&plan->actions, directory);
+    if (error)
+        dm_server_plan_clear(plan);
+    return error;
 }
 
 void dm_server_plan_clear(struct dm_server_plan *plan)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/settings.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,21 +64,24 @@ static bool place_local(struct dm_url *url, char *ret_reason)
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
 }
 
-struct dm_url *dm_settings_url(const char *configured)
+int dm_settings_url(const char *configured, struct dm_url **ret_url)
 {
     const char *environment = secure_getenv("DMUTEX_URL");
     const char *text = configured ? configured : environment;
     char reason[DM_REASON_ROOM];
     struct dm_url *url;
+    bool is_memory_out;
 
     if (!text || !*text) {
         dm_log_warn("no server is configured: falling back to \"local:\"; set DMUTEX_URL to share mutexes with other hosts");
         text = "local:";
     }
     url = dm_url_parse(text, reason);
-    if (url && place_local(url, reason))
-        return url;
+    if (url && place_local(url, reason)) {
+        *ret_url = url;
+        return 0;
+    }
+    is_memory_out = errno == ENOMEM;
     dm_url_free(url);
-    dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
-    return NULL;
+    return is_memory_out ? dm_fail(DM_FAIL_NO_MEMORY, NULL) : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
 }

@@ -21,8 +21,8 @@ void dm_settings_read(struct dm_settings *ret_settings);
 
 /*
  * The server: what the application configured, else DMUTEX_URL, else the local one.  To be freed
- * by dm_url_free().  NULL with the failure noted.
+ * by dm_url_free().  0, or an errno value, noted.
  */
-struct dm_url *dm_settings_url(const char *configured);
+int dm_settings_url(const char *configured, struct dm_url **ret_url);
 
 #endif

@@ -25,6 +25,12 @@ void keeper_remove_folder(const char *path);
 pid_t keeper_fork(void);
 
 /*
+ * In a forked child whose parent had no threads: its leaks are looked for at its exit, as are those of no
+ * other child.
+ */
+void keeper_mind_leaks(void);
+
+/*
  * Waits for a child's end and forgets it: its wait status.  One that does not end within
  * WAIT_LIMIT_MS is killed: SIGALRM is then its status.
  */

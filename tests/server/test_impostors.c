@@ -352,6 +352,19 @@ static void test_calls_say_enolck_when_scripts_are_answered_by_nonsense(void **s
     }
 }
 
+/* Waiters of a mutex are left, says the answer to a signal that could name none: nobody is served. */
+static void test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name(void **state)
+{
+    static const char moved[] = "*4\r\n$5\r\nmoved\r\n:1\r\n:0\r\n:1\r\n";
+    struct actor *a = actor_start_at(fake.url);
+
+    (void)state;
+    fake_be(LYING, moved, sizeof moved - 1);
+    actor_do(a, "0", "signal bad/c");
+    actor_do(a, "0 0", "lost");
+    actor_end(a);
+}
+
 /* One that closes at once, or in the middle of what it says. */
 static void test_calls_say_enolck_when_the_server_closes(void **state)
 {
@@ -406,6 +419,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         FAKE_TEST(test_calls_say_enolck_when_the_server_talks_nonsense),
         FAKE_TEST(test_calls_say_enolck_when_scripts_are_answered_by_nonsense),
+        FAKE_TEST(test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name),
         FAKE_TEST(test_calls_say_enolck_when_the_server_closes),
         FAKE_TEST(test_calls_end_in_time_when_the_server_never_answers),
         cmocka_unit_test(test_nothing_is_left),

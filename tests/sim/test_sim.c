@@ -3,7 +3,7 @@
  * The library in the simulator: runs from many seeds keep every promise, and the same seed gives the
  * same run.
  *
- * DM_SIM_OPERATIONS, DM_SIM_FAULTS, DM_SIM_SEEDS, DM_SIM_INPUTS: how much; DM_SEED: the first seed.  A run that fails prints its
+ * DM_SIM_OPERATIONS, DM_SIM_FAULTS, DM_SIM_SEEDS: how much; DM_SEED: the first seed.  A run that fails prints its
  * seed; `tests/sim/sim SEED` runs it again, DM_TRACE=1 shows it.
  */
 #include <inttypes.h>
@@ -17,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include "../unit/random.h"
 #include "run.h"
 #include "world.h"
 
@@ -108,25 +107,6 @@ static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
     assert_true(hashes[0] != hashes[1]);
 }
 
-/* Bytes at random decide instead of the seed, as a fuzzer's do. */
-static void test_sim_keeps_every_promise_when_bytes_are_random(void **state)
-{
-    static uint8_t bytes[600];
-    uint64_t inputs = count_from("DM_SIM_INPUTS", 2000, 20000);
-
-    (void)state;
-    begin();
-    for (uint64_t i = 0; i < inputs; i++) {
-        run.seed = i;
-        run.bytes = bytes;
-        run.length = random_below(sizeof bytes);
-        for (size_t at = 0; at < run.length; at++)
-            bytes[at] = (uint8_t)random_word();
-        run_seed(&run);
-        must_hold();
-    }
-}
-
 static int group_setup(void **state)
 {
     (void)state;
@@ -146,7 +126,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim_does_the_same_when_the_seed_is_the_same),
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
-        cmocka_unit_test(test_sim_keeps_every_promise_when_bytes_are_random),
     };
 
     cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* one of them, by hand */

@@ -263,6 +263,7 @@ static void test_url_reason_has_no_secret_when_refused(void **state)
         "redis://me:a/s3cret@h",
         "redis://me:a/s3cret@h:1/0",
         "redis://me:a?s3cret@h",
+        "redis://:s3cret?a@h",
         "redis://me:a?s3cret=1@h",
         "redis://me:a?x=1&s3cret@h",
         "redis://me:a,s3cret@h",

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator driven by bytes: they decide who runs, what is late and what goes wrong, until they
- * are used up.  For libFuzzer: `make fuzz`, then b/tests/sim/fuzz_sim CORPUS.
+ * are used up.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "fuzz.h"
 #include "run.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+static const char *const seeds[] = { "", NULL };
+static const char *const words[] = { NULL };
+
+const struct fuzzer fuzzer = { "sim", seeds, words, 1000, 30000 };
+
 int __lsan_is_turned_off(void);
 
 /* A process that is killed leaves its memory as it is, here as well. */
@@ -30,5 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (!run.breach[0])
         return 0;
     fprintf(stderr, "%s\n", run.breach);
+    run_shrink(&run);
     abort();
 }

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "paths.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+/* ---- lock and unlock --------------------------------------------------------------------- */
+
+/* The first use of a process; the server has a name that must be looked up. */
+static void take_lock(void)
+{
+    arm();
+    if (tried(dmutex_lock(&mutex), 0) == 0)
+        done(dmutex_unlock(&mutex), 0);
+    done(dmutex_destroy(&mutex), 0);
+    disarm();
+    make_objects();
+}
+
+/* What can be asked, each with and without a hold. */
+static void take_questions(void)
+{
+    dmutex_info_t info = { .struct_size = sizeof info };
+    int is_locked_now;
+    uint64_t token;
+
+    warm_up();
+    arm();
+    tried(dmutex_islocked_np(&mutex, &is_locked_now), 0);
+    if (tried(dmutex_trylock(&mutex), 0) == 0) {
+        tried(dmutex_renew_np(&mutex), 0);
+        tried(dmutex_getinfo_np(&mutex, &info), 0);
+        done(dmutex_token_np(&mutex, &token), 0);
+        done(dmutex_unlock(&mutex), 0);
+    }
+    disarm();
+}
+
+static void hand_over(struct peer *peer)
+{
+    done(dmutex_lock(&mutex), 0);
+    peer_say(peer);
+    await(peer_has_spoken(peer) || waiters_of(&mutex) == 1);
+    done(dmutex_unlock(&mutex), 0);
+    done(dmutex_lock(&mutex), 0);
+    done(dmutex_unlock(&mutex), 0);
+}
+
+/* Another process hands the mutex over to us, and we to it. */
+static void take_handoff(void)
+{
+    struct peer peer;
+
+    peer_start(&peer, hand_over);
+    warm_up();
+    peer_hear(&peer);
+    arm();
+    if (tried(dmutex_lock(&mutex), 0) == 0)
+        done(dmutex_unlock(&mutex), 0);
+    disarm();
+    peer_say(&peer);
+    peer_end(&peer);
+}
+
+static void hold_on(struct peer *peer)
+{
+    done(dmutex_lock(&mutex), 0);
+    peer_say(peer);
+    peer_hear(peer);
+    done(dmutex_unlock(&mutex), 0);
+}
+
+/* The time passes while another process holds it. */
+static void take_timeout(void)
+{
+    struct timespec soon;
+    struct peer peer;
+
+    peer_start(&peer, hold_on);
+    warm_up();
+    peer_hear(&peer);
+    soon = wait_time_in_ms(CLOCK_REALTIME, 20);
+    arm();
+    tried(dmutex_timedlock(&mutex, &soon), ETIMEDOUT);
+    disarm();
+    peer_say(&peer);
+    peer_end(&peer);
+}
+
+/* ---- conditions -------------------------------------------------------------------------- */
+
+static void broadcast_on(struct peer *peer)
+{
+    while (!peer_has_spoken(peer)) {
+        done(dmutex_lock(&mutex), 0);
+        done(dcond_broadcast(&cond), 0);
+        done(dmutex_unlock(&mutex), 0);
+        wait_nap();
+    }
+}
+
+/* Whatever a wait says, its caller owns the mutex. */
+static void take_wait(void)
+{
+    struct peer peer;
+
+    peer_start(&peer, broadcast_on);
+    warm_up();
+    done(dmutex_lock(&mutex), 0);
+    arm();
+    tried(dcond_wait(&cond, &mutex), 0);
+    done(dmutex_unlock(&mutex), 0);
+    disarm();
+    peer_say(&peer);
+    peer_end(&peer);
+}
+
+static void take_timedwait(void)
+{
+    struct timespec soon;
+
+    warm_up();
+    done(dmutex_lock(&mutex), 0);
+    soon = wait_time_in_ms(CLOCK_REALTIME, 10);
+    arm();
+    tried(dcond_timedwait(&cond, &mutex, &soon), ETIMEDOUT);
+    done(dmutex_unlock(&mutex), 0);
+    disarm();
+}
+
+static void wait_once(struct peer *peer)
+{
+    done(dmutex_lock(&mutex), 0);
+    peer_say(peer);
+    done(dcond_wait(&cond, &mutex), 0);
+    done(dmutex_unlock(&mutex), 0);
+}
+
+/* Peers wait; they end when the signal, or one after it that does not fail, has reached them. */
+static void take_wake(int count, int (*wake)(dcond_t *))
+{
+    struct peer peers[2];
+
+    for (int i = 0; i < count; i++)
+        peer_start(&peers[i], wait_once);
+    warm_up();
+    for (int i = 0; i < count; i++) {
+        peer_hear(&peers[i]);
+        done(dmutex_lock(&mutex), 0); /* it gives the mutex up by waiting */
+        done(dmutex_unlock(&mutex), 0);
+    }
+    arm();
+    if (tried(wake(&cond), 0) != 0) {
+        disarm();
+        done(wake(&cond), 0);
+    }
+    disarm();
+    for (int i = 0; i < count; i++)
+        peer_end(&peers[i]);
+}
+
+static void take_signal(void)
+{
+    take_wake(1, dcond_signal);
+}
+
+static void take_broadcast(void)
+{
+    take_wake(2, dcond_broadcast);
+}
+
+/* ---- deaths ------------------------------------------------------------------------------ */
+
+static void die_holding(struct peer *peer)
+{
+    (void)peer;
+    done(dmutex_lock(&mutex), 0);
+}
+
+/* The death is told until it is mended, whatever fails. */
+static void take_death(void)
+{
+    struct peer peer;
+
+    peer_start(&peer, die_holding);
+    warm_up();
+    peer_end(&peer);
+    arm();
+    if (tried(dmutex_lock(&mutex), EOWNERDEAD) != EOWNERDEAD) {
+        disarm();
+        done(dmutex_lock(&mutex), EOWNERDEAD);
+    }
+    if (tried(dmutex_consistent(&mutex), 0) != 0) {
+        disarm();
+        done(dmutex_consistent(&mutex), 0);
+    }
+    done(dmutex_unlock(&mutex), 0);
+    disarm();
+}
+
+static void die_armed(struct peer *peer)
+{
+    keeper_mind_leaks();
+    warm_up();
+    die_holding(peer);
+    arm();
+}
+
+/* The end of a process, with a hold: it is told when the lease ends, at the latest. */
+static void take_exit(void)
+{
+    struct peer peer;
+
+    peer_start(&peer, die_armed);
+    peer_end(&peer);
+    done(dmutex_lock(&mutex), EOWNERDEAD);
+    done(dmutex_consistent(&mutex), 0);
+    done(dmutex_unlock(&mutex), 0);
+}
+
+/* ---- fork, network, local server --------------------------------------------------------- */
+
+/* Parent and child go on at the same time; one of them has the failure. */
+static void take_fork(void)
+{
+    struct peer child;
+
+    warm_up();
+    done(dmutex_lock(&mutex), 0);
+    arm();
+    child.fd = -1;
+    child.pid = fork();
+    if (tried(dmutex_lock(&spare), 0) == 0)
+        done(dmutex_unlock(&spare), 0);
+    done(dmutex_unlock(&mutex), child.pid ? 0 : EPERM);
+    if (child.pid == 0)
+        exit(0); /* not at once: a release that could not be sent yet would be left to the lease */
+    disarm();
+    peer_end(&child);
+}
+
+/* Both connections break under a hold. */
+static void take_reconnect(void)
+{
+    warm_up();
+    done(dmutex_lock(&mutex), 0);
+    arm();
+    cut_connections();
+    if (tried(dmutex_lock(&spare), 0) == 0)
+        done(dmutex_unlock(&spare), 0);
+    done(dmutex_unlock(&mutex), 0);
+    disarm();
+}
+
+/* The server is started by the first lock, and keeps nothing that is ours. */
+static void take_local(void)
+{
+    struct pollfd reader = { .events = POLLIN };
+    int ends[2];
+
+    if (pipe(ends) < 0)
+        run_complain("pipe: %s", strerror(errno));
+    arm();
+    if (tried(dmutex_lock(&mutex), 0) == 0)
+        done(dmutex_unlock(&mutex), 0);
+    disarm();
+    done(dmutex_lock(&mutex), 0);
+    done(dmutex_unlock(&mutex), 0);
+    close(ends[1]);
+    reader.fd = ends[0];
+    if (poll(&reader, 1, WAIT_LIMIT_MS) != 1)
+        run_complain("the server has a descriptor of ours");
+    close(ends[0]);
+}
+
+const struct path paths[PATH_COUNT] = {
+    { .name = "lock", .take = take_lock, .is_tcp = true },
+    { .name = "questions", .take = take_questions },
+    { .name = "handoff", .take = take_handoff },
+    { .name = "timeout", .take = take_timeout },
+    { .name = "wait", .take = take_wait },
+    { .name = "timedwait", .take = take_timedwait },
+    { .name = "signal", .take = take_signal },
+    { .name = "broadcast", .take = take_broadcast },
+    { .name = "death", .take = take_death },
+    { .name = "exit", .take = take_exit },
+    { .name = "fork", .take = take_fork },
+    { .name = "reconnect", .take = take_reconnect },
+    { .name = "local", .take = take_local, .is_local = true },
+};

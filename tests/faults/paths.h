@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The main paths through the library, each armed where it begins. */
+#ifndef TEST_FAULTS_PATHS_H
+#define TEST_FAULTS_PATHS_H
+
+#include "run.h"
+
+#define PATH_COUNT 13
+extern const struct path paths[PATH_COUNT];
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+/* What is lost by a failure is back after it at the latest. */
+#define LEASE_MS 5000
+
+dmutex_t mutex, spare;
+dcond_t cond;
+
+static struct run *current; /* of this process */
+static int first_descriptor; /* all before were there before the library was used */
+
+/* ---- what is wrong ----------------------------------------------------------------------- */
+
+void run_complain(const char *format, ...)
+{
+    va_list more;
+
+    disarm();
+    va_start(more, format);
+    vsnprintf(current->outcome->complaint, sizeof current->outcome->complaint, format, more);
+    va_end(more);
+    _exit(1);
+}
+
+/* May a call say by this result that a failure has ended it?  A broken network ends none. */
+static bool is_excuse(int result)
+{
+    if (!current->outcome->seen.call[0])
+        return false;
+    if (result == ENOMEM)
+        return current->kind == FAIL_MEMORY;
+    return result == ENOLCK && (current->kind == FAIL_START || current->path->is_local);
+}
+
+int run_check(const char *call, int result, int wanted, bool is_excused)
+{
+    if (result != wanted && !(is_excused && is_excuse(result)))
+        run_complain("%s returned %s, not %s (\"%s\")", call, result_name(result),
+                     result_name(wanted), dmutex_strerror_np());
+    return result;
+}
+
+void arm(void)
+{
+    fail_arm(current->kind, current->nth, &current->outcome->seen);
+}
+
+void disarm(void)
+{
+    fail_disarm();
+}
+
+/* ---- peers ------------------------------------------------------------------------------- */
+
+void peer_start(struct peer *peer, void (*life)(struct peer *peer))
+{
+    int ends[2];
+    pid_t parent = getpid();
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        run_complain("socketpair: %s", strerror(errno));
+    peer->pid = fork();
+    if (peer->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        close(ends[0]);
+        peer->fd = ends[1];
+        life(peer);
+        exit(0);
+    }
+    close(ends[1]);
+    peer->fd = ends[0];
+    if (peer->pid < 0)
+        run_complain("fork: %s", strerror(errno));
+}
+
+void peer_end(struct peer *peer)
+{
+    int status;
+
+    close(peer->fd);
+    while (waitpid(peer->pid, &status, 0) < 0)
+        continue;
+    if (status != 0)
+        run_complain("a peer ended with %#x: %s", (unsigned)status, current->outcome->complaint);
+}
+
+void peer_say(struct peer *peer)
+{
+    if (send(peer->fd, "!", 1, MSG_NOSIGNAL) < 0)
+        return; /* the other has ended */
+}
+
+void peer_hear(struct peer *peer)
+{
+    char word;
+
+    if (recv(peer->fd, &word, 1, 0) < 0)
+        run_complain("recv: %s", strerror(errno));
+}
+
+bool peer_has_spoken(struct peer *peer)
+{
+    struct pollfd poller = { .fd = peer->fd, .events = POLLIN };
+
+    return poll(&poller, 1, 0) > 0;
+}
+
+/* ---- around a path ----------------------------------------------------------------------- */
+
+void make_objects(void)
+{
+    dmutexattr_t attr;
+    char name[64];
+    bool is_robust = strcmp(current->path->name, "death") == 0 || strcmp(current->path->name, "exit") == 0;
+
+    dmutexattr_init(&attr);
+    dmutexattr_setlease_np(&attr, LEASE_MS);
+    if (is_robust)
+        dmutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    snprintf(name, sizeof name, "%s/mutex", current->name);
+    done(dmutex_init_np(&mutex, name, &attr), 0);
+    snprintf(name, sizeof name, "%s/spare", current->name);
+    done(dmutex_init_np(&spare, name, &attr), 0);
+    snprintf(name, sizeof name, "%s/cond", current->name);
+    done(dcond_init_np(&cond, name, NULL), 0);
+}
+
+static void *lock_once(void *user)
+{
+    done(dmutex_lock(user), 0);
+    done(dmutex_unlock(user), 0);
+    return NULL;
+}
+
+static void use(dmutex_t *object)
+{
+    pthread_t thread;
+
+    done(dmutex_lock(object), 0);
+    if (pthread_create(&thread, NULL, lock_once, object) != 0)
+        run_complain("no thread");
+    await(waiters_of(object) == 1);
+    done(dmutex_unlock(object), 0);
+    pthread_join(thread, NULL);
+}
+
+void warm_up(void)
+{
+    use(&spare);
+}
+
+void cut_connections(void)
+{
+    for (int fd = first_descriptor; fd < first_descriptor + 16; fd++)
+        shutdown(fd, SHUT_RDWR);
+}
+
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int count = -2; /* "." and ".." */
+
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* What follows works as if nothing had been, and nothing is left. */
+static void look_after(void)
+{
+    struct outcome *outcome = current->outcome;
+    const struct outcome *usual = current->usual ? current->usual : outcome;
+
+    use(&mutex);
+    use(&spare);
+    await(count_threads() == 2); /* this one and the loop */
+    outcome->descriptors = open_descriptors();
+    await(open_descriptors() == usual->descriptors);
+}
+
+static void live(void)
+{
+    keeper_mind_leaks();
+    first_descriptor = dup(STDERR_FILENO);
+    close(first_descriptor);
+    make_objects();
+    current->path->take();
+    disarm();
+    look_after();
+    exit(0);
+}
+
+/* ---- the test's side --------------------------------------------------------------------- */
+
+static void choose_server(struct run *run)
+{
+    char url[64];
+
+    snprintf(url, sizeof url, "redis://localhost:%d?grace=off", the_server->port); /* a name, to be looked up */
+    setenv("DMUTEX_URL", run->path->is_tcp ? url : the_server->url, 1);
+    if (!run->path->is_local)
+        return;
+    snprintf(run->folder, sizeof run->folder, "%s/%s.%u", the_server->folder, fail_names[run->kind], run->nth);
+    mkdir(run->folder, 0700);
+    setenv("DMUTEX_URL", "local:", 1);
+    setenv("DMUTEX_LOCAL_DIR", run->folder, 1);
+}
+
+void run_start(struct run *run)
+{
+    memset(run->outcome, 0, sizeof *run->outcome);
+    snprintf(run->name, sizeof run->name, "%s.%s.%u", run->path->name, fail_names[run->kind], run->nth);
+    choose_server(run);
+    fflush(NULL);
+    run->pid = keeper_fork();
+    if (run->pid > 0)
+        return;
+    current = run;
+    live();
+}
+
+/* The server that a run has started for itself ends. */
+static void end_local_server(const struct run *run)
+{
+    char path[128];
+    int pid = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/pid", run->folder);
+    file = fopen(path, "r");
+    if (file && fscanf(file, "%d", &pid) == 1 && pid > 1)
+        kill(pid, SIGKILL);
+    if (file)
+        fclose(file);
+}
+
+const char *run_end(struct run *run)
+{
+    static char sentence[600];
+    const struct outcome *outcome = run->outcome;
+    int status = keeper_reap(run->pid);
+
+    if (run->path->is_local)
+        end_local_server(run);
+    if (status == 0)
+        return NULL;
+    snprintf(sentence, sizeof sentence, "DM_FAIL=%s:%u (%s) %s: %s", fail_names[run->kind], run->nth,
+             outcome->seen.call, run->path->name,
+             outcome->complaint[0]     ? outcome->complaint :
+             status == SIGALRM         ? "hangs" :
+                                         "has crashed, or left something");
+    return sentence;
+}

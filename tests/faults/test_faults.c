@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Everything that can fail fails once: on each of the main paths the first call of each kind, then
+ * the second, until a run is through before one fails.  Whatever fails, the path's calls return what
+ * they promise, it ends, the next lock and unlock work, and nothing is left: no descriptor, no
+ * thread, no key, and in sanitized builds no memory.
+ *
+ *     DM_FAIL=network:17 tests/faults/test_faults handoff     one of them, by hand
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+#include "fail.h"
+#include "paths.h"
+
+/* Runs mostly wait for a pause or another process. */
+#define AT_ONCE 6
+
+static struct outcome *outcomes; /* shared with the runs: one for each, and the usual one */
+
+static int wrong_runs; /* of one path */
+
+static void end(struct run *run)
+{
+    const char *wrong = run_end(run);
+
+    if (!wrong)
+        return;
+    printf("\n# %s\n", wrong);
+    wrong_runs++;
+}
+
+/* The run in which nothing fails. */
+static void run_usual(const struct path *path, enum fail_kind kind)
+{
+    struct run run = { .path = path, .kind = kind, .outcome = &outcomes[AT_ONCE] };
+
+    run_start(&run);
+    end(&run);
+}
+
+/* All of one kind; how many have failed. */
+static unsigned fail_each(const struct path *path, enum fail_kind kind)
+{
+    struct run runs[AT_ONCE] = { { .pid = 0 } };
+    unsigned started = 0, ended = 0, failed = 0;
+    bool is_through = false;
+
+    while (!is_through || ended < started) {
+        struct run *run;
+
+        if (!is_through && started - ended < AT_ONCE) {
+            run = &runs[started % AT_ONCE];
+            *run = (struct run){ .path = path, .kind = kind, .nth = ++started, .usual = &outcomes[AT_ONCE] };
+            run->outcome = &outcomes[run - runs];
+            run_start(run);
+            continue;
+        }
+        run = &runs[ended++ % AT_ONCE];
+        end(run);
+        if (run->outcome->seen.call[0])
+            failed++;
+        else
+            is_through = true;
+    }
+    return failed;
+}
+
+static void test_path(void **state)
+{
+    const struct path *path = *state;
+    unsigned failed[FAIL_KINDS];
+
+    printf("# %s:", path->name);
+    wrong_runs = 0;
+    run_usual(path, FAIL_MEMORY);
+    for (enum fail_kind kind = 0; kind < FAIL_KINDS; kind++) {
+        failed[kind] = fail_each(path, kind);
+        printf(" %u %s", failed[kind], fail_names[kind]);
+    }
+    printf("\n");
+    assert_int_equal(wrong_runs, 0);
+    for (enum fail_kind kind = FAIL_MEMORY; kind <= FAIL_SHORT; kind++)
+        assert_true(failed[kind] > 3); /* or the calls are not seen */
+}
+
+/* Keys end with their lease. */
+static void test_no_key_is_left(void **state)
+{
+    (void)state;
+    check_keys(the_server->side);
+}
+
+/* ---- by hand ----------------------------------------------------------------------------- */
+
+static const struct path *find_path(const char *name)
+{
+    for (size_t i = 0; i < PATH_COUNT; i++) {
+        if (strcmp(paths[i].name, name) == 0)
+            return &paths[i];
+    }
+    fprintf(stderr, "there is no path %s\n", name);
+    exit(2);
+}
+
+static void read_order(const char *order, struct run *ret_run)
+{
+    size_t length = strcspn(order, ":");
+
+    while (ret_run->kind < FAIL_KINDS && (strlen(fail_names[ret_run->kind]) != length ||
+                                          strncmp(fail_names[ret_run->kind], order, length) != 0))
+        ret_run->kind++;
+    if (ret_run->kind == FAIL_KINDS || !order[length]) {
+        fprintf(stderr, "DM_FAIL=%s is not KIND:N\n", order);
+        exit(2);
+    }
+    ret_run->nth = (unsigned)strtoul(order + length + 1, NULL, 10);
+}
+
+static int run_by_hand(const char *order, const char *name)
+{
+    struct run run = { .path = find_path(name), .outcome = &outcomes[0], .usual = &outcomes[AT_ONCE] };
+    const char *wrong;
+
+    read_order(order, &run);
+    run_usual(run.path, run.kind);
+    run_start(&run);
+    wrong = run_end(&run);
+    printf("%s failed, as one of %u: %s\n", run.outcome->seen.call[0] ? run.outcome->seen.call : "nothing",
+           run.outcome->seen.count, wrong ? wrong : "all is well");
+    return wrong != NULL;
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    (void)state;
+    the_server = server_start_with(true, NULL);
+    test_put_server_into_path();
+    return 0;
+}
+
+static int run_all(void)
+{
+    struct CMUnitTest tests[PATH_COUNT + 1];
+    static char names[PATH_COUNT][80];
+
+    for (size_t i = 0; i < PATH_COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "test_path_%s_keeps_its_promises_when_anything_fails_once", paths[i].name);
+        tests[i] = (struct CMUnitTest){ names[i], test_path, NULL, NULL, (void *)&paths[i] };
+    }
+    tests[PATH_COUNT] = (struct CMUnitTest)cmocka_unit_test(test_no_key_is_left);
+    return cmocka_run_group_tests(tests, set_up, test_group_teardown);
+}
+
+int main(int argc, char **argv)
+{
+    const char *order = getenv("DM_FAIL");
+    int result;
+
+    test_begin(argc, argv);
+    fail_begin();
+    outcomes = mmap(NULL, (AT_ONCE + 1) * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!order || argc < 2)
+        return run_all();
+    set_up(NULL);
+    result = run_by_hand(order, argv[1]);
+    test_group_teardown(NULL);
+    return result;
+}

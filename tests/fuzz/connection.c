@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All that a server can send to a connection, from the greeting on: it is taken, or the connection is
+ * closed; each handler is called once, and nothing is left behind.  The first byte of an input says
+ * which of the two connections it is, and how the bytes come in pieces.
+ *
+ * Stands in the place of the sockets' beginning (socket.c): the server is the other end of a pair.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "redis/conn_parts.h"
+
+#define POSTS 3
+#define GREETED "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n:7\r\n$31\r\n\nrun_id:0123456789abcdef01234567\r\n+OK\r\n:9\r\n"
+#define LISTENING "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n"
+
+static const char *const seeds[] = {
+    "a" GREETED "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n:2\r\n", "b" GREETED "-READONLY You can't write\r\n",
+    "c" GREETED "$-1\r\n*-1\r\n", "A" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$5\r\nask 1\r\n",
+    "B" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n:1\r\n+PONG\r\n", "a*3\r\n$5\r\nslave\r\n", "b-NOAUTH\r\n",
+    "a-LOADING\r\n-LOADING\r\n", NULL,
+};
+
+static const char *const words[] = {
+    "\r\n", GREETED, LISTENING, "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nlost 1\r\n", "+OK\r\n", ":1\r\n", "$-1\r\n",
+    "*-1\r\n", "*1025\r\n", "$2147483647\r\n", "-NOAUTH\r\n", "-ERR\r\n", "*2\r\n", "$0\r\n\r\n", ">2\r\n+a\r\n+b\r\n", NULL,
+};
+
+const struct fuzzer fuzzer = { "connection", seeds, words, 15000, 800000 };
+
+/* ---- sockets ----------------------------------------------------------------------------- */
+
+struct dm_addresses {
+    int unused;
+};
+static struct dm_addresses somewhere;
+static int server_fd; /* the server's end; -1 none */
+
+struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block, char ret_reason[DM_REASON_ROOM])
+{
+    (void)url;
+    (void)may_block;
+    ret_reason[0] = '\0';
+    return &somewhere;
+}
+
+void dm_addresses_free(struct dm_addresses *addresses)
+{
+    must(!addresses || addresses == &somewhere);
+}
+
+bool dm_addresses_has_more(const struct dm_addresses *addresses)
+{
+    (void)addresses;
+    return false;
+}
+
+int dm_socket_connect(struct dm_addresses *addresses, unsigned user_timeout_ms)
+{
+    int ends[2];
+
+    (void)user_timeout_ms;
+    must(addresses == &somewhere && server_fd < 0);
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    server_fd = ends[1];
+    return ends[0];
+}
+
+int dm_socket_error(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+/* ---- a connection ------------------------------------------------------------------------ */
+
+static int posted, answered;
+
+static void take_reply(void *user, const struct redisReply *reply)
+{
+    (void)user;
+    (void)reply;
+    answered++;
+}
+
+static void take_message(void *user, const char *text)
+{
+    (void)user;
+    must(text);
+}
+
+static void post(struct dm_conn *conn)
+{
+    char ping[] = "PING\r\n";
+    const struct dm_command command = { .bytes = ping, .length = strlen(ping) };
+    enum dm_conn_result result = dm_conn_post(conn, &command, take_reply, NULL);
+
+    must(result == DM_CONN_OK || result == DM_CONN_DOWN);
+    posted += result == DM_CONN_OK;
+}
+
+static void send_bytes(const uint8_t *bytes, size_t length)
+{
+    if (server_fd >= 0 && length)
+        must(send(server_fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length || errno == EPIPE);
+}
+
+/* What dm_conn_end() leaves: connections are never freed, for a thread may still be about to use one. */
+static void free_conn(struct dm_conn *conn)
+{
+    struct dm_slot *slot;
+
+    must(!conn->first && !conn->finished && !conn->reader && !conn->out && conn->fd < 0 && conn->leader_bell < 0);
+    while ((slot = conn->spare)) {
+        conn->spare = slot->next;
+        free(slot);
+    }
+    free(conn);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static struct dm_url url = { .kind = DM_URL_UNIX, .path = (char *)"/s", .prefix = (char *)"dmutex", .has_grace = true,
+                                 .connect_timeout_ms = 60000, .command_timeout_ms = 60000 };
+    const struct dm_conn_hooks hooks = { .on_message = take_message };
+    struct dm_conn *conn;
+    size_t piece;
+
+    if (length < 1)
+        return 0;
+    posted = answered = 0;
+    server_fd = -1;
+    conn = dm_conn_new(&url, bytes[0] & 32 ? NULL : "inbox", &hooks);
+    must(conn);
+    dm_conn_want(conn);
+    dm_conn_work(conn);
+    piece = 1 + (length - 1) / (1 + bytes[0] % 4u);
+    for (size_t at = 1; at < length; at += piece) {
+        send_bytes(bytes + at, piece < length - at ? piece : length - at);
+        dm_conn_work(conn);
+        for (int i = 0; i < POSTS; i++)
+            post(conn);
+        dm_conn_work(conn);
+    }
+    close(server_fd);
+    dm_conn_work(conn);
+    dm_conn_end(conn);
+    must(posted == answered);
+    free_conn(conn);
+    return 0;
+}

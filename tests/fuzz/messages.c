@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of the inbox, a line each, to attempts in every phase: no message makes an attempt hold for
+ * longer than a lease from now, or one hold again that is over.
+ *
+ * Stands in the place of the loop (loop.c).
+ */
+#include <string.h>
+
+#include "fuzz.h"
+#include "runtime/inbox.h"
+#include "runtime/loop.h"
+#include "runtime/steps.h"
+
+#define LEASE_MS 600000 /* no pause of the machine ends it */
+
+/* The attempts, by their serials. */
+enum { ASKING = 1, QUEUED, HELD, WAITING, LEAVING, LOST, OVER };
+
+static const char *const seeds[] = {
+    "granted 2 1 1700000000000001 1000 0\nlost 2", "granted 4 2 1700000000000001 1000 1\nask 4",
+    "signalled 4 1 900\ngranted 4 1 7 1000 0", "lost 3\nask 3\ngranted 3 1 8 1000 0", "granted 7 1 9 1000 0\nlost 7",
+    "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0", "ask 1\nask 5\nlost 5", NULL,
+};
+
+static const char *const words[] = {
+    "granted ", "lost ", "ask ", "signalled ", "\n", " ", "1", "2", "3", "4", "5", "6", "7", " 1000 0", " 0 ", "-",
+    "9007199254740992", "9223372036854775807", "9999999999999999999", "18446744073709551615", NULL,
+};
+
+const struct fuzzer fuzzer = { "messages", seeds, words, 50000, 4000000 };
+
+static struct dm_runtime runtime;
+
+void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+{
+    (void)loop;
+    (void)due_ns;
+}
+
+void dm_loop_nudge(struct dm_loop *loop)
+{
+    (void)loop;
+}
+
+/* ---- attempts ---------------------------------------------------------------------------- */
+
+static void tell(struct dm_claim *claim, enum dm_event_kind kind)
+{
+    dm_step(&runtime, claim, &(struct dm_event){ .kind = kind });
+}
+
+static void answer(struct dm_claim *claim, enum dm_verdict verdict)
+{
+    struct dm_answer said = { .verdict = verdict, .token = 5, .position = 1, .remaining_ms = 100 };
+
+    dm_step(&runtime, claim, &(struct dm_event){ .kind = DM_EV_ANSWER, .request = 1, .answer = &said });
+}
+
+static struct dm_claim *claim_by(uint64_t serial)
+{
+    struct dm_claim *claim = dm_registry_attempt(&runtime.registry, serial);
+
+    must(claim);
+    return claim;
+}
+
+static void make_claims(void)
+{
+    struct dm_name *name = dm_registry_name(&runtime.registry, "dmutex", "ng/l");
+
+    must(name);
+    runtime.registry.last_serial = 0;
+    for (int serial = ASKING; serial <= OVER; serial++) {
+        struct dm_claim *claim = dm_registry_claim(&runtime.registry, name, LEASE_MS, 0, serial % 2);
+
+        must(claim && claim->attempt.serial == (uint64_t)serial);
+        claim->is_waiting = true;
+        dm_attempt_send(&claim->attempt, dm_clock_boot_ns());
+        dm_attempt_send(&claim->attempt, dm_clock_boot_ns());
+    }
+}
+
+static void enter(struct dm_claim *claim)
+{
+    answer(claim, DM_SAYS_OWNED);
+    must(claim->attempt.phase == DM_HELD);
+    claim->attempt.is_entered = true;
+    claim->is_waiting = false;
+}
+
+static void begin(void)
+{
+    make_claims();
+    answer(claim_by(QUEUED), DM_SAYS_QUEUED);
+    enter(claim_by(HELD));
+    dm_registry_set_condition(&runtime.registry, claim_by(WAITING),
+                              dm_registry_name(&runtime.registry, "dmutex", "cg/c"));
+    answer(claim_by(WAITING), DM_SAYS_WAITING);
+    enter(claim_by(LEAVING));
+    tell(claim_by(LEAVING), DM_EV_LEAVE);
+    enter(claim_by(LOST));
+    tell(claim_by(LOST), DM_EV_TOLD_LOST);
+    tell(claim_by(OVER), DM_EV_GIVEN_BACK);
+}
+
+/* ---- after ------------------------------------------------------------------------------- */
+
+static void must_be_right(void)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    for (struct dm_claim *claim = runtime.registry.claims; claim; claim = claim->next) {
+        const struct dm_attempt *attempt = &claim->attempt;
+
+        must(attempt->phase <= DM_OVER);
+        must(attempt->certain_until_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
+        must(!dm_attempt_is_certain(attempt, now_ns) || attempt->phase == DM_HELD || attempt->phase == DM_LEAVING);
+        must(attempt->phase != DM_QUEUED || attempt->poll_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
+        must(attempt->serial != LOST || attempt->phase == DM_LOST);
+        must(attempt->serial != OVER || attempt->phase == DM_OVER);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    char *lines = strdup(fuzz_text(bytes, length)), *rest = lines, *line;
+
+    must(lines);
+    if (!runtime.registry.names)
+        dm_registry_init(&runtime.registry);
+    begin();
+    while ((line = strsep(&rest, "\n"))) {
+        dm_inbox_take(&runtime, line);
+        must_be_right();
+    }
+    dm_registry_empty(&runtime.registry);
+    free(lines);
+    return 0;
+}

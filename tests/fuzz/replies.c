@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Replies to every script and greeting: no answer but ours is a grant, none does harm.  The first byte
+ * of an input says what was asked, the rest is what the server sends.
+ *
+ * Stands in the place of the connection (conn.c and its parts).
+ */
+#include <hiredis.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "redis/greeting.h"
+#include "redis/keys.h"
+#include "redis/reply.h"
+#include "redis/store.h"
+
+static const char *const seeds[] = {
+    "a*4\r\n$5\r\nowned\r\n$16\r\n1700000000000000\r\n:1\r\n:1700000000000000\r\n",
+    "a*5\r\n$6\r\nqueued\r\n:1\r\n:9000\r\n:77\r\n:1700000000000000\r\n", "b*3\r\n$4\r\nbusy\r\n:9000\r\n:1\r\n",
+    "a-NOSCRIPT No matching script.\r\n*1\r\n$4\r\nfull\r\n", "b-OOM command not allowed\r\n", "c*1\r\n$4\r\nleft\r\n",
+    "d*2\r\n$8\r\nreleased\r\n:1\r\n", "d*1\r\n$8\r\nnotowner\r\n",
+    "e*3\r\n*4\r\n$5\r\nowned\r\n:5\r\n:0\r\n:7\r\n*2\r\n$7\r\nunknown\r\n:1\r\n*1\r\n$5\r\nerror\r\n",
+    "f*4\r\n:1\r\n:2\r\n:0\r\n:1700000000000000\r\n", "g:1\r\n", "h*2\r\n$6\r\nbroken\r\n:1\r\n", "i:0\r\n",
+    "j*7\r\n$34\r\n0123456789abcdef0123456789abcdef:1\r\n:2\r\n:900\r\n:5\r\n$10\r\n12 host app\r\n:3\r\n:1\r\n",
+    "k*3\r\n$7\r\nwaiting\r\n:1\r\n:1700000000000000\r\n", "k*1\r\n$5\r\nbound\r\n",
+    "l*5\r\n$5\r\nowned\r\n:5\r\n:0\r\n:7\r\n:1\r\n", "m*4\r\n$5\r\nmoved\r\n:9\r\n:1\r\n:1\r\n", "m*1\r\n$4\r\nnone\r\n",
+    "m*2\r\n$5\r\nbound\r\n$4\r\nng/l\r\n", "n:0\r\n", "o+OK\r\n",
+    "p*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", "p-LOADING\r\n",
+    "q$60\r\n# Server\r\nrun_id:0123456789abcdef\r\nmaxmemory_policy:noeviction\r\n\r\n", "r:17\r\n", NULL,
+};
+
+static const char *const words[] = {
+    "\r\n", "*", "$", ":", "+", "-", "*-1\r\n", "$-1\r\n", ":-1\r\n", "*0\r\n", "$0\r\n\r\n", "_\r\n", "#t\r\n", ",1.5\r\n",
+    "%1\r\n", "~1\r\n", ">1\r\n", "(123\r\n", "=5\r\ntxt:a\r\n", "$5\r\nowned\r\n", "$6\r\nqueued\r\n", "$4\r\nleft\r\n",
+    "$5\r\nbound\r\n", "$5\r\nmoved\r\n", "$8\r\nreleased\r\n", "$7\r\nwaiting\r\n", "$7\r\nunknown\r\n", "-READONLY x\r\n",
+    "-ERR x\r\n", "-NOAUTH\r\n", "*1025\r\n", "*1000000000\r\n", "$1000000000\r\n", ":9223372036854775807\r\n",
+    ":-9223372036854775808\r\n", "$19\r\n9999999999999999999\r\n", "\nrun_id:", "\nmaxmemory_policy:", NULL,
+};
+
+const struct fuzzer fuzzer = { "replies", seeds, words, 60000, 5000000 };
+
+/* ---- the connection ---------------------------------------------------------------------- */
+
+static redisReader *reader;
+static struct {
+    const char *bytes;
+    size_t length;
+} to_come;
+static bool says_owned; /* the last reply does, and with a token */
+
+static void feed(size_t length)
+{
+    redisReaderFeed(reader, to_come.bytes, length);
+    to_come.bytes += length;
+    to_come.length -= length;
+}
+
+static redisReply *next_reply(void)
+{
+    void *reply = NULL;
+    uint64_t token;
+
+    while (redisReaderGetReply(reader, &reply) == REDIS_OK && !reply && to_come.length)
+        feed(to_come.length);
+    must(dm_reply_reader_is_sane(reader));
+    says_owned = reply && dm_reply_is(reply, "owned") && dm_reply_number(reply, 1, &token);
+    return reply;
+}
+
+enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, struct redisReply **ret_reply)
+{
+    (void)conn;
+    (void)deadline;
+    must(command->bytes && command->length);
+    *ret_reply = next_reply();
+    return *ret_reply ? DM_CONN_OK : DM_CONN_BROKEN;
+}
+
+enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
+{
+    (void)conn;
+    (void)command;
+    (void)handler;
+    (void)user;
+    return DM_CONN_DOWN;
+}
+
+enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                         void *user)
+{
+    return dm_conn_post(conn, command, handler, user);
+}
+
+uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
+{
+    (void)conn;
+    *ret_born_us = 0;
+    return 1;
+}
+
+void dm_conn_distrust(struct dm_conn *conn, const char *reason)
+{
+    (void)conn;
+    must(reason);
+}
+
+void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
+{
+    (void)conn;
+    ret_reason[0] = '\0';
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+static struct dm_store store;
+static struct dm_keys *mutex_keys, *condition_keys;
+static struct dm_ask ask;
+static char reason[DM_REASON_ROOM];
+
+static void must_not_be_made_up(struct dm_answer answer)
+{
+    must(answer.verdict != DM_SAYS_OWNED || says_owned);
+    must(answer.verdict <= DM_SAYS_DONE);
+}
+
+static void ask_acquire(void)
+{
+    const struct dm_owed owed[] = { { 1, 2, DM_END_UNLOCKED }, { 1, 3, DM_END_DIED } };
+
+    must_not_be_made_up(dm_store_acquire(&store, &ask, true, owed, 2, &dm_deadline_endless, reason));
+}
+
+static void ask_try(void)
+{
+    must_not_be_made_up(dm_store_acquire(&store, &ask, false, NULL, 0, &dm_deadline_endless, reason));
+}
+
+static void ask_cancel(void)
+{
+    must_not_be_made_up(dm_store_cancel(&store, &ask, &dm_deadline_endless, reason));
+}
+
+static void ask_release(void)
+{
+    must(dm_store_release(&store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason) <= DM_RELEASED_UNKNOWN);
+}
+
+static void read_batch(struct dm_answer (*read)(const struct redisReply *reply, int index))
+{
+    redisReply *reply = next_reply();
+
+    for (int i = 0; reply && i < 4; i++)
+        must(read(reply, i).verdict <= DM_SAYS_DONE);
+    if (reply) {
+        dm_store_wants_text(reply);
+        dm_store_heed(&store, reply);
+        dm_store_read_release(reply);
+        freeReplyObject(reply);
+    }
+}
+
+static void read_polls(void)
+{
+    read_batch(dm_store_read_poll);
+}
+
+static void read_renewals(void)
+{
+    read_batch(dm_store_read_renew);
+}
+
+static void ask_consistent(void)
+{
+    must(dm_store_consistent(&store, &ask, &dm_deadline_endless, reason) <= DM_SAYS_DONE);
+}
+
+static void ask_force(void)
+{
+    bool must_serve = false;
+
+    dm_store_force(&store, mutex_keys, &dm_deadline_endless, &must_serve, reason);
+}
+
+static void ask_drop(void)
+{
+    dm_store_drop(&store, mutex_keys, true, &dm_deadline_endless, reason);
+}
+
+static void ask_info(void)
+{
+    dmutex_info_t info;
+
+    if (dm_store_info(&store, mutex_keys, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
+        return;
+    must(memchr(info.owner, '\0', sizeof info.owner) && memchr(info.host, '\0', sizeof info.host));
+    must(memchr(info.program, '\0', sizeof info.program));
+}
+
+static void ask_wait(void)
+{
+    const struct dm_leaving leaving = { .attempt = 3, .end = DM_END_UNLOCKED, .mutex = "ng/l" };
+
+    ask.condition = condition_keys;
+    must_not_be_made_up(dm_store_cond_wait(&store, &ask, &leaving, &dm_deadline_endless, reason));
+}
+
+static void ask_cond_cancel(void)
+{
+    bool is_signalled = false;
+
+    ask.condition = condition_keys;
+    must_not_be_made_up(dm_store_cond_cancel(&store, &ask, &dm_deadline_endless, &is_signalled, reason));
+}
+
+static void ask_signal(void)
+{
+    const struct dm_signal signal = { .condition = condition_keys, .keys = mutex_keys, .mutex = "ng/l", .most = 1 };
+    struct dm_signalled signalled = dm_store_cond_signal(&store, &signal, &dm_deadline_endless, reason);
+
+    if (signalled.verdict == DM_SAYS_BOUND)
+        must(memchr(signalled.mutex, '\0', sizeof signalled.mutex) && strlen(signalled.mutex) > 1);
+}
+
+static void ask_cond_drop(void)
+{
+    dm_store_cond_drop(&store, condition_keys, false, &dm_deadline_endless, reason);
+}
+
+/* ---- greetings --------------------------------------------------------------------------- */
+
+static void greet(enum dm_greeting_step step)
+{
+    struct dm_url url = { .has_grace = true };
+    struct dm_greeting greeting = { .url = &url, .steps = { step }, .step_count = 1 };
+    redisReply *reply = next_reply();
+
+    if (reply && !dm_greeting_take(&greeting, reply, reason))
+        must(strlen(reason) < DM_REASON_ROOM);
+    must(memchr(greeting.run_id, '\0', sizeof greeting.run_id));
+    if (reply)
+        freeReplyObject(reply);
+}
+
+static void greet_plainly(void)
+{
+    greet(DM_STEP_SUBSCRIBE);
+}
+
+static void greet_role(void)
+{
+    greet(DM_STEP_ROLE);
+}
+
+static void greet_info(void)
+{
+    greet(DM_STEP_INFO);
+}
+
+static void greet_numbers(void)
+{
+    greet(DM_STEP_ID);
+    greet(DM_STEP_BORN);
+    greet(DM_STEP_KILL);
+}
+
+static void (*const questions[])(void) = {
+    ask_acquire, ask_try,  ask_cancel, ask_release,     read_polls, read_renewals, ask_consistent, ask_force,  ask_drop,
+    ask_info,    ask_wait, ask_cond_cancel, ask_signal, ask_cond_drop, greet_plainly, greet_role, greet_info, greet_numbers,
+};
+
+static void begin(void)
+{
+    dm_store_init(&store, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    mutex_keys = dm_keys_new("dmutex", "g/l", 0);
+    condition_keys = dm_keys_new_condition("dmutex", NULL, "g/c", 0);
+    must(mutex_keys && condition_keys);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    if (length < 1)
+        return 0;
+    if (!mutex_keys)
+        begin();
+    ask = (struct dm_ask){ .keys = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
+    reader = dm_reply_reader_new();
+    must(reader);
+    to_come.bytes = (const char *)bytes + 1;
+    to_come.length = length - 1;
+    feed(to_come.length / 2);
+    questions[(unsigned)(bytes[0] + 256 - 'a') % (sizeof questions / sizeof questions[0])]();
+    redisReaderFree(reader);
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The environment, a line NAME=value each: what is read can be used, whatever stands there. */
+#include <ctype.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/ident.h"
+#include "fuzz.h"
+#include "runtime/settings.h"
+
+static const char *const seeds[] = {
+    "DMUTEX_URL=redis://host:1\nDMUTEX_ONLOST=signal:SIGTERM\nDMUTEX_ONDOWN=fail\nDMUTEX_SYNC_UNLOCK=1",
+    "DMUTEX_LOCAL_DIR=/tmp/x\nDMUTEX_URL=local:\nDMUTEX_HOST=my host", "DMUTEX_ONLOST=abort\nDMUTEX_SYNC_UNLOCK=0",
+    "DMUTEX_ONLOST=signal:USR1\nDMUTEX_HOST=\xc3\xa4", "DMUTEX_URL=\nDMUTEX_LOCAL_DIR=", NULL,
+};
+
+static const char *const words[] = {
+    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_SYNC_UNLOCK=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "signal:",
+    "signal:SIG", "SIGRTMIN", "abort", "log", "fail", "local:", "unix:///s", "redis://h", "\n", "=",
+    "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", NULL,
+};
+
+const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
+
+static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_SYNC_UNLOCK",
+                                     "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
+
+/* Lines of other names are left out: they might be PATH.  Not by setenv(), which keeps all values for ever. */
+static void set_environment(char *lines)
+{
+    char *line;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
+    while ((line = strsep(&lines, "\n"))) {
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            size_t length = strlen(names[i]);
+
+            if (strncmp(line, names[i], length) == 0 && line[length] == '=')
+                putenv(line);
+        }
+    }
+}
+
+static void read_settings(void)
+{
+    struct dm_settings settings;
+
+    dm_settings_read(&settings);
+    must((settings.on_lost == DM_LOST_SIGNAL) == (settings.lost_signal > 0 && settings.lost_signal < NSIG));
+    must(settings.on_lost == DM_LOST_SIGNAL || settings.lost_signal == 0);
+}
+
+static void read_url(void)
+{
+    struct dm_url *url = NULL;
+
+    if (dm_settings_url(NULL, &url) != 0)
+        return;
+    must(url);
+    if (url->kind != DM_URL_TCP)
+        must(url->path && strlen(url->path) < sizeof((struct sockaddr_un *)0)->sun_path);
+    dm_url_free(url);
+}
+
+/* Three words: a label goes into what scripts store, between blanks. */
+static void read_label(void)
+{
+    struct dm_ident ident;
+    int blanks = 0;
+
+    dm_ident_draw(&ident);
+    for (const char *at = ident.label; *at; at++) {
+        must(isgraph((unsigned char)*at) || *at == ' ');
+        blanks += *at == ' ';
+    }
+    must(blanks == 2 && strlen(ident.uuid) == DM_UUID_LENGTH);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static char lines[FUZZ_INPUT_MAX + 1];
+
+    if (length > FUZZ_INPUT_MAX)
+        return 0;
+    strcpy(lines, fuzz_text(bytes, length));
+    set_environment(lines);
+    read_settings();
+    read_url();
+    read_label();
+    return 0;
+}

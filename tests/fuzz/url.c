@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* URLs: one that is taken can be used, one that is not is refused in a sentence without secrets. */
+#include <string.h>
+#include <sys/un.h>
+
+#include "fuzz.h"
+#include "redis/url.h"
+
+#define SECRET "s3cret"
+
+static const char *const seeds[] = {
+    "redis://host", "redis://user:s3cret@host:7000/3?connect_timeout=100&command_timeout=200",
+    "redis://:s3cret@[::1]:6379", "redis://%75ser:s3%63ret@h", "unix:///run/redis/s",
+    "unix://user:s3cret@/run/s?db=2&prefix=other&grace=off", "local:", "local:?eviction=allow",
+    "redis://h?password_file=/dev/null", "rediss://h", "redis://:s3cret?@h", "redis://a,b", NULL,
+};
+
+static const char *const words[] = {
+    "redis://", "unix://", "local:", "rediss://", "redis+sentinel://", "@", ":", "/", "?", "&", "=", "[", "]", "%", "%2",
+    "%00", "%41", "s3cret", "s3cret@", ":s3cret@", "db=", "prefix=", "grace=on", "grace=off", "eviction=allow",
+    "connect_timeout=", "command_timeout=", "password_file=", ",", "#", NULL,
+};
+
+const struct fuzzer fuzzer = { "url", seeds, words, 60000, 8000000 };
+
+/* What stands before the last @ of all may be a name or a password. */
+static void must_be_silent(const char *text, const char *reason)
+{
+    const char *login_end = strrchr(text, '@'), *secret = strstr(text, SECRET), *last = secret;
+
+    while (last && (last = strstr(last + 1, SECRET)))
+        secret = last;
+    if (secret && login_end && secret < login_end)
+        must(!strstr(reason, SECRET));
+}
+
+static void must_be_usable(const struct dm_url *url)
+{
+    char text[DM_REASON_ROOM];
+
+    must(url->prefix && strlen(url->prefix) <= 64 && !strpbrk(url->prefix, "{} \r\n"));
+    must(url->connect_timeout_ms >= 1 && url->command_timeout_ms >= 1);
+    must(!url->password || strlen(url->password) < 100000);
+    if (url->kind == DM_URL_TCP)
+        must(url->host && *url->host && atoi(url->port) >= 1 && atoi(url->port) <= 65535);
+    if (url->kind == DM_URL_UNIX)
+        must(url->path[0] == '/' && strlen(url->path) < sizeof((struct sockaddr_un *)0)->sun_path);
+    dm_url_describe(url, text, sizeof text);
+    dm_url_describe(url, text, 2);
+    must(strlen(text) <= 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    const char *text = fuzz_text(bytes, length);
+    char reason[DM_REASON_ROOM] = "";
+    struct dm_url *url = dm_url_parse(text, reason);
+
+    if (url)
+        must_be_usable(url);
+    else
+        must(reason[0] && strlen(reason) < DM_REASON_ROOM);
+    if (!url)
+        must_be_silent(text, reason);
+    dm_url_free(url);
+    return 0;
+}
