@@ -307,6 +307,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     g_main_context_set_poll_func(loop->context, poll_outside_gate);
     loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
     *(struct dm_loop **)(loop->source + 1) = loop;
+    g_source_set_can_recurse(loop->source, TRUE); /* it does not; but else each turn takes its descriptors away, and wakes the loop */
     g_source_attach(loop->source, loop->context);
     runtime->loop = loop;
     if (start_thread(loop))
