@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "redis/conn_parts.h"
 
 /*
@@ -92,7 +92,7 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->hooks = *hooks;
     conn->fd = -1;
     conn->server = 1;
-    conn->leader_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    conn->leader_bell = dm_bell_open();
     if (conn->leader_bell < 0) {
         free(conn);
         return NULL;

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <unistd.h>
 
+#include "base/descriptor.h"
 #include "redis/conn_parts.h"
 
 /* How long a leader looks before it sleeps; after how many looks in vain it stops; how often it tries again. */
@@ -72,7 +72,6 @@ static void lead(struct dm_conn *conn, struct dm_call *me, const struct dm_deadl
     int64_t left = sleep_ns(conn, deadline);
     struct timespec timeout = to_timespec(left);
     bool is_worthwhile = is_glance_worthwhile(conn), is_seen;
-    uint64_t rings;
 
     conn->leader = me;
     dm_mutex_unlock(&conn->lock);
@@ -83,8 +82,8 @@ static void lead(struct dm_conn *conn, struct dm_call *me, const struct dm_deadl
     conn->leader = NULL;
     if (is_worthwhile)
         conn->glances_missed = is_seen ? 0 : conn->glances_missed + 1;
-    if (pollers[1].revents && read(conn->leader_bell, &rings, sizeof rings) < 0)
-        return; /* somebody else was woken by it */
+    if (pollers[1].revents)
+        dm_bell_answer(conn->leader_bell);
 }
 
 static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)

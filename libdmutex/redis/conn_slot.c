@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/descriptor.h"
 #include "redis/conn_parts.h"
 
 struct dm_slot *dm_conn_take_slot(struct dm_conn *conn)
@@ -56,19 +56,11 @@ void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply
     conn->finished_end = &slot->next;
 }
 
-static void ring(struct dm_conn *conn)
-{
-    uint64_t one = 1;
-
-    if (write(conn->leader_bell, &one, sizeof one) < 0)
-        return; /* it rings already */
-}
-
 /* A follower sleeps on its semaphore; the leader in ppoll(), if somebody else has read for it. */
 void dm_conn_wake(struct dm_conn *conn, struct dm_call *call)
 {
     if (call == conn->leader)
-        ring(conn);
+        dm_bell_ring(&conn->leader_bell);
     if (call->is_asleep) {
         call->is_asleep = false;
         dm_self_wake(call->self);

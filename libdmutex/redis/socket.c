@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 struct dm_addresses {
     struct addrinfo *found; /* TCP, else NULL */
     struct addrinfo *next;  /* to be tried; NULL after the last */
@@ -92,7 +94,7 @@ static void tune(int fd, unsigned user_timeout_ms)
 
 static int connect_to(const struct sockaddr *address, socklen_t length, unsigned user_timeout_ms)
 {
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = dm_descriptor_move_up(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
     if (fd < 0)
         return -1;

@@ -70,7 +70,8 @@ static int fail_lost(struct condition_wait *self)
 
 /*
  * Nobody waits: the attempt ends.  A request without an answer may have been executed, or be yet: then
- * the attempt is taken back, and the hold may be another's (I1).
+ * the attempt is taken back, and the hold may be another's (I1): that is the result then, unless it is
+ * ENOLCK, which says so, too.
  */
 static int fail(struct condition_wait *self, int result)
 {
@@ -85,7 +86,7 @@ static int fail(struct condition_wait *self, int result)
     }
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
-    return result;
+    return self->has_unanswered && result != ENOLCK ? dm_fail(DM_FAIL_LOST, NULL) : result;
 }
 
 static int fail_not_recoverable(struct condition_wait *self)

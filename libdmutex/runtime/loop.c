@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/loop.h"
 
+#include <errno.h>
 #include <glib.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/rank.h"
 #include "runtime/runtime.h"
 #include "runtime/schedule.h"
@@ -18,11 +20,9 @@
 /* How long bytes may lie on the command connection while callers seem to read it. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
-/* A connection's descriptor as the loop polls it. */
+/* A connection as the loop polls it. */
 struct watched {
-    int fd;         /* the one that is in the loop, or -1 */
-    short events;
-    gpointer tag;
+    struct pollfd poll;
     uint64_t activity; /* at the last turn */
 };
 
@@ -31,6 +31,7 @@ struct dm_loop {
     GMainContext *context;
     GSource *source;
     struct watched commands, inbox;
+    int bell;           /* dm_loop_nudge() rings it */
     int64_t planned_ns; /* when the next turn is due, whatever happens */
     bool is_ticking;    /* callers read the command connection; we look every TICK_NS */
 
@@ -45,8 +46,8 @@ static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
 /* Set in the loop thread while it is inside a callback of the application. */
 static __thread bool is_outside;
 
-/* Set in the loop thread: it plans anew before it sleeps, and needs no waking. */
-static __thread bool is_loop_thread;
+/* Set in the loop thread, which plans anew before it sleeps, and needs no waking. */
+static __thread struct dm_loop *own_loop;
 
 void dm_loop_leave_gate(void)
 {
@@ -60,14 +61,28 @@ void dm_loop_enter_gate(void)
     is_outside = false;
 }
 
+/*
+ * What the loop waits for is polled here and not told to glib, which writes to an eventfd of its own with every
+ * change.  That one nobody else writes to: it is not polled, and nothing is ready for glib.
+ */
 static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 {
-    int ready;
+    struct dm_loop *loop = own_loop;
+    struct pollfd polled[] = { { .fd = __atomic_load_n(&loop->bell, __ATOMIC_RELAXED), .events = POLLIN },
+                               loop->inbox.poll,
+                               loop->commands.poll };
+    bool is_any;
 
     dm_mutex_unlock(&gate);
-    ready = poll((struct pollfd *)(void *)fds, count, timeout_ms); /* the same layout, as glib promises */
+    is_any = poll(polled, 3, timeout_ms) > 0;
     dm_mutex_lock(&gate);
-    return ready < 0 ? 0 : ready; /* glib would warn on standard error, which some programs take for fatal */
+    if (is_any && polled[0].revents)
+        dm_bell_answer(polled[0].fd);
+    loop->inbox.poll.revents = is_any ? polled[1].revents : 0;
+    loop->commands.poll.revents = is_any ? polled[2].revents : 0;
+    for (guint i = 0; i < count; i++)
+        fds[i].revents = 0;
+    return 0;
 }
 
 /*
@@ -80,17 +95,6 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 }
 
 /* ---- what to wait for -------------------------------------------------------------------- */
-
-static void watch_fd(struct dm_loop *loop, struct watched *watched, int fd, short events)
-{
-    if (watched->fd == fd && watched->events == events)
-        return;
-    if (watched->tag)
-        g_source_remove_unix_fd(loop->source, watched->tag);
-    watched->tag = fd >= 0 ? g_source_add_unix_fd(loop->source, fd, (GIOCondition)events) : NULL;
-    watched->fd = fd;
-    watched->events = events;
-}
 
 /*
  * While there is any claim, a connection that broke is opened again, by its own back-off, without
@@ -118,7 +122,7 @@ static int64_t plan_inbox(struct dm_loop *loop, struct dm_runtime *runtime)
     struct dm_conn_watch watch;
 
     watch_conn(runtime, runtime->inbox, &watch);
-    watch_fd(loop, &loop->inbox, watch.fd, watch.events);
+    loop->inbox.poll = (struct pollfd){ .fd = watch.fd, .events = watch.events };
     return watch.due_ns;
 }
 
@@ -137,10 +141,10 @@ static int64_t plan_commands(struct dm_loop *loop, struct dm_runtime *runtime)
     loop->commands.activity = watch.activity;
     loop->is_ticking = is_busy;
     if (!is_busy) {
-        watch_fd(loop, &loop->commands, watch.fd, watch.events);
+        loop->commands.poll = (struct pollfd){ .fd = watch.fd, .events = watch.events };
         return watch.due_ns;
     }
-    watch_fd(loop, &loop->commands, -1, 0);
+    loop->commands.poll = (struct pollfd){ .fd = -1 };
     return MIN(watch.due_ns, dm_clock_boot_ns() + TICK_NS);
 }
 
@@ -178,17 +182,11 @@ static gboolean prepare(GSource *source, gint *ret_timeout_ms)
     return left_ns == 0;
 }
 
-static bool has_bytes(struct dm_loop *loop, const struct watched *watched)
-{
-    return watched->tag && g_source_query_unix_fd(loop->source, watched->tag);
-}
-
 static gboolean check(GSource *source)
 {
     struct dm_loop *loop = loop_of(source);
 
-    return has_bytes(loop, &loop->inbox) || has_bytes(loop, &loop->commands) ||
-           loop->planned_ns <= dm_clock_boot_ns();
+    return loop->inbox.poll.revents || loop->commands.poll.revents || loop->planned_ns <= dm_clock_boot_ns();
 }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
@@ -233,7 +231,7 @@ static void *run(void *user)
 {
     struct dm_loop *loop = user;
 
-    is_loop_thread = true;
+    own_loop = loop;
     pthread_setname_np(pthread_self(), "dmutex");
     dm_mutex_lock(&gate);
     for (;;) {
@@ -260,8 +258,8 @@ void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
 
 void dm_loop_nudge(struct dm_loop *loop)
 {
-    if (!is_loop_thread)
-        g_main_context_wakeup(loop->context);
+    if (!own_loop)
+        dm_bell_ring(&loop->bell);
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */
@@ -280,6 +278,7 @@ static bool start_thread(struct dm_loop *loop)
     error = pthread_create(&thread, &attributes, run, loop);
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    errno = error;
     return error == 0;
 }
 
@@ -296,18 +295,23 @@ static bool can_have_context(void)
 static struct dm_loop *make(struct dm_runtime *runtime)
 {
     static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
-    struct dm_loop *loop = can_have_context() ? calloc(1, sizeof *loop) : NULL;
+    struct dm_loop *loop = calloc(1, sizeof *loop);
 
     if (!loop)
         return NULL;
     loop->runtime = runtime;
     loop->due_ns = DM_NEVER;
-    loop->commands.fd = loop->inbox.fd = -1;
+    loop->commands.poll.fd = loop->inbox.poll.fd = -1;
+    loop->bell = dm_bell_open();
+    if (loop->bell < 0 || !can_have_context()) {
+        close(loop->bell);
+        free(loop);
+        return NULL;
+    }
     loop->context = g_main_context_new();
     g_main_context_set_poll_func(loop->context, poll_outside_gate);
     loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
     *(struct dm_loop **)(loop->source + 1) = loop;
-    g_source_set_can_recurse(loop->source, TRUE); /* it does not; but else each turn takes its descriptors away, and wakes the loop */
     g_source_attach(loop->source, loop->context);
     runtime->loop = loop;
     if (start_thread(loop))
@@ -316,6 +320,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     g_source_destroy(loop->source);
     g_source_unref(loop->source);
     g_main_context_unref(loop->context);
+    close(loop->bell);
     free(loop);
     return NULL;
 }
@@ -348,6 +353,8 @@ void dm_loop_fork_parent(void)
 void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&gate);
-    the_loop = NULL;
-    is_outside = is_loop_thread = false;
+    if (the_loop)
+        close(the_loop->bell);
+    the_loop = own_loop = NULL;
+    is_outside = false;
 }

@@ -231,6 +231,8 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
         dm_state_unlock();
         return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
     }
+    /* Sent later than this it could bring a hold back that is over, on a new server. */
+    deadline = dm_deadline_sooner(&deadline, claim->attempt.certain_until_ns - now_ns);
     name = claim->name;
     dm_registry_pin(name);
     dm_attempt_restart_maxhold(&claim->attempt, now_ns);

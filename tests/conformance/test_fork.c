@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a forked child may do with its parent's objects.  Left out under the thread sanitizer. */
+/* What a forked child may do with its parent's objects, and a program with our descriptors.  Left out under the thread sanitizer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -127,6 +130,48 @@ static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
     }
 }
 
+/* ---- a program that closes what it did not open ------------------------------------------ */
+
+/* As daemons do: all but the standard ones are closed, and the next numbers are its own files. */
+static int open_instead(const char *path, int *ret_file)
+{
+    close_range(3, ~0U, 0);
+    *ret_file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (int i = 0; i < 40; i++) {
+        if (dup(*ret_file) < 0)
+            return errno;
+    }
+    return 0;
+}
+
+/* Locks work on, and nothing of ours is in its files. */
+static int lock_around_closing(dmutex_t *mutex)
+{
+    char path[] = "/tmp/dmutex-closed-XXXXXX";
+    int result = lock_and_unlock(mutex), file = mkstemp(path);
+
+    for (int i = 0; result == 0 && i < 3; i++) {
+        result = open_instead(path, &file);
+        for (int locks = 0; result == 0 && locks < 3; locks++)
+            result = lock_and_unlock(mutex);
+        if (result == 0 && (lseek(file, 0, SEEK_END) != 0 || fcntl(file, F_GETFD) < 0))
+            result = EBADF;
+    }
+    unlink(path);
+    return result;
+}
+
+static void test_locks_go_on_when_the_program_has_closed_all_descriptors(void **state)
+{
+    dmutex_t mutex;
+
+    (void)state;
+    make_normal(&mutex, "fork/closer", 10000);
+    assert_result(in_child(lock_around_closing, &mutex), 0);
+    assert_result(lock_and_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +179,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_shared_object_excludes_when_the_parent_holds),
         cmocka_unit_test(test_first_lock_agrees_when_parent_and_child_begin),
         cmocka_unit_test(test_named_mutex_is_the_parents_when_the_child_asks),
+        cmocka_unit_test(test_locks_go_on_when_the_program_has_closed_all_descriptors),
         cmocka_unit_test(test_nothing_is_left),
     };
 
