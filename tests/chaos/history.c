@@ -140,13 +140,12 @@ void history_print(const struct history *history, enum name name, int64_t from_n
     for (size_t i = 0; i < history_size(history); i++) {
         const struct op *op = &history->ops[i];
         bool is_open = op->kind && !op->ended_ns && !history->tracks[op->track].killed_ns;
-
         bool is_then = op->began_ns <= until_ns && (!op->ended_ns || op->ended_ns >= from_ns);
 
-        if (!op->kind || op->name != name || !(is_open || (is_then && printed < PRINTED)))
+        if (!op->kind || !(is_open || (is_then && op->name == name && printed < PRINTED)))
             continue;
         print_op(op, &history->tracks[op->track], from_ns);
-        printed++;
+        printed += !is_open;
     }
     fflush(stdout);
 }

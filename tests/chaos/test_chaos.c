@@ -4,7 +4,8 @@
  * server: mutexes stay exclusive as promised, tokens rise, and no wake-up is lost.
  *
  * DM_SEED repeats a run as far as the kernel's scheduler does; DM_ROUND=n runs its n-th round only.
- * DMUTEX_TEST_ROUNDS says how many there are.
+ * DMUTEX_TEST_ROUNDS says how many there are, and DMUTEX_TEST_CALLS how many calls each has at
+ * least.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,7 @@
 
 #include "round.h"
 
-/* Of a round, at least. */
-#define FAULTS 21
-#define CALLS 5000
+#define FAULTS 21 /* of a round, at least */
 
 static struct stage stage;
 
@@ -38,6 +37,7 @@ static void test_promises_hold_under_real_faults(void **state)
 {
     static struct tally tally;
     long rounds = count_from("DMUTEX_TEST_ROUNDS", 3, 99), only = count_from("DM_ROUND", -1, -1);
+    int calls = (int)count_from("DMUTEX_TEST_CALLS", 5000, 8000);
     uint64_t seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
 
     (void)state;
@@ -46,7 +46,7 @@ static void test_promises_hold_under_real_faults(void **state)
     for (long i = 0; i < rounds; i++) {
         stage_seed(&stage, seed + (uint64_t)i);
         if (only < 0 || only == i)
-            round_run(&stage, &tally, faults_of(i), FAULTS, CALLS);
+            round_run(&stage, &tally, faults_of(i), FAULTS, calls);
     }
     tally_print(&tally, &stage);
     assert_int_equal(verdict_sum(&tally.verdict), 0);
