@@ -222,13 +222,13 @@ void tally_print(const struct tally *tally, const struct stage *stage)
                   verdict->forgotten);
     print_message("# resource: entered beside another %lld, stale tokens refused %lld\n",
                   (long long)tally->overlaps, (long long)tally->refused);
-    print_message(
-        "# double holders within the promises %ld, lost wake-ups %ld, token regressions %ld, "
-        "other findings %ld\n",
-        verdict->found[FOUND_OVERLAP], verdict->found[FOUND_UNFINISHED],
-        verdict->found[FOUND_TOKEN],
-        verdict_sum(verdict) - verdict->found[FOUND_OVERLAP] - verdict->found[FOUND_UNFINISHED] -
-            verdict->found[FOUND_TOKEN]);
+    print_message("# double holders %s %ld, lost wake-ups %ld, token regressions %ld, "
+                  "other findings %ld\n",
+                  stage->has_grace ? "within the promises" : "without grace",
+                  verdict->found[FOUND_OVERLAP], verdict->found[FOUND_UNFINISHED],
+                  verdict->found[FOUND_TOKEN],
+                  verdict_sum(verdict) - verdict->found[FOUND_OVERLAP] -
+                      verdict->found[FOUND_UNFINISHED] - verdict->found[FOUND_TOKEN]);
     print_message("# faults %ld:\n", nemesis_sum(&tally->nemesis));
     nemesis_print(&tally->nemesis);
 }
