@@ -126,6 +126,7 @@ EXTRA_DIST += \
     HACKING.md \
     README.md \
     SECURITY.md \
+    doc/design/chaos.md \
     doc/design/conditions.md \
     doc/design/connection.md \
     doc/design/errors.md \

@@ -422,6 +422,38 @@ tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim
 	$(AM_V_at)$(clang_archive)
 .PHONY: fuzz
 
+# many processes on a real server, and real faults
+chaos_tests = \
+    tests/chaos/test_chaos \
+    tests/chaos/test_check \
+    tests/chaos/test_promotions \
+    tests/chaos/test_takeover
+tests_chaos_libchaos_la_SOURCES = \
+    tests/chaos/check.c \
+    tests/chaos/check.h \
+    tests/chaos/clocks.h \
+    tests/chaos/dice.h \
+    tests/chaos/history.c \
+    tests/chaos/history.h \
+    tests/chaos/nemesis.c \
+    tests/chaos/nemesis.h \
+    tests/chaos/resource.c \
+    tests/chaos/resource.h \
+    tests/chaos/round.c \
+    tests/chaos/round.h \
+    tests/chaos/stage.c \
+    tests/chaos/stage.h \
+    tests/chaos/worker.c \
+    tests/chaos/worker.h
+chaos_libs = tests/chaos/libchaos.la $(LDADD)
+# the program itself stands in for libc's clocks
+tests_chaos_test_chaos_SOURCES = tests/chaos/test_chaos.c tests/chaos/clocks.c
+tests_chaos_test_chaos_LDADD = $(chaos_libs)
+tests_chaos_test_promotions_SOURCES = tests/chaos/test_promotions.c tests/chaos/clocks.c
+tests_chaos_test_promotions_LDADD = $(chaos_libs)
+tests_chaos_test_takeover_LDADD = $(chaos_libs)
+tests_chaos_test_check_LDADD = $(chaos_libs)
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_compiles.sh \
@@ -459,7 +491,7 @@ EXTRA_DIST += \
 # fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
 # programs that know nothing of it
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
-    tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm \
+    tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
     tests/preload/test_names tests/preload/test_places
 
@@ -507,6 +539,8 @@ program_tests = \
     $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests) $(fault_tests)
 check_LTLIBRARIES += tests/fuzz/libdriver.la tests/fuzz/libtext.la
 program_tests += $(fuzz_tests)
+check_LTLIBRARIES += tests/chaos/libchaos.la
+program_tests += $(chaos_tests)
 check_PROGRAMS += $(program_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)

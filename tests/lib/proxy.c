@@ -84,10 +84,9 @@ static int make_orders(struct proxy *proxy)
     return lift(fd);
 }
 
-static void spawn(struct proxy *proxy, const int fds[4], const struct server *server)
+static void spawn(struct proxy *proxy, const int fds[4])
 {
-    char *const arguments[] = { program_path, (char *)"--role", (char *)"proxy",
-                                (char *)server->path, NULL };
+    char *const arguments[] = { program_path, (char *)"--role", (char *)"proxy", NULL };
     posix_spawn_file_actions_t actions;
 
     posix_spawn_file_actions_init(&actions);
@@ -96,6 +95,16 @@ static void spawn(struct proxy *proxy, const int fds[4], const struct server *se
     assert_int_equal(posix_spawn(&proxy->pid, program_path, &actions, NULL, arguments, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     keeper_watch(proxy->pid);
+}
+
+/* The proxy reads the path at any time: it is written where that does not look. */
+static void name_server(struct proxy *proxy, const struct server *server)
+{
+    struct proxy_orders *orders = proxy->orders;
+    int other = 1 - orders->server;
+
+    snprintf(orders->servers[other], sizeof orders->servers[other], "%s", server->path);
+    proxy_set(orders->server, other);
 }
 
 struct proxy *proxy_start(const struct server *server)
@@ -110,7 +119,8 @@ struct proxy *proxy_start(const struct server *server)
     fds[2] = listen_tcp(proxy);
     fds[3] = lift(bell[1]);
     proxy->bell = bell[0];
-    spawn(proxy, fds, server);
+    name_server(proxy, server);
+    spawn(proxy, fds);
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     return proxy;
@@ -189,6 +199,14 @@ void proxy_delay(struct proxy *proxy, enum proxy_way ways, int ms)
     }
 }
 
+void proxy_trickle(struct proxy *proxy, enum proxy_way ways, int bytes)
+{
+    for (int way = 0; way < 2; way++) {
+        if (ways & (1 << way))
+            proxy_set(proxy->orders->trickle[way], bytes);
+    }
+}
+
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, int64_t bytes)
 {
     proxy_set(proxy->orders->cut_after[way - 1], bytes);
@@ -201,6 +219,12 @@ void proxy_cut(struct proxy *proxy)
     proxy_set(orders->cut_order, orders->cut_order + 1);
     ring(proxy);
     wait_until(proxy_get(orders->cut_done) == orders->cut_order);
+}
+
+void proxy_lead_to(struct proxy *proxy, const struct server *server)
+{
+    name_server(proxy, server);
+    proxy_cut(proxy);
 }
 
 void proxy_refuse(struct proxy *proxy)

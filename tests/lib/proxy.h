@@ -71,7 +71,7 @@ int proxy_hits(const struct proxy *proxy);
 /* Nothing passes in these ways until proxy_pass(); what comes is kept, also beyond a close. */
 void proxy_hold(struct proxy *proxy, enum proxy_way ways, enum proxy_side side);
 
-/* What is held passes: no fault, no hold, no cut; connections are accepted.  Delays stay. */
+/* What is held passes: no fault, no hold, no cut; connections are accepted.  Delays and trickles stay. */
 void proxy_pass(struct proxy *proxy);
 
 /* Everything that is read from now on takes this long, in each of the ways. */
@@ -79,6 +79,12 @@ void proxy_delay(struct proxy *proxy, enum proxy_way ways, int ms);
 
 /* Each connection is closed after this many more bytes in this way, until proxy_pass(). */
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, int64_t bytes);
+
+/* Of each connection no more than so many bytes pass in a millisecond; 0: all at once, as before. */
+void proxy_trickle(struct proxy *proxy, enum proxy_way ways, int bytes);
+
+/* Closes all connections, and the next ones are to this server. */
+void proxy_lead_to(struct proxy *proxy, const struct server *server);
 
 /* Closes all connections; it has happened when this returns.  What is held in them is gone. */
 void proxy_cut(struct proxy *proxy);
@@ -91,6 +97,6 @@ int proxy_open(const struct proxy *proxy);
 int proxy_accepted(const struct proxy *proxy);
 
 /* The proxy's side: serves on the inherited descriptors.  test_begin() calls it. */
-void proxy_serve(const char *server_path) __attribute__((__noreturn__));
+void proxy_serve(void) __attribute__((__noreturn__));
 
 #endif

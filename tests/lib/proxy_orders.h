@@ -24,6 +24,9 @@ struct proxy_orders {
     int hold[2]; /* by way: 0 to the server, 1 to the client; a set of enum proxy_side */
     int delay_ms[2];
     int64_t cut_after[2]; /* -1: not */
+    int trickle[2];       /* bytes of each connection in a millisecond, 0: all at once */
+    char servers[2][108]; /* paths; `server` says which of them leads to the server */
+    int server;
     int cut_order;        /* counted up by the test ... */
     int is_refusing;
     int pass_order;

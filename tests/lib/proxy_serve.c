@@ -38,6 +38,7 @@ struct link {
     size_t unread_size[2];
     struct chunk *first[2], **last[2];
     int64_t cut_left[2];
+    int64_t trickled_ms[2]; /* when something was sent last */
     bool is_inbox;
     bool is_held; /* by PROXY_HOLD_REPLY */
     uint8_t marks[OUTSTANDING]; /* a ring: the faults of the replies that are to come */
@@ -46,7 +47,6 @@ struct link {
 
 static struct proxy_orders *orders;
 static struct link links[LINKS];
-static const char *server_path;
 
 /* ---- commands and replies ---------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ static int connect_to_server(void)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    strncpy(address.sun_path, server_path, sizeof address.sun_path - 1);
+    strncpy(address.sun_path, orders->servers[proxy_get(orders->server)], sizeof address.sun_path - 1);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close(fd);
@@ -284,10 +284,24 @@ static size_t uncut(struct link *link, int way, size_t size)
     return (int64_t)size < link->cut_left[way] ? size : (size_t)link->cut_left[way];
 }
 
+/* How many of these bytes may pass in this millisecond. */
+static size_t trickling(struct link *link, int way, size_t size)
+{
+    int limit = proxy_get(orders->trickle[way]);
+    int64_t now_ms = wait_now_ms();
+
+    if (limit <= 0 || size == 0)
+        return size;
+    if (link->trickled_ms[way] == now_ms)
+        return 0;
+    link->trickled_ms[way] = now_ms;
+    return size < (size_t)limit ? size : (size_t)limit;
+}
+
 /* Sends one chunk.  False: not all of it went; or the link is closed now. */
 static bool send_chunk(struct link *link, int way, struct chunk *chunk)
 {
-    size_t size = uncut(link, way, chunk->size);
+    size_t size = uncut(link, way, trickling(link, way, chunk->size));
     ssize_t sent = size ? send(link->fd[1 - way], chunk->data, size, MSG_NOSIGNAL) : 0;
 
     if (sent < 0 && errno == EAGAIN)
@@ -397,9 +411,8 @@ static void serve_once(void)
     }
 }
 
-void proxy_serve(const char *path)
+void proxy_serve(void)
 {
-    server_path = path;
     orders = mmap(NULL, sizeof *orders, PROT_READ | PROT_WRITE, MAP_SHARED, PROXY_FD_ORDERS, 0);
     if (orders == MAP_FAILED)
         exit(2);

@@ -138,6 +138,19 @@ struct server *server_start_with(int has_tcp, ...)
     return server;
 }
 
+void server_set_argument(struct server *server, const char *option, const char *value)
+{
+    for (int i = 1; i < server->argument_count - 1; i++) {
+        if (strcmp(server->arguments[i], option) == 0) {
+            free(server->arguments[i + 1]);
+            server->arguments[i + 1] = strdup(value);
+            return;
+        }
+    }
+    add(server, option);
+    add(server, value);
+}
+
 static void reap(struct server *server)
 {
     side_close(server->side);

@@ -46,6 +46,9 @@ void server_shutdown(struct server *server);
 /* Starts it again, after either of these, at the same addresses. */
 void server_restart(struct server *server);
 
+/* What this option, with its dashes, is when it is started again. */
+void server_set_argument(struct server *server, const char *option, const char *value);
+
 /* SIGSTOP, SIGCONT: connections stay and nothing is answered. */
 void server_stop(struct server *server);
 void server_cont(struct server *server);

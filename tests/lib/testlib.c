@@ -20,8 +20,8 @@ void test_begin(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--role") == 0) {
         if (strcmp(argv[2], "actor") == 0)
             actor_serve();
-        if (strcmp(argv[2], "proxy") == 0 && argc > 3)
-            proxy_serve(argv[3]);
+        if (strcmp(argv[2], "proxy") == 0)
+            proxy_serve();
         fprintf(stderr, "%s is no role\n", argv[2]);
         exit(2);
     }
@@ -94,11 +94,11 @@ void check_descriptors(int before)
 
 /*
  * A key that may stay: the state of a named mutex; what a named condition is bound to, which ends by
- * itself; a control of a test.
+ * itself; since when the server is there; a control of a test.
  */
 static bool may_stay(struct side *side, const char *key)
 {
-    if (strncmp(key, "control:", 8) == 0)
+    if (strncmp(key, "control:", 8) == 0 || strcmp(key, "dmutex:server") == 0)
         return true;
     if (strstr(key, ":{~") || strstr(key, ":~"))
         return false;

@@ -143,6 +143,22 @@ static void test_the_grace_is_the_same_for_all_who_come(void **state)
     assert_int_equal(side_int(the_server->side, "HGET dmutex:server born"), born);
 }
 
+/* The server's uptime is told in seconds that begin and end as the clock's do. */
+static void test_a_server_is_no_older_than_its_start_when_a_second_ends_just_then(void **state)
+{
+    struct timespec began;
+
+    (void)state;
+    do
+        clock_gettime(CLOCK_REALTIME, &began);
+    while (began.tv_nsec < 900000000);
+    restart_empty();
+    wait_until(strstr(side_text(the_server->side, "INFO server"), "uptime_in_seconds:1"));
+    actor_end(start_holder(start, "grace/second", 100));
+    assert_true(side_int(the_server->side, "HGET dmutex:server born") >=
+                (int64_t)began.tv_sec * 1000000 + began.tv_nsec / 1000);
+}
+
 /* A condition's waiter that is signalled in the grace gets the mutex when it is over. */
 static void test_a_signal_does_not_grant_in_the_grace(void **state)
 {
@@ -231,6 +247,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_owns_at_once_when_an_empty_server_has_no_grace),
         cmocka_unit_test(test_a_waiter_owns_when_the_grace_is_over),
         cmocka_unit_test(test_the_grace_is_the_same_for_all_who_come),
+        cmocka_unit_test(test_a_server_is_no_older_than_its_start_when_a_second_ends_just_then),
         cmocka_unit_test(test_a_signal_does_not_grant_in_the_grace),
         cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_was_behind),
     };

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nemesis.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* One kind: what begins it, and what ends it, when that is not done already. */
+struct fault {
+    const char *name;
+    enum faults group;
+    int weight;
+    void (*begin)(struct nemesis *);
+    void (*end)(struct nemesis *);
+    int lasts_ms; /* at most */
+};
+
+static unsigned below(struct nemesis *nemesis, unsigned limit)
+{
+    return dice_below(&nemesis->stage->dice, limit);
+}
+
+/* How long a fault lasts is chance: nobody waits for anything by it. */
+static void let_pass(int ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static void replace(struct nemesis *nemesis, int place)
+{
+    stage_kill_process(nemesis->stage, place);
+    stage_start_process(nemesis->stage, place);
+}
+
+static void kill_owner(struct nemesis *nemesis)
+{
+    replace(nemesis, stage_stop_owner(nemesis->stage));
+}
+
+static void kill_any(struct nemesis *nemesis)
+{
+    replace(nemesis, (int)below(nemesis, PROCESSES));
+}
+
+static void stop_owner(struct nemesis *nemesis)
+{
+    nemesis->stopped = stage_stop_owner(nemesis->stage);
+}
+
+static void stop_any(struct nemesis *nemesis)
+{
+    nemesis->stopped = (int)below(nemesis, PROCESSES);
+    stage_stop_process(nemesis->stage, nemesis->stopped);
+}
+
+/* Or its successor, which is not stopped. */
+static void cont_process(struct nemesis *nemesis)
+{
+    stage_cont_process(nemesis->stage, nemesis->stopped);
+}
+
+/* ---- networks ---------------------------------------------------------------------------- */
+
+static struct proxy *some_network(struct nemesis *nemesis)
+{
+    nemesis->host = (int)below(nemesis, HOSTS);
+    return nemesis->stage->proxies[nemesis->host];
+}
+
+static enum proxy_way some_ways(struct nemesis *nemesis)
+{
+    return (enum proxy_way)(1 + below(nemesis, 3));
+}
+
+static enum proxy_side some_side(struct nemesis *nemesis)
+{
+    return (enum proxy_side)(1 + below(nemesis, 3));
+}
+
+static void mend_network(struct nemesis *nemesis)
+{
+    struct proxy *proxy = nemesis->stage->proxies[nemesis->host];
+
+    proxy_delay(proxy, PROXY_BOTH_WAYS, 0);
+    proxy_trickle(proxy, PROXY_BOTH_WAYS, 0);
+    proxy_pass(proxy);
+}
+
+static void cut(struct nemesis *nemesis)
+{
+    proxy_cut(some_network(nemesis));
+}
+
+static void cut_within(struct nemesis *nemesis)
+{
+    proxy_cut_after(some_network(nemesis), (enum proxy_way)(1 + below(nemesis, 2)),
+                    below(nemesis, 3000));
+}
+
+static void black_hole(struct nemesis *nemesis)
+{
+    struct proxy *proxy = some_network(nemesis);
+    enum proxy_way ways = some_ways(nemesis);
+
+    proxy_hold(proxy, ways, some_side(nemesis));
+}
+
+static void delay(struct nemesis *nemesis)
+{
+    struct proxy *proxy = some_network(nemesis);
+    enum proxy_way ways = some_ways(nemesis);
+
+    proxy_delay(proxy, ways, 1 + (int)below(nemesis, LEASE / 4));
+}
+
+static void trickle(struct nemesis *nemesis)
+{
+    struct proxy *proxy = some_network(nemesis);
+    enum proxy_way ways = some_ways(nemesis);
+
+    proxy_trickle(proxy, ways, 1 + (int)below(nemesis, 20));
+}
+
+static void refuse(struct nemesis *nemesis)
+{
+    struct proxy *proxy = some_network(nemesis);
+
+    proxy_refuse(proxy);
+    proxy_cut(proxy);
+}
+
+/*
+ * A command or a reply is lost, and with it the connection: no network lets what comes behind it
+ * through.
+ */
+static void swallow(struct nemesis *nemesis)
+{
+    static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
+                                               PROXY_CUT_COMMAND, PROXY_CUT_MID_COMMAND };
+    struct proxy *proxy = some_network(nemesis);
+    enum proxy_fault fault = faults[below(nemesis, 4)];
+
+    proxy_break(proxy, fault, PROXY_COMMANDS, "", 1 + (int)below(nemesis, 3));
+}
+
+static void swallow_messages(struct nemesis *nemesis)
+{
+    proxy_break(some_network(nemesis), PROXY_SWALLOW_REPLY, PROXY_INBOX, "",
+                1 + (int)below(nemesis, 20));
+}
+
+static void take_device_down(struct nemesis *nemesis)
+{
+    if (!nemesis->stage->has_device)
+        proxy_hold(some_network(nemesis), PROXY_BOTH_WAYS, PROXY_ALL);
+    stage_set_device(nemesis->stage, false);
+}
+
+static void put_device_up(struct nemesis *nemesis)
+{
+    if (!nemesis->stage->has_device)
+        mend_network(nemesis);
+    stage_set_device(nemesis->stage, true);
+}
+
+/* Packets are lost in bursts. */
+static void lose_packets(struct nemesis *nemesis)
+{
+    for (int i = 0; i < 10; i++) {
+        stage_set_device(nemesis->stage, false);
+        let_pass((int)below(nemesis, 10));
+        stage_set_device(nemesis->stage, true);
+        let_pass((int)below(nemesis, 30));
+    }
+}
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+static struct side *side(struct nemesis *nemesis)
+{
+    return stage_side(nemesis->stage);
+}
+
+static struct server *server(struct nemesis *nemesis)
+{
+    return nemesis->stage->servers[nemesis->stage->master];
+}
+
+static void stop_server(struct nemesis *nemesis)
+{
+    server_stop(server(nemesis));
+}
+
+static void cont_server(struct nemesis *nemesis)
+{
+    server_cont(server(nemesis));
+}
+
+static void kill_connections(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+static void kill_inboxes(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CLIENT KILL TYPE pubsub SKIPME yes");
+}
+
+static void pause_clients(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CLIENT PAUSE %d %s", 20 + (int)below(nemesis, LEASE),
+              below(nemesis, 2) ? "ALL" : "WRITE");
+}
+
+static void unpause_clients(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CLIENT UNPAUSE");
+}
+
+static void flush_scripts(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "SCRIPT FLUSH");
+}
+
+static void fill_memory(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CONFIG SET maxmemory 1");
+}
+
+static void free_memory(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "CONFIG SET maxmemory 0");
+}
+
+/* A replica of nobody, that keeps its data. */
+static void make_readonly(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "REPLICAOF 127.0.0.1 1");
+}
+
+static void make_writable(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "REPLICAOF NO ONE");
+}
+
+/* An inbox gets more than the server keeps for it, of what it does not understand. */
+static void flood_inbox(struct nemesis *nemesis)
+{
+    static char garbage[200000];
+    char channels[4096], *line, *rest = channels;
+    int which;
+
+    memset(garbage, 'x', sizeof garbage);
+    side_text(side(nemesis), "CONFIG SET client-output-buffer-limit %s", "pubsub 64kb 0 0");
+    snprintf(channels, sizeof channels, "%s", side_text(side(nemesis), "PUBSUB CHANNELS"));
+    which = (int)below(nemesis, PROCESSES);
+    while ((line = strsep(&rest, "\n")) && which > 0)
+        which--;
+    if (line)
+        side_text(side(nemesis), "PUBLISH %s %b", line, garbage, sizeof garbage);
+    side_text(side(nemesis), "CONFIG SET client-output-buffer-limit %s", "pubsub 32mb 8mb 60");
+}
+
+static void sleep_server(struct nemesis *nemesis)
+{
+    side_text(side(nemesis), "DEBUG SLEEP 0.%d", 1 + (int)below(nemesis, 6));
+}
+
+/* ---- servers that come back -------------------------------------------------------------- */
+
+/*
+ * An owner who slept when the server was replaced is not the first to come to the new one; but he
+ * wakes while he is certain.
+ */
+static void wake_owner(struct nemesis *nemesis)
+{
+    let_pass((int)below(nemesis, LEASE / 2));
+    cont_process(nemesis);
+}
+
+static void restart(struct nemesis *nemesis, enum remains remains)
+{
+    bool has_sleeper = below(nemesis, 2);
+
+    stage_write_remains(nemesis->stage, remains);
+    let_pass(remains == REMAINS_NOTHING ? 0 : (int)below(nemesis, LEASE));
+    if (has_sleeper)
+        stop_owner(nemesis);
+    stage_restart(nemesis->stage, remains);
+    if (has_sleeper)
+        wake_owner(nemesis);
+}
+
+static void restart_empty(struct nemesis *nemesis)
+{
+    restart(nemesis, REMAINS_NOTHING);
+}
+
+static void restart_from_aof(struct nemesis *nemesis)
+{
+    restart(nemesis, REMAINS_AOF);
+}
+
+static void restart_from_rdb(struct nemesis *nemesis)
+{
+    restart(nemesis, REMAINS_RDB);
+}
+
+/* What is written in between, the follower does not have. */
+static void promote(struct nemesis *nemesis)
+{
+    stage_follow(nemesis->stage);
+    let_pass((int)below(nemesis, LEASE));
+    stage_part(nemesis->stage);
+    let_pass((int)below(nemesis, LEASE));
+    stop_owner(nemesis);
+    stage_promote(nemesis->stage);
+    wake_owner(nemesis);
+}
+
+/* ---- which ------------------------------------------------------------------------------- */
+
+#define LONG (2 * LEASE)
+
+static const struct fault faults[] = {
+    { "SIGKILL of an owner", FAULTS_OF_PROCESSES, 10, kill_owner, NULL, 0 },
+    { "SIGKILL of any process", FAULTS_OF_PROCESSES, 3, kill_any, NULL, 0 },
+    { "SIGSTOP of an owner", FAULTS_OF_PROCESSES, 6, stop_owner, cont_process, LONG },
+    { "SIGSTOP of any process", FAULTS_OF_PROCESSES, 2, stop_any, cont_process, LONG },
+    { "connections cut", FAULTS_OF_NETWORKS, 2, cut, NULL, 0 },
+    { "cut after n bytes", FAULTS_OF_NETWORKS, 4, cut_within, mend_network, 200 },
+    { "black hole", FAULTS_OF_NETWORKS, 5, black_hole, mend_network, LONG },
+    { "delay", FAULTS_OF_NETWORKS, 3, delay, mend_network, LONG },
+    { "trickle", FAULTS_OF_NETWORKS, 2, trickle, mend_network, LEASE },
+    { "connections refused", FAULTS_OF_NETWORKS, 2, refuse, mend_network, LEASE },
+    { "commands or replies lost", FAULTS_OF_NETWORKS, 6, swallow, mend_network, 100 },
+    { "messages lost", FAULTS_OF_NETWORKS, 3, swallow_messages, mend_network, LEASE },
+    { "partition", FAULTS_OF_NETWORKS, 4, take_device_down, put_device_up, LONG },
+    { "packets lost", FAULTS_OF_NETWORKS, 2, lose_packets, NULL, 0 },
+    { "SIGSTOP of the server", FAULTS_OF_SERVER, 3, stop_server, cont_server, LEASE },
+    { "CLIENT KILL", FAULTS_OF_SERVER, 2, kill_connections, NULL, 0 },
+    { "CLIENT KILL of inboxes", FAULTS_OF_SERVER, 2, kill_inboxes, NULL, 0 },
+    { "CLIENT PAUSE", FAULTS_OF_SERVER, 2, pause_clients, unpause_clients, LEASE },
+    { "SCRIPT FLUSH", FAULTS_OF_SERVER, 3, flush_scripts, NULL, 0 },
+    { "maxmemory", FAULTS_OF_SERVER, 3, fill_memory, free_memory, LEASE },
+    { "READONLY", FAULTS_OF_SERVER, 3, make_readonly, make_writable, LEASE },
+    { "output buffer limit", FAULTS_OF_SERVER, 3, flood_inbox, NULL, 0 },
+    { "DEBUG SLEEP", FAULTS_OF_SERVER, 1, sleep_server, NULL, 0 },
+    { "restart, empty", FAULTS_OF_RESTART, 6, restart_empty, NULL, 0 },
+    { "restart, AOF", FAULTS_OF_RESTART, 4, restart_from_aof, NULL, 0 },
+    { "restart, older RDB", FAULTS_OF_COPIES, 6, restart_from_rdb, NULL, 0 },
+    { "promotion, replica behind", FAULTS_OF_PROMOTION, 6, promote, NULL, 0 },
+};
+
+#define KINDS ((int)(sizeof faults / sizeof faults[0]))
+_Static_assert(sizeof faults / sizeof faults[0] <= FAULT_KINDS, "no room to count them");
+
+/* Of the groups that are allowed. */
+static const struct fault *some_fault(struct nemesis *nemesis, unsigned groups)
+{
+    unsigned sum = 0, luck;
+
+    for (int i = 0; i < KINDS; i++)
+        sum += faults[i].group & groups ? (unsigned)faults[i].weight : 0;
+    luck = below(nemesis, sum);
+    for (int i = 0; i < KINDS; i++) {
+        unsigned weight = faults[i].group & groups ? (unsigned)faults[i].weight : 0;
+
+        if (luck < weight)
+            return &faults[i];
+        luck -= weight;
+    }
+    return NULL;
+}
+
+static struct strike *begin(struct nemesis *nemesis, const struct fault *fault)
+{
+    struct strike *strike = &nemesis->strikes[nemesis->strike_count++ % STRIKES];
+
+    *strike = (struct strike){ .name = fault->name, .began_ns = history_now_ns() };
+    nemesis->counts[fault - faults]++;
+    fault->begin(nemesis);
+    return strike;
+}
+
+static void end(struct nemesis *nemesis, const struct fault *fault, struct strike *strike)
+{
+    if (fault->lasts_ms)
+        let_pass((int)below(nemesis, (unsigned)fault->lasts_ms));
+    if (fault->end)
+        fault->end(nemesis);
+    strike->ended_ns = history_now_ns();
+}
+
+/*
+ * What may befall the rest meanwhile: one of another group, for what ends a fault ends others of
+ * its group; and nobody talks to a server that is stopped.
+ */
+static unsigned others(const struct nemesis *nemesis, const struct fault *fault)
+{
+    return nemesis->allowed & (FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS) & ~(unsigned)fault->group;
+}
+
+void nemesis_strike(struct nemesis *nemesis)
+{
+    const struct fault *fault = some_fault(nemesis, nemesis->allowed);
+    unsigned also = others(nemesis, fault);
+    struct strike *strike = begin(nemesis, fault);
+
+    if (also && below(nemesis, 2)) {
+        const struct fault *other = some_fault(nemesis, also);
+
+        let_pass((int)below(nemesis, LEASE / 4));
+        end(nemesis, other, begin(nemesis, other));
+    }
+    end(nemesis, fault, strike);
+    let_pass((int)below(nemesis, LEASE / 4));
+}
+
+long nemesis_sum(const struct nemesis *nemesis)
+{
+    long sum = 0;
+
+    for (int i = 0; i < KINDS; i++)
+        sum += nemesis->counts[i];
+    return sum;
+}
+
+void nemesis_print(const struct nemesis *nemesis)
+{
+    for (int i = 0; i < KINDS; i++) {
+        if (nemesis->counts[i])
+            print_message("#   %6ld %s\n", nemesis->counts[i], faults[i].name);
+    }
+}
+
+void nemesis_print_strikes(const struct nemesis *nemesis, int64_t from_ns, int64_t until_ns,
+                           int64_t zero_ns)
+{
+    for (int i = 0; i < STRIKES; i++) {
+        const struct strike *strike = &nemesis->strikes[i];
+
+        if (strike->name && strike->began_ns <= until_ns && strike->ended_ns >= from_ns)
+            print_message("#   %9.3f .. %9.3f ms: %s\n", (double)(strike->began_ns - zero_ns) / 1e6,
+                          (double)(strike->ended_ns - zero_ns) / 1e6, strike->name);
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "round.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* ---- the end of a round ------------------------------------------------------------------ */
+
+/* Something happens as long as calls begin. */
+struct watch {
+    uint32_t calls;
+    int64_t since_ms;
+};
+
+static bool is_still(struct watch *watch, const struct stage *stage)
+{
+    uint32_t calls = __atomic_load_n(&stage->history->op_count, __ATOMIC_ACQUIRE);
+    int64_t now_ms = wait_now_ms();
+
+    if (calls != watch->calls || !watch->since_ms)
+        *watch = (struct watch){ calls, now_ms };
+    return now_ms > watch->since_ms + STILL_LEASES * LEASE;
+}
+
+static bool is_done(const struct stage *stage, int place)
+{
+    return __atomic_load_n(&stage->cards[place].is_done, __ATOMIC_ACQUIRE);
+}
+
+static bool are_all_done(const struct stage *stage)
+{
+    for (int i = 0; i <= PROCESSES; i++) {
+        if (!is_done(stage, i))
+            return false;
+    }
+    return true;
+}
+
+/* False if somebody sleeps for ever. */
+static bool await_all(const struct stage *stage)
+{
+    struct watch watch = { .since_ms = 0 };
+
+    while (!are_all_done(stage)) {
+        if (is_still(&watch, stage))
+            return false;
+        wait_nap();
+    }
+    return true;
+}
+
+static bool is_as_calm(const struct stage *stage, int place)
+{
+    const struct card *card = &stage->cards[place], *calm = &stage->cards[PROCESSES];
+
+    return __atomic_load_n(&card->threads, __ATOMIC_ACQUIRE) <= calm->threads &&
+           __atomic_load_n(&card->descriptors, __ATOMIC_ACQUIRE) <= calm->descriptors;
+}
+
+/* No process has more threads and descriptors than one that was there in calm only. */
+static void check_remains(const struct stage *stage)
+{
+    for (int i = 0; i < PROCESSES; i++)
+        wait_until(is_as_calm(stage, i));
+}
+
+static void reap_all(struct stage *stage)
+{
+    __atomic_store_n(stage->phase, PHASE_GONE, __ATOMIC_RELEASE);
+    for (int i = 0; i <= PROCESSES; i++) {
+        assert_int_equal(keeper_reap(stage->places[i].pid), 0);
+        stage->places[i].pid = 0;
+    }
+}
+
+static void kill_all(struct stage *stage)
+{
+    for (int i = 0; i <= PROCESSES; i++) {
+        kill(stage->places[i].pid, SIGKILL);
+        keeper_reap(stage->places[i].pid);
+        stage->places[i].pid = 0;
+    }
+}
+
+static void print_findings(const struct stage *stage, const struct nemesis *nemesis,
+                           const struct verdict *verdict)
+{
+    const int64_t around_ns = (int64_t)LEASE * 1000000 / 50;
+
+    for (int i = 0; i < FINDINGS; i++) {
+        if (verdict->found[i])
+            print_message("# %ld times %s, first: %s\n", verdict->found[i], finding_names[i],
+                          verdict->first[i]);
+    }
+    if (stage->history->surprise[0])
+        print_message("# the library said of one: %s\n", stage->history->surprise);
+    nemesis_print_strikes(nemesis, verdict->at_ns - 100 * around_ns,
+                          verdict->at_ns + 50 * around_ns, verdict->at_ns - around_ns);
+    history_print(stage->history, verdict->name, verdict->at_ns - around_ns,
+                  verdict->at_ns + around_ns);
+}
+
+/* What the server knows of a group, where somebody waits for ever. */
+static void print_keys(struct side *side)
+{
+    static const char *const script =
+        "local lines = {} "
+        "for _, key in ipairs(redis.call('KEYS', 'dmutex:*')) do "
+        "  local kind = redis.call('TYPE', key).ok "
+        "  local content = kind == 'hash' and redis.call('HGETALL', key) or "
+        "                  redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') "
+        "  lines[#lines + 1] = key .. ' ' .. redis.call('PTTL', key) .. ' ms: ' .. "
+        "table.concat(content, ', ') "
+        "end "
+        "return lines";
+
+    print_message("# the server, time %s:\n",
+                  side_text(side, "EVAL %s 0", "return table.concat(redis.call('TIME'), '.')"));
+    print_message("%s\n", side_text(side, "EVAL %s 0", script));
+}
+
+/* A round's findings are printed once, with its seed. */
+static void judge(struct stage *stage, struct tally *tally)
+{
+    bool may_forget = tally->nemesis.allowed & FAULTS_THAT_FORGET;
+    struct verdict verdict = { .holds = 0 };
+
+    memcpy(verdict.highest, tally->verdict.highest, sizeof verdict.highest);
+    check_history(stage->history, may_forget, &verdict);
+    if (verdict_sum(&verdict)) {
+        print_message("# round %ld, seed %llu:\n", tally->rounds, (unsigned long long)stage->seed);
+        print_findings(stage, &tally->nemesis, &verdict);
+    }
+    verdict_add(&tally->verdict, &verdict);
+}
+
+static void count_resource(const struct stage *stage, struct tally *tally)
+{
+    for (int i = 0; i < NAMES; i++) {
+        const struct guarded *guarded = &stage->resource.guarded[i];
+
+        tally->made += guarded->made;
+        tally->taken += guarded->taken;
+        tally->refused += guarded->refused;
+        tally->overlaps += guarded->overlaps;
+    }
+}
+
+/* ---- a round ----------------------------------------------------------------------------- */
+
+static void begin(struct stage *stage)
+{
+    history_clear(stage->history);
+    resource_clear(&stage->resource);
+    stage->born = 0;
+    *stage->phase = PHASE_FLOW;
+    for (int i = 0; i < PROCESSES; i++)
+        stage_start_process(stage, i);
+}
+
+/* There is room for what is still to come. */
+static bool has_room(const struct stage *stage)
+{
+    return history_size(stage->history) < HISTORY_OPS * 3 / 4 &&
+           stage->history->track_count < HISTORY_TRACKS * 3 / 4;
+}
+
+static void rage(struct stage *stage, struct tally *tally, int faults, int calls)
+{
+    long before = nemesis_sum(&tally->nemesis);
+
+    tally->nemesis.stage = stage;
+    while (has_room(stage) && (nemesis_sum(&tally->nemesis) < before + faults ||
+                               history_size(stage->history) < (size_t)calls))
+        nemesis_strike(&tally->nemesis);
+}
+
+void round_run(struct stage *stage, struct tally *tally, unsigned allowed, int faults, int calls)
+{
+    bool must_wake = allowed & FAULTS_THAT_LOSE_SIGNALS;
+
+    tally->nemesis.allowed = allowed;
+    begin(stage);
+    rage(stage, tally, faults, calls);
+    __atomic_store_n(stage->phase, PHASE_DRAIN, __ATOMIC_RELEASE);
+    stage_start_closer(stage, must_wake);
+    if (await_all(stage)) {
+        check_remains(stage);
+        reap_all(stage);
+        tally->alone += !must_wake;
+    } else {
+        tally->stuck++;
+        print_keys(stage_side(stage));
+    }
+    judge(stage, tally);
+    if (stage->places[0].pid)
+        kill_all(stage);
+    count_resource(stage, tally);
+    tally->rounds++;
+}
+
+/* ---- all rounds -------------------------------------------------------------------------- */
+
+void tally_print(const struct tally *tally, const struct stage *stage)
+{
+    const struct verdict *verdict = &tally->verdict;
+
+    print_message("# rounds %ld, of these %ld drained by themselves, %ld stuck; promotions %ld, "
+                  "restarts %ld\n",
+                  tally->rounds, tally->alone, tally->stuck, stage->promotions, stage->restarts);
+    print_message(
+        "# operations %ld, holds %ld, certain %ld, waits %ld, things made %lld, taken %lld\n",
+        verdict->operations, verdict->holds, verdict->certain_holds, verdict->waits,
+        (long long)tally->made, (long long)tally->taken);
+    print_message("# killed processes %ld, killed owners %ld, EOWNERDEAD %ld, holds lost %ld, "
+                  "forgotten %ld\n",
+                  stage->killed, verdict->dead_owners, verdict->reported_deaths, verdict->losses,
+                  verdict->forgotten);
+    print_message("# resource: entered beside another %lld, stale tokens refused %lld\n",
+                  (long long)tally->overlaps, (long long)tally->refused);
+    print_message("# double holders %s %ld, lost wake-ups %ld, token regressions %ld, "
+                  "other findings %ld\n",
+                  stage->has_grace ? "within the promises" : "without grace",
+                  verdict->found[FOUND_OVERLAP], verdict->found[FOUND_UNFINISHED],
+                  verdict->found[FOUND_TOKEN],
+                  verdict_sum(verdict) - verdict->found[FOUND_OVERLAP] -
+                      verdict->found[FOUND_UNFINISHED] - verdict->found[FOUND_TOKEN]);
+    print_message("# faults %ld:\n", nemesis_sum(&tally->nemesis));
+    nemesis_print(&tally->nemesis);
+}
+
+/* One line for the test's own connection. */
+static bool is_alone(struct side *side)
+{
+    const char *list = side_text(side, "CLIENT LIST TYPE normal");
+
+    return strchr(list, '\n') == strrchr(list, '\n');
+}
+
+/*
+ * Who died in a queue with a signal stays there for long, unless somebody comes by.
+ */
+static bool is_swept(dmutex_t *mutex, enum name name, struct side *side)
+{
+    int result = dmutex_lock(mutex);
+
+    if (result == EOWNERDEAD)
+        result = dmutex_consistent(mutex);
+    assert_result(result, 0);
+    assert_result(dmutex_unlock(mutex), 0);
+    return side_int(side, "EXISTS %s", key_of("queue", mutex_kinds[name].name)) == 0;
+}
+
+static void sweep(struct side *side)
+{
+    for (int i = 0; i < NAMES; i++) {
+        dmutex_t mutex;
+
+        make_robust(&mutex, mutex_kinds[i].name, LEASE);
+        wait_until(is_swept(&mutex, (enum name)i, side));
+        assert_result(dmutex_destroy(&mutex), 0);
+    }
+}
+
+void round_check_end(struct stage *stage)
+{
+    struct side *side = stage_side(stage);
+
+    wait_until(side_count_channels(side) == 0);
+    wait_until(is_alone(side));
+    setenv("DMUTEX_URL", stage->servers[stage->master]->url, 1);
+    sweep(side);
+    check_keys(side);
+}

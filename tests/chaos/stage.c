@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOOKS 60 /* for an owner, some ms in all */
+
+/* ---- the network ------------------------------------------------------------------------- */
+
+static bool is_isolated;
+
+static bool set_loopback(bool is_up)
+{
+    struct ifreq request = { .ifr_name = "lo" };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result;
+
+    if (fd < 0)
+        return false;
+    request.ifr_flags = is_up ? IFF_UP | IFF_RUNNING : 0;
+    result = ioctl(fd, SIOCSIFFLAGS, &request);
+    close(fd);
+    return result == 0;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (write(fd, text, strlen(text)) < 0)
+        perror(path);
+    close(fd);
+}
+
+/* A user without rights gets a namespace as root of a namespace of users. */
+static bool unshare_as_user(void)
+{
+    char map[64];
+
+    snprintf(map, sizeof map, "0 %d 1", (int)getuid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+        return false;
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", map);
+    snprintf(map, sizeof map, "0 %d 1", (int)getgid());
+    write_file("/proc/self/gid_map", map);
+    return true;
+}
+
+void stage_isolate(int argc)
+{
+    if (argc == 1)
+        is_isolated = (unshare(CLONE_NEWNET) == 0 || unshare_as_user()) && set_loopback(true);
+}
+
+void stage_set_device(struct stage *stage, bool is_up)
+{
+    if (stage->has_device)
+        assert_true(set_loopback(is_up));
+}
+
+static void open_networks(struct stage *stage)
+{
+    for (int i = 0; i < HOSTS; i++)
+        stage->proxies[i] = proxy_start(stage->servers[0]);
+}
+
+static void lead_to_master(struct stage *stage)
+{
+    for (int i = 0; i < HOSTS; i++)
+        proxy_lead_to(stage->proxies[i], stage->servers[stage->master]);
+}
+
+/* The address without the options of tests. */
+static void write_url(const struct stage *stage, int host, char *ret_url, size_t size)
+{
+    const struct proxy *proxy = stage->proxies[host];
+    const char *url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
+
+    snprintf(ret_url, size, "%.*s%s", (int)strcspn(url, "?"), url,
+             stage->has_grace ? "" : "?grace=off");
+}
+
+/* ---- the servers ------------------------------------------------------------------------- */
+
+static struct server *start_server(void)
+{
+    return server_start_with(true, "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", NULL);
+}
+
+static struct server *master_of(const struct stage *stage)
+{
+    return stage->servers[stage->master];
+}
+
+static struct server *other_of(const struct stage *stage)
+{
+    return stage->servers[1 - stage->master];
+}
+
+struct side *stage_side(const struct stage *stage)
+{
+    return master_of(stage)->side;
+}
+
+static bool info_says(struct side *side, const char *text)
+{
+    return strstr(side_text(side, "INFO"), text) != NULL;
+}
+
+/* What it wrote under the names of before is not found any more. */
+static void rename_files(struct stage *stage, struct server *server)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%d.rdb", ++stage->names_of_files);
+    server_set_argument(server, "--dbfilename", name);
+    snprintf(name, sizeof name, "aof%d", stage->names_of_files);
+    server_set_argument(server, "--appenddirname", name);
+}
+
+void stage_write_remains(struct stage *stage, enum remains remains)
+{
+    struct side *side = stage_side(stage);
+
+    wait_until(info_says(side, "rdb_bgsave_in_progress:0"));
+    wait_until(info_says(side, "aof_rewrite_in_progress:0"));
+    if (remains == REMAINS_RDB)
+        side_text(side, "BGSAVE");
+    if (remains == REMAINS_AOF && !stage->has_aof) {
+        side_text(side, "CONFIG SET appendonly yes");
+        stage->has_aof = true;
+    }
+    wait_until(info_says(side, "rdb_bgsave_in_progress:0"));
+    wait_until(info_says(side, "aof_rewrite_in_progress:0"));
+}
+
+void stage_restart(struct stage *stage, enum remains remains)
+{
+    struct server *master = master_of(stage);
+
+    server_kill(master);
+    if (remains == REMAINS_NOTHING)
+        rename_files(stage, master);
+    stage->has_aof = remains == REMAINS_AOF;
+    server_set_argument(master, "--appendonly", stage->has_aof ? "yes" : "no");
+    server_restart(master);
+    stage->restarts++;
+}
+
+void stage_follow(struct stage *stage)
+{
+    struct side *side = other_of(stage)->side;
+
+    side_text(side, "REPLICAOF 127.0.0.1 %d", master_of(stage)->port);
+    wait_until(info_says(side, "master_link_status:up"));
+    stage->has_follower = true;
+}
+
+void stage_part(struct stage *stage)
+{
+    side_text(other_of(stage)->side, "REPLICAOF NO ONE");
+}
+
+/* The old master becomes what the new one may be replaced by; empty, as a new machine. */
+void stage_promote(struct stage *stage)
+{
+    struct server *old = master_of(stage);
+
+    server_kill(old);
+    side_text(other_of(stage)->side, "REPLICAOF NO ONE");
+    stage->master = 1 - stage->master;
+    lead_to_master(stage);
+    rename_files(stage, old);
+    server_set_argument(old, "--appendonly", "no");
+    server_restart(old);
+    stage->has_aof = stage->has_follower = false;
+    stage->promotions++;
+}
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static const struct clocks some_clocks[] = {
+    { .rate = 1 },
+    { .rate = 1, .wall_ahead_s = 1200 },
+    { .rate = 0.92, .wall_ahead_s = -1200 },
+    { .rate = 1.08 },
+};
+
+static void prepare(struct stage *stage, int place)
+{
+    struct worker *worker = &stage->places[place].worker;
+    int host = place % HOSTS;
+
+    *worker = (struct worker){ .history = stage->history,
+                               .resource = &stage->resource,
+                               .phase = stage->phase,
+                               .card = &stage->cards[place],
+                               .clocks = some_clocks[host],
+                               .lease_ms = LEASE,
+                               .seed = stage->seed,
+                               .process = ++stage->born };
+    write_url(stage, host, worker->url, sizeof worker->url);
+    snprintf(worker->host, sizeof worker->host, "host%d", host);
+    memset(worker->card, 0, sizeof *worker->card);
+}
+
+void stage_start_process(struct stage *stage, int place)
+{
+    prepare(stage, place);
+    stage->places[place].pid = keeper_fork();
+    if (stage->places[place].pid == 0)
+        worker_run(&stage->places[place].worker);
+}
+
+void stage_start_closer(struct stage *stage, bool must_wake)
+{
+    prepare(stage, PROCESSES);
+    stage->places[PROCESSES].pid = keeper_fork();
+    if (stage->places[PROCESSES].pid == 0)
+        worker_close(&stage->places[PROCESSES].worker, must_wake);
+}
+
+void stage_kill_process(struct stage *stage, int place)
+{
+    int process = stage->places[place].worker.process;
+    int64_t now_ns;
+
+    kill(stage->places[place].pid, SIGKILL);
+    keeper_reap(stage->places[place].pid);
+    now_ns = history_now_ns();
+    stage->places[place].pid = 0;
+    for (unsigned i = 0; i < stage->history->track_count; i++) {
+        if (stage->history->tracks[i].process == process)
+            stage->history->tracks[i].killed_ns = now_ns;
+    }
+    stage->killed++;
+}
+
+void stage_stop_process(struct stage *stage, int place)
+{
+    pid_t pid = stage->places[place].pid;
+
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+}
+
+void stage_cont_process(struct stage *stage, int place)
+{
+    kill(stage->places[place].pid, SIGCONT);
+}
+
+static bool is_owner(const struct stage *stage, int place)
+{
+    for (int i = 0; i < WORKER_THREADS; i++) {
+        if (__atomic_load_n(&stage->cards[place].holding[i], __ATOMIC_ACQUIRE) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Holds are short: only of one that is stopped can it be told whether it owns. */
+int stage_stop_owner(struct stage *stage)
+{
+    int place = (int)dice_below(&stage->dice, PROCESSES);
+
+    for (int i = 0; i < LOOKS; i++) {
+        if (is_owner(stage, place)) {
+            stage_stop_process(stage, place);
+            if (is_owner(stage, place))
+                return place;
+            stage_cont_process(stage, place);
+        }
+        place = (place + 1) % PROCESSES;
+        wait_nap();
+    }
+    stage_stop_process(stage, place);
+    return place;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static void *share(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    return memory;
+}
+
+void stage_begin(struct stage *stage, bool has_grace)
+{
+    *stage = (struct stage){ .has_grace = has_grace, .has_device = is_isolated };
+    stage->servers[0] = start_server();
+    stage->servers[1] = start_server();
+    open_networks(stage);
+    stage->history = history_make();
+    stage->cards = share((PROCESSES + 1) * sizeof *stage->cards);
+    stage->phase = share(sizeof *stage->phase);
+    resource_start(&stage->resource, stage->servers[0]->folder);
+}
+
+void stage_seed(struct stage *stage, uint64_t seed)
+{
+    stage->seed = seed;
+    stage->dice = dice_make(seed, ~0u);
+}
+
+void stage_end(struct stage *stage)
+{
+    for (int i = 0; i <= PROCESSES; i++) {
+        if (stage->places[i].pid)
+            stage_kill_process(stage, i);
+    }
+    /* Before the networks: it was forked with their descriptors. */
+    resource_end(&stage->resource);
+    for (int i = 0; i < HOSTS; i++)
+        proxy_end(stage->proxies[i]);
+    server_end(stage->servers[0]);
+    server_end(stage->servers[1]);
+    history_free(stage->history);
+    munmap(stage->cards, (PROCESSES + 1) * sizeof *stage->cards);
+    munmap(stage->phase, sizeof *stage->phase);
+}

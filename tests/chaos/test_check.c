@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The judge of histories finds nothing in a right one, and each way in which one can be wrong. */
+#include <errno.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+#include "check.h"
+
+#define MS INT64_C(1000000)
+#define LEASE 1000 * MS
+
+static struct history *history;
+static struct verdict verdict;
+static bool may_forget;
+
+/* ---- writing histories ------------------------------------------------------------------- */
+
+/* One call, 1 ms long; the next one begins a nanosecond later, whoever does it. */
+static int64_t now_ns;
+
+static struct op *add(unsigned track, enum op_kind kind, enum name name, int result, uint64_t token,
+                      unsigned depth)
+{
+    struct op *op = history_begin(history, track, kind, name);
+
+    assert_non_null(op);
+    op->began_ns = ++now_ns;
+    now_ns += MS;
+    op->ended_ns = now_ns;
+    op->result = result;
+    op->token = token;
+    op->depth = (uint8_t)depth;
+    op->certain_ns = depth ? now_ns + LEASE : 0;
+    return op;
+}
+
+static struct op *lock(unsigned track, enum name name, uint64_t token)
+{
+    return add(track, OP_LOCK, name, 0, token, 1);
+}
+
+static struct op *unlock(unsigned track, enum name name)
+{
+    return add(track, OP_UNLOCK, name, 0, 0, 0);
+}
+
+/* Two threads, everything that is allowed; times in the order of the calls. */
+static void write_right_history(void)
+{
+    lock(0, NAME_NORMAL, 10);
+    add(1, OP_TRYLOCK, NAME_NORMAL, EBUSY, 0, 0);
+    add(1, OP_TIMEDLOCK, NAME_NORMAL, ETIMEDOUT, 0, 0)->left_ns = -1;
+    add(0, OP_TRYLOCK, NAME_NORMAL, EBUSY, 10, 1);
+    add(0, OP_TOUCH, NAME_NORMAL, 0, 10, 1);
+    unlock(0, NAME_NORMAL);
+    lock(1, NAME_NORMAL, 11);
+    unlock(1, NAME_NORMAL);
+
+    lock(0, NAME_RECURSIVE, 10);
+    add(0, OP_LOCK, NAME_RECURSIVE, 0, 10, 2);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, 0, 10, 1);
+    unlock(0, NAME_RECURSIVE);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, EPERM, 0, 0);
+
+    lock(0, NAME_CHECKED, 20);
+    add(0, OP_LOCK, NAME_CHECKED, EDEADLK, 20, 1);
+    unlock(0, NAME_CHECKED);
+
+    add(1, OP_LOCK, NAME_TABLE, EOWNERDEAD, 30, 1);
+    add(1, OP_CONSISTENT, NAME_TABLE, 0, 30, 1);
+    add(1, OP_TIMEDWAIT, NAME_TABLE, ETIMEDOUT, 31, 1);
+    add(1, OP_SIGNAL, NAME_TABLE, 0, 31, 1);
+    unlock(1, NAME_TABLE);
+}
+
+/* A hold whose lease ends, another's, and what the first one is told then. */
+static void write_loss(void)
+{
+    lock(0, NAME_NORMAL, 40);
+    now_ns += 2 * LEASE;
+    lock(1, NAME_NORMAL, 41);
+    add(0, OP_TOUCH, NAME_NORMAL, EACCES, 40, 0);
+    add(0, OP_UNLOCK, NAME_NORMAL, EPERM, 0, 0);
+    unlock(1, NAME_NORMAL);
+}
+
+static long judge(void)
+{
+    memset(&verdict, 0, sizeof verdict);
+    check_history(history, may_forget, &verdict);
+    return verdict_sum(&verdict);
+}
+
+/* Only this, and it is told in words. */
+static void assert_found(enum finding finding)
+{
+    judge();
+    for (int i = 0; i < FINDINGS; i++) {
+        if (i != (int)finding && verdict.found[i])
+            fail_msg("%s, not %s: %s", finding_names[i], finding_names[finding], verdict.first[i]);
+    }
+    assert_true(verdict.found[finding] > 0);
+    assert_true(verdict.first[finding][0]);
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    history = history_make();
+    history_add_track(history, 1, 0);
+    history_add_track(history, 2, 0);
+    history_add_track(history, 3, 0);
+    now_ns = 1000 * MS;
+    may_forget = false;
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    history_free(history);
+    return 0;
+}
+
+/* ---- right histories --------------------------------------------------------------------- */
+
+static void test_nothing_is_found_in_a_right_history(void **state)
+{
+    (void)state;
+    write_right_history();
+    assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.holds, 6);
+    assert_int_equal(verdict.certain_holds, 6);
+    assert_int_equal(verdict.reported_deaths, 1);
+    assert_int_equal(verdict.waits, 1);
+}
+
+static void test_nothing_is_found_when_a_hold_was_lost_after_its_time(void **state)
+{
+    (void)state;
+    write_loss();
+    assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.losses, 1);
+    assert_int_equal(verdict.stale, 1);
+}
+
+/* Who is killed in the middle of a call holds nothing any more, from then on. */
+static void test_nothing_is_found_when_an_owner_was_killed(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    add(0, OP_TOUCH, NAME_NORMAL, 0, 10, 1)->ended_ns = 0;
+    history->tracks[0].killed_ns = now_ns;
+    lock(1, NAME_NORMAL, 11);
+    unlock(1, NAME_NORMAL);
+    assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.dead_owners, 1);
+}
+
+/* Its unlock may have been done although it did not return. */
+static void test_nothing_is_found_when_one_was_killed_while_it_gave_back(void **state)
+{
+    struct op *other;
+
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL)->ended_ns = 0;
+    other = lock(1, NAME_NORMAL, 11);
+    history->tracks[0].killed_ns = other->ended_ns + MS;
+    unlock(1, NAME_NORMAL);
+    assert_int_equal(judge(), 0);
+}
+
+/* A thread whose hold was lost locks a recursive mutex again: a fresh one. */
+static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
+{
+    (void)state;
+    lock(0, NAME_RECURSIVE, 10);
+    now_ns += 2 * LEASE;
+    lock(0, NAME_RECURSIVE, 11);
+    unlock(0, NAME_RECURSIVE);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, EPERM, 0, 0);
+    assert_int_equal(judge(), 0);
+}
+
+static void test_a_forgotten_hold_is_no_finding_when_the_server_lost_its_data(void **state)
+{
+    (void)state;
+    may_forget = true;
+    lock(0, NAME_CHECKED, 10);
+    add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
+    assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.forgotten, 1);
+}
+
+/* Its release was done, or the hold forgotten: it is no owner from the call on. */
+static void test_nothing_is_found_when_another_owns_before_an_unlock_says_eperm(void **state)
+{
+    struct op *unlocking;
+
+    (void)state;
+    may_forget = true;
+    lock(0, NAME_CHECKED, 10);
+    unlocking = add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
+    lock(1, NAME_CHECKED, 11);
+    unlocking->ended_ns = now_ns + MS;
+    assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.forgotten, 1);
+}
+
+/* ---- corrupted histories ----------------------------------------------------------------- */
+
+static void test_two_owners_are_found(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    lock(1, NAME_NORMAL, 11);
+    unlock(1, NAME_NORMAL);
+    unlock(0, NAME_NORMAL);
+    assert_found(FOUND_OVERLAP);
+}
+
+/* The last nanosecond counts. */
+static void test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more(void **state)
+{
+    struct op *first, *second;
+
+    (void)state;
+    first = lock(0, NAME_NORMAL, 10);
+    now_ns += LEASE;
+    second = lock(1, NAME_NORMAL, 11);
+    unlock(1, NAME_NORMAL);
+    first->certain_ns = second->ended_ns;
+    assert_int_equal(judge(), 0);
+    first->certain_ns = second->ended_ns + 1;
+    assert_found(FOUND_OVERLAP);
+}
+
+/* What the library promised later counts as well. */
+static void test_two_owners_are_found_when_the_first_was_confirmed(void **state)
+{
+    struct op *first;
+
+    (void)state;
+    first = lock(0, NAME_NORMAL, 10);
+    add(0, OP_TOUCH, NAME_NORMAL, 0, 10, 1);
+    first->certain_ns = first->ended_ns + 1;
+    lock(1, NAME_NORMAL, 11);
+    unlock(1, NAME_NORMAL);
+    unlock(0, NAME_NORMAL);
+    assert_found(FOUND_OVERLAP);
+}
+
+static void test_two_owners_are_found_when_one_is_behind_a_wait(void **state)
+{
+    (void)state;
+    lock(0, NAME_TABLE, 10);
+    add(0, OP_WAIT, NAME_TABLE, 0, 11, 1);
+    lock(1, NAME_TABLE, 12);
+    unlock(1, NAME_TABLE);
+    unlock(0, NAME_TABLE);
+    assert_found(FOUND_OVERLAP);
+}
+
+/* A hold that was certain long before the others is not forgotten behind a short one. */
+static void test_two_owners_are_found_when_a_third_was_there_in_between(void **state)
+{
+    struct op *killed;
+
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    killed = lock(1, NAME_NORMAL, 11);
+    history->tracks[1].killed_ns = killed->ended_ns + 1;
+    lock(2, NAME_NORMAL, 12);
+    unlock(2, NAME_NORMAL);
+    unlock(0, NAME_NORMAL);
+    assert_found(FOUND_OVERLAP);
+    assert_int_equal(verdict.found[FOUND_OVERLAP], 2);
+}
+
+static void test_a_token_is_found_that_is_the_same_again(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL);
+    lock(1, NAME_NORMAL, 10);
+    unlock(1, NAME_NORMAL);
+    assert_found(FOUND_TOKEN);
+}
+
+static void test_a_token_is_found_that_is_lower(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL);
+    lock(1, NAME_NORMAL, 9);
+    unlock(1, NAME_NORMAL);
+    assert_found(FOUND_TOKEN);
+}
+
+/* Also of a hold that was never certain. */
+static void test_a_lower_token_is_found_of_a_hold_that_came_too_late(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL);
+    lock(1, NAME_NORMAL, 9)->certain_ns = 0;
+    assert_found(FOUND_TOKEN);
+}
+
+static void test_a_token_is_found_that_is_lower_than_in_the_history_before(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL);
+    memset(&verdict, 0, sizeof verdict);
+    verdict.highest[NAME_NORMAL] = 10;
+    check_history(history, false, &verdict);
+    assert_int_equal(verdict.found[FOUND_TOKEN], 1);
+}
+
+static void test_a_token_is_found_that_did_not_rise_by_a_wait(void **state)
+{
+    (void)state;
+    lock(0, NAME_TABLE, 10);
+    add(0, OP_WAIT, NAME_TABLE, 0, 10, 1);
+    unlock(0, NAME_TABLE);
+    judge();
+    assert_true(verdict.found[FOUND_TOKEN] > 0);
+}
+
+static void test_a_wrong_depth_is_found(void **state)
+{
+    (void)state;
+    lock(0, NAME_RECURSIVE, 10);
+    add(0, OP_LOCK, NAME_RECURSIVE, 0, 10, 1);
+    assert_found(FOUND_DEPTH);
+}
+
+static void test_a_depth_is_found_that_an_unlock_did_not_lower(void **state)
+{
+    (void)state;
+    lock(0, NAME_RECURSIVE, 10);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, 0, 10, 1);
+    assert_found(FOUND_DEPTH);
+}
+
+static void test_a_relock_is_found_that_has_another_token(void **state)
+{
+    (void)state;
+    lock(0, NAME_RECURSIVE, 10);
+    add(0, OP_LOCK, NAME_RECURSIVE, 0, 11, 1);
+    assert_found(FOUND_RELOCK);
+}
+
+/* Any mutex but a recursive one is locked twice by one thread only if it was lost. */
+static void test_a_relock_is_found_that_should_not_succeed(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    add(0, OP_TRYLOCK, NAME_NORMAL, 0, 11, 1);
+    assert_found(FOUND_RELOCK);
+}
+
+static void test_an_unlock_is_found_of_who_owned_nothing(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(1, NAME_NORMAL);
+    assert_found(FOUND_NOT_OWNER);
+}
+
+static void test_a_mending_is_found_when_nobody_died(void **state)
+{
+    (void)state;
+    lock(0, NAME_TABLE, 10);
+    add(0, OP_CONSISTENT, NAME_TABLE, 0, 10, 1);
+    assert_found(FOUND_NOT_OWNER);
+}
+
+static void test_a_loss_is_found_that_came_within_the_promised_time(void **state)
+{
+    (void)state;
+    lock(0, NAME_CHECKED, 10);
+    add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
+    assert_found(FOUND_LOST);
+}
+
+static void test_a_loss_is_found_that_a_wait_reports_too_early(void **state)
+{
+    (void)state;
+    lock(0, NAME_TABLE, 10);
+    add(0, OP_WAIT, NAME_TABLE, EPERM, 0, 0);
+    assert_found(FOUND_LOST);
+}
+
+static void test_a_stale_token_is_found_of_who_is_certain(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    add(0, OP_TOUCH, NAME_NORMAL, EACCES, 10, 1);
+    assert_found(FOUND_STALE);
+}
+
+/* What each call may return, and nothing else. */
+static void test_wrong_results_are_found(void **state)
+{
+    static const struct {
+        enum op_kind kind;
+        enum name name;
+        int result;
+    } wrong[] = {
+        { OP_LOCK, NAME_NORMAL, EBUSY },          { OP_LOCK, NAME_NORMAL, ETIMEDOUT },
+        { OP_LOCK, NAME_NORMAL, ENOLCK },         { OP_LOCK, NAME_CHECKED, EDEADLK },
+        { OP_LOCK, NAME_TABLE, ENOTRECOVERABLE }, { OP_TRYLOCK, NAME_NORMAL, EINVAL },
+        { OP_TIMEDLOCK, NAME_NORMAL, EBUSY },     { OP_UNLOCK, NAME_NORMAL, ENOLCK },
+        { OP_CONSISTENT, NAME_TABLE, EPERM },     { OP_WAIT, NAME_TABLE, ETIMEDOUT },
+        { OP_WAIT, NAME_TABLE, ENOTRECOVERABLE }, { OP_SIGNAL, NAME_TABLE, EPERM },
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        begin_test(state);
+        add(0, wrong[i].kind, wrong[i].name, wrong[i].result, 0, 0);
+        assert_found(FOUND_RESULT);
+        if (i + 1 < sizeof wrong / sizeof wrong[0])
+            end_test(state);
+    }
+}
+
+static void test_a_death_is_found_that_a_mutex_reports_which_is_not_robust(void **state)
+{
+    (void)state;
+    add(0, OP_LOCK, NAME_NORMAL, EOWNERDEAD, 10, 1);
+    assert_found(FOUND_RESULT);
+}
+
+static void test_a_timeout_is_found_that_came_early(void **state)
+{
+    (void)state;
+    add(0, OP_TIMEDLOCK, NAME_NORMAL, ETIMEDOUT, 0, 0)->left_ns = 1;
+    assert_found(FOUND_EARLY);
+}
+
+/* A lost wake-up: the thread lives, and its call does not end. */
+static void test_a_wait_is_found_that_does_not_return(void **state)
+{
+    (void)state;
+    lock(0, NAME_TABLE, 10);
+    add(0, OP_WAIT, NAME_TABLE, 0, 0, 0)->ended_ns = 0;
+    assert_found(FOUND_UNFINISHED);
+}
+
+static void test_a_call_is_found_that_began_before_another_had_ended(void **state)
+{
+    (void)state;
+    add(0, OP_LOCK, NAME_NORMAL, 0, 10, 1)->ended_ns = 0;
+    lock(0, NAME_NORMAL, 11);
+    history->tracks[0].killed_ns = now_ns;
+    assert_found(FOUND_UNFINISHED);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(test_nothing_is_found_in_a_right_history),
+        test(test_nothing_is_found_when_a_hold_was_lost_after_its_time),
+        test(test_nothing_is_found_when_an_owner_was_killed),
+        test(test_nothing_is_found_when_one_was_killed_while_it_gave_back),
+        test(test_nothing_is_found_when_a_lost_mutex_is_locked_anew),
+        test(test_a_forgotten_hold_is_no_finding_when_the_server_lost_its_data),
+        test(test_nothing_is_found_when_another_owns_before_an_unlock_says_eperm),
+        test(test_two_owners_are_found),
+        test(test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more),
+        test(test_two_owners_are_found_when_the_first_was_confirmed),
+        test(test_two_owners_are_found_when_one_is_behind_a_wait),
+        test(test_two_owners_are_found_when_a_third_was_there_in_between),
+        test(test_a_token_is_found_that_is_the_same_again),
+        test(test_a_token_is_found_that_is_lower),
+        test(test_a_lower_token_is_found_of_a_hold_that_came_too_late),
+        test(test_a_token_is_found_that_is_lower_than_in_the_history_before),
+        test(test_a_token_is_found_that_did_not_rise_by_a_wait),
+        test(test_a_wrong_depth_is_found),
+        test(test_a_depth_is_found_that_an_unlock_did_not_lower),
+        test(test_a_relock_is_found_that_has_another_token),
+        test(test_a_relock_is_found_that_should_not_succeed),
+        test(test_an_unlock_is_found_of_who_owned_nothing),
+        test(test_a_mending_is_found_when_nobody_died),
+        test(test_a_loss_is_found_that_came_within_the_promised_time),
+        test(test_a_loss_is_found_that_a_wait_reports_too_early),
+        test(test_a_stale_token_is_found_of_who_is_certain),
+        test(test_wrong_results_are_found),
+        test(test_a_death_is_found_that_a_mutex_reports_which_is_not_robust),
+        test(test_a_timeout_is_found_that_came_early),
+        test(test_a_wait_is_found_that_does_not_return),
+        test(test_a_call_is_found_that_began_before_another_had_ended),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

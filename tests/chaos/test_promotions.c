@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Promise P3: replicas that were behind are promoted, again and again, behind the one address that
+ * all use, and no two own a mutex.  Without the grace that a new server gives there are two, which
+ * shows that these promotions are the ones that matter.
+ *
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS says how
+ * many.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "round.h"
+
+#define IN_A_ROUND 5
+#define ENOUGH 200 /* promotions without a second owner: then these are harmless */
+
+static uint64_t seed;
+static struct stage stage;
+static struct tally tally;
+
+static void promote(void)
+{
+    stage_seed(&stage, seed + (uint64_t)tally.rounds);
+    round_run(&stage, &tally, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
+}
+
+static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **state)
+{
+    long promotions = count_from("DMUTEX_TEST_PROMOTIONS", 20, 100);
+
+    (void)state;
+    stage_begin(&stage, true);
+    while (stage.promotions < promotions)
+        promote();
+    tally_print(&tally, &stage);
+    assert_int_equal(verdict_sum(&tally.verdict), 0);
+    assert_int_equal(tally.stuck, 0);
+    round_check_end(&stage);
+}
+
+static void test_two_own_when_there_is_no_grace(void **state)
+{
+    (void)state;
+    stage_begin(&stage, false);
+    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.promotions < ENOUGH)
+        promote();
+    tally_print(&tally, &stage);
+    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+    assert_int_equal(tally.stuck, 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    tally = (struct tally){ .rounds = 0 };
+    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    stage_end(&stage);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        /* In this order: the second one uses the library in this process at last, then it forks no
+           more. */
+        cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace, begin, end),
+        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted,
+                                        begin, end),
+    };
+
+    stage_isolate(argc);
+    test_begin(argc, argv);
+    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Figures: how long it takes until another owns, after an owner was killed, and after an unlock.
+ * They are printed; what is asserted is that another comes to own at all.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "../lib/testlib.h"
+#include "dice.h"
+#include "history.h"
+
+#define LEASE 300
+#define OTHER_KEYS 100000
+#define PLAYERS 2
+
+/* ---- figures ----------------------------------------------------------------------------- */
+
+#define SAMPLES 4096
+
+static struct samples {
+    double of[SAMPLES];
+    int count;
+} samples;
+
+static void take_sample(double value)
+{
+    if (samples.count < SAMPLES)
+        samples.of[samples.count++] = value;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double one = *(const double *)a, other = *(const double *)b;
+
+    return (one > other) - (one < other);
+}
+
+static double share(double part)
+{
+    return samples.of[(int)(part * (samples.count - 1) + 0.5)];
+}
+
+static void print_samples(const char *what, const char *unit)
+{
+    assert_true(samples.count > 0);
+    qsort(samples.of, (size_t)samples.count, sizeof samples.of[0], compare);
+    print_message("# %s: %d times, p50 %.2f, p90 %.2f, p99 %.2f, p100 %.2f %s\n", what,
+                  samples.count, share(0.5), share(0.9), share(0.99), share(1), unit);
+    samples.count = 0;
+}
+
+/* ---- a killed owner ---------------------------------------------------------------------- */
+
+/* From the kill, at some moment between two renewals, until the waiter owns. */
+static double kill_owner(struct actor *waiter, struct dice *dice, const char *name)
+{
+    struct actor *owner = actor_start(the_server);
+    int64_t moment_ns = dice_below(dice, LEASE) * INT64_C(1000000), killed_ns;
+
+    actor_do(owner, "0", "init %s robust lease=%d", name, LEASE);
+    actor_do(owner, "0", "lock %s", name);
+    actor_send(waiter, "lock %s", name);
+    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", name)) == 1);
+    for (int64_t until_ns = history_now_ns() + moment_ns; history_now_ns() < until_ns;)
+        wait_nap();
+    killed_ns = history_now_ns();
+    actor_kill(owner);
+    actor_expect(waiter, "EOWNERDEAD");
+    killed_ns = history_now_ns() - killed_ns;
+    actor_do(waiter, "0", "consistent %s", name);
+    actor_do(waiter, "0", "unlock %s", name);
+    actor_end(owner);
+    return (double)killed_ns / 1e6 - LEASE;
+}
+
+static void kill_owners(const char *what)
+{
+    long kills = count_from("DMUTEX_TEST_KILLS", 10, 200);
+    struct actor *waiter = actor_start(the_server);
+    struct dice dice = dice_make(1, 1);
+
+    actor_do(waiter, "0", "init takeover/killed robust lease=%d", LEASE);
+    for (long i = 0; i < kills; i++)
+        take_sample(kill_owner(waiter, &dice, "takeover/killed"));
+    actor_end(waiter);
+    print_samples(what, "ms beyond the lease");
+}
+
+static void test_another_owns_when_an_owner_was_killed(void **state)
+{
+    (void)state;
+    kill_owners("killed owner to next owner");
+}
+
+/* The server expires keys by chance; nothing here may depend on its getting there in time. */
+static void test_another_owns_when_many_other_keys_expire(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "EVAL %s 0 %d",
+              "for i = 1, ARGV[1] do redis.call('SET', 'other:' .. i, 1, 'PX', 1000 + i % 60000) "
+              "end return 'OK'",
+              OTHER_KEYS);
+    kill_owners("the same beside 100000 other keys that expire");
+}
+
+/* ---- a release --------------------------------------------------------------------------- */
+
+/* Locks, gives the other time to come into the queue, and unlocks. */
+static void play(struct history *history, unsigned track, int turns)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("takeover/handed");
+
+    for (int i = 0; i < turns; i++) {
+        struct op *op = history_begin(history, track, OP_LOCK, NAME_NORMAL);
+        int result = dmutex_lock(&mutex);
+
+        history_end(op, result, history_now_ns());
+        wait_nap();
+        op = history_begin(history, track, OP_UNLOCK, NAME_NORMAL);
+        result = dmutex_unlock(&mutex);
+        history_end(op, result, history_now_ns());
+    }
+    _exit(0);
+}
+
+/* From each unlock to the return of the other's lock, when that had waited. */
+static void take_handoffs(const struct history *history)
+{
+    const struct op *waiting[PLAYERS] = { NULL };
+
+    for (size_t i = 0; i < history_size(history); i++) {
+        const struct op *op = &history->ops[i], *other = waiting[1 - op->track];
+
+        assert_int_equal(op->result, 0);
+        if (op->kind == OP_LOCK)
+            waiting[op->track] = op;
+        else if (other && other->began_ns < op->began_ns && other->ended_ns > op->began_ns)
+            take_sample((double)(other->ended_ns - op->began_ns) / 1e3);
+    }
+}
+
+/* A round trip costs more when all have slept before, as those have who unlock here. */
+static void measure_round_trips(const char *what, bool sleeps)
+{
+    for (int i = 0; i < 1000; i++) {
+        int64_t began_ns;
+
+        if (sleeps)
+            wait_nap();
+        began_ns = history_now_ns();
+        side_text(the_server->side, "PING");
+        take_sample((double)(history_now_ns() - began_ns) / 1e3);
+    }
+    print_samples(what, "us");
+}
+
+static void test_another_owns_when_an_owner_unlocks(void **state)
+{
+    struct history *history = history_make();
+    int turns = (int)count_from("DMUTEX_TEST_TURNS", 500, 2000);
+    pid_t pids[PLAYERS];
+
+    (void)state;
+    for (int i = 0; i < PLAYERS; i++)
+        history_add_track(history, i, 0);
+    for (unsigned i = 0; i < PLAYERS; i++) {
+        pids[i] = keeper_fork();
+        if (pids[i] == 0)
+            play(history, i, turns);
+    }
+    for (int i = 0; i < PLAYERS; i++)
+        assert_int_equal(keeper_reap(pids[i]), 0);
+    take_handoffs(history);
+    print_samples("release to next owner", "us");
+    measure_round_trips("a bare round trip, one after the other", false);
+    measure_round_trips("a bare round trip, now and then", true);
+    history_free(history);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_another_owns_when_an_owner_was_killed),
+        cmocka_unit_test(test_another_owns_when_an_owner_unlocks),
+        cmocka_unit_test(test_another_owns_when_many_other_keys_expire),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
