@@ -23,8 +23,8 @@ struct path {
 /* What a run left behind for the test. */
 struct outcome {
     struct fail_seen seen;
-    char complaint[400];      /* "" none */
-    int descriptors, threads; /* at the end, when all is quiet */
+    char complaint[400]; /* "" none */
+    int descriptors;     /* at the end, when all is quiet */
 };
 
 struct run {
