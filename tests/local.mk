@@ -493,7 +493,7 @@ EXTRA_DIST += \
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
-    tests/preload/test_names tests/preload/test_places
+    tests/preload/test_names tests/preload/test_places tests/faults/test_faults
 
 # ---------------------------------------------------------------------------
 # What the tests share

@@ -136,8 +136,9 @@ static bool next_order(enum dm_reaper_order *ret_order)
     struct pollfd ends[] = { { .fd = CONVERSATION_FD, .events = POLLIN }, { .fd = LIFE_FD, .events = POLLIN } };
 
     while (poll(ends, DM_COUNT(ends), -1) < 0) {
-        if (errno != EINTR)
+        if (errno != EINTR && errno != ENOMEM)
             return false;
+        dm_server_nap();
     }
     if (ends[1].revents & POLLIN)
         return false;

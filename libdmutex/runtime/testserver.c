@@ -187,10 +187,12 @@ static int pull(struct dmutex_test_server *server)
     int error;
 
     if (top == server) {
-        error = dm_runtime_switch(server->below ? server->below->url : NULL, 0);
+        error = set_environment(url_before);
         if (!error)
-            set_environment(url_before);
-        if (!error)
+            error = dm_runtime_switch(server->below ? server->below->url : NULL, 0);
+        if (error)
+            set_environment(server->url);
+        else
             top = server->below;
         return error;
     }

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 const char *const fail_names[FAIL_KINDS] = { "memory", "network", "interrupt", "short", "start", "file" };
 
@@ -36,6 +37,7 @@ static const struct way {
     { "realloc", FAIL_MEMORY, ENOMEM },
     { "strdup", FAIL_MEMORY, ENOMEM },
     { "strndup", FAIL_MEMORY, ENOMEM },
+    { "setenv", FAIL_MEMORY, ENOMEM },
     { "posix_spawn_file_actions_addopen", FAIL_MEMORY, ENOMEM },
     { "posix_spawn_file_actions_adddup2", FAIL_MEMORY, ENOMEM },
     { "posix_spawn_file_actions_addclosefrom_np", FAIL_MEMORY, ENOMEM },
@@ -67,8 +69,11 @@ static const struct way {
     { "pthread_create", FAIL_START, EAGAIN },
     { "eventfd", FAIL_START, EMFILE },
     { "posix_spawnp", FAIL_START, EAGAIN },
+    { "socketpair", FAIL_START, EMFILE },
+    { "syscall", FAIL_START, EAGAIN },
 
     { "mkdir", FAIL_FILE, ENOSPC },
+    { "mkdtemp", FAIL_FILE, ENOSPC },
     { "open", FAIL_FILE, EMFILE },
     { "openat", FAIL_FILE, EMFILE },
     { "fstat", FAIL_FILE, EIO },
@@ -240,6 +245,9 @@ DEFINE(int, posix_spawn_file_actions_addclosefrom_np, (posix_spawn_file_actions_
 DEFINE(int, posix_spawn_file_actions_addchdir_np, (posix_spawn_file_actions_t *actions, const char *path),
        (actions, path), BY_NUMBER)
 
+DEFINE(int, setenv, (const char *name, const char *value, int overwrite), (name, value, overwrite), BY_ERRNO)
+DEFINE(int, socketpair, (int family, int type, int protocol, int ends[2]), (family, type, protocol, ends), BY_ERRNO)
+DEFINE(char *, mkdtemp, (char *template), (template), BY_NULL)
 DEFINE(int, mkdir, (const char *path, mode_t mode), (path, mode), BY_ERRNO)
 DEFINE(int, fstat, (int fd, struct stat *status), (fd, status), BY_ERRNO)
 DEFINE(int, flock, (int fd, int operation), (fd, operation), BY_ERRNO)
@@ -272,6 +280,25 @@ int open(const char *path, int flags, ...)
     MODE_OF(flags);
 
     return number ? BY_ERRNO(number) : openat(AT_FDCWD, path, flags, mode);
+}
+
+/* A clone() of the library's own, and pidfd_open(). */
+long syscall(long call, ...)
+{
+    static long (*next)(long, ...);
+    int number = failure_of("syscall", __builtin_return_address(0));
+    long arguments[6];
+    va_list more;
+
+    va_start(more, call);
+    for (int i = 0; i < 6; i++)
+        arguments[i] = va_arg(more, long);
+    va_end(more);
+    if (number)
+        return BY_ERRNO(number);
+    if (!next)
+        next = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    return next(call, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
 ssize_t send(int fd, const void *bytes, size_t length, int flags)

@@ -5,7 +5,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <dmutex/testing.h>
 
 #include "../lib/testlib.h"
 
@@ -263,6 +266,7 @@ static void take_local(void)
     struct pollfd reader = { .events = POLLIN };
     int ends[2];
 
+    setenv("DMUTEX_URL", "local:", 1);
     if (pipe(ends) < 0)
         run_complain("pipe: %s", strerror(errno));
     arm();
@@ -276,6 +280,30 @@ static void take_local(void)
     if (poll(&reader, 1, WAIT_LIMIT_MS) != 1)
         run_complain("the server has a descriptor of ours");
     close(ends[0]);
+}
+
+/* A server for a test, and no trace of it. */
+static void take_testserver(void)
+{
+    dmutex_test_server_t *server;
+    const char *folder = getenv("TMPDIR");
+
+    arm();
+    if (tried(dmutex_test_server_start(&server), 0) == 0) {
+        if (tried(dmutex_lock(&mutex), 0) == 0)
+            done(dmutex_unlock(&mutex), 0);
+        tried(dmutex_test_server_kill(server), 0);
+        tried(dmutex_test_server_restart(server), 0);
+        if (tried(dmutex_test_server_stop(server), 0) != 0) {
+            disarm();
+            done(dmutex_test_server_stop(server), 0);
+        }
+    }
+    disarm();
+    if (rmdir(folder) < 0 && !is_failing(FAIL_FILE)) /* the reaper, who has two descriptors, can open another */
+        run_complain("%s: %s", folder, strerror(errno));
+    mkdir(folder, 0700);
+    warm_up();
 }
 
 const struct path paths[PATH_COUNT] = {
@@ -292,4 +320,5 @@ const struct path paths[PATH_COUNT] = {
     { .name = "fork", .take = take_fork },
     { .name = "reconnect", .take = take_reconnect },
     { .name = "local", .take = take_local, .is_local = true },
+    { .name = "testserver", .take = take_testserver, .is_local = true },
 };

@@ -5,7 +5,7 @@
 
 #include "run.h"
 
-#define PATH_COUNT 13
+#define PATH_COUNT 14
 extern const struct path paths[PATH_COUNT];
 
 #endif

@@ -67,6 +67,11 @@ void disarm(void)
     fail_disarm();
 }
 
+bool is_failing(enum fail_kind kind)
+{
+    return current->kind == kind;
+}
+
 /* ---- peers ------------------------------------------------------------------------------- */
 
 void peer_start(struct peer *peer, void (*life)(struct peer *peer))
@@ -222,8 +227,8 @@ static void choose_server(struct run *run)
         return;
     snprintf(run->folder, sizeof run->folder, "%s/%s.%u", the_server->folder, fail_names[run->kind], run->nth);
     mkdir(run->folder, 0700);
-    setenv("DMUTEX_URL", "local:", 1);
     setenv("DMUTEX_LOCAL_DIR", run->folder, 1);
+    setenv("TMPDIR", run->folder, 1);
 }
 
 void run_start(struct run *run)

@@ -17,14 +17,15 @@
 struct path {
     const char *name; /* as it is called by hand */
     void (*take)(void);
-    bool is_tcp, is_local; /* its server: neither is a unix socket */
+    bool is_tcp;    /* its server has a host name, not a socket's path */
+    bool is_local;  /* it has a server and a folder of its own: if that cannot be, ENOLCK */
 };
 
 /* What a run left behind for the test. */
 struct outcome {
     struct fail_seen seen;
-    char complaint[400];      /* "" none */
-    int descriptors, threads; /* at the end, when all is quiet */
+    char complaint[400]; /* "" none */
+    int descriptors;     /* at the end, when all is quiet */
 };
 
 struct run {
@@ -34,7 +35,7 @@ struct run {
     const struct outcome *usual; /* of the run in which nothing fails; NULL: this is it */
     struct outcome *outcome;
     char name[48];   /* of all mutexes: the group */
-    char folder[96]; /* of a local server */
+    char folder[96]; /* of a server of its own */
     pid_t pid;
 };
 
@@ -54,6 +55,7 @@ void make_objects(void);
 /* From here to there a call fails. */
 void arm(void);
 void disarm(void);
+bool is_failing(enum fail_kind kind);
 
 /* A call that returns this whatever fails inside. */
 #define done(call, wanted) run_check(#call, call, wanted, false)
