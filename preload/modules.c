@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elffile.h"
+#include "gate.h"
 #include "objects.h"
 #include "real.h"
 #include "settings.h"
@@ -209,23 +210,21 @@ void modules_update(void)
     if (!settings_get()->has_objects || is_updating)
         return;
     is_updating = true;
+    gate_enter();
     real_get()->mutex_lock(&updating);
     update();
     real_get()->mutex_unlock(&updating);
+    gate_leave();
     is_updating = false;
     errno = error;
 }
 
-void modules_before_fork(void)
+void modules_in_child(void)
 {
-    if (!is_updating)
-        real_get()->mutex_lock(&updating);
-}
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 
-void modules_after_fork(void)
-{
     if (!is_updating)
-        real_get()->mutex_unlock(&updating);
+        updating = unlocked;
 }
 
 /* ---- what must be there ------------------------------------------------------------------ */
