@@ -262,7 +262,10 @@ void objects_end_loading(void)
 
 /* ---- fork() ------------------------------------------------------------------------------ */
 
-/* The other threads are gone: one that was making an object has not, and none sleeps or loads.  It has locked nothing. */
+/*
+ * The other threads are gone: one that was making an object has not, and none sleeps or loads.  No lock of this
+ * process is counted yet.
+ */
 void objects_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
