@@ -3,7 +3,8 @@
 
 #include <sched.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "now.h"
 
 #define PATIENCE_NS 1000000000
 
@@ -12,14 +13,6 @@ static unsigned changes, forks;
 static uint64_t forks_since; /* there has been one at any time: who waits for all of these does it once */
 static __thread unsigned own_changes __attribute__((tls_model("initial-exec")));
 static __thread unsigned own_forks __attribute__((tls_model("initial-exec")));
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Until no more than one's own are left. */
 static void await(const unsigned *count, unsigned own, uint64_t since)

@@ -41,6 +41,7 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/modules.h \
     preload/mutex.c \
     preload/mutex.h \
+    preload/now.h \
     preload/objects.c \
     preload/objects.h \
     preload/observe.c \
