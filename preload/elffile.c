@@ -141,32 +141,74 @@ static bool is_object(const struct image *image, const ElfW(Sym) *symbol)
            symbol->st_shndx != SHN_UNDEF && is_writable(image, symbol->st_value);
 }
 
-static enum elf_found find_in(const struct image *image, unsigned type, const char *name,
-                              uint64_t *ret_offset)
+/* What hashes of names are looked for: one bit for each, of 4096. */
+struct filter {
+    uint64_t words[64];
+};
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+
+    while (*name)
+        hash = hash * 33 + (unsigned char)*name++;
+    return hash;
+}
+
+static bool hits(const struct filter *filter, uint32_t hash)
+{
+    return filter->words[hash >> 6 & 63] >> (hash & 63) & 1;
+}
+
+/* Those that were not found yet; false: there are none. */
+static bool open_wishes(struct elf_wish *wishes, size_t count, struct filter *ret_filter)
+{
+    bool is_any = false;
+
+    *ret_filter = (struct filter){ { 0 } };
+    for (struct elf_wish *wish = wishes; wish < wishes + count; wish++) {
+        wish->is_open = wish->symbol && wish->found == ELF_NO_SYMBOL;
+        if (!wish->is_open)
+            continue;
+        wish->hash = hash_of(wish->symbol);
+        ret_filter->words[wish->hash >> 6 & 63] |= UINT64_C(1) << (wish->hash & 63);
+        is_any = true;
+    }
+    return is_any;
+}
+
+/* Several static variables of one name are none; several names of one variable are. */
+static void take(struct elf_wish *wish, const struct image *image, const ElfW(Sym) *symbol)
+{
+    if (!is_object(image, symbol)) {
+        if (wish->found == ELF_NO_SYMBOL)
+            wish->found = ELF_NO_OBJECT;
+    } else if (wish->found == ELF_FOUND && wish->offset != symbol->st_value) {
+        wish->found = ELF_NOT_UNIQUE;
+    } else if (wish->found != ELF_NOT_UNIQUE) {
+        wish->found = ELF_FOUND;
+        wish->offset = symbol->st_value;
+    }
+}
+
+static void find_in(const struct image *image, unsigned type, struct elf_wish *wishes, size_t count)
 {
     struct symbols symbols;
-    enum elf_found found = ELF_NO_SYMBOL;
-    uint64_t offset = 0;
+    struct filter filter;
 
-    if (!find_symbols(image, type, &symbols))
-        return ELF_NO_SYMBOL;
+    if (!open_wishes(wishes, count, &filter) || !find_symbols(image, type, &symbols))
+        return;
     for (size_t i = 0; i < symbols.count; i++) {
         const ElfW(Sym) *symbol = &symbols.first[i];
+        const char *name = name_of(&symbols, symbol);
+        uint32_t hash = symbol->st_shndx == SHN_UNDEF ? 0 : hash_of(name);
 
-        if (symbol->st_shndx == SHN_UNDEF || strcmp(name_of(&symbols, symbol), name) != 0)
+        if (symbol->st_shndx == SHN_UNDEF || !hits(&filter, hash))
             continue;
-        if (found == ELF_FOUND && is_object(image, symbol) && symbol->st_value != offset)
-            return ELF_NOT_UNIQUE;
-        if (is_object(image, symbol)) {
-            offset = symbol->st_value;
-            found = ELF_FOUND;
-        } else if (found != ELF_FOUND) {
-            found = ELF_NO_OBJECT;
-        }
+        for (struct elf_wish *wish = wishes; wish < wishes + count; wish++)
+            if (wish->is_open && wish->hash == hash && strcmp(wish->symbol, name) == 0)
+                take(wish, image, symbol);
     }
-    if (found == ELF_FOUND)
-        *ret_offset = offset;
-    return found;
 }
 
 /* ---- the debug file ---------------------------------------------------------------------- */
@@ -234,42 +276,60 @@ static bool open_debug_image(struct image *image, const struct image *stripped)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset)
+static void begin_with(struct elf_wish *wishes, size_t count, enum elf_found found)
+{
+    for (size_t i = 0; i < count; i++)
+        wishes[i].found = found;
+}
+
+void elf_find_symbols(const char *path, struct elf_wish *wishes, size_t count)
 {
     struct image image, debug;
-    enum elf_found found;
+    struct filter filter;
 
+    begin_with(wishes, count, ELF_NO_FILE);
     if (!open_image(&image, path))
-        return ELF_NO_FILE;
-    found = find_in(&image, SHT_SYMTAB, symbol, ret_offset);
-    if (found == ELF_NO_SYMBOL)
-        found = find_in(&image, SHT_DYNSYM, symbol, ret_offset);
-    if (found == ELF_NO_SYMBOL && open_debug_image(&debug, &image)) {
-        found = find_in(&debug, SHT_SYMTAB, symbol, ret_offset);
+        return;
+    begin_with(wishes, count, ELF_NO_SYMBOL);
+    find_in(&image, SHT_SYMTAB, wishes, count);
+    find_in(&image, SHT_DYNSYM, wishes, count);
+    if (open_wishes(wishes, count, &filter) && open_debug_image(&debug, &image)) {
+        find_in(&debug, SHT_SYMTAB, wishes, count);
         close_image(&debug);
     }
     close_image(&image);
-    return found;
 }
 
-bool elf_is_exported(const char *path, const char *symbol)
-{
-    uint64_t offset;
-
-    return elf_find_copy(path, symbol, &offset);
-}
-
-/* The program exports what it has a copy of, so that the library finds it. */
-bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
+void elf_find_exported(const char *path, struct elf_wish *wishes, size_t count)
 {
     struct image image;
-    bool is_found;
 
+    begin_with(wishes, count, ELF_NO_FILE);
     if (!open_image(&image, path))
-        return false;
-    is_found = find_in(&image, SHT_DYNSYM, symbol, ret_offset) == ELF_FOUND;
+        return;
+    begin_with(wishes, count, ELF_NO_SYMBOL);
+    find_in(&image, SHT_DYNSYM, wishes, count);
     close_image(&image);
-    return is_found;
+}
+
+enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset)
+{
+    struct elf_wish wish = { .symbol = symbol };
+
+    elf_find_symbols(path, &wish, 1);
+    if (wish.found == ELF_FOUND)
+        *ret_offset = wish.offset;
+    return wish.found;
+}
+
+bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
+{
+    struct elf_wish wish = { .symbol = symbol };
+
+    elf_find_exported(path, &wish, 1);
+    if (wish.found == ELF_FOUND)
+        *ret_offset = wish.offset;
+    return wish.found == ELF_FOUND;
 }
 
 /* The object that covers the offset; of several names the first. */

@@ -24,16 +24,29 @@ enum elf_found {
 /* Where the files are in which a distribution keeps what it stripped; tests have a place of their own. */
 extern const char *elf_debug_folder;
 
+/* A symbol that is looked for, and what came of it. */
+struct elf_wish {
+    const char *symbol; /* NULL: nothing is looked for here */
+    enum elf_found found;
+    uint64_t offset; /* FOUND: from where the file is loaded */
+    uint32_t hash;   /* while it is looked for */
+    bool is_open;
+};
+
 /*
- * Where the object of that name lies, relative to where the file is loaded: in .symtab, then .dynsym,
- * then in the debug file of the same build-id.
+ * Where the objects of these names lie: in .symtab, then .dynsym, then in the debug file of the same
+ * build-id.  Each is read once, however many are looked for.
  */
+void elf_find_symbols(const char *path, struct elf_wish *wishes, size_t count);
+
+/*
+ * The same in .dynsym alone: of a library, which variables the loader puts together with others of their
+ * names; of a program, where its copies of these are (copy relocations).
+ */
+void elf_find_exported(const char *path, struct elf_wish *wishes, size_t count);
+
+/* Of one symbol. */
 enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset);
-
-/* Is this variable one of those that the loader puts together with others of its name? */
-bool elf_is_exported(const char *path, const char *symbol);
-
-/* Where the program keeps its copy of that library's variable (a copy relocation); false: it has none. */
 bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);
 
 /* What stands at that offset, as `SYMBOL` or `SYMBOL+0xOFFSET`; false if no symbol covers it. */

@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "lost.h"
 #include "real.h"
 #include "text.h"
@@ -18,9 +18,9 @@ __thread unsigned library_depth;
 
 static struct library library;
 static bool is_open;
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions; held over fork() */
-static unsigned forks;                                      /* those that have it, or wait for it */
-static __thread bool is_forking __attribute__((tls_model("initial-exec"))); /* it has it */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+static __thread bool was_open __attribute__((tls_model("initial-exec"))); /* when its fork() began */
+static bool is_torn;
 
 static const struct {
     size_t slot;
@@ -54,10 +54,15 @@ static const struct {
 };
 
 /* The program would go on as if it had the mutex: few look at what pthread_mutex_lock() returns. */
-static void give_up(const char *what)
+static void give_up(const char *what, const char *more)
 {
-    text_say("a named mutex was locked, but ", what, "; is libdmutex installed as this module is?", NULL);
+    text_say("a named mutex was locked, but ", what, more, NULL);
     _exit(126);
+}
+
+static void give_up_library(void)
+{
+    give_up(dlerror(), "; is libdmutex installed as this module is?");
 }
 
 /* In the folder above the module's own, if this is not there: where the loader looks. */
@@ -82,7 +87,7 @@ static void fill_in(void *handle)
         void *found = dlsym(handle, wanted[i].name);
 
         if (!found)
-            give_up(dlerror());
+            give_up_library();
         *(void **)((char *)&library + wanted[i].slot) = found;
     }
 }
@@ -92,36 +97,29 @@ static void load(void)
     static bool is_loaded;
     void *handle;
 
-    if (is_loaded)
-        return;
-    handle = find_library();
-    if (!handle)
-        give_up(dlerror());
-    fill_in(handle);
-    is_loaded = true;
-}
-
-/* A fork() that began before the library was loaded does not know of its handlers, and has none of its mutexes. */
-static void await_forks(void)
-{
-    while (__atomic_load_n(&forks, __ATOMIC_ACQUIRE) > 0)
-        sched_yield();
+    gate_enter();
+    real_get()->mutex_lock(&opening);
+    if (!is_loaded) {
+        handle = find_library();
+        if (!handle)
+            give_up_library();
+        fill_in(handle);
+        is_loaded = true;
+    }
+    real_get()->mutex_unlock(&opening);
+    gate_leave();
 }
 
 /*
- * With `opening`, only what needs none of the library's mutexes is done: fork() has these, and waits for it.
- * Handlers of fork() may be the first who lock what is named.
+ * A fork() that began before the library was loaded does not know of its handlers, and has none of its mutexes.  In
+ * the gate it would wait for one that has.
  */
 static void open_library(void)
 {
-    if (is_forking) {
-        load();
-    } else {
-        real_get()->mutex_lock(&opening);
-        load();
-        real_get()->mutex_unlock(&opening);
-        await_forks();
-    }
+    if (is_torn)
+        give_up("libdmutex was being opened while this process was forked", "");
+    load();
+    gate_await_forks();
     library.setlost(lost_tell, NULL);
     __atomic_store_n(&is_open, true, __ATOMIC_RELEASE);
 }
@@ -141,20 +139,15 @@ const struct library *library_get(void)
 
 void library_before_fork(void)
 {
-    __atomic_add_fetch(&forks, 1, __ATOMIC_ACQ_REL);
-    real_get()->mutex_lock(&opening);
-    is_forking = true;
+    was_open = __atomic_load_n(&is_open, __ATOMIC_ACQUIRE);
 }
 
-void library_after_fork(void)
-{
-    is_forking = false;
-    real_get()->mutex_unlock(&opening);
-    __atomic_sub_fetch(&forks, 1, __ATOMIC_ACQ_REL);
-}
-
+/* Opened meanwhile by a thread that has not waited: the library has not heard of this fork(). */
 void library_in_child(void)
 {
-    library_after_fork();
-    forks = 0;
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+    opening = unlocked;
+    is_torn |= is_open && !was_open;
+    is_open &= !is_torn;
 }

@@ -40,9 +40,8 @@ struct library {
 /* Opens it if need be.  Without it no named mutex can be locked: the process ends, with a sentence. */
 const struct library *library_get(void);
 
-/* Called at fork(): a child would go on with a library that is opened by half. */
+/* Called at fork(). */
 void library_before_fork(void);
-void library_after_fork(void);
 void library_in_child(void);
 
 /*

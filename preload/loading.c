@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "library.h"
 #include "maps.h"
 #include "modules.h"
@@ -192,23 +193,16 @@ EXPORT int munmap(void *address, size_t size)
 
 static void before_fork(void)
 {
+    gate_before_fork();
     library_before_fork();
-    modules_before_fork();
-    objects_before_fork();
-}
-
-static void after_fork(void)
-{
-    objects_after_fork();
-    modules_after_fork();
-    library_after_fork();
 }
 
 static void in_child(void)
 {
-    objects_in_child();
-    modules_after_fork();
+    gate_in_child();
     library_in_child();
+    modules_in_child();
+    objects_in_child();
     observe_in_child();
     report_in_child();
 }
@@ -219,5 +213,5 @@ __attribute__((constructor)) static void begin(void)
 {
     objects_begin();
     if (settings_get()->count > 0 || settings_get()->list_folder)
-        pthread_atfork(before_fork, after_fork, in_child);
+        pthread_atfork(before_fork, gate_after_fork, in_child);
 }

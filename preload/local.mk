@@ -16,6 +16,8 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/c11.c \
     preload/cond.c \
     preload/cond.h \
+    preload/gate.c \
+    preload/gate.h \
     preload/keeper_call.c \
     preload/keeper_call.h \
     preload/keeper_place.c \
@@ -39,6 +41,7 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/modules.h \
     preload/mutex.c \
     preload/mutex.h \
+    preload/now.h \
     preload/objects.c \
     preload/objects.h \
     preload/observe.c \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "keeper_call.h"
+#include "now.h"
 #include "real.h"
 #include "report.h"
 #include "rules.h"
@@ -181,7 +182,7 @@ static int lock_and_report(const struct mapped *file, bool is_wait, struct objec
 
     if (result < 0 && is_wait && is_worth_waiting(file)) {
         errno = kept;
-        since = report_now();
+        since = now_ns();
         result = lock_both(file, true);
     }
     if (result == 0)

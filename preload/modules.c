@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elffile.h"
+#include "gate.h"
 #include "objects.h"
 #include "real.h"
 #include "settings.h"
@@ -46,19 +47,35 @@ static void complain(const struct rule *rule, const char *path, const char *what
         _exit(78);
 }
 
-static bool find_by_offset(const struct rule *rule, const char *path, uint64_t *ret_offset)
-{
-    char id[ELF_BUILD_ID_ROOM];
+/* Rules that are tried on a module together, for each look into its file reads all of its symbols. */
+#define BATCH 128
+static struct batch {
+    const struct rule *rules[BATCH];
+    struct elf_wish wishes[BATCH], copies[BATCH];
+    int count;
+} batch; /* `updating` is held */
 
-    if (!elf_build_id(path, id) || strncmp(id, rule->build_id, strlen(rule->build_id)) != 0) {
-        complain(rule, path, "another build-id than the rule's");
-        return false;
-    }
-    *ret_offset = rule->offset;
-    return true;
+/*
+ * A variable of a library that the program uses directly lives in the program, to where the loader
+ * has copied it; the library uses the copy too.
+ */
+static void find_copies(const char *path)
+{
+    for (int i = 0; i < batch.count; i++)
+        batch.copies[i].symbol = batch.wishes[i].symbol;
+    elf_find_exported(path, batch.copies, (size_t)batch.count);
+    for (int i = 0; i < batch.count; i++)
+        if (batch.copies[i].found != ELF_FOUND)
+            batch.copies[i].symbol = NULL;
+    elf_find_exported(settings_get()->program, batch.copies, (size_t)batch.count);
 }
 
-static bool find_by_symbol(const struct rule *rule, const char *path, uint64_t *ret_offset)
+static void add(const struct rule *rule, const char *path, const struct module *module, uint64_t offset)
+{
+    objects_add((void *)(module->base + offset + rule->offset), rule, path, module->headers);
+}
+
+static void add_by_symbol(int index, const char *path, const struct module *module)
 {
     static const char *const why[] = {
         [ELF_NO_FILE] = "no ELF file that can be read",
@@ -66,44 +83,36 @@ static bool find_by_symbol(const struct rule *rule, const char *path, uint64_t *
         [ELF_NOT_UNIQUE] = "several variables of that name (dmutex-run --list has off: rules)",
         [ELF_NO_OBJECT] = "a symbol that is no variable",
     };
-    enum elf_found found = elf_find_symbol(path, rule->symbol, ret_offset);
+    const struct elf_wish *wish = &batch.wishes[index], *copy = &batch.copies[index];
 
-    if (found != ELF_FOUND) {
-        complain(rule, path, why[found]);
-        return false;
-    }
-    *ret_offset += rule->offset;
-    return true;
+    if (module != &modules[0] && copy->found == ELF_FOUND)
+        add(batch.rules[index], path, &modules[0], copy->offset);
+    else if (wish->found == ELF_FOUND)
+        add(batch.rules[index], path, module, wish->offset);
+    else
+        complain(batch.rules[index], path, why[wish->found]);
 }
 
-/*
- * A variable of a library that the program uses directly lives in the program, to where the loader
- * has copied it; the library uses the copy too.
- */
-static bool find_copy(const struct rule *rule, const char *path, uint64_t *ret_offset)
+/* In the order of the rules: the first one counts. */
+static void try_batch(const char *path, const struct module *module)
 {
-    if (rule->kind != RULE_SYMBOL || !elf_is_exported(path, rule->symbol) ||
-        !elf_find_copy(settings_get()->program, rule->symbol, ret_offset))
-        return false;
-    *ret_offset += rule->offset;
-    return true;
-}
+    char id[ELF_BUILD_ID_ROOM];
 
-static void try_rule(const struct rule *rule, const char *path, const struct module *module)
-{
-    uint64_t offset;
-    bool is_found;
+    if (module != &modules[0])
+        find_copies(path);
+    elf_find_symbols(path, batch.wishes, (size_t)batch.count);
+    elf_build_id(path, id);
+    for (int i = 0; i < batch.count; i++) {
+        const struct rule *rule = batch.rules[i];
 
-    if (module != &modules[0] && find_copy(rule, path, &offset)) {
-        is_found = true;
-        module = &modules[0];
-    } else if (rule->kind == RULE_SYMBOL) {
-        is_found = find_by_symbol(rule, path, &offset);
-    } else {
-        is_found = find_by_offset(rule, path, &offset);
+        if (rule->kind == RULE_SYMBOL)
+            add_by_symbol(i, path, module);
+        else if (strncmp(id, rule->build_id, strlen(rule->build_id)) == 0)
+            add(rule, path, module, 0);
+        else
+            complain(rule, path, "another build-id than the rule's");
     }
-    if (is_found)
-        objects_add((void *)(module->base + offset), rule, path, module->headers);
+    batch.count = 0;
 }
 
 /* ---- one module -------------------------------------------------------------------------- */
@@ -131,9 +140,16 @@ static void try_rules(const char *loaded, const struct module *module)
 
     if (!realpath(module == &modules[0] ? settings->program : loaded, path))
         return; /* the kernel's own */
-    for (int i = 0; i < settings->count; i++)
-        if (is_meant(i, loaded, path))
-            try_rule(&settings->rules[i], path, module);
+    for (int i = 0; i < settings->count; i++) {
+        if (!is_meant(i, loaded, path))
+            continue;
+        batch.rules[batch.count] = &settings->rules[i];
+        batch.wishes[batch.count++].symbol = settings->rules[i].symbol;
+        if (batch.count == BATCH)
+            try_batch(path, module);
+    }
+    if (batch.count > 0)
+        try_batch(path, module);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
@@ -194,23 +210,21 @@ void modules_update(void)
     if (!settings_get()->has_objects || is_updating)
         return;
     is_updating = true;
+    gate_enter();
     real_get()->mutex_lock(&updating);
     update();
     real_get()->mutex_unlock(&updating);
+    gate_leave();
     is_updating = false;
     errno = error;
 }
 
-void modules_before_fork(void)
+void modules_in_child(void)
 {
-    if (!is_updating)
-        real_get()->mutex_lock(&updating);
-}
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 
-void modules_after_fork(void)
-{
     if (!is_updating)
-        real_get()->mutex_unlock(&updating);
+        updating = unlocked;
 }
 
 /* ---- what must be there ------------------------------------------------------------------ */

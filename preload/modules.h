@@ -22,9 +22,8 @@ void modules_update(void);
  */
 void modules_require(void);
 
-/* Called at fork(): nobody is in the middle of modules_update(), in which modules are only partly known. */
-void modules_before_fork(void);
-void modules_after_fork(void);
+/* Called in a child of fork(): nobody is in the middle of modules_update(). */
+void modules_in_child(void);
 
 /* The module in which this address lies; false: in none. */
 bool modules_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "maps.h"
 #include "modules.h"
 #include "observe.h"
@@ -118,6 +119,18 @@ static inline struct object *find(const void *address)
     return NULL;
 }
 
+static void begin_writing(void)
+{
+    gate_enter();
+    real_get()->mutex_lock(&writing);
+}
+
+static void end_writing(void)
+{
+    real_get()->mutex_unlock(&writing);
+    gate_leave();
+}
+
 /* ---- adding and forgetting --------------------------------------------------------------- */
 
 /*
@@ -193,7 +206,7 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
             return;
         _exit(78); /* as of a rule that cannot be read */
     }
-    real_get()->mutex_lock(&writing);
+    begin_writing();
     if (!find(address)) {
         object = record_for(address, rule, name);
         object->module = module;
@@ -202,7 +215,7 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
         if (module)
             watch((uintptr_t)address);
     }
-    real_get()->mutex_unlock(&writing);
+    end_writing();
 }
 
 static void forget(struct object *object)
@@ -212,29 +225,29 @@ static void forget(struct object *object)
 
 void objects_forget_module(const void *module)
 {
-    real_get()->mutex_lock(&writing);
+    begin_writing();
     for (struct object *object = newest; object; object = object->next)
         if (object->module == module)
             forget(object);
-    real_get()->mutex_unlock(&writing);
+    end_writing();
 }
 
 void objects_forget_memory(uintptr_t from, size_t size)
 {
-    real_get()->mutex_lock(&writing);
+    begin_writing();
     for (struct object *object = newest; object; object = object->next)
         if (object->address && !object->module && (uintptr_t)object->address - from < size)
             forget(object);
-    real_get()->mutex_unlock(&writing);
+    end_writing();
 }
 
 static void change_loading(int by)
 {
-    real_get()->mutex_lock(&writing);
+    begin_writing();
     loading += (unsigned)by;
     own_loading += (unsigned)by;
     publish();
-    real_get()->mutex_unlock(&writing);
+    end_writing();
 }
 
 void objects_begin_loading(void)
@@ -249,17 +262,10 @@ void objects_end_loading(void)
 
 /* ---- fork() ------------------------------------------------------------------------------ */
 
-void objects_before_fork(void)
-{
-    real_get()->mutex_lock(&writing);
-}
-
-void objects_after_fork(void)
-{
-    real_get()->mutex_unlock(&writing);
-}
-
-/* The other threads are gone: one that was making an object has not, and none sleeps or loads.  It has locked nothing. */
+/*
+ * The other threads are gone: one that was making an object has not, and none sleeps or loads.  No lock of this
+ * process is counted yet.
+ */
 void objects_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -269,9 +275,9 @@ void objects_in_child(void)
         object->sleeping = unlocked;
         object->counts = (struct object_counts){ 0 };
     }
+    writing = unlocked;
     loading = own_loading;
     publish();
-    real_get()->mutex_unlock(&writing);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

@@ -133,9 +133,7 @@ void objects_forget_memory(uintptr_t from, size_t size);
 /* Held while an object gets ready. */
 extern pthread_mutex_t objects_making;
 
-/* Called at fork(): the child's objects are whole, and what other threads were about to do is forgotten. */
-void objects_before_fork(void);
-void objects_after_fork(void);
+/* Called in a child of fork(): what other threads were about to do is forgotten. */
 void objects_in_child(void);
 
 /* All there ever were, newest first. */

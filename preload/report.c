@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mapped.h"
+#include "now.h"
 #include "settings.h"
 #include "text.h"
 
@@ -19,14 +19,6 @@
 bool report_is_wanted(void)
 {
     return settings_get()->report != NULL;
-}
-
-uint64_t report_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static void add(uint64_t *count, uint64_t more)
@@ -44,7 +36,7 @@ void report_begin_hold(struct object *object, const struct library *library)
     if (library->mutex_token(&object->mutex, &token) == 0 && token % LOCAL_PART != 0)
         add(&object->counts.handoffs, 1);
     if (!object->counts.since_ns)
-        object->counts.since_ns = report_now();
+        object->counts.since_ns = now_ns();
 }
 
 /* Only an owner's last unlock ends it; a wait gives a recursive mutex up at any depth. */
@@ -55,7 +47,7 @@ void report_end_hold(struct object *object, const struct library *library, bool 
     if (!report_is_wanted() || library->mutex_holdcount(&object->mutex, &depth) != 0 || depth == 0)
         return;
     if ((depth == 1 || is_wait) && object->counts.since_ns) {
-        add(&object->counts.hold_ns, report_now() - object->counts.since_ns);
+        add(&object->counts.hold_ns, now_ns() - object->counts.since_ns);
         object->counts.since_ns = 0;
     }
 }
@@ -69,11 +61,11 @@ int report_lock(struct object *object, const struct library *library)
         return library->mutex_lock(&object->mutex);
     if (result != EBUSY)
         return result;
-    since = report_now();
+    since = now_ns();
     result = library->mutex_lock(&object->mutex);
     if (result == 0 || result == EOWNERDEAD) {
         add(&object->counts.waits, 1);
-        add(&object->counts.wait_ns, report_now() - since);
+        add(&object->counts.wait_ns, now_ns() - since);
     }
     return result;
 }
@@ -108,7 +100,7 @@ struct object_counts *report_of_file(const char *name)
 
 void report_file_locked(struct object_counts *counts, uint64_t waiting_since)
 {
-    uint64_t now = report_now();
+    uint64_t now = now_ns();
 
     add(&counts->locks, 1);
     if (waiting_since) {
@@ -122,7 +114,7 @@ void report_file_locked(struct object_counts *counts, uint64_t waiting_since)
 void report_file_unlocked(struct object_counts *counts)
 {
     if (counts->since_ns)
-        add(&counts->hold_ns, report_now() - counts->since_ns);
+        add(&counts->hold_ns, now_ns() - counts->since_ns);
     counts->since_ns = 0;
 }
 

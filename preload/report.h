@@ -22,8 +22,7 @@ void report_end_hold(struct object *object, const struct library *library, bool 
 /* The counts of a lock file's name; NULL: no report is wanted, or there are too many.  Callable in a handler. */
 struct object_counts *report_of_file(const char *name);
 
-/* The process has the lock, since this time if it had to wait, or has given it back. */
-uint64_t report_now(void);
+/* The process has the lock, for which it has waited since then (or 0), or has given it back. */
 void report_file_locked(struct object_counts *counts, uint64_t waiting_since);
 void report_file_unlocked(struct object_counts *counts);
 

@@ -258,6 +258,7 @@ tests_preload_libprograms_la_SOURCES = \
     tests/preload/programs.h
 EXTRA_DIST += \
     tests/preload/programs/beside.c \
+    tests/preload/programs/forker.c \
     tests/preload/programs/guard.cc \
     tests/preload/programs/legacy.c \
     tests/preload/programs/legacy.h \

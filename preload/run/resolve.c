@@ -14,6 +14,9 @@
 struct scene {
     const struct program *program; /* NULL: none was given */
     GPtrArray *loaded;             /* of struct loaded; empty without a program */
+    unsigned count;
+    const char **paths;      /* of each rule: the file that it means; NULL: there is none */
+    struct elf_wish *wishes; /* of each: what came of its symbol there */
 };
 
 static struct resolution *resolution(enum finding finding, char *sentence)
@@ -40,11 +43,11 @@ static bool is_of_module(const struct rule *rule)
 /* ---- in one file ------------------------------------------------------------------------- */
 
 /* NULL: found.  Otherwise why not, to be freed. */
-static char *find_symbol(const struct rule *rule, const char *path, uint64_t *ret_offset)
+static char *find_symbol(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
-    switch (elf_find_symbol(path, rule->symbol, ret_offset)) {
+    switch (wish->found) {
     case ELF_FOUND:
-        *ret_offset += rule->offset;
+        *ret_offset = wish->offset + rule->offset;
         return NULL;
     case ELF_NO_FILE:
         return g_strdup_printf("%s cannot be read, or is no ELF file of this machine", path);
@@ -76,10 +79,11 @@ static char *find_offset(const struct rule *rule, const char *path, uint64_t *re
                            path, id);
 }
 
-static char *find_in(const struct rule *rule, const char *path, uint64_t *ret_offset)
+static char *find_in(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
     size_t size = rule->is_condition ? sizeof(pthread_cond_t) : sizeof(pthread_mutex_t);
-    char *why = rule->kind == RULE_SYMBOL ? find_symbol(rule, path, ret_offset) : find_offset(rule, path, ret_offset);
+    char *why = rule->kind == RULE_SYMBOL ? find_symbol(rule, path, wish, ret_offset)
+                                          : find_offset(rule, path, ret_offset);
 
     if (!why && !binary_is_writable(path, *ret_offset, size))
         return g_strdup_printf("at 0x%" PRIx64 " of %s is no %s: there is no memory for it that the program may write",
@@ -113,39 +117,83 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
-/* A variable of a library that the program uses directly lives in the program (a copy relocation). */
-static bool is_copied(const struct scene *scene, const struct rule *rule, const char *path)
+static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule, unsigned index)
 {
-    uint64_t offset;
-
-    return scene->program && rule->kind == RULE_SYMBOL && strcmp(path, scene->program->path) != 0 &&
-           elf_find_copy(scene->program->path, rule->symbol, &offset);
-}
-
-static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule)
-{
-    const char *path = module_of(scene, rule);
-    uint64_t offset;
+    const char *path = scene->paths[index];
+    uint64_t offset = 0;
     char *why;
 
     if (!path)
         return not_loaded(scene, rule);
-    if (is_copied(scene, rule, path))
-        path = scene->program->path;
-    why = find_in(rule, path, &offset);
+    why = find_in(rule, path, &scene->wishes[index], &offset);
     if (why)
         return resolution(rule->required == REQUIRED_NO ? FINDING_DOUBTFUL : FINDING_BAD, why);
     return resolution(FINDING_GOOD, g_strdup_printf("%s+0x%" PRIx64, path, offset));
 }
 
+/* ---- all files --------------------------------------------------------------------------- */
+
+/* A variable of a library that the program uses directly lives in the program (a copy relocation). */
+static void find_copies(struct scene *scene)
+{
+    struct elf_wish *copies = g_memdup2(scene->wishes, scene->count * sizeof *copies);
+
+    for (unsigned i = 0; i < scene->count; i++)
+        if (!scene->paths[i] || strcmp(scene->paths[i], scene->program->path) == 0)
+            copies[i].symbol = NULL;
+    elf_find_exported(scene->program->path, copies, scene->count);
+    for (unsigned i = 0; i < scene->count; i++)
+        if (copies[i].symbol && copies[i].found == ELF_FOUND)
+            scene->paths[i] = scene->program->path;
+    g_free(copies);
+}
+
+/* All symbols of this file: each file is read once. */
+static void find_symbols(struct scene *scene, const char *path)
+{
+    struct elf_wish *wishes = g_new0(struct elf_wish, scene->count);
+
+    for (unsigned i = 0; i < scene->count; i++)
+        if (scene->paths[i] && strcmp(scene->paths[i], path) == 0)
+            wishes[i].symbol = scene->wishes[i].symbol;
+    elf_find_symbols(path, wishes, scene->count);
+    for (unsigned i = 0; i < scene->count; i++)
+        if (wishes[i].symbol)
+            scene->wishes[i] = wishes[i];
+    g_free(wishes);
+}
+
+static bool is_first_of_path(const struct scene *scene, unsigned index)
+{
+    for (unsigned i = 0; i < index; i++)
+        if (scene->paths[i] && strcmp(scene->paths[i], scene->paths[index]) == 0)
+            return false;
+    return true;
+}
+
+static void find_all(struct scene *scene, const struct plan *plan)
+{
+    for (unsigned i = 0; i < scene->count; i++) {
+        const struct rule *rule = &plan_at(plan, i)->rule;
+
+        scene->paths[i] = is_of_module(rule) ? module_of(scene, rule) : NULL;
+        scene->wishes[i].symbol = rule->kind == RULE_SYMBOL ? rule->symbol : NULL;
+    }
+    if (scene->program)
+        find_copies(scene);
+    for (unsigned i = 0; i < scene->count; i++)
+        if (scene->paths[i] && is_first_of_path(scene, i))
+            find_symbols(scene, scene->paths[i]);
+}
+
 /* ---- all --------------------------------------------------------------------------------- */
 
-static struct resolution *resolve_one(const struct scene *scene, const struct rule *rule)
+static struct resolution *resolve_one(const struct scene *scene, const struct rule *rule, unsigned index)
 {
     if (scene->program && !rules_is_for(rule, scene->program->path))
         return resolution(FINDING_LATER, g_strdup_printf("for the program %s only", rule->program));
     if (is_of_module(rule))
-        return resolve_in_modules(scene, rule);
+        return resolve_in_modules(scene, rule, index);
     return resolution(FINDING_GOOD, g_strdup(rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL ?
                                                  "when such a file is locked" :
                                                  "when it is mapped"));
@@ -163,11 +211,17 @@ static bool needs_modules(const struct plan *plan)
 GPtrArray *resolve_all(const struct plan *plan, const struct program *program)
 {
     GPtrArray *results = g_ptr_array_new_with_free_func(free_resolution);
-    struct scene scene = { .program = program };
+    struct scene scene = { .program = program, .count = plan_count(plan) };
 
     scene.loaded = program && needs_modules(plan) ? loaded_find(program) : g_ptr_array_new();
-    for (unsigned i = 0; i < plan_count(plan); i++)
-        g_ptr_array_add(results, resolve_one(&scene, &plan_at(plan, i)->rule));
+    scene.paths = g_new0(const char *, scene.count);
+    scene.wishes = g_new0(struct elf_wish, scene.count);
+    if (needs_modules(plan))
+        find_all(&scene, plan);
+    for (unsigned i = 0; i < scene.count; i++)
+        g_ptr_array_add(results, resolve_one(&scene, &plan_at(plan, i)->rule, i));
+    g_free(scene.paths);
+    g_free(scene.wishes);
     g_ptr_array_unref(scene.loaded);
     return results;
 }

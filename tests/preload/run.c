@@ -31,13 +31,21 @@ static void allow_module(void)
     setenv("ASAN_OPTIONS", more, 1);
 }
 
+/* An empty one of the user's, so that the machine's own is not read. */
+static void hide_configuration(void)
+{
+    setenv("HOME", folder, 1);
+    unsetenv("XDG_CONFIG_HOME");
+    command_run("mkdir -p %s/.config/dmutex && touch %s/.config/dmutex/preload.conf", folder, folder);
+    assert_status(0);
+}
+
 int run_setup(void **state)
 {
     (void)state;
     allow_module();
     keeper_make_folder(folder, sizeof folder);
-    setenv("HOME", folder, 1);
-    unsetenv("XDG_CONFIG_HOME");
+    hide_configuration();
     unsetenv("LD_PRELOAD");
     find_program();
     return 0;

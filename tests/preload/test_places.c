@@ -36,6 +36,8 @@ static int build_all(void **state)
     build("libplaces.so", "places_library.c", "-fPIC -shared '-DPLACE=\"linked\"' -DPLACE_function=linked_function");
     build("module.so", "places_library.c", "-fPIC -shared '-DPLACE=\"module\"' -DPLACE_function=module_function");
     build("places", "places.c", "-L$folder -lplaces -Wl,-rpath,$folder");
+    build("libforker.so", "forker.c", "-fPIC -shared -DLIBRARY");
+    build("forker", "forker.c", "-L$folder -lforker -Wl,-rpath,$folder");
     make_normal(&mutex, "p/x", 60000);
     return 0;
 }
@@ -90,6 +92,16 @@ static void test_a_mutex_is_distributed_wherever_it_is_locked(void **state)
 {
     (void)state;
     check_with(module_path());
+}
+
+/* fork() is held up by a mutex, whose owner locks what is named for the first time: neither waits for ever. */
+static void test_a_mutex_is_distributed_while_another_thread_is_in_fork(void **state)
+{
+    (void)state;
+    run_under("sym:forker:outer => p/x" LEASE, "./forker");
+    assert_status(0);
+    assert_string_equal(ran.output, "126\n");
+    assert_non_null(strstr(ran.errors, "libdmutex was being opened while this process was forked"));
 }
 
 /* An installed library of that name, or NULL. */
@@ -148,6 +160,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_mutex_is_distributed_wherever_it_is_locked),
+        cmocka_unit_test(test_a_mutex_is_distributed_while_another_thread_is_in_fork),
         cmocka_unit_test(test_a_mutex_is_distributed_beside_another_preload),
         cmocka_unit_test(test_a_mutex_is_distributed_beside_well_known_preloads),
         cmocka_unit_test(test_nothing_is_left),

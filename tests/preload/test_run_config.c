@@ -23,7 +23,7 @@
 
 static void make_folders(void)
 {
-    command_run("cd %s && mkdir -p .config/dmutex etc.conf.d", folder);
+    command_run("cd %s && rm -f .config/dmutex/preload.conf && mkdir -p etc.conf.d", folder);
     assert_status(0);
 }
 

@@ -36,9 +36,11 @@ for directory in "$packages"/usr/lib/*-linux-gnu* "$packages"/lib/*-linux-gnu*; 
     [ ! -d "$directory" ] || LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$directory
 done
 DMUTEX_KEEPER=$build/preload/keeper/.libs/dmutex-keeper
-HOME=$scratch # no configuration of the user's
+HOME=$scratch # no configuration of the user's or the machine's, but an empty one
 PYTHONPATH=$packages/usr/lib/python3/dist-packages
 PYTHONDONTWRITEBYTECODE=1
+mkdir -p "$HOME/.config/dmutex"
+: >"$HOME/.config/dmutex/preload.conf"
 export PATH LD_LIBRARY_PATH DMUTEX_KEEPER HOME PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 # ---------------------------------------------------------------------------

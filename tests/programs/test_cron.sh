@@ -22,7 +22,7 @@ fi
 
 # Nothing of this machine's is to be run; the crontab is the test's.
 for host in a b; do
-    nsenter --target "$(cat "$scratch/$host/pid")" --mount --root sh -c '
+    nsenter --target "$(cat "$scratch/$host/pid")" --mount --root env --chdir=/ sh -c '
         mount -t tmpfs tmpfs /var/spool && mkdir -p /var/spool/cron/crontabs || exit
         for directory in /etc/cron.*; do
             [ ! -d "$directory" ] || mount -t tmpfs tmpfs "$directory" || exit

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gate.h"
+
+#include <sched.h>
+#include <stdint.h>
+
+#include "now.h"
+
+#define PATIENCE_NS 1000000000
+
+/* Whoever comes first says so, then looks for the other kind; so of two that come at once, one has seen the other. */
+static unsigned changes, forks;
+static uint64_t forks_since; /* there has been one at any time: who waits for all of these does it once */
+static __thread unsigned own_changes __attribute__((tls_model("initial-exec")));
+static __thread unsigned own_forks __attribute__((tls_model("initial-exec")));
+
+/* Until no more than one's own are left. */
+static void await(const unsigned *count, unsigned own, uint64_t since)
+{
+    while (__atomic_load_n(count, __ATOMIC_SEQ_CST) > own && now_ns() - since < PATIENCE_NS)
+        sched_yield();
+}
+
+void gate_await_forks(void)
+{
+    await(&forks, own_forks, __atomic_load_n(&forks_since, __ATOMIC_RELAXED));
+}
+
+/* Steps back for a fork(), or both would wait. */
+void gate_enter(void)
+{
+    if (own_changes++ > 0)
+        return;
+    __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&forks, __ATOMIC_SEQ_CST) == own_forks)
+        return;
+    __atomic_sub_fetch(&changes, 1, __ATOMIC_SEQ_CST);
+    gate_await_forks();
+    __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST); /* the next fork() that comes waits */
+}
+
+void gate_leave(void)
+{
+    if (--own_changes == 0)
+        __atomic_sub_fetch(&changes, 1, __ATOMIC_SEQ_CST);
+}
+
+void gate_before_fork(void)
+{
+    uint64_t now = now_ns();
+
+    if (__atomic_load_n(&forks, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&forks_since, now, __ATOMIC_RELAXED);
+    own_forks++;
+    __atomic_add_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+    await(&changes, own_changes > 0, now);
+}
+
+void gate_after_fork(void)
+{
+    own_forks--;
+    __atomic_sub_fetch(&forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void gate_in_child(void)
+{
+    own_forks = 0;
+    forks = 0;
+    changes = own_changes > 0;
+}
