@@ -587,6 +587,7 @@ print-results:
 check-long:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
+	$(MAKE) check-model DMUTEX_TEST_LONG=1
 
 # Unmodified programs, on two hosts.
 check-programs: all

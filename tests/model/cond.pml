@@ -100,7 +100,7 @@ mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SI
 /* ---- the server ---------------------------------------------------------------------------- */
 
 byte hold;            /* in state: the hold that was not given back; 0: none */
-bool is_carried;      /* the hold came by a signal, and its owner has not been heard of since */
+bool is_carried;      /* the hold came by a signal */
 bool is_held;         /* the lock is there */
 byte debts;
 typedef Place { byte id, heard; bool is_carrier };
@@ -836,7 +836,6 @@ end:
 #ifdef WITH_MUTEX
         assert(hold == id_of(c, k[c].attempt) && is_held);
 #endif
-        is_carried = 0; /* a renewal: the signal lives */
         k[c].thread = (k[c].is_cancelled && k[c].is_signalled && HAS_PASSING_ON -> PASSES_ON : INSIDE) }
     /* a consumer */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->

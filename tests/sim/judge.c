@@ -160,7 +160,7 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
     bool is_dead = strcmp(look_field(state, "health"), "1") == 0;
 
     world_note("x%d goes to %s", name, id);
-    if (look_is_over(hash))
+    if (look_is_over(hash) && !check.is_torn)
         world_break("I4: x%d goes to %s, which was given back", name, id);
     if (!is_put_back) /* by one of two owners, after a fault that makes them */
         check_token(known, name, id, strtoull(look_field(state, "token"), NULL, 10));
