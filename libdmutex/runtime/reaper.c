@@ -50,7 +50,9 @@ static void reap(struct keeping *keeping)
 /* True if the server runs; notices one that has ended by itself. */
 static bool is_running(struct keeping *keeping)
 {
-    if (keeping->server && waitpid(keeping->server, NULL, WNOHANG) != 0)
+    pid_t ended = keeping->server ? waitpid(keeping->server, NULL, WNOHANG) : 0;
+
+    if (ended > 0 || (ended < 0 && errno == ECHILD))
         keeping->server = 0;
     return keeping->server != 0;
 }

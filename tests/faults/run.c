@@ -225,7 +225,7 @@ static void choose_server(struct run *run)
     setenv("DMUTEX_URL", run->path->is_tcp ? url : the_server->url, 1);
     if (!run->path->is_local)
         return;
-    snprintf(run->folder, sizeof run->folder, "%s/%s.%u", the_server->folder, fail_names[run->kind], run->nth);
+    snprintf(run->folder, sizeof run->folder, "%s/%s", the_server->folder, run->name);
     mkdir(run->folder, 0700);
     setenv("DMUTEX_LOCAL_DIR", run->folder, 1);
     setenv("TMPDIR", run->folder, 1);
