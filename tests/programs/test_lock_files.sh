@@ -52,7 +52,7 @@ Description: takes its time to be installed
 END
 cp "$job" "$scratch/package/DEBIAN/preinst"
 dpkg-deb -b "$scratch/package" "$scratch/package.deb" >"$scratch/built" || complain "$(cat "$scratch/built")"
-locked dpkg "frontend lock was locked by another process" <<END
+locked dpkg "frontend lock was locked by" <<END
 mkdir -p "\$HERE/dpkg/info" "\$HERE/dpkg/updates"
 touch "\$HERE/dpkg/status" "\$HERE/dpkg/available"
 exec dpkg --admindir="\$HERE/dpkg" --instdir=$scratch/root --log=$scratch/log.dpkg \
