@@ -50,7 +50,7 @@ END
     verdict='not ok'
     case $expected in
         *trace*) echo "$found" | grep -q -- "$wanted" && [ -n "$found" ] && verdict=ok ;;
-        *) grep -q 'errors: 0' "$out" && ! grep -q 'out of memory\|max search depth' "$out" && verdict=ok ;;
+        *) grep -q 'errors: 0' "$out" && ! grep -q 'out of memory\|MEMLIM bound\|max search depth' "$out" && verdict=ok ;;
     esac
     states=$(figure 1 '^ *\([0-9.e+]*\) states, stored.*')
     depth=$(figure 1 '.*depth reached \([0-9]*\).*')
@@ -58,7 +58,7 @@ END
     seconds=$(figure 1 '.*elapsed time \([0-9.]*\) sec.*')
     echo "$verdict - $name: ${states:-0} states, depth ${depth:-0}, ${memory:-?} MiB, ${seconds:-0} s${found:+; $found}" |
         tr -s ' '
-    [ "$verdict" = ok ] || sed 's/^/# /' "$out" | grep -v unreached | head -15
+    [ "$verdict" = ok ] || sed 's/^/# /' "$out" | grep -v 'unreached\|Depth=' | head -15
     cd / && rm -rf "$folder"
 }
 

@@ -17,7 +17,7 @@ static struct {
     struct link *links; /* the newest first */
     uint64_t last_client_id, run;
     int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
-    int64_t started_ns, stalled_until_ns, loading_until_ns;
+    int64_t started_us, stalled_until_ns, loading_until_ns;
     uint32_t known_scripts; /* a set of bits */
     bool is_full, is_down, has_ghosts;
 } server;
@@ -76,9 +76,10 @@ bool server_hears(struct text uuid)
 static const char *info_text(void)
 {
     static char text[240];
+    long long uptime = server_now_us() / 1000000 - server.started_us / 1000000; /* as servers reckon it: up to a second too long */
 
     snprintf(text, sizeof text, "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n",
-             (unsigned long long)server.run, (long long)((world_now() - server.started_ns) / DM_NS_PER_S));
+             (unsigned long long)server.run, uptime);
     return text;
 }
 
@@ -307,7 +308,7 @@ static void come_up(void *object, uint64_t number)
     if (number != server.run)
         return;
     server.is_down = false;
-    server.started_ns = world_now();
+    server.started_us = server_now_us();
 }
 
 void server_restart(enum keeps keeps, int64_t down_ns)
@@ -382,6 +383,7 @@ void server_begin(struct scripting *scripting)
     memset(&server, 0, sizeof server);
     server.scripting = scripting;
     server.run = 1;
+    server.started_us = START_US;
 }
 
 void server_end(void)
