@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "paths.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -282,6 +284,29 @@ static void take_local(void)
     close(ends[0]);
 }
 
+/* Is the process of this entry of /proc in the folder, or where one was in it? */
+static bool is_in(const char *entry, const char *folder)
+{
+    char path[300], place[300];
+    size_t length = strlen(folder);
+
+    snprintf(path, sizeof path, "/proc/%s/cwd", entry);
+    return readlink(path, place, sizeof place) > (ssize_t)length && strncmp(place, folder, length) == 0 &&
+           place[length] == '/';
+}
+
+static bool has_servers(const char *folder)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+    bool has = false;
+
+    while (!has && (entry = readdir(processes)))
+        has = isdigit((unsigned char)entry->d_name[0]) && is_in(entry->d_name, folder);
+    closedir(processes);
+    return has;
+}
+
 /* A server for a test, and no trace of it. */
 static void take_testserver(void)
 {
@@ -300,6 +325,7 @@ static void take_testserver(void)
         }
     }
     disarm();
+    await(!has_servers(folder));
     if (rmdir(folder) < 0 && !is_failing(FAIL_FILE)) /* the reaper, who has two descriptors, can open another */
         run_complain("%s: %s", folder, strerror(errno));
     mkdir(folder, 0700);
