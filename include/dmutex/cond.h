@@ -82,6 +82,7 @@ DMUTEX_API int dcond_getname_np(const dcond_t *cond, char *buf, size_t size);
  *   EINVAL           others wait with another mutex, or the groups differ; nothing was done, the
  *                    mutex is still owned
  *   EAGAIN           10 000 wait already, or the server is out of memory; nothing was done
+ *   ENOMEM           there is no memory for the wait; nothing was done
  *   ENOLCK           as above, nothing was done; or DMUTEX_ONDOWN=fail and no answer within
  *                    command_timeout: then the hold is lost, for the wait may have been done
  *

@@ -21,7 +21,7 @@ static unsigned below(struct nemesis *nemesis, unsigned limit)
 }
 
 /* How long a fault lasts is chance: nobody waits for anything by it. */
-static void let_pass(int ms)
+static void rest(int ms)
 {
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
@@ -170,9 +170,9 @@ static void lose_packets(struct nemesis *nemesis)
 {
     for (int i = 0; i < 10; i++) {
         stage_set_device(nemesis->stage, false);
-        let_pass((int)below(nemesis, 10));
+        rest((int)below(nemesis, 10));
         stage_set_device(nemesis->stage, true);
-        let_pass((int)below(nemesis, 30));
+        rest((int)below(nemesis, 30));
     }
 }
 
@@ -276,7 +276,7 @@ static void sleep_server(struct nemesis *nemesis)
  */
 static void wake_owner(struct nemesis *nemesis)
 {
-    let_pass((int)below(nemesis, LEASE / 2));
+    rest((int)below(nemesis, LEASE / 2));
     cont_process(nemesis);
 }
 
@@ -285,7 +285,7 @@ static void restart(struct nemesis *nemesis, enum remains remains)
     bool has_sleeper = below(nemesis, 2);
 
     stage_write_remains(nemesis->stage, remains);
-    let_pass(remains == REMAINS_NOTHING ? 0 : (int)below(nemesis, LEASE));
+    rest(remains == REMAINS_NOTHING ? 0 : (int)below(nemesis, LEASE));
     if (has_sleeper)
         stop_owner(nemesis);
     stage_restart(nemesis->stage, remains);
@@ -312,9 +312,9 @@ static void restart_from_rdb(struct nemesis *nemesis)
 static void promote(struct nemesis *nemesis)
 {
     stage_follow(nemesis->stage);
-    let_pass((int)below(nemesis, LEASE));
+    rest((int)below(nemesis, LEASE));
     stage_part(nemesis->stage);
-    let_pass((int)below(nemesis, LEASE));
+    rest((int)below(nemesis, LEASE));
     stop_owner(nemesis);
     stage_promote(nemesis->stage);
     wake_owner(nemesis);
@@ -388,7 +388,7 @@ static struct strike *begin(struct nemesis *nemesis, const struct fault *fault)
 static void end(struct nemesis *nemesis, const struct fault *fault, struct strike *strike)
 {
     if (fault->lasts_ms)
-        let_pass((int)below(nemesis, (unsigned)fault->lasts_ms));
+        rest((int)below(nemesis, (unsigned)fault->lasts_ms));
     if (fault->end)
         fault->end(nemesis);
     strike->ended_ns = history_now_ns();
@@ -412,11 +412,11 @@ void nemesis_strike(struct nemesis *nemesis)
     if (also && below(nemesis, 2)) {
         const struct fault *other = some_fault(nemesis, also);
 
-        let_pass((int)below(nemesis, LEASE / 4));
+        rest((int)below(nemesis, LEASE / 4));
         end(nemesis, other, begin(nemesis, other));
     }
     end(nemesis, fault, strike);
-    let_pass((int)below(nemesis, LEASE / 4));
+    rest((int)below(nemesis, LEASE / 4));
 }
 
 long nemesis_sum(const struct nemesis *nemesis)

@@ -56,22 +56,6 @@ int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *unti
 
 static dmutex_t mutex;
 
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* One whose clock is ten minutes ahead, one ten minutes behind, and one that is right. */
 #define HOSTS 3
 static struct actor *hosts[HOSTS];

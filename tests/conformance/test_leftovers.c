@@ -13,12 +13,6 @@
 
 static dmutex_t mutex;
 
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
 /* Nothing is renewed, polled or sent again: the process is silent for some leases. */
 static void check_silence(void)
 {

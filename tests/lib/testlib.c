@@ -173,3 +173,21 @@ long count_from(const char *variable, long usual, long many)
         return strtol(said, NULL, 10);
     return is_long() ? many : usual;
 }
+
+/* ---- bounds ------------------------------------------------------------------------------ */
+
+void promise_within(int ms)
+{
+    side_set_control(the_server->side, "bound", ms);
+}
+
+void assert_kept(void)
+{
+    assert_false(side_is_control_over(the_server->side, "bound"));
+}
+
+void let_pass(int ms)
+{
+    side_set_control(the_server->side, "time", ms);
+    wait_until(side_is_control_over(the_server->side, "time"));
+}

@@ -85,6 +85,13 @@ int open_descriptors(void);
 void check_descriptors(int before);
 void check_keys(struct side *side);
 
+/* What comes next is done in so many ms, by the clock of `the_server`; and: it was. */
+void promise_within(int ms);
+void assert_kept(void);
+
+/* So long by the clock of `the_server`, while nothing is to happen. */
+void let_pass(int ms);
+
 /* 0 or an errno value as text: "0", "EBUSY". */
 const char *result_name(int result);
 

@@ -28,11 +28,6 @@ static void promise_at_once(void)
     side_set_control(the_server->side, "bound", AT_ONCE);
 }
 
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* A job on host a that has x.lock until it gets a line. */
 static struct job *start_holder(void)
 {

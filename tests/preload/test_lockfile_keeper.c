@@ -33,16 +33,6 @@ static int teardown(void **state)
     return test_group_teardown(state);
 }
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 static struct job *start_holder(struct host *host)
 {
     struct job *holder = host_start(host, "flock x.lock sh -c 'echo has; read go'");

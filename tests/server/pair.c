@@ -11,16 +11,6 @@ const struct kind normal = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, "" };
 const struct kind recursive = { PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED, "recursive" };
 const struct kind robust = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, "robust" };
 
-void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 void make_both(const char *word, const struct kind *kind, unsigned lease_ms)
 {
     snprintf(mutex_name, sizeof mutex_name, "ends/m-%s", word);

@@ -20,10 +20,6 @@ void make_both(const char *word, const struct kind *kind, unsigned lease_ms);
 /* A process that knows them. */
 struct actor *start_actor(const struct kind *kind, unsigned lease_ms);
 
-/* What comes next is done in so many ms. */
-void promise_within(int ms);
-void assert_kept(void);
-
 int64_t on_condition(void);
 int64_t in_queue(void);
 

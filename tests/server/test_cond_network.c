@@ -21,16 +21,6 @@ static struct actor *actor; /* behind the proxy */
 static struct actor *other; /* not */
 static char mutex_name[32], cond_name[32];
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY, PROXY_SWALLOW_AND_CUT,
                                            PROXY_CUT_MID_REPLY, PROXY_SWALLOW_COMMAND,
                                            PROXY_CUT_COMMAND,   PROXY_CUT_MID_COMMAND };

@@ -19,17 +19,17 @@ static dcond_t cond;
 static char mutex_name[32], cond_name[32];
 static struct server *watch; /* its keys end while the other server stands still */
 
-static void promise_within(int ms)
+static void promise_by_watch(int ms)
 {
     side_set_control(watch->side, "bound", ms);
 }
 
-static void assert_kept(void)
+static void assert_kept_by_watch(void)
 {
     assert_false(side_is_control_over(watch->side, "bound"));
 }
 
-static void let_pass(int ms)
+static void let_pass_by_watch(int ms)
 {
     side_set_control(watch->side, "time", ms);
     wait_until(side_is_control_over(watch->side, "time"));
@@ -142,7 +142,7 @@ static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(voi
         actor_send(actor, "wait %s %s", cond_name, mutex_name);
         wait_until(on_condition() == 1);
         forget_scripts();
-        let_pass(SHORT_LEASE); /* polls meet it */
+        let_pass_by_watch(SHORT_LEASE); /* polls meet it */
         assert_int_equal(on_condition(), 1);
         forget_scripts();
         assert_result(i ? dcond_signal(&cond) : dcond_broadcast(&cond), 0);
@@ -219,26 +219,26 @@ static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **st
     actor_do(waiter, "0", "lock %s", mutex_name);
     side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
     actor_send(waiter, "wait %s %s", cond_name, mutex_name);
-    promise_within(2 * (500 + 1000));
+    promise_by_watch(2 * (500 + 1000));
     actor_do(caller, "ENOLCK", "signal %s", cond_name);
     actor_do(caller, "ENOLCK", "broadcast %s", cond_name);
-    assert_kept();
+    assert_kept_by_watch();
     assert_true(actor_is_silent(waiter));
     assert_int_equal(on_condition(), 0);
-    promise_within(AT_ONCE);
+    promise_by_watch(AT_ONCE);
     side_text(the_server->side, "REPLICAOF NO ONE");
     wait_until(on_condition() == 1);
     actor_do(caller, "0", "signal %s", cond_name);
     assert_back(waiter, "0");
-    assert_kept();
+    assert_kept_by_watch();
     begin_wait(waiter, 300);
     side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
-    let_pass(1000); /* the deadline, and more */
+    let_pass_by_watch(1000); /* the deadline, and more */
     assert_true(actor_is_silent(waiter));
-    promise_within(AT_ONCE);
+    promise_by_watch(AT_ONCE);
     side_text(the_server->side, "REPLICAOF NO ONE");
     assert_back(waiter, "ETIMEDOUT");
-    assert_kept();
+    assert_kept_by_watch();
     actor_end(waiter);
     actor_end(caller);
 }
@@ -260,12 +260,12 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
 
         begin_wait(actor, 300);
         server_stop(the_server);
-        let_pass(300 + 3 * 500); /* and some command_timeouts */
+        let_pass_by_watch(300 + 3 * 500); /* and some command_timeouts */
         assert_true(actor_is_silent(actor));
-        promise_within(AT_ONCE);
+        promise_by_watch(AT_ONCE);
         server_cont(the_server);
         assert_back(actor, "ETIMEDOUT");
-        assert_kept();
+        assert_kept_by_watch();
         actor_end(actor);
     }
 }
@@ -285,9 +285,9 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
             actor_send(actor, "timedwait %s %s %d", cond_name, mutex_name, ms);
         else
             actor_send(actor, "wait %s %s", cond_name, mutex_name);
-        let_pass(1200);
+        let_pass_by_watch(1200);
         assert_true(actor_is_silent(actor));
-        promise_within(AT_ONCE);
+        promise_by_watch(AT_ONCE);
         server_cont(the_server);
         if (!ms) {
             wait_until(on_condition() == 1);
@@ -296,7 +296,7 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
         } else {
             assert_back(actor, "ETIMEDOUT");
         }
-        assert_kept();
+        assert_kept_by_watch();
     }
     actor_end(actor);
 }
@@ -315,17 +315,17 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     other = start(LONG_LEASE, "A=b");
     actor_do(actor, "0", "lock %s", mutex_name);
     server_stop(the_server);
-    promise_within(500 + 2000);
+    promise_by_watch(500 + 2000);
     actor_do(actor, "ENOLCK", "wait %s %s", cond_name, mutex_name);
-    assert_kept();
-    promise_within(AT_ONCE);
+    assert_kept_by_watch();
+    promise_by_watch(AT_ONCE);
     server_cont(the_server);
     actor_value(actor, "islocked %s", mutex_name); /* old bytes do not come behind this */
     wait_until(on_condition() == 0);
     actor_send(actor, "unlock %s", mutex_name); /* EPERM: the hold was given back for the wait */
     actor_answer(actor);
     wait_until(!is_locked(&mutex));
-    assert_kept();
+    assert_kept_by_watch();
     begin_wait(other, 0);
     assert_result(dcond_signal(&cond), 0);
     assert_back(other, "0");
@@ -411,7 +411,7 @@ static void restart_under_a_crowd(struct server *server, bool has_data, bool is_
         actor_do(caller, "0", "broadcast restart/c");
     server_kill(server);
     server_restart(server);
-    promise_within(2 * AT_ONCE);
+    promise_by_watch(2 * AT_ONCE);
     actor_send(caller, "unlock restart/m"); /* without data EPERM, if another came first */
     assert_true(strcmp(actor_answer(caller), "0") == 0 || !has_data);
     if (has_data && !is_signalled) {
@@ -421,7 +421,7 @@ static void restart_under_a_crowd(struct server *server, bool has_data, bool is_
         actor_do(caller, "0", "broadcast restart/c");
     }
     crowd_await_return(&crowd);
-    assert_kept();
+    assert_kept_by_watch();
     crowd_end(&crowd);
     actor_end(caller);
 }
@@ -456,10 +456,10 @@ static void test_a_crowd_comes_back_when_all_keys_are_deleted(void **state)
     make_both("flush", SHORT_LEASE);
     crowd_begin(&crowd, the_server, mutex_name, cond_name, SHORT_LEASE);
     crowd_gather(&crowd, CROWD);
-    promise_within(AT_ONCE);
+    promise_by_watch(AT_ONCE);
     side_text(the_server->side, "FLUSHALL");
     crowd_await_return(&crowd);
-    assert_kept();
+    assert_kept_by_watch();
     crowd_end(&crowd);
 }
 

@@ -16,12 +16,6 @@
 static dmutex_t mutex;
 static dmutex_t many[MANY];
 
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
 static int64_t commands(void)
 {
     return side_client_commands(the_server->side);

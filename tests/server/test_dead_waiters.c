@@ -13,16 +13,6 @@
 
 static dmutex_t mutex;
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* An actor that waits in lock, as the `place`-th. */
 static struct actor *start_waiter(const char *name, int lease_ms, int place)
 {

@@ -15,17 +15,6 @@
 
 static dmutex_t mutex;
 
-/* The bound of what is to come, in ms from now. */
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* An actor that holds `name`, robust. */
 static struct actor *start_holder(const char *name, int lease_ms)
 {

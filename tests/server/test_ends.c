@@ -17,16 +17,6 @@
 
 static dmutex_t mutex;
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 static struct actor *start_holder(const char *name, int lease_ms)
 {
     struct actor *holder = actor_start(the_server);

@@ -13,22 +13,6 @@
 
 static dmutex_t mutex;
 
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 static int losses_of(struct actor *actor)
 {
     actor_send(actor, "lost");

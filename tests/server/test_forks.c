@@ -21,16 +21,6 @@
 
 static dmutex_t mutex;
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* 0 if all calls of a child answered as they should; else the number of the one that did not. */
 static int judge(const bool *answers, int count)
 {

@@ -19,22 +19,6 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define IN_TIME 3000 /* for some calls that take 80 ms each */
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
 /* The sentence of the last failure has these words. */
 static void assert_sentence(struct actor *a, const char *words)
 {

@@ -30,16 +30,6 @@ static int end_test(void **state)
     return 0;
 }
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* The test's thread holds `name`. */
 static void hold(const char *name)
 {

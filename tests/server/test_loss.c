@@ -86,13 +86,6 @@ static int end_test(void **state)
     return 0;
 }
 
-/* Something else than the network ends after this time. */
-static void let_pass(int ms)
-{
-    side_set_control(the_server->side, "time", ms);
-    wait_until(side_is_control_over(the_server->side, "time"));
-}
-
 /* The test's thread holds `name`; what the callback looks at is its lock. */
 static void hold(const char *name, const struct kind *kind, unsigned lease_ms)
 {

@@ -16,16 +16,6 @@ static dmutex_t mutex;
 static struct proxy *proxy;
 static struct actor *actor; /* behind the proxy */
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* An actor behind a new proxy, whose connections are open and whose scripts are known. */
 static int begin_test(void **state)
 {

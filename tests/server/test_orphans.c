@@ -71,16 +71,6 @@ static int end_test(void **state)
     return 0;
 }
 
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 /* The child: uses the library in its own right, and holds on to its own mutex until it is told. */
 static void live_on(void)
 {

@@ -14,17 +14,6 @@
 #define LONG_LEASE 60000
 #define AT_ONCE 8000
 
-/* A bound: its control is with the group's server, which stays well. */
-static void promise_within(int ms)
-{
-    side_set_control(the_server->side, "bound", ms);
-}
-
-static void assert_kept(void)
-{
-    assert_false(side_is_control_over(the_server->side, "bound"));
-}
-
 static int losses_of(struct actor *actor)
 {
     actor_send(actor, "lost");
