@@ -71,7 +71,9 @@ int proxy_hits(const struct proxy *proxy);
 /* Nothing passes in these ways until proxy_pass(); what comes is kept, also beyond a close. */
 void proxy_hold(struct proxy *proxy, enum proxy_way ways, enum proxy_side side);
 
-/* What is held passes: no fault, no hold, no cut; connections are accepted.  Delays and trickles stay. */
+/*
+ * What is held passes: no fault, no hold, no cut; connections are accepted.  Delays and trickles stay.
+ */
 void proxy_pass(struct proxy *proxy);
 
 /* Everything that is read from now on takes this long, in each of the ways. */
@@ -80,7 +82,7 @@ void proxy_delay(struct proxy *proxy, enum proxy_way ways, int ms);
 /* Each connection is closed after this many more bytes in this way, until proxy_pass(). */
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, int64_t bytes);
 
-/* Of each connection no more than so many bytes pass in a millisecond; 0: all at once, as before. */
+/* Of each connection no more than so many bytes pass in a millisecond; 0: all at once. */
 void proxy_trickle(struct proxy *proxy, enum proxy_way ways, int bytes);
 
 /* Closes all connections, and the next ones are to this server. */

@@ -117,10 +117,11 @@ static void close_link(struct link *link)
 
 static int connect_to_server(void)
 {
+    const char *path = orders->servers[proxy_get(orders->server)];
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    strncpy(address.sun_path, orders->servers[proxy_get(orders->server)], sizeof address.sun_path - 1);
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close(fd);
