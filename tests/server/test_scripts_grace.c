@@ -149,6 +149,36 @@ static void test_a_cancelled_wait_keeps_its_signal_when_its_lease_ended_in_the_c
     assert_int_equal(number_of(answer, 4), 1);
 }
 
+/*
+ * After the grace, too, it owns by a new token: a renewal that the owner before the failover sent, and that was
+ * under way for long, has a higher one than the copy knows.
+ */
+static void test_a_stale_owner_has_a_new_token_when_the_grace_is_over(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        struct who a = who("a"), b = who("b");
+        char late[24], born[24];
+        const char *answer;
+        long long now;
+
+        begin(state);
+        now = number_of(acquire(&a, QUEUE), 1);
+        command("HINCRBY %s token -7200000000", key("state", "x"));
+        end_lease("x");
+        snprintf(born, sizeof born, "%lld", now - 3600000000);
+        snprintf(late, sizeof late, "%lld", now - 3600000000);
+        server_born = born;
+        answer = way == 0 ? acquire(&a, QUEUE) : poll_answer(&a);
+        assert_answer(answer, "owned");
+        assert_true(number_of(answer, 1) > now - 3600000000);
+        assert_int_equal(number_of(answer, 2), 0);
+        assert_int_equal(number_of(renew(&b, 1, late), 1), 0);
+        assert_string_equal(owner("x"), "a:1");
+    }
+    end_grace();
+}
+
 /* ---- an owner that the copy names -------------------------------------------------------- */
 
 /* The release may have been done before, and another may own since: who waits goes on waiting. */
@@ -223,6 +253,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_repeated_acquire_owns_when_its_lease_goes_on, begin),
         cmocka_unit_test_setup(test_a_repeated_wait_queues_when_it_was_granted_and_its_lease_ended_in_the_copy, begin),
         cmocka_unit_test_setup(test_a_cancelled_wait_keeps_its_signal_when_its_lease_ended_in_the_copy, begin),
+        cmocka_unit_test_setup(test_a_stale_owner_has_a_new_token_when_the_grace_is_over, begin),
         cmocka_unit_test_setup(test_a_release_grants_nothing_in_the_grace, begin),
         cmocka_unit_test_setup(test_a_wait_grants_nothing_in_the_grace, begin),
         cmocka_unit_test_setup(test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting, begin),

@@ -122,12 +122,13 @@ local function give_up(k, s, how)
   end
 end
 
--- Whether the attempt that `hold` names is the owner.  Not if its lease ended and the server is new: one
--- who owned after it may come back in the grace.  Then it is as if it had not been the owner yet, which
--- the second result says.
+-- Whether the attempt that `hold` names is the owner.  Not if its lease ended before this server came:
+-- one who owned after it may come back in the grace, and later a renewal of his may be executed that
+-- lay somewhere and has a higher token.  Then it is as if it had not been the owner yet, which the
+-- second result says; it will own by a new token.
 local function still_owns(k, s, me, born, now)
   if s.id ~= me.id then return false, false end
-  if call('HLEN', k[1]) > 0 or grace(born, me.lease, now) == 0 then
+  if call('HLEN', k[1]) > 0 or (s.last >= tonumber(born) and grace(born, me.lease, now) == 0) then
     go_on(k, me.id, me.lease)
     return true, false
   end
