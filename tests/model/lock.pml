@@ -135,6 +135,7 @@ byte last;     /* with OLDER, the last token in state; new ones come from the cl
 #ifdef OLDER /* what a replica, or a file, has: a restarted server knows that */
 bool is_copied, copy_wanted;
 byte copy_ttl, copy_hold, copy_last, copy_waiting;
+byte born; /* the newest token of the server before; 0: this is the first one */
 Place copy[PLACES];
 #endif
 byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
@@ -380,11 +381,18 @@ inline note_death()
 #define is_mine(who) (hold == who)
 #endif
 
-/* _serve.lua still_owns(): not one that an older copy names, whose lease has ended, in the grace */
-#ifdef MINE_AT_ONCE
+/* _serve.lua still_owns(): not one that an older copy names, whose lease has ended; it gets a new token */
+#if defined MINE_AT_ONCE
 #define still_owns(who) is_mine(who)
-#else
+#elif defined MINE_BY_AN_OLD_TOKEN /* after the grace */
 #define still_owns(who) (is_mine(who) && (ttl > 0 || !is_grace(who)))
+#else
+#define still_owns(who) (is_mine(who) && (ttl > 0 || (!is_grace(who) && !IS_TOKEN_OLD)))
+#endif
+#ifdef OLDER
+#define IS_TOKEN_OLD (born > 0 && last <= born)
+#else
+#define IS_TOKEN_OLD false
 #endif
 
 inline go_on(who)
@@ -647,6 +655,7 @@ end:
     :: d_step {
         restarts > 0 -> restarts--;
 #ifdef OLDER
+        born = token;
         ttl = copy_ttl; hold = copy_hold; wanted = copy_wanted; last = copy_last; waiting = copy_waiting;
         is_copied = 1;
         i = 0;

@@ -128,8 +128,8 @@ void check_entered(int name, const struct dm_claim *claim)
     char id[80];
     uint64_t hash;
 
-    if (claim->attempt.phase != DM_HELD)
-        return; /* lost on its way out of the call, as it might be just behind it */
+    if (!dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns()))
+        return; /* over on its way out of the call, as it might be just behind it */
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = look_hash(id, strlen(id));
