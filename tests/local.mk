@@ -45,6 +45,7 @@ server_tests = \
     tests/server/test_cond_server \
     tests/server/test_cond_storm \
     tests/server/test_conditions \
+    tests/server/test_conn \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
@@ -84,6 +85,7 @@ server_tests = \
 tests_server_test_cond_cancel_SOURCES = tests/server/test_cond_cancel.c tests/server/pair.c tests/server/pair.h
 tests_server_test_cond_ends_SOURCES = tests/server/test_cond_ends.c tests/server/pair.c tests/server/pair.h
 scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
+tests_server_test_conn_LDADD = $(test_libs) $(up_to_api)
 tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
 tests_server_test_scripts_cond_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_broadcast_LDADD = $(scripts_libs)

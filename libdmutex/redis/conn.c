@@ -227,7 +227,7 @@ uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
     dm_conn_enter(conn);
     server = conn->server;
     *ret_born_us = conn->born_us;
-    dm_conn_leave(conn);
+    dm_mutex_unlock(&conn->lock);
     return server;
 }
 

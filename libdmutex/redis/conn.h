@@ -107,7 +107,8 @@ bool dm_conn_is_ready(struct dm_conn *conn);
 
 /*
  * Which server it is: the number changes when another one has come in its place, or the same with
- * what it remembered.  Since when, by its own clock in us; 0: since long, or nobody knows.
+ * what it remembered.  Since when, by its own clock in us; 0: since long, or nobody knows.  Calls nothing,
+ * as dm_conn_post_quietly().
  */
 uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us);
 

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -218,15 +217,10 @@ static void live(void)
 
 /* ---- the test's side --------------------------------------------------------------------- */
 
-/* A name, to be looked up, where the machine has one. */
+/* A name, to be looked up; but a machine that has none asks the net for it, in vain and for long. */
 static const char *host_name(void)
 {
-    struct addrinfo *found;
-
-    if (getaddrinfo("localhost", NULL, NULL, &found) != 0)
-        return "127.0.0.1";
-    freeaddrinfo(found);
-    return "localhost";
+    return access("/etc/hosts", R_OK) == 0 ? "localhost" : "127.0.0.1";
 }
 
 static void choose_server(struct run *run)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The connection by itself: when it calls what has finished.  The tests of the library do not see that. */
+#include <string.h>
+
+#include "../lib/testlib.h"
+#include "redis/conn.h"
+
+static int answers, broken;
+
+static void count_answer(void *user, const struct redisReply *reply)
+{
+    (void)user;
+    answers++;
+    broken += !reply;
+}
+
+static void no_news(void *user)
+{
+    (void)user;
+}
+
+static struct dm_command ping(void)
+{
+    struct dm_command command;
+    struct dm_args args;
+
+    assert_true(dm_args_init(&args, 1, 0) >= 0);
+    dm_args_text(&args, "PING");
+    command = dm_args_format(&args);
+    dm_args_free(&args);
+    return command;
+}
+
+/*
+ * The state of the library is locked while a batch is written, and the handlers of the batch before lock it,
+ * too: nothing that is called between may call them, though the connection breaks under it.
+ */
+static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller(void **state)
+{
+    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    struct dm_deadline soon = dm_deadline_in_ms(5000);
+    char reason[DM_REASON_ROOM];
+    struct dm_url *url = dm_url_parse(the_server->url, reason);
+    struct dm_conn *conn = dm_conn_new(url, NULL, &hooks);
+    struct dm_command command = ping();
+    uint64_t born_us;
+
+    (void)state;
+    dm_conn_want(conn);
+    assert_true(dm_conn_await_ready(conn, &soon));
+    server_stop(the_server);
+    assert_int_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
+    server_kill(the_server);
+    assert_int_not_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
+    dm_conn_server(conn, &born_us);
+    assert_int_equal(answers, 0);
+    dm_conn_work(conn);
+    assert_true(answers > 0);
+    assert_int_equal(broken, answers);
+    dm_command_free(&command);
+    dm_conn_end(conn);
+    server_restart(the_server);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
