@@ -151,10 +151,10 @@ static int64_t plan_commands(struct dm_loop *loop, struct dm_runtime *runtime)
 static void plan(struct dm_loop *loop)
 {
     struct dm_runtime *runtime = served(loop);
-    int64_t due_ns = MIN(plan_inbox(loop, runtime), plan_commands(loop, runtime));
+    int64_t inbox_ns = plan_inbox(loop, runtime), commands_ns = plan_commands(loop, runtime);
 
     dm_state_lock();
-    loop->planned_ns = MIN(due_ns, loop->due_ns);
+    loop->planned_ns = MIN(MIN(inbox_ns, commands_ns), loop->due_ns);
     dm_state_unlock();
     dm_conn_note_look(runtime->commands, loop->planned_ns);
 }
