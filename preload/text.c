@@ -91,20 +91,32 @@ const char *text_basename(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/*
+ * On a mismatch the last star takes one byte more: no star before it need, for what lies between them has been
+ * found as early as can be.  Behind a slash none need, for no star takes one.
+ */
 bool text_matches(const char *glob, const char *text)
 {
-    for (; *glob; glob++, text++) {
+    const char *star = NULL, *taken = NULL; /* the last one, and what it has taken ends here */
+
+    for (;;) {
         if (*glob == '*') {
-            do {
-                if (text_matches(glob + 1, text))
-                    return true;
-            } while (*text != '/' && *text++);
-            return false;
+            star = glob++;
+            taken = text;
+        } else if (*text && (*glob == '?' ? *text != '/' : *glob == *text)) {
+            if (*text == '/')
+                star = NULL;
+            glob++;
+            text++;
+        } else if (!*text && !*glob) {
+            return true;
+        } else {
+            if (!star || !*taken || *taken == '/')
+                return false;
+            glob = star + 1;
+            text = ++taken;
         }
-        if (!*text || (*glob == '?' ? *text == '/' : *glob != *text))
-            return false;
     }
-    return !*text;
 }
 
 void text_say(const char *first, ...)

@@ -108,6 +108,12 @@ static void test_a_glob_matches_as_of_paths(void **state)
         { "/a*", "/", false },                   { "/run/***a", "/run/a", true },
         { "/run/a*", "/run/ab/", false },        { "/run/a*/", "/run/ab/", true },
         { "/run/[a]", "/run/a", false },         { "/run/[a]", "/run/[a]", true },
+        { "*a*b*c", "xxaxbxc", true },
+        { "*a*b*c", "xxaxcxb", false },
+        { "/*/a*/*.x", "/q/ab/c.x", true },
+        { "/*/a*/*.x", "/q/b/a/c.x", false },
+        { "*************************************x", "/var/lock/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
+        { "*************************************x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaay", false },
     };
 
     (void)state;
