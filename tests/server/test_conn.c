@@ -5,6 +5,8 @@
 #include "../lib/testlib.h"
 #include "redis/conn.h"
 
+static struct dm_url *url; /* as in the library, which keeps them for good */
+static struct dm_conn *conn;
 static int answers, broken;
 
 static void count_answer(void *user, const struct redisReply *reply)
@@ -40,12 +42,12 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
     struct dm_deadline soon = dm_deadline_in_ms(5000);
     char reason[DM_REASON_ROOM];
-    struct dm_url *url = dm_url_parse(the_server->url, reason);
-    struct dm_conn *conn = dm_conn_new(url, NULL, &hooks);
     struct dm_command command = ping();
     uint64_t born_us;
 
     (void)state;
+    url = dm_url_parse(the_server->url, reason);
+    conn = dm_conn_new(url, NULL, &hooks);
     dm_conn_want(conn);
     assert_true(dm_conn_await_ready(conn, &soon));
     server_stop(the_server);
