@@ -25,22 +25,30 @@ int dm_bell_open(void)
     return dm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-void dm_bell_ring(int *bell)
+static void replace(int *bell, int old)
 {
-    uint64_t one = 1;
-    int old = __atomic_load_n(bell, __ATOMIC_RELAXED), other;
+    int other = dm_bell_open();
 
-    if (write(old, &one, sizeof one) >= 0 || errno != EBADF)
-        return; /* or it rings already */
-    other = dm_bell_open();
     if (!__atomic_compare_exchange_n(bell, &old, other, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         close(other);
 }
 
-void dm_bell_answer(int bell)
+/* Errors but EBADF say that it rings already, or that somebody else was woken by it. */
+
+void dm_bell_ring(int *bell)
 {
+    int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof one) < 0 && errno == EBADF)
+        replace(bell, fd);
+}
+
+void dm_bell_answer(int *bell)
+{
+    int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);
     uint64_t rings;
 
-    if (read(bell, &rings, sizeof rings) < 0)
-        return; /* somebody else was woken by it */
+    if (read(fd, &rings, sizeof rings) < 0 && errno == EBADF)
+        replace(bell, fd);
 }

@@ -15,10 +15,8 @@ int dm_descriptor_move_up(int fd);
 /* An eventfd that wakes who polls it.  -1 with errno. */
 int dm_bell_open(void);
 
-/* Opens another one in the place of one that is gone; who polls the old one is not woken. */
+/* Both open another one in the place of one that is gone.  Who sleeps in poll() with the old one is not woken. */
 void dm_bell_ring(int *bell);
-
-/* It does not ring any more. */
-void dm_bell_answer(int bell);
+void dm_bell_answer(int *bell); /* it does not ring any more */
 
 #endif

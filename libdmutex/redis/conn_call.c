@@ -83,7 +83,7 @@ static void lead(struct dm_conn *conn, struct dm_call *me, const struct dm_deadl
     if (is_worthwhile)
         conn->glances_missed = is_seen ? 0 : conn->glances_missed + 1;
     if (pollers[1].revents)
-        dm_bell_answer(conn->leader_bell);
+        dm_bell_answer(&conn->leader_bell);
 }
 
 static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)

@@ -77,7 +77,7 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
     is_any = poll(polled, 3, timeout_ms) > 0;
     dm_mutex_lock(&gate);
     if (is_any && polled[0].revents)
-        dm_bell_answer(polled[0].fd);
+        dm_bell_answer(&loop->bell);
     loop->inbox.poll.revents = is_any ? polled[1].revents : 0;
     loop->commands.poll.revents = is_any ? polled[2].revents : 0;
     for (guint i = 0; i < count; i++)
