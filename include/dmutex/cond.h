@@ -78,7 +78,8 @@ DMUTEX_API int dcond_getname_np(const dcond_t *cond, char *buf, size_t size);
  *   EOWNERDEAD       the caller owns the mutex, robust; an owner died meanwhile: mend the state and
  *                    call dmutex_consistent()
  *   ENOTRECOVERABLE  not owned: nobody can own the mutex any more
- *   EPERM            the caller does not own the mutex, or its hold was lost; nothing was done
+ *   EPERM            the caller does not own the mutex: nothing was done; or its hold was lost, which
+ *                    it also is when a request stays without an answer and its repetition is refused
  *   EINVAL           others wait with another mutex, or the groups differ; nothing was done, the
  *                    mutex is still owned
  *   EAGAIN           10 000 wait already, or the server is out of memory; nothing was done
