@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "../lib/testlib.h"
 #include "dice.h"
@@ -24,7 +25,7 @@
 static struct samples {
     double of[SAMPLES];
     int count;
-} times, stalls;
+} times, stalls, trips;
 
 static void take_sample(struct samples *samples, double value)
 {
@@ -134,25 +135,44 @@ static void test_another_owns_when_many_other_keys_expire(void **state)
 
 /* ---- a release --------------------------------------------------------------------------- */
 
-/* Locks, gives the other time to come into the queue, and unlocks. */
+/* Long enough for the other to fall asleep, and not in step with it: the server has one thing to do at a time. */
+static void rest(struct dice *dice)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 + dice_below(dice, 2000000) }, NULL);
+}
+
+/* In the middle of the hold there is a bare round trip, of threads that have slept as long, to compare with. */
+static void take_turn(struct history *history, unsigned track, dmutex_t *mutex, struct dice *dice, struct side *side)
+{
+    struct op *op = history_begin(history, track, OP_LOCK, NAME_NORMAL);
+    int result = dmutex_lock(mutex);
+
+    history_end(op, result, history_now_ns());
+    rest(dice);
+    op = history_begin(history, track, OP_TOUCH, NAME_NORMAL);
+    side_text(side, "PING");
+    history_end(op, 0, history_now_ns());
+    rest(dice);
+    op = history_begin(history, track, OP_UNLOCK, NAME_NORMAL);
+    result = dmutex_unlock(mutex);
+    history_end(op, result, history_now_ns());
+    rest(dice);
+}
+
 static void play(struct history *history, unsigned track, int turns)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("takeover/handed");
+    struct dice dice = dice_make(2, track);
+    struct side *side = side_try_open(the_server->path);
 
-    for (int i = 0; i < turns; i++) {
-        struct op *op = history_begin(history, track, OP_LOCK, NAME_NORMAL);
-        int result = dmutex_lock(&mutex);
-
-        history_end(op, result, history_now_ns());
-        wait_nap();
-        op = history_begin(history, track, OP_UNLOCK, NAME_NORMAL);
-        result = dmutex_unlock(&mutex);
-        history_end(op, result, history_now_ns());
-    }
+    for (int i = 0; i < turns; i++)
+        take_turn(history, track, &mutex, &dice, side);
     _exit(0);
 }
 
-/* From each unlock to the return of the other's lock, when that had waited. */
+#define ASLEEP_NS 300000 /* who asked for the mutex so long ago */
+
+/* From each unlock to the return of the other's lock, when that slept. */
 static void take_handoffs(const struct history *history)
 {
     const struct op *waiting[PLAYERS] = { NULL };
@@ -163,24 +183,11 @@ static void take_handoffs(const struct history *history)
         assert_int_equal(op->result, 0);
         if (op->kind == OP_LOCK)
             waiting[op->track] = op;
-        else if (other && other->began_ns < op->began_ns && other->ended_ns > op->began_ns)
+        else if (op->kind == OP_TOUCH)
+            take_sample(&trips, (double)(op->ended_ns - op->began_ns) / 1e3);
+        else if (other && other->began_ns + ASLEEP_NS < op->began_ns && other->ended_ns > op->began_ns)
             take_sample(&times, (double)(other->ended_ns - op->began_ns) / 1e3);
     }
-}
-
-/* A round trip costs more when all have slept before, as those have who unlock here. */
-static void measure_round_trips(const char *what, bool sleeps)
-{
-    for (int i = 0; i < 1000; i++) {
-        int64_t began_ns;
-
-        if (sleeps)
-            wait_nap();
-        began_ns = history_now_ns();
-        side_text(the_server->side, "PING");
-        take_sample(&times, (double)(history_now_ns() - began_ns) / 1e3);
-    }
-    print_samples(&times, what, "us");
 }
 
 static void test_another_owns_when_an_owner_unlocks(void **state)
@@ -201,8 +208,7 @@ static void test_another_owns_when_an_owner_unlocks(void **state)
         assert_int_equal(keeper_reap(pids[i]), 0);
     take_handoffs(history);
     print_samples(&times, "release to next owner", "us");
-    measure_round_trips("a bare round trip, one after the other", false);
-    measure_round_trips("a bare round trip, now and then", true);
+    print_samples(&trips, "a bare round trip of theirs", "us");
     history_free(history);
 }
 
