@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "runtime/release.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 
@@ -165,6 +166,13 @@ static bool is_known_to_wait(struct condition_wait *self)
     return true;
 }
 
+/* A server that came without the data of the one before does not know the hold yet: then it is renewed there. */
+static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *answer)
+{
+    return answer->verdict == DM_SAYS_NOT_OWNER && !self->has_unanswered &&
+           dm_release_reclaim(self->wait.runtime, self->leaving.attempt) == DM_SAYS_OWNED;
+}
+
 /* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
 static int give_up_hold(struct condition_wait *self)
 {
@@ -178,6 +186,8 @@ static int give_up_hold(struct condition_wait *self)
         dm_state_unlock();
         answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience,
                                     wait->reason);
+        if (is_reclaimed(self, &answer))
+            continue;
         if (answer.verdict != DM_SAYS_NOTHING)
             return look_at(self, &ask, &answer);
         self->has_unanswered = true;

@@ -39,6 +39,8 @@ struct dm_claim {
     struct dm_self *self;
     bool is_waiting; /* its thread is inside a call about it: self may be woken, and it is not dropped */
 
+    uint64_t server; /* that confirmed the hold last, as dm_conn_server() counts them */
+
     /* Owed: given back, and the store has not confirmed it. */
     bool is_owed;
     bool by_text;          /* the server did not know the script */

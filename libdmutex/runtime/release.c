@@ -172,11 +172,97 @@ void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *nam
     }
 }
 
-/* ---- consistent, renew ------------------------------------------------------------------- */
+/* ---- renew, consistent ------------------------------------------------------------------- */
+
+/*
+ * While the hold is certain: sent later than that, it could bring one back that is over, on a new server.  State lock
+ * held, and given up meanwhile.
+ */
+static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                              char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    struct dm_renewal renewal = dm_step_renewal(claim, now_ns);
+    struct dm_name *name = claim->name;
+    struct dm_answer answer;
+
+    deadline = dm_deadline_sooner(&deadline, claim->attempt.certain_until_ns - now_ns);
+    dm_registry_pin(name);
+    dm_state_unlock();
+
+    do
+        answer = dm_store_renew(&runtime->store, &renewal, &deadline, ret_reason);
+    while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
+
+    dm_state_lock();
+    dm_registry_unpin(&runtime->registry, name);
+    claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
+    if (claim)
+        dm_step(runtime, claim,
+                &(struct dm_event){ .kind = DM_EV_RENEWED, .request = renewal.request.serial, .answer = &answer });
+    return answer;
+}
+
+enum dm_verdict dm_release_reclaim(struct dm_runtime *runtime, uint64_t attempt)
+{
+    enum dm_verdict verdict = DM_SAYS_UNKNOWN;
+    char reason[DM_REASON_ROOM] = "";
+    struct dm_claim *claim;
+    int64_t now_ns;
+
+    dm_state_lock();
+    now_ns = dm_clock_boot_ns();
+    claim = dm_registry_attempt(&runtime->registry, attempt);
+    if (claim && !claim->is_named && now_ns < claim->attempt.certain_until_ns)
+        verdict = renew(runtime, claim, now_ns, reason).verdict;
+    dm_state_unlock();
+    return verdict;
+}
+
+int dm_release_renew(struct dm_runtime *runtime, const char *key)
+{
+    char reason[DM_REASON_ROOM] = "";
+    struct dm_answer answer;
+    struct dm_claim *claim;
+    uint64_t attempt;
+    int64_t now_ns;
+    bool is_held;
+
+    dm_state_lock();
+    now_ns = dm_clock_boot_ns();
+    claim = own_hold(runtime, key);
+    if (!claim || !dm_attempt_is_certain(&claim->attempt, now_ns)) {
+        dm_state_unlock();
+        return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
+    }
+    attempt = claim->attempt.serial;
+    dm_attempt_restart_maxhold(&claim->attempt, now_ns);
+    answer = renew(runtime, claim, now_ns, reason);
+    claim = dm_registry_attempt(&runtime->registry, attempt);
+    is_held = claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
+    dm_state_unlock();
+    if (answer.verdict == DM_SAYS_UNKNOWN || !is_held)
+        return dm_fail(DM_FAIL_LOST, NULL);
+    if (answer.verdict != DM_SAYS_OWNED)
+        return dm_fail(answer.verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
+    return 0;
+}
+
+static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct dm_ask *ask,
+                                      char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    enum dm_verdict verdict;
+
+    do
+        verdict = dm_store_consistent(&runtime->store, ask, &deadline, ret_reason);
+    while ((verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline)) ||
+           (verdict == DM_SAYS_UNKNOWN && dm_release_reclaim(runtime, ask->attempt) == DM_SAYS_OWNED));
+    return verdict;
+}
 
 int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *target)
 {
-    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
     struct dm_claim *claim;
     struct dm_name *name;
@@ -194,9 +280,7 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     ask = dm_step_ask(claim, (struct dm_request){ 0 });
     dm_state_unlock();
 
-    do
-        verdict = dm_store_consistent(&runtime->store, &ask, &deadline, reason);
-    while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
+    verdict = say_consistent(runtime, &ask, reason);
 
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, name);
@@ -211,49 +295,4 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     if (verdict == DM_SAYS_UNKNOWN)
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, "the hold was lost");
     return dm_fail(verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
-}
-
-int dm_release_renew(struct dm_runtime *runtime, const char *key)
-{
-    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    char reason[DM_REASON_ROOM] = "";
-    struct dm_renewal renewal;
-    struct dm_answer answer;
-    struct dm_claim *claim;
-    struct dm_name *name;
-    int64_t now_ns;
-    bool is_held;
-
-    dm_state_lock();
-    now_ns = dm_clock_boot_ns();
-    claim = own_hold(runtime, key);
-    if (!claim || !dm_attempt_is_certain(&claim->attempt, now_ns)) {
-        dm_state_unlock();
-        return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
-    }
-    /* Sent later than this it could bring a hold back that is over, on a new server. */
-    deadline = dm_deadline_sooner(&deadline, claim->attempt.certain_until_ns - now_ns);
-    name = claim->name;
-    dm_registry_pin(name);
-    dm_attempt_restart_maxhold(&claim->attempt, now_ns);
-    renewal = dm_step_renewal(claim, now_ns);
-    dm_state_unlock();
-
-    do
-        answer = dm_store_renew(&runtime->store, &renewal, &deadline, reason);
-    while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
-
-    dm_state_lock();
-    dm_registry_unpin(&runtime->registry, name);
-    claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
-    if (claim)
-        dm_step(runtime, claim,
-                &(struct dm_event){ .kind = DM_EV_RENEWED, .request = renewal.request.serial, .answer = &answer });
-    is_held = claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
-    dm_state_unlock();
-    if (answer.verdict == DM_SAYS_UNKNOWN || !is_held)
-        return dm_fail(DM_FAIL_LOST, NULL);
-    if (answer.verdict != DM_SAYS_OWNED)
-        return dm_fail(answer.verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
-    return 0;
 }

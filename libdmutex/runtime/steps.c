@@ -46,11 +46,20 @@ static enum dm_end end_of_lost(const struct dm_claim *claim)
     return claim->attempt.is_entered ? DM_END_DIED : DM_END_UNLOCKED;
 }
 
+static uint64_t server_now(const struct dm_runtime *runtime)
+{
+    uint64_t born_us;
+
+    return dm_conn_server(runtime->commands, &born_us);
+}
+
 unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
     unsigned actions = dm_attempt_step(&claim->attempt, event, now_ns);
 
+    if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
+        claim->server = server_now(runtime);
     if (claim->attempt.token > claim->name->seen)
         claim->name->seen = claim->attempt.token;
     if (actions & DM_DO_NEW_SERIAL) {
@@ -103,11 +112,13 @@ static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
 
 /*
  * "Not the owner" to the only release of a hold that was certain, which nobody else can have done: it was broken by
- * force or by a loss of data, and nobody has noticed yet.
+ * force, and nobody has noticed yet.  Not so if it is another server by now, which may not know the hold, and has
+ * granted it to nobody.
  */
-static bool is_silent_loss(const struct dm_claim *claim)
+static bool is_silent_loss(const struct dm_runtime *runtime, const struct dm_claim *claim)
 {
-    return claim->sends == 1 && !claim->is_named && claim->end != DM_END_DIED && claim->attempt.is_entered;
+    return claim->sends == 1 && !claim->is_named && claim->end != DM_END_DIED && claim->attempt.is_entered &&
+           claim->server == server_now(runtime);
 }
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
@@ -128,7 +139,7 @@ void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
 bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
 {
     int64_t now_ns = dm_clock_boot_ns();
-    bool was_lost = released == DM_RELEASED_NOT_OWNER && is_silent_loss(claim);
+    bool was_lost = released == DM_RELEASED_NOT_OWNER && is_silent_loss(runtime, claim);
 
     if (released == DM_RELEASED_NO_SCRIPT || released == DM_RELEASED_UNKNOWN) {
         claim->by_text = released == DM_RELEASED_NO_SCRIPT;

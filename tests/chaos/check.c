@@ -40,7 +40,6 @@ struct own {
 struct inquiry {
     const struct history *history;
     struct verdict *verdict;
-    bool may_forget;
     struct hold *holds;
     size_t hold_count;
     struct own (*owns)[NAMES]; /* by track */
@@ -90,9 +89,9 @@ void verdict_add(struct verdict *verdict, const struct verdict *other)
     verdict->dead_owners += other->dead_owners;
     verdict->reported_deaths += other->reported_deaths;
     verdict->losses += other->losses;
+    verdict->given_up += other->given_up;
     verdict->waits += other->waits;
     verdict->stale += other->stale;
-    verdict->forgotten += other->forgotten;
 }
 
 static struct own *own_of(struct inquiry *inquiry, const struct op *op)
@@ -211,9 +210,7 @@ static void judge_lost(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
 
-    if (is_certain(own, op->ended_ns) && inquiry->may_forget)
-        inquiry->verdict->forgotten++;
-    else if (is_certain(own, op->ended_ns))
+    if (is_certain(own, op->ended_ns))
         note(inquiry, FOUND_LOST, op, "token %llu was certain for %.3f ms more",
              (unsigned long long)own->hold->token,
              (double)(own->hold->until_ns - op->ended_ns) / 1e6);
@@ -246,7 +243,7 @@ static void judge_consistent(struct inquiry *inquiry, const struct op *op)
 
     if (op->result == 0 && !own->may_mend)
         note(inquiry, FOUND_NOT_OWNER, op, "nothing was to be mended");
-    if (op->result == EINVAL && is_certain(own, op->ended_ns) && !inquiry->may_forget)
+    if (op->result == EINVAL && is_certain(own, op->ended_ns))
         note(inquiry, FOUND_LOST, op, "EINVAL");
     else if (op->result && op->result != EINVAL && op->result != ENOLCK)
         note(inquiry, FOUND_RESULT, op, "%s", strerrorname_np(op->result));
@@ -270,6 +267,16 @@ static void judge_waited(struct inquiry *inquiry, const struct op *op)
     begin_hold(inquiry, op, depth);
 }
 
+/* As a loss; or the wait's request got no answer and its repetition was refused, which ends a certain hold, too. */
+static void judge_given_up(struct inquiry *inquiry, const struct op *op)
+{
+    struct own *own = own_of(inquiry, op);
+
+    inquiry->verdict->given_up += is_certain(own, op->ended_ns);
+    inquiry->verdict->losses += own->hold != NULL;
+    end_hold(own, op->began_ns);
+}
+
 static void judge_wait(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -278,12 +285,9 @@ static void judge_wait(struct inquiry *inquiry, const struct op *op)
     if (is_owning(op) && !(op->kind == OP_WAIT && op->result == ETIMEDOUT)) {
         judge_waited(inquiry, op);
     } else if (op->result == EPERM) {
-        judge_lost(inquiry, op);
+        judge_given_up(inquiry, op);
     } else if (op->result == EAGAIN && op->depth) {
         go_on(own, op);
-    } else if (op->result == EAGAIN) { /* an answer was lost before: nobody knows */
-        inquiry->verdict->losses++;
-        end_hold(own, op->began_ns);
     } else {
         note(inquiry, FOUND_RESULT, op, "%s", strerrorname_np(op->result));
         end_hold(own, op->began_ns);
@@ -471,10 +475,10 @@ static void compare_holds(struct inquiry *inquiry)
     }
 }
 
-void check_history(const struct history *history, bool may_forget, struct verdict *verdict)
+void check_history(const struct history *history, struct verdict *verdict)
 {
     size_t size = history_size(history);
-    struct inquiry inquiry = { .history = history, .verdict = verdict, .may_forget = may_forget };
+    struct inquiry inquiry = { .history = history, .verdict = verdict };
 
     inquiry.holds = calloc(size + 1, sizeof *inquiry.holds);
     inquiry.owns = calloc(history->track_count + 1, sizeof *inquiry.owns);

@@ -41,22 +41,16 @@ struct verdict {
     long dead_owners;     /* owners that were killed */
     long reported_deaths; /* EOWNERDEAD */
     long losses;          /* holds that ended by EPERM */
+    long given_up;        /* of these: certain, by a wait that did not know */
     long waits;           /* on conditions */
     long stale;           /* what the resource refused */
-    long
-        forgotten; /* holds that a server without its data did not know when they were given back */
     uint64_t highest[NAMES]; /* token */
 };
 
 extern const char *const finding_names[FINDINGS];
 
-/*
- * Adds to a verdict, which begins as zeros; tokens must be higher than its highest so far.
- *
- * `may_forget`: the server may have come back without its data.  Then an owner who gives its hold
- * back before it has been renewed is told that it is lost, though nobody else can own it yet.
- */
-void check_history(const struct history *history, bool may_forget, struct verdict *verdict);
+/* Adds to a verdict, which begins as zeros; tokens must be higher than its highest so far. */
+void check_history(const struct history *history, struct verdict *verdict);
 
 long verdict_sum(const struct verdict *verdict);
 

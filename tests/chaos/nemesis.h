@@ -15,8 +15,7 @@ enum faults {
     FAULTS_OF_PROMOTION = 32 /* the same by a replica */
 };
 
-/* Where the server may not know of an owner; or of a signal, which nobody promises then. */
-#define FAULTS_THAT_FORGET (FAULTS_OF_RESTART | FAULTS_OF_COPIES | FAULTS_OF_PROMOTION)
+/* Where the server may not know of a signal, which nobody promises then. */
 #define FAULTS_THAT_LOSE_SIGNALS (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION)
 
 #define FAULT_KINDS 32

@@ -126,11 +126,10 @@ static void print_keys(struct side *side)
 /* A round's findings are printed once, with its seed. */
 static void judge(struct stage *stage, struct tally *tally)
 {
-    bool may_forget = tally->nemesis.allowed & FAULTS_THAT_FORGET;
     struct verdict verdict = { .holds = 0 };
 
     memcpy(verdict.highest, tally->verdict.highest, sizeof verdict.highest);
-    check_history(stage->history, may_forget, &verdict);
+    check_history(stage->history, &verdict);
     if (verdict_sum(&verdict)) {
         print_message("# round %ld, seed %llu:\n", tally->rounds, (unsigned long long)stage->seed);
         print_findings(stage, &tally->nemesis, &verdict);
@@ -216,10 +215,8 @@ void tally_print(const struct tally *tally, const struct stage *stage)
         "# operations %ld, holds %ld, certain %ld, waits %ld, things made %lld, taken %lld\n",
         verdict->operations, verdict->holds, verdict->certain_holds, verdict->waits,
         (long long)tally->made, (long long)tally->taken);
-    print_message("# killed processes %ld, killed owners %ld, EOWNERDEAD %ld, holds lost %ld, "
-                  "forgotten %ld\n",
-                  stage->killed, verdict->dead_owners, verdict->reported_deaths, verdict->losses,
-                  verdict->forgotten);
+    print_message("# killed processes %ld, killed owners %ld, EOWNERDEAD %ld, holds lost %ld, given up %ld\n",
+                  stage->killed, verdict->dead_owners, verdict->reported_deaths, verdict->losses, verdict->given_up);
     print_message("# resource: entered beside another %lld, stale tokens refused %lld\n",
                   (long long)tally->overlaps, (long long)tally->refused);
     print_message("# double holders %s %ld, lost wake-ups %ld, token regressions %ld, "

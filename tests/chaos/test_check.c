@@ -11,7 +11,6 @@
 
 static struct history *history;
 static struct verdict verdict;
-static bool may_forget;
 
 /* ---- writing histories ------------------------------------------------------------------- */
 
@@ -87,7 +86,7 @@ static void write_loss(void)
 static long judge(void)
 {
     memset(&verdict, 0, sizeof verdict);
-    check_history(history, may_forget, &verdict);
+    check_history(history, &verdict);
     return verdict_sum(&verdict);
 }
 
@@ -111,7 +110,6 @@ static int begin_test(void **state)
     history_add_track(history, 2, 0);
     history_add_track(history, 3, 0);
     now_ns = 1000 * MS;
-    may_forget = false;
     return 0;
 }
 
@@ -183,29 +181,18 @@ static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
     assert_int_equal(judge(), 0);
 }
 
-static void test_a_forgotten_hold_is_no_finding_when_the_server_lost_its_data(void **state)
+/* It had no answer, perhaps, and is no owner from the call on. */
+static void test_nothing_is_found_when_a_wait_gives_a_hold_up(void **state)
 {
-    (void)state;
-    may_forget = true;
-    lock(0, NAME_CHECKED, 10);
-    add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
-    assert_int_equal(judge(), 0);
-    assert_int_equal(verdict.forgotten, 1);
-}
-
-/* Its release was done, or the hold forgotten: it is no owner from the call on. */
-static void test_nothing_is_found_when_another_owns_before_an_unlock_says_eperm(void **state)
-{
-    struct op *unlocking;
+    struct op *wait;
 
     (void)state;
-    may_forget = true;
-    lock(0, NAME_CHECKED, 10);
-    unlocking = add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
-    lock(1, NAME_CHECKED, 11);
-    unlocking->ended_ns = now_ns + MS;
+    lock(0, NAME_TABLE, 10);
+    wait = add(0, OP_WAIT, NAME_TABLE, EPERM, 0, 0);
+    lock(1, NAME_TABLE, 11);
+    wait->ended_ns = now_ns + MS;
     assert_int_equal(judge(), 0);
-    assert_int_equal(verdict.forgotten, 1);
+    assert_int_equal(verdict.given_up, 1);
 }
 
 /* ---- corrupted histories ----------------------------------------------------------------- */
@@ -315,7 +302,7 @@ static void test_a_token_is_found_that_is_lower_than_in_the_history_before(void 
     unlock(0, NAME_NORMAL);
     memset(&verdict, 0, sizeof verdict);
     verdict.highest[NAME_NORMAL] = 10;
-    check_history(history, false, &verdict);
+    check_history(history, &verdict);
     assert_int_equal(verdict.found[FOUND_TOKEN], 1);
 }
 
@@ -383,14 +370,6 @@ static void test_a_loss_is_found_that_came_within_the_promised_time(void **state
     (void)state;
     lock(0, NAME_CHECKED, 10);
     add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
-    assert_found(FOUND_LOST);
-}
-
-static void test_a_loss_is_found_that_a_wait_reports_too_early(void **state)
-{
-    (void)state;
-    lock(0, NAME_TABLE, 10);
-    add(0, OP_WAIT, NAME_TABLE, EPERM, 0, 0);
     assert_found(FOUND_LOST);
 }
 
@@ -469,8 +448,7 @@ int main(void)
         test(test_nothing_is_found_when_an_owner_was_killed),
         test(test_nothing_is_found_when_one_was_killed_while_it_gave_back),
         test(test_nothing_is_found_when_a_lost_mutex_is_locked_anew),
-        test(test_a_forgotten_hold_is_no_finding_when_the_server_lost_its_data),
-        test(test_nothing_is_found_when_another_owns_before_an_unlock_says_eperm),
+        test(test_nothing_is_found_when_a_wait_gives_a_hold_up),
         test(test_two_owners_are_found),
         test(test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more),
         test(test_two_owners_are_found_when_the_first_was_confirmed),
@@ -488,7 +466,6 @@ int main(void)
         test(test_an_unlock_is_found_of_who_owned_nothing),
         test(test_a_mending_is_found_when_nobody_died),
         test(test_a_loss_is_found_that_came_within_the_promised_time),
-        test(test_a_loss_is_found_that_a_wait_reports_too_early),
         test(test_a_stale_token_is_found_of_who_is_certain),
         test(test_wrong_results_are_found),
         test(test_a_death_is_found_that_a_mutex_reports_which_is_not_robust),

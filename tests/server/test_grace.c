@@ -181,6 +181,48 @@ static void test_a_signal_does_not_grant_in_the_grace(void **state)
     actor_end(b);
 }
 
+/* What gives the hold up has begun when the server comes that does not know it. */
+static struct actor *start_leaver(const char *call)
+{
+    struct actor *leaver;
+
+    make_old();
+    leaver = start();
+    actor_do(leaver, "0", "init grace/left robust lease=%d", LONG_LEASE);
+    actor_do(leaver, "0", "lock grace/left");
+    server_kill(the_server);
+    actor_send(leaver, "%s", call);
+    server_restart(the_server);
+    return leaver;
+}
+
+/* Its answer is awaited, and "not the owner" would be EPERM. */
+static void test_a_robust_mutex_is_unlocked_at_an_empty_server(void **state)
+{
+    struct actor *a = start_leaver("unlock grace/left");
+
+    (void)state;
+    actor_expect(a, "0");
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/left")), 0);
+    actor_end(a);
+}
+
+static void test_a_wait_gives_its_mutex_up_at_an_empty_server(void **state)
+{
+    struct actor *a = start_leaver("wait grace/cond grace/left"), *b;
+
+    (void)state;
+    wait_until(side_int(the_server->side, "ZCARD dmutex:{grace}:cond:cond") == 1);
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/left")), 0);
+    end_grace();
+    b = start();
+    actor_do(b, "0", "signal grace/cond");
+    actor_expect(a, "0");
+    actor_do(a, "0", "unlock grace/left");
+    actor_end(a);
+    actor_end(b);
+}
+
 /* ---- a replica that was promoted --------------------------------------------------------- */
 
 static struct server *start_replica(void)
@@ -249,6 +291,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_grace_is_the_same_for_all_who_come),
         cmocka_unit_test(test_a_server_is_no_older_than_its_start_when_a_second_ends_just_then),
         cmocka_unit_test(test_a_signal_does_not_grant_in_the_grace),
+        cmocka_unit_test(test_a_robust_mutex_is_unlocked_at_an_empty_server),
+        cmocka_unit_test(test_a_wait_gives_its_mutex_up_at_an_empty_server),
         cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_was_behind),
     };
 
