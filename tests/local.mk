@@ -585,16 +585,24 @@ AM_TESTS_ENVIRONMENT = \
 print-results:
 	@echo $(TEST_LOGS:.log=.trs)
 
-# The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.
+# The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j4 on two
+# cores the three parts go on together: the longest first, and programs that wait for minutes of the clock.
 check-long:
-	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600
+	$(MAKE) check TESTS=
+	$(MAKE) long-tests long-programs long-models
+long-tests:
+	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600 \
+	    TESTS='$(long_first) $(filter-out $(long_first),$(TESTS))'
+long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
+long-models:
 	$(MAKE) check-model DMUTEX_TEST_LONG=1
+long_first = $(filter tests/sim/test_sim tests/server/test_cond_storm tests/chaos/test_chaos,$(TESTS))
 
 # Unmodified programs, on two hosts.
 check-programs: all
 	$(SHELL) $(srcdir)/tests/programs/with-packages.sh \
-	    $(MAKE) check TESTS='$(debian_tests)' TEST_TIMEOUT=$(DEBIAN_TIMEOUT)
+	    $(MAKE) check TESTS='$(debian_tests)' TEST_TIMEOUT=$(DEBIAN_TIMEOUT) TEST_SUITE_LOG=tests/programs.log
 DEBIAN_TIMEOUT = 300
 print-debian-results:
 	@echo $(debian_tests:.sh=.trs)
@@ -632,4 +640,4 @@ EXTRA_DIST += \
 clean-local:
 	rm -rf asan tsan tests/fuzz/clang
 
-.PHONY: print-results print-debian-results check-long check-model check-programs check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-long long-tests long-programs long-models check-model check-programs check-valgrind check-asan check-tsan
