@@ -597,7 +597,7 @@ long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
 long-models:
 	$(MAKE) check-model DMUTEX_TEST_LONG=1
-long_first = $(filter tests/sim/test_sim tests/server/test_cond_storm tests/chaos/test_chaos,$(TESTS))
+long_first = $(foreach test,tests/sim/test_sim tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))
 
 # Unmodified programs, on two hosts.
 check-programs: all
