@@ -213,22 +213,13 @@ static unsigned on_refused(struct dm_attempt *attempt, enum dm_verdict verdict)
     return DM_DO_WAKE;
 }
 
-/*
- * A hold that was granted by a message and lost before its thread had its answer: the request that brought
- * this one has enqueued the attempt anew, behind its release, and it would own for a lease one day.
- */
-static unsigned on_told_queued(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
-{
-    return attempt->phase == DM_LOST ? DM_DO_GIVE_BACK : on_queued(attempt, answer, now_ns);
-}
-
 static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     switch (answer->verdict) {
     case DM_SAYS_OWNED:
         return on_owned(attempt, request, answer, now_ns);
     case DM_SAYS_QUEUED:
-        return on_told_queued(attempt, answer, now_ns);
+        return on_queued(attempt, answer, now_ns);
     case DM_SAYS_WAITING:
         return on_waiting(attempt, now_ns);
     case DM_SAYS_UNKNOWN:

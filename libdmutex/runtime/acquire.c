@@ -95,6 +95,11 @@ void dm_wait_rest(struct dm_wait *wait)
     wait->pause_ns = wait->pause_ns * 2 < PAUSE_MAX_NS ? wait->pause_ns * 2 : PAUSE_MAX_NS;
 }
 
+/*
+ * The question goes out again when the connection breaks, and the attempt may be granted by a message and
+ * lost meanwhile.  It is given back behind the question, by begin_anew(): a release before it would
+ * not keep it from being queued once more (I4).
+ */
 static void ask(struct dm_wait *wait)
 {
     struct dm_runtime *runtime = wait->runtime;
@@ -105,6 +110,11 @@ static void ask(struct dm_wait *wait)
     bool may_queue = wait->may_wait && dm_conn_is_ready(runtime->inbox);
 
     dm_state_lock();
+    wait->claim->is_asking = wait->claim->attempt.phase == DM_ASKING; /* or a message was quicker */
+    if (!wait->claim->is_asking) {
+        dm_state_unlock();
+        return;
+    }
     request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
     owed_count = collect_owed(wait->name, owed);
     dm_state_unlock();
@@ -112,6 +122,7 @@ static void ask(struct dm_wait *wait)
     answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
 
     dm_state_lock();
+    wait->claim->is_asking = false;
     dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
     if (!wait->is_inbox_needed)
@@ -165,6 +176,8 @@ static bool make_claim(struct dm_wait *wait)
 static bool begin_anew(struct dm_wait *wait)
 {
     dm_state_lock();
+    if (wait->claim->attempt.phase == DM_LOST)
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
     while (!make_claim(wait)) {

@@ -38,6 +38,7 @@ struct dm_claim {
     struct dm_name *condition; /* that it waits on or was signalled from; pinned; NULL: none */
     struct dm_self *self;
     bool is_waiting; /* its thread is inside a call about it: self may be woken, and it is not dropped */
+    bool is_asking;  /* its thread asks for the lock, again after a break: no release may come before that */
 
     uint64_t server; /* that confirmed the hold last, as dm_conn_server() counts them */
 

@@ -25,8 +25,8 @@ static void owe(struct dm_claim *claim, enum dm_end end, int64_t now_ns)
     claim->end = end;
     claim->sends = 0;
     claim->owed_due_ns = now_ns;
-    claim->owed_until_ns = now_ns + 2 * lease_ns(claim);
-    if (claim->attempt.certain_until_ns)
+    claim->owed_until_ns = now_ns + 2 * lease_ns(claim); /* the last request may have been executed just now */
+    if (claim->attempt.is_entered)
         claim->owed_until_ns = claim->attempt.certain_until_ns + lease_ns(claim) / 5;
 }
 
@@ -68,7 +68,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
     }
     if (actions & DM_DO_TELL_LOST)
         claim->is_loss_untold = true;
-    if (actions & DM_DO_GIVE_BACK && event->kind != DM_EV_GIVEN_BACK)
+    if (actions & DM_DO_GIVE_BACK && event->kind != DM_EV_GIVEN_BACK && !claim->is_asking)
         owe_soon(runtime, claim, end_of_lost(claim));
     if (actions & DM_DO_WAKE && claim->is_waiting)
         dm_self_wake(claim->self);

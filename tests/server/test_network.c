@@ -357,6 +357,84 @@ static void test_no_lock_comes_back_when_old_bytes_arrive_late(void **state)
     assert_nothing_lost();
 }
 
+/* ---- granted and lost before the answer -------------------------------------------------- */
+
+static bool owns(const char *id)
+{
+    const char *hold = side_text(the_server->side, "HGET %s hold", key_of("state", "net/twice"));
+
+    return hold && strncmp(hold, id, strlen(id)) == 0;
+}
+
+static bool waits(const char *id)
+{
+    return side_text(the_server->side, "ZSCORE %s %s", key_of("queue", "net/twice"), id) != NULL;
+}
+
+/* The actor has tried to connect again and again: it has heard by now of all that came before. */
+static void await_refusals(void)
+{
+    int accepted = proxy_accepted(proxy);
+
+    wait_until(proxy_accepted(proxy) == accepted + 4);
+}
+
+/*
+ * An attempt is asked for as "<id> <lease>", and given back as "<id>" or by another's lock as "<id without uuid>:0".
+ * The server's log goes back in time.
+ */
+static void assert_given_back_behind_all(const char *id)
+{
+    const char *log = side_text(the_server->side, "SLOWLOG GET 1000");
+    char asked[100], released[120], named[100];
+
+    snprintf(asked, sizeof asked, "\n%s %d ", id, LONG_LEASE);
+    snprintf(released, sizeof released, "\n%s\n0\ndmutex:inbox:", id);
+    snprintf(named, sizeof named, "\n%s:0\n", strchr(id, ':') + 1);
+    log = strstr(log, asked);
+    assert_non_null(log);
+    assert_null(strstr(log, released));
+    assert_null(strstr(log, named));
+}
+
+/*
+ * I4: granted by a message while its thread asks on a broken connection, and broken by force before that is back.  The
+ * question is sent once more, so nobody gives the attempt back before that; it would be queued again.
+ */
+static void test_lock_is_given_back_behind_its_question_when_it_was_lost_before_the_answer(void **state)
+{
+    char id[80];
+
+    (void)state;
+    make_both("net/twice", &kind_of[0]);
+    assert_result(dmutex_lock(&mutex), 0);
+    proxy_break(proxy, PROXY_SWALLOW_AND_CUT, PROXY_COMMANDS, "lock:twice", 1);
+    proxy_refuse(proxy);
+    actor_do(actor, "0", "start lock net/twice");
+    wait_until(proxy_hits(proxy) == 1);
+    await_refusals();
+    snprintf(id, sizeof id, "%s", side_text(the_server->side, "ZRANGE %s 0 0", key_of("queue", "net/twice")));
+    assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(owns(id));
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    await_refusals();
+    actor_send(actor, "lock net/twice"); /* whose request names what its process has given back */
+    await_refusals();
+    side_text(the_server->side, "CONFIG SET slowlog-max-len 1000 slowlog-log-slower-than 0");
+    promise_within(AT_ONCE);
+    proxy_pass(proxy);
+    wait_until(waiters_of(&mutex) == 2 && !waits(id));
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock net/twice");
+    actor_do(actor, "0", "join"); /* what it holds ends with its thread */
+    wait_until(!is_locked(&mutex));
+    assert_kept();
+    side_text(the_server->side, "CONFIG SET slowlog-log-slower-than -1");
+    assert_given_back_behind_all(id);
+}
+
 /* ---- all together ------------------------------------------------------------------------ */
 
 /* Connections that are cut anywhere, all the time: the count is exact and nothing is left. */
@@ -403,6 +481,7 @@ int main(int argc, char **argv)
         NET_TEST(test_trylock_says_enolck_when_there_is_no_network),
         NET_TEST(test_lock_owns_when_the_network_is_back),
         NET_TEST(test_no_lock_comes_back_when_old_bytes_arrive_late),
+        NET_TEST(test_lock_is_given_back_behind_its_question_when_it_was_lost_before_the_answer),
         NET_TEST(test_the_count_is_exact_when_connections_are_cut_all_the_time),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -219,17 +219,6 @@ static void test_attempt_gives_back_again_when_granted_after_it_is_over(void **s
     assert_int_equal(attempt.phase, DM_OVER);
 }
 
-/* Enqueued anew behind its release, when it was lost before its thread had an answer: taken back. */
-static void test_attempt_is_given_back_when_it_was_lost_and_is_queued(void **state)
-{
-    uint64_t request = hold();
-
-    (void)state;
-    step(DM_EV_TOLD_LOST, 0, NULL, 10);
-    assert_int_equal(say_queued(request, 1, 10, 13), DM_DO_GIVE_BACK);
-    assert_int_equal(attempt.phase, DM_LOST);
-}
-
 /* Other answers to an attempt that is over say nothing any more. */
 static void test_attempt_ignores_late_answers_when_over(void **state)
 {
@@ -358,7 +347,6 @@ int main(void)
         USUAL(test_attempt_wakes_its_thread_when_lost_before_it_entered),
         USUAL(test_attempt_is_lost_at_once_when_a_renewal_says_so),
         USUAL(test_attempt_is_lost_at_once_when_told_so),
-        USUAL(test_attempt_is_given_back_when_it_was_lost_and_is_queued),
         USUAL(test_attempt_ignores_a_lost_message_when_it_holds_nothing),
         USUAL(test_attempt_is_not_certain_when_the_renewal_is_read_past_its_own_deadline),
         USUAL(test_attempt_gives_back_when_owned_after_its_loss),
