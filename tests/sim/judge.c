@@ -170,6 +170,17 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
     known->dead_hold = is_dead ? hash : 0;
 }
 
+/* I4: a release is behind all that was asked for its attempt, so that nothing puts that into the queue again. */
+static void check_over(const struct known *known, int name)
+{
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+
+    for (int i = 0; queue && i < queue->count; i++) {
+        if (look_is_over(look_hash(queue->items[i].name, queue->items[i].name_length)))
+            world_break("I4: %s waits for x%d, and was given back", queue->items[i].name, name);
+    }
+}
+
 /* ---- I10: what is left ------------------------------------------------------------------------- */
 
 static void check_lifetimes(const struct dm_keys *keys, int count)
@@ -282,6 +293,7 @@ static void check_name(struct known *known, int name, const struct script_call *
     if (!check.is_torn) {
         check_owner(known, name, hold);
         check_places(known, hold);
+        check_over(known, name);
         check_lifetimes(known->keys, DM_KEY_COUNT);
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
         check_signals(known, call, name);
