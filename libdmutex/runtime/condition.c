@@ -103,14 +103,17 @@ static int fail_not_recoverable(struct condition_wait *self)
 /*
  * "Not the owner" to a repeated call: it may be that the first was executed, and the attempt was
  * signalled, granted and forgotten since.  As if so, which is true for the caller either way: it
- * had left its critical section, and comes back with the mutex.
+ * had left its critical section, and comes back with the mutex.  An attempt that was lost meanwhile is
+ * owed by its serial, and another begins.
  */
 static int come_back(struct condition_wait *self)
 {
     dm_state_lock();
     leave_locked(self);
-    dm_registry_rename(&self->wait.runtime->registry, self->wait.claim);
-    dm_registry_set_condition(&self->wait.runtime->registry, self->wait.claim, NULL);
+    if (self->wait.claim->attempt.phase != DM_LOST) {
+        dm_registry_rename(&self->wait.runtime->registry, self->wait.claim);
+        dm_registry_set_condition(&self->wait.runtime->registry, self->wait.claim, NULL);
+    }
     dm_state_unlock();
     return DM_GO_ON;
 }
