@@ -82,7 +82,7 @@ bool dm_reply_is(const redisReply *reply, const char *word)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
         return false;
     first = reply->element[0];
-    return first->type == REDIS_REPLY_STRING && strcmp(first->str, word) == 0;
+    return first->type == REDIS_REPLY_STRING && first->len == strlen(word) && memcmp(first->str, word, first->len) == 0;
 }
 
 /* hiredis's own functions, but for the one that would reserve room for whatever is announced. */

@@ -71,12 +71,13 @@ static int fail_lost(struct condition_wait *self)
 
 /*
  * Nobody waits: the attempt ends.  A request without an answer may have been executed, or be yet: then
- * the attempt is taken back, and the hold may be another's (I1): that is the result then, unless it is
- * ENOLCK, which says so, too.
+ * the attempt is taken back, and the hold may be another's (I1).  Or it has ended by time, while refusals were
+ * waited out.  Either is the result then, unless it is ENOLCK, which says so, too.
  */
 static int fail(struct condition_wait *self, int result)
 {
     struct dm_wait *wait = &self->wait;
+    bool is_lost;
 
     dm_state_lock();
     if (self->has_unanswered) {
@@ -85,9 +86,10 @@ static int fail(struct condition_wait *self, int result)
     } else {
         stay_locked(self);
     }
+    is_lost = !self->hold || self->hold->attempt.phase == DM_LOST;
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
-    return self->has_unanswered && result != ENOLCK ? dm_fail(DM_FAIL_LOST, NULL) : result;
+    return is_lost && result != ENOLCK ? dm_fail(DM_FAIL_LOST, NULL) : result;
 }
 
 static int fail_not_recoverable(struct condition_wait *self)

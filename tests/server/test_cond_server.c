@@ -372,6 +372,28 @@ static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
     actor_end(owner);
 }
 
+/* EAGAIN would mean that the hold is what it was; it ended while the answer was awaited. */
+static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    make_both("refused", SHORT_LEASE);
+    actor = actor_start(the_server);
+    actor_do(actor, "0", "init %s lease=%u", mutex_name, SHORT_LEASE);
+    actor_do(actor, "0", "lock %s", mutex_name);
+    actor_do(actor, "ETIMEDOUT", "timedwait %s %s 20", cond_name, mutex_name); /* it has an inbox */
+    side_text(the_server->side, "CONFIG SET maxmemory 1");
+    server_stop(the_server);
+    actor_send(actor, "wait %s %s", cond_name, mutex_name);
+    let_pass_by_watch(SHORT_LEASE);
+    server_cont(the_server);
+    actor_expect(actor, "EPERM");
+    side_text(the_server->side, "CONFIG SET maxmemory 0");
+    actor_do(actor, "EPERM", "unlock %s", mutex_name);
+    actor_end(actor);
+}
+
 /* The same of a process that was stopped for longer than its lease. */
 static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **state)
 {
@@ -476,6 +498,7 @@ int main(int argc, char **argv)
         STATE_TEST(test_wait_waits_once_when_the_server_was_frozen),
         STATE_TEST(test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail),
         STATE_TEST(test_wait_says_eperm_when_the_hold_was_lost_before),
+        STATE_TEST(test_wait_says_eperm_when_its_hold_ended_before_the_refusal),
         STATE_TEST(test_wait_says_eperm_when_its_process_was_stopped_for_long),
         STATE_TEST(test_a_crowd_comes_back_when_the_server_was_restarted_empty),
         STATE_TEST(test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data),
