@@ -34,11 +34,11 @@ enum proxy_side {
 /* What happens to a command that matches, or to its reply. */
 enum proxy_fault {
     PROXY_NONE,
-    PROXY_SWALLOW_REPLY,   /* the server has done it, the client never hears */
+    PROXY_SWALLOW_REPLY,   /* a message alone; or a reply and all behind it: the server has done it, nobody hears */
     PROXY_SWALLOW_AND_CUT, /* the same, and the connection is closed */
     PROXY_CUT_MID_REPLY,   /* half of the reply arrives, then the connection is closed */
     PROXY_HOLD_REPLY,      /* this reply and all behind it wait until proxy_pass() */
-    PROXY_SWALLOW_COMMAND, /* the server never hears; the replies that follow are out of step */
+    PROXY_SWALLOW_COMMAND, /* the server never hears it, nor anything behind it */
     PROXY_CUT_COMMAND,     /* the server never hears, and the connection is closed */
     PROXY_CUT_MID_COMMAND  /* the server hears half of it, and the connection is closed */
 };

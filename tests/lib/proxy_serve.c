@@ -41,6 +41,7 @@ struct link {
     int64_t trickled_ms[2]; /* when something was sent last */
     bool is_inbox;
     bool is_held; /* by PROXY_HOLD_REPLY */
+    bool is_mute; /* nothing passes any more: a stream does not lose something from its midst */
     uint8_t marks[OUTSTANDING]; /* a ring: the faults of the replies that are to come */
     unsigned asked, answered;
 };
@@ -190,12 +191,15 @@ static void pass_command(struct link *link, const char *data, size_t size)
 {
     int fault;
 
+    if (link->is_mute)
+        return;
     if (contains(data, size, "SUBSCRIBE"))
         link->is_inbox = true;
     fault = takes_fault(link, data, size) ? orders->fault : PROXY_NONE;
     switch (fault) {
     case PROXY_SWALLOW_COMMAND:
         note_hit();
+        link->is_mute = true;
         return;
     case PROXY_CUT_COMMAND:
     case PROXY_CUT_MID_COMMAND:
@@ -213,6 +217,8 @@ static void pass_reply(struct link *link, const char *data, size_t size)
     bool is_message = link->is_inbox && contains(data, size < 32 ? size : 32, "\r\nmessage\r\n");
     int fault = PROXY_NONE;
 
+    if (link->is_mute)
+        return;
     if (is_message)
         fault = takes_fault(link, data, size) ? orders->fault : PROXY_NONE;
     else if (link->answered != link->asked)
@@ -221,6 +227,7 @@ static void pass_reply(struct link *link, const char *data, size_t size)
         note_hit();
     switch (fault) {
     case PROXY_SWALLOW_REPLY:
+        link->is_mute = !is_message;
         return;
     case PROXY_SWALLOW_AND_CUT:
         put(link, DOWN, data, 0, true);
