@@ -257,7 +257,7 @@ struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason
 static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                         const struct dm_identity *identity)
 {
-    dm_store_put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->owner);
     dm_args_text(args, identity->hold);
     dm_args_number(args, ask->lease_ms);
@@ -284,7 +284,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 10 + owed_count, 5))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10 + owed_count, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);

@@ -289,6 +289,13 @@ const char *cond_wait(const struct who *who, long long hold)
     return cond_wait_ending(who, hold, UNLOCKED);
 }
 
+const char *cond_acquire(const struct who *who, const char *how)
+{
+    return run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), owner_of(who), hold_of(who),
+                      number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
+                      who->arrival, INBOX, server_born, NULL);
+}
+
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
 {
     return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),

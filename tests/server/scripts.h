@@ -60,6 +60,7 @@ const char *probe(void);
 
 /* Of conditions: `who` is the attempt that waits, `hold` the attempt that is given back. */
 const char *cond_wait(const struct who *who, long long hold);
+const char *cond_acquire(const struct who *who, const char *how); /* once it was signalled */
 const char *cond_wait_ending(const struct who *who, long long hold, int how);
 const char *cond_poll(const struct who *who);
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter); /* of a mutex */

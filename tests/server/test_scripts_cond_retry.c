@@ -225,6 +225,25 @@ static void test_a_retried_call_changes_nothing_in_any_state(void **state)
     }
 }
 
+/* I5: what a server with older data still has on the condition, and asks for the mutex, is on the condition no more. */
+static void test_an_attempt_that_was_signalled_elsewhere_is_in_one_place(void **state)
+{
+    static void (*const begin[])(void) = { a_waits, a_waits_and_the_mutex_is_free };
+    static const char *const answers[] = { "queued", "owned" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        command("FLUSHALL");
+        a = who("a");
+        b = who("b");
+        begin[i]();
+        assert_string_equal(command("HEXISTS dmutex:{t}:sleeper:c a:1:2"), "1");
+        assert_answer(cond_acquire(&a, QUEUE), answers[i]);
+        assert_string_equal(command("EXISTS dmutex:{t}:cond:c"), "0");
+        assert_string_equal(command("HEXISTS dmutex:{t}:sleeper:c a:1:2"), "0");
+    }
+}
+
 /* A signal names no attempt: repeated it may wake one more, which POSIX allows, and no more. */
 static void test_a_repeated_signal_wakes_one_more_at_most(void **state)
 {
@@ -484,6 +503,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(test_a_retried_call_changes_nothing_in_any_state),
+        SCRIPT_TEST(test_an_attempt_that_was_signalled_elsewhere_is_in_one_place),
         SCRIPT_TEST(test_a_repeated_signal_wakes_one_more_at_most),
         SCRIPT_TEST(test_a_retried_call_changes_nothing_in_random_sequences),
     };

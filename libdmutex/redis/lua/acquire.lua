@@ -1,7 +1,7 @@
 #!lua
 -- Takes a free lock, or waits in its queue.  Repeated with the same attempt it gives the same
 -- answer, and a full lease.
--- KEYS  lock state queue waiter
+-- KEYS  lock state queue waiter, and for one that was signalled: cond sleeper
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
 --       11... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
@@ -12,6 +12,12 @@ local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 
 local ttl = call('PTTL', KEYS[1]) -- -2: there is no lock
 local t = call('TIME')
 local now, now_text = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
+
+if KEYS[5] then -- a server with older data may have it on the condition still
+  local id = ARGV[2]:match('^%S+')
+  call('ZREM', KEYS[5], id)
+  call('HDEL', KEYS[6], id)
+end
 
 -- The two usual cases, written out: a third of the time that the parts below would take.  Nobody
 -- died, and the clock makes a token and an arrival that are new to all.
@@ -51,8 +57,8 @@ if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the to
 --@include _serve
 local k, s = KEYS, parse(v)
 local inbox, born = ARGV[9], ARGV[10]
-local me = { id = ARGV[2]:match('^%S+'), label = ARGV[2]:match('^%S+ %d+ (.*)$'), lease = ARGV[3],
-  seen = ARGV[4], request = ARGV[5], robust = ARGV[6], heard = now_text }
+local me = { id = id, label = label, lease = ARGV[3], seen = ARGV[4], request = ARGV[5], robust = ARGV[6],
+  heard = now_text }
 local waiting, is_held = check_queue(k), call('HLEN', k[1]) > 0
 
 if s.id == me.id and ARGV[7] == 'try' and not is_held and grace(born, me.lease, now) > 0 then
