@@ -12,7 +12,7 @@
 #include "say.h"
 #include "watch.h"
 
-/* Of a list that comes in pieces: so often in a row the lock must be missing. */
+/* Of a list that comes in pieces: so often in a row the lock must be missing, and nobody have it who can be seen. */
 #define MISSING_IN_PIECES 3
 
 /*
@@ -269,13 +269,17 @@ enum holds_owner holds_who(const char *name, const char *path)
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
+/*
+ * What is missing in a list of one moment has ended.  One that comes in pieces while others lock and unlock may leave
+ * the same lock out again and again, if that stands where two pieces meet.
+ */
 static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 {
     const struct kernel_lock *lock = &backing->lock;
 
     if (proc_locks_has(locks, lock))
         return true;
-    if (locks->is_readable && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
+    if (locks->is_readable && locks->is_one_moment && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
         return false;
     return holders_is_any(lock, &backing->known);
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* flock(1) and flock() on two hosts: who has the lock, and until when. */
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "host.h"
 
 #define AT_ONCE 5000 /* far below the lease */
+#define CHURNERS 2
+#define CHURN_LOCKS 1000
 
 static struct host *a, *b;
 
@@ -55,6 +61,52 @@ static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
     end_holder(holder);
     wait_until(!is_held("x.lock"));
     assert_int_equal(host_run(b, "flock -n x.lock true"), 0);
+}
+
+/*
+ * So many locks that /proc/locks comes in pieces, and ever more and fewer of them.  The kernel lists the newest
+ * locks of a processor first, so these are before all that were there.
+ */
+static void churn(int processor)
+{
+    int file = memfd_create("churn", MFD_CLOEXEC);
+    cpu_set_t processors;
+
+    CPU_ZERO(&processors);
+    CPU_SET(processor, &processors);
+    sched_setaffinity(0, sizeof processors, &processors);
+    for (unsigned turn = 0;; turn++) {
+        struct flock lock = { .l_type = turn / CHURN_LOCKS % 2 ? F_UNLCK : F_WRLCK,
+                              .l_whence = SEEK_SET,
+                              .l_start = turn % CHURN_LOCKS * 2,
+                              .l_len = 1 };
+
+        if (fcntl(file, F_SETLK, &lock) != 0)
+            _exit(1);
+    }
+}
+
+/* What the keeper reads of the kernel may leave the lock out then; it looks again with each file that is closed. */
+static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state)
+{
+    struct job *holder = start_holder();
+    pid_t churners[CHURNERS];
+
+    (void)state;
+    for (int i = 0; i < CHURNERS; i++) {
+        churners[i] = keeper_fork();
+        if (churners[i] == 0)
+            churn(i);
+    }
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(host_run(a, "for i in 1 2 3 4 5; do : < x.lock; sleep 0.01; done"), 0);
+        assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    }
+    for (int i = 0; i < CHURNERS; i++) {
+        kill(churners[i], SIGKILL);
+        keeper_reap(churners[i]);
+    }
+    end_holder(holder);
 }
 
 /* The same by two programs of one host, which the kernel alone keeps apart. */
@@ -347,6 +399,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         host_test(test_flock_n_fails_while_another_host_has_the_lock),
+        host_test(test_a_lock_stays_while_thousands_of_others_come_and_go),
         host_test(test_flock_n_fails_while_another_program_of_the_host_has_the_lock),
         host_test(test_flock_n_succeeds_at_once_after_another_program_of_the_host),
         host_test(test_flock_waits_for_the_other_host),
