@@ -122,13 +122,24 @@ static void must_be_right(void)
     }
 }
 
+/* With a connection that nobody opens. */
+static void set_up(void)
+{
+    static const struct dm_conn_hooks hooks;
+    char reason[DM_REASON_ROOM];
+
+    dm_registry_init(&runtime.registry);
+    runtime.commands = dm_conn_new(dm_url_parse("unix:///nowhere", reason), NULL, &hooks);
+    must(runtime.commands);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     char *lines = strdup(fuzz_text(bytes, length)), *rest = lines, *line;
 
     must(lines);
     if (!runtime.registry.names)
-        dm_registry_init(&runtime.registry);
+        set_up();
     begin();
     while ((line = strsep(&rest, "\n"))) {
         dm_inbox_take(&runtime, line);
