@@ -11,9 +11,9 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 int dm_release_renew(struct dm_runtime *runtime, const char *key);
 
 /*
- * "Not the owner" to the first that was sent about a hold that goes on: renews it while it is certain, which puts it back on a
- * server that came without the data of the one before.  OWNED: ask again.  UNKNOWN: it was broken, or is not certain
- * any more.  NOTHING, REFUSED: it may own.
+ * "Not the owner" to the first that was sent about a hold that goes on: renews it while it is certain, which puts it
+ * back on a server that came without the data of the one before.  OWNED: ask again.  UNKNOWN: it was broken, or is not
+ * certain any more.  NOTHING, REFUSED: it may own.
  */
 enum dm_verdict dm_release_reclaim(struct dm_runtime *runtime, uint64_t attempt);
 
