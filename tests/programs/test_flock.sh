@@ -16,7 +16,7 @@ locked "flock -n, on a descriptor of a shell" "exit status 1" <<'END'
 END
 
 locked "flock -w" "exit status 7" <<'END'
-exec flock -w 3 -E 7 "$HERE/job.lock" "$JOB"
+exec flock -w 1 -E 7 "$HERE/job.lock" "$JOB"
 END
 
 # ---------------------------------------------------------------------------
@@ -66,7 +66,7 @@ end b
 result "the holder and its job are killed: who waits on the other host comes next"
 
 echo 'exec flock -o "$HERE/job.lock" "$JOB"' >"$scratch/script"
-lease=3s
+lease=1s
 second_waits
 kill -9 $(processes a a/keeper/keeper-) $(processes a "$job")
 await is_inside "a b"
