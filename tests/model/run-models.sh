@@ -53,7 +53,7 @@ END
         *trace*) echo "$found" | grep -q -- "$wanted" && [ -n "$found" ] && verdict=ok ;;
         *) grep -q 'errors: 0' "$out" && ! grep -q 'out of memory\|MEMLIM bound\|max search depth' "$out" && verdict=ok ;;
     esac
-    states=$(figure 1 '^ *\([0-9.e+]*\) states, stored.*')
+    states=$(printf '%.0f' "$(figure 1 '^ *\([0-9.e+]*\) states, stored.*')") # pan says 1.04e+08
     depth=$(figure 1 '.*depth reached \([0-9]*\).*')
     memory=$(figure 1 '^ *\([0-9.]*\).*total actual memory usage')
     seconds=$(figure 1 '.*elapsed time \([0-9.]*\) sec.*')

@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -37,14 +40,21 @@ int __lsan_is_turned_off(void)
 #define SHARE 1
 #endif
 
+static bool is_long(void)
+{
+    const char *wanted = getenv("DMUTEX_TEST_LONG");
+
+    return wanted && *wanted;
+}
+
 /* What the environment says, or `usual`, or under `make check-long` `many`. */
 static uint64_t count_from(const char *variable, uint64_t usual, uint64_t many)
 {
-    const char *wanted = getenv(variable), *is_long = getenv("DMUTEX_TEST_LONG");
+    const char *wanted = getenv(variable);
 
     if (wanted)
         return strtoull(wanted, NULL, 10);
-    return (is_long && *is_long ? many : usual) / SHARE;
+    return (is_long() ? many : usual) / SHARE;
 }
 
 static uint64_t first_seed(void)
@@ -60,32 +70,95 @@ static void begin(void)
     run.scripting = whole;
 }
 
-static void must_hold(void)
+/* A long run has two processes, each with every second seed: one would need a processor for half an hour. */
+enum { PROCESSES = 2 };
+
+/* What one of them is to do, and has done: in memory that all of them see. */
+struct share {
+    uint64_t operations, faults, runs; /* at least */
+    uint64_t first, step, last;        /* seeds */
+    struct counters done;
+};
+
+/* One process's runs; its exit status says whether every promise was kept. */
+static int run_share(struct share *share)
 {
-    if (!run.breach[0])
-        return;
-    printf("# DM_SEED=%" PRIu64 ": %s\n", run.seed, run.breach);
-    run_shrink(&run);
-    fail_msg("DM_SEED=%" PRIu64 ": %s", run.seed, run.breach);
+    begin();
+    memset(&counters, 0, sizeof counters);
+    for (run.seed = share->first;
+         counters.operations < share->operations || counters.faults < share->faults || counters.runs < share->runs;
+         run.seed += share->step) {
+        run_seed(&run);
+        if (run.breach[0]) {
+            printf("# DM_SEED=%" PRIu64 ": %s\n", run.seed, run.breach);
+            run_shrink(&run);
+            return EXIT_FAILURE;
+        }
+        share->last = run.seed;
+    }
+    share->done = counters;
+    return EXIT_SUCCESS;
 }
 
-/* Every promise of the protocol is kept, whatever goes wrong of what it allows to go wrong. */
+static pid_t start_share(struct share *share)
+{
+    pid_t process;
+
+    fflush(stdout);
+    process = fork();
+    assert_true(process >= 0);
+    if (process == 0) {
+        int status = run_share(share);
+
+        fflush(stdout);
+        _exit(status);
+    }
+    return process;
+}
+
+static void add_counters(struct counters *sum, const struct counters *part)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)part;
+
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+/*
+ * Every promise of the protocol is kept, whatever goes wrong of what it allows to go wrong.  */
 static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
 {
     uint64_t operations = count_from("DM_SIM_OPERATIONS", 300000, 50000000);
     uint64_t faults = count_from("DM_SIM_FAULTS", 15000, 2500000);
     uint64_t runs = count_from("DM_SIM_SEEDS", 0, 25000);
+    unsigned count = is_long() ? PROCESSES : 1;
+    struct share *shares =
+        mmap(NULL, PROCESSES * sizeof *shares, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t processes[PROCESSES];
+    int status, failed = 0;
 
     (void)state;
-    begin();
-    memset(&counters, 0, sizeof counters);
-    for (run.seed = first_seed(); counters.operations < operations || counters.faults < faults || counters.runs < runs;
-         run.seed++) {
-        run_seed(&run);
-        must_hold();
+    assert_true(shares != MAP_FAILED);
+    for (unsigned i = 0; i < count; i++) {
+        shares[i] = (struct share){.operations = operations / count,
+                                   .faults = faults / count,
+                                   .runs = runs / count,
+                                   .first = first_seed() + i,
+                                   .step = count};
+        processes[i] = start_share(&shares[i]);
     }
-    printf("# DM_SEED=%" PRIu64 " to %" PRIu64 "\n", first_seed(), run.seed - 1);
+    memset(&counters, 0, sizeof counters);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(waitpid(processes[i], &status, 0), processes[i]);
+        failed += status != 0;
+        add_counters(&counters, &shares[i].done);
+        printf("# DM_SEED=%" PRIu64 " to %" PRIu64 " in steps of %" PRIu64 "\n", shares[i].first, shares[i].last,
+               shares[i].step);
+    }
     counters_print();
+    munmap(shares, PROCESSES * sizeof *shares);
+    assert_int_equal(failed, 0);
     assert_true(counters.holds > operations / 10); /* or nothing has been tried */
 }
 
