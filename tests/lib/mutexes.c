@@ -106,26 +106,12 @@ bool errand_is_over(const struct errand *errand)
     return __atomic_load_n(&errand->is_over, __ATOMIC_ACQUIRE);
 }
 
-static bool is_asleep(pid_t tid)
-{
-    char path[64], state = '?';
-    FILE *stat;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
-    stat = fopen(path, "r");
-    if (!stat || fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
-        state = '?';
-    if (stat)
-        fclose(stat);
-    return state == 'S';
-}
-
 void errand_await_sleep(const struct errand *errand)
 {
     int looks = 0;
 
     wait_until(__atomic_load_n(&errand->tid, __ATOMIC_ACQUIRE) != 0);
-    wait_until((looks = is_asleep(errand->tid) ? looks + 1 : 0) == 20);
+    wait_until((looks = proc_state(errand->tid) == 'S' ? looks + 1 : 0) == 20);
 }
 
 int errand_join(struct errand *errand)

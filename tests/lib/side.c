@@ -85,14 +85,14 @@ int64_t side_int(struct side *side, const char *format, ...)
     return value;
 }
 
-static void write_reply(FILE *out, const redisReply *reply)
+void side_write_reply(FILE *out, const redisReply *reply)
 {
     switch (reply->type) {
     case REDIS_REPLY_ARRAY:
         for (size_t i = 0; i < reply->elements; i++) {
             if (i > 0)
                 fputc('\n', out);
-            write_reply(out, reply->element[i]);
+            side_write_reply(out, reply->element[i]);
         }
         break;
     case REDIS_REPLY_INTEGER:
@@ -115,7 +115,7 @@ static const char *keep(struct side *side, redisReply *reply)
     free(side->text);
     side->text = NULL;
     out = open_memstream(&side->text, &length);
-    write_reply(out, reply);
+    side_write_reply(out, reply);
     fclose(out);
     freeReplyObject(reply);
     return is_nil ? NULL : side->text;

@@ -10,7 +10,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
+struct redisReply;
 struct side;
 
 /* NULL when the server does not answer PING. */
@@ -24,6 +26,9 @@ int64_t side_int(struct side *side, const char *format, ...);
  * The text it answers, NULL for nil; an array's elements joined by newlines.  Until the next call.
  */
 const char *side_text(struct side *side, const char *format, ...);
+
+/* A reply as such a text. */
+void side_write_reply(FILE *out, const struct redisReply *reply);
 
 /* True if it answers without an error; the error's text is side_error(). */
 bool side_try(struct side *side, const char *format, ...);

@@ -21,11 +21,11 @@
  *   server.h  a private server: start, kill, stop, restart
  *   side.h    a plain connection to it: keys, counters, controls for bounds
  *   actor.h   another process that locks and dies as it is told
- *   command.h what a command prints, and how it ends
  *   crowd.h   many threads in several of these that wait on a condition
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times
  *   mutexes.h mutexes of every kind, and calls in other threads
+ *   proc.h    states of processes and threads
  *   command.h a shell command, what it prints and how it ends
  *   keeper.h  ends everything when the test program ends
  *
@@ -51,6 +51,7 @@
 #include "crowd.h"
 #include "keeper.h"
 #include "mutexes.h"
+#include "proc.h"
 #include "proxy.h"
 #include "server.h"
 #include "side.h"

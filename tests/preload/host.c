@@ -143,6 +143,23 @@ void host_end(struct host *host)
     free(host);
 }
 
+struct host *a, *b;
+
+int host_pair_setup(void **state)
+{
+    test_group_setup(state);
+    a = host_make("a", "lease=60s");
+    b = host_make("b", "lease=2s");
+    return 0;
+}
+
+int host_pair_teardown(void **state)
+{
+    host_end(a);
+    host_end(b);
+    return test_group_teardown(state);
+}
+
 bool host_has_said(struct host *host, const char *words)
 {
     char path[80], content[16384];

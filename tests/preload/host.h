@@ -28,6 +28,14 @@ struct job;
 #define host_test(test) cmocka_unit_test_setup(test, host_begin_test)
 int host_begin_test(void **state);
 
+/*
+ * Two hosts for a whole group.  A program that gives up and ends leaves a place in the queue for three leases, so
+ * it is host b on which programs give up: it has a short lease.
+ */
+extern struct host *a, *b;
+int host_pair_setup(void **state);
+int host_pair_teardown(void **state);
+
 /* With a keeper's folder of its own, and the rules' settings. */
 struct host *host_make(const char *name, const char *settings);
 

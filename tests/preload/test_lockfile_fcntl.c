@@ -6,23 +6,6 @@
 
 #define AT_ONCE 5000 /* far below the lease */
 
-static struct host *a, *b;
-
-static int setup(void **state)
-{
-    test_group_setup(state);
-    a = host_make("a", "lease=60s");
-    b = host_make("b", "lease=60s");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    host_end(a);
-    host_end(b);
-    return test_group_teardown(state);
-}
-
 /* What the locker prints for these words, on this host. */
 #define assert_prints(host, words, wanted)                                                       \
     do {                                                                                         \
@@ -361,5 +344,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, host_pair_setup, host_pair_teardown);
 }

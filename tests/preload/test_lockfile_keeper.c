@@ -16,23 +16,6 @@
 #define SHORT_LEASE_MS 1000
 #define SLACK 2000
 
-static struct host *a, *b;
-
-static int setup(void **state)
-{
-    test_group_setup(state);
-    a = host_make("a", "lease=60s");
-    b = host_make("b", "lease=2s"); /* who gives up and ends leaves a place in the queue, for three leases */
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    host_end(a);
-    host_end(b);
-    return test_group_teardown(state);
-}
-
 static struct job *start_holder(struct host *host)
 {
     struct job *holder = host_start(host, "flock x.lock sh -c 'echo has; read go'");
@@ -512,5 +495,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, host_pair_setup, host_pair_teardown);
 }

@@ -299,28 +299,13 @@ static void test_list_passes_signals_on_when_it_gets_them(void **state)
     }
 }
 
-/* The state letter of a process: T is stopped. */
-static char state_of(pid_t pid)
-{
-    char path[40], letter = '?';
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "r");
-    if (file && fscanf(file, "%*d (%*[^)]) %c", &letter) != 1)
-        letter = '?';
-    if (file)
-        fclose(file);
-    return letter;
-}
-
 /* A command that stops, as by Ctrl-Z, looks stopped to the shell that started dmutex-run, and can go on. */
 static void test_list_stops_when_the_command_stops(void **state)
 {
     pid_t pid = command_start("exec %s --list sh -c 'kill -STOP $$; echo goes on; exit 5'", dmutex_run);
 
     (void)state;
-    wait_until(state_of(pid) == 'T');
+    wait_until(proc_state(pid) == 'T');
     kill(pid, SIGCONT);
     command_await(pid);
     assert_status(5);

@@ -42,30 +42,6 @@ static const char *write_text(const char *format, ...)
     return *text;
 }
 
-static void write_reply(FILE *out, const redisReply *reply)
-{
-    switch (reply->type) {
-    case REDIS_REPLY_ARRAY:
-        for (size_t i = 0; i < reply->elements; i++) {
-            if (i > 0)
-                fputc('\n', out);
-            write_reply(out, reply->element[i]);
-        }
-        return;
-    case REDIS_REPLY_INTEGER:
-        fprintf(out, "%lld", reply->integer);
-        return;
-    case REDIS_REPLY_NIL:
-        return;
-    case REDIS_REPLY_ERROR:
-        fputs("error\n", out);
-        break;
-    default:
-        break;
-    }
-    fwrite(reply->str, 1, (size_t)reply->len, out);
-}
-
 /* Frees the reply. */
 static const char *text_of(redisReply *reply)
 {
@@ -75,7 +51,9 @@ static const char *text_of(redisReply *reply)
 
     if (!reply)
         fail_msg("the connection broke: %s", context->errstr);
-    write_reply(out, reply);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fputs("error\n", out);
+    side_write_reply(out, reply);
     fclose(out);
     freeReplyObject(reply);
     return *text;

@@ -54,24 +54,10 @@ static pid_t find_server(void)
     return server_pid;
 }
 
-static bool is_alive(pid_t pid)
-{
-    char path[64], state = 'X';
-    FILE *stat;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    stat = fopen(path, "r");
-    if (stat && fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'X';
-    if (stat)
-        fclose(stat);
-    return state != 'X' && state != 'Z';
-}
-
 static void kill_server(void)
 {
     assert_return_code(kill(server_pid, SIGKILL), errno);
-    wait_until(!is_alive(server_pid));
+    wait_until(!proc_is_alive(server_pid));
     keeper_forget(server_pid);
     server_pid = 0;
 }
@@ -81,7 +67,7 @@ static int end_test(void **state)
     (void)state;
     if (!server_pid)
         server_pid = (pid_t)number_in(in_folder("pid"));
-    if (server_pid > 1 && is_alive(server_pid))
+    if (server_pid > 1 && proc_is_alive(server_pid))
         kill_server();
     keeper_remove_folder(folder);
     return 0;
@@ -199,7 +185,7 @@ static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
     actor_do(b, "EOWNERDEAD", "lock local/starter");
     actor_do(b, "0", "consistent local/starter");
     actor_do(b, "0", "unlock local/starter");
-    assert_true(is_alive(server_pid));
+    assert_true(proc_is_alive(server_pid));
     assert_int_equal(starts_of_server(), 1);
     actor_end(a);
     actor_end(b);

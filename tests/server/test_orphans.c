@@ -46,27 +46,12 @@ static void store(int *place, int value)
     __atomic_store_n(place, value, __ATOMIC_RELEASE);
 }
 
-/* Not gone, and not waiting to be reaped by who knows whom. */
-static bool is_alive(pid_t pid)
-{
-    char path[64], state = 'X';
-    FILE *stat;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    stat = fopen(path, "r");
-    if (stat && fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'X';
-    if (stat)
-        fclose(stat);
-    return state != 'X' && state != 'Z';
-}
-
 static int end_test(void **state)
 {
     (void)state;
     store(&family->may_end, 1);
     if (family->child > 0)
-        wait_until(!is_alive(family->child));
+        wait_until(!proc_is_alive(family->child));
     munmap(family, sizeof *family);
     return 0;
 }
@@ -129,7 +114,7 @@ static void check_death(void)
     assert_kept();
     assert_result(dmutex_consistent(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
-    assert_true(is_alive(family->child));
+    assert_true(proc_is_alive(family->child));
     assert_true(is_locked(&own));
 }
 

@@ -25,44 +25,17 @@ struct remains {
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
-/* The state and the parent of a process, by /proc; false if there is none. */
-static bool look(pid_t pid, char *ret_state, pid_t *ret_parent)
-{
-    char path[64];
-    int parent, found;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "r");
-    if (!file)
-        return false;
-    found = fscanf(file, "%*d (%*[^)]) %c %d", ret_state, &parent);
-    fclose(file);
-    *ret_parent = parent;
-    return found == 2;
-}
-
-/* A zombie that its new parent has not reaped does not count. */
-static bool is_gone(pid_t pid)
-{
-    char state;
-    pid_t parent;
-
-    return !look(pid, &state, &parent) || state == 'Z' || state == 'X';
-}
-
 /* The child of a process that is not `except`. */
 static pid_t child_of(pid_t parent, pid_t except)
 {
     DIR *folder = opendir("/proc");
-    pid_t found = 0, its_parent;
+    pid_t found = 0;
     struct dirent *entry;
-    char state;
 
     while ((entry = readdir(folder))) {
         pid_t pid = (pid_t)atoi(entry->d_name);
 
-        if (pid > 0 && pid != except && look(pid, &state, &its_parent) && its_parent == parent)
+        if (pid > 0 && pid != except && proc_parent(pid) == parent)
             found = pid;
     }
     closedir(folder);
@@ -134,12 +107,12 @@ static void expect_nothing_left(enum mood mood, bool has_child, way_to_end end)
     assert_true(remains.reaper > 0 && remains.server > 0);
 
     snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(remains.socket, '/') - remains.socket), remains.socket);
-    wait_until(is_gone(remains.reaper));
-    assert_true(is_gone(remains.server));
+    wait_until(!proc_is_alive(remains.reaper));
+    assert_false(proc_is_alive(remains.server));
     assert_int_equal(access(remains.socket, F_OK), -1);
     assert_int_equal(access(directory, F_OK), -1);
     if (remains.child) {
-        assert_false(is_gone(remains.child));
+        assert_true(proc_is_alive(remains.child));
         kill(remains.child, SIGKILL);
         keeper_forget(remains.child);
     }
