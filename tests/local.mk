@@ -587,10 +587,10 @@ AM_TESTS_ENVIRONMENT = \
 print-results:
 	@echo $(TEST_LOGS:.log=.trs)
 
-# The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j4 on two
+# The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j6 on two
 # cores the four parts go on together: the longest tests first, and programs that wait for minutes of the clock.
-# The simulator and the models only compute, and are not niced for it: beside idle or nice jobs Linux 6.18 let those
-# who woke up wait for seconds.
+# The simulator and the models only compute, and are not niced for it: where the kernel has autogroups, others would
+# wake up seconds late.
 check-long:
 	$(MAKE) check TESTS=
 	$(MAKE) long-tests long-programs long-sim long-models
