@@ -602,7 +602,7 @@ long-programs:
 long-sim:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600 TESTS='$(long_sim)' TEST_SUITE_LOG=tests/sim.log
 long-models:
-	$(MAKE) check-model DMUTEX_TEST_LONG=1 DMUTEX_MODEL_JOBS=1
+	$(MAKE) check-model DMUTEX_TEST_LONG=1
 long_first = $(foreach test,tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))
 long_sim = $(filter tests/sim/test_sim,$(TESTS))
 
@@ -635,7 +635,6 @@ configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 # The models of the protocol, by SPIN, which is looked for when it runs: doc/design/models.md
 check-model:
 	srcdir='$(abs_top_srcdir)' CC='$(CC)' DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' \
-	    DMUTEX_MODEL_JOBS='$(DMUTEX_MODEL_JOBS)' \
 	    $(SHELL) $(abs_top_srcdir)/tests/model/run-models.sh
 EXTRA_DIST += \
     tests/model/cond.pml \

@@ -162,7 +162,7 @@ static bool is_long(void)
 
 int repetitions(int usual)
 {
-    return is_long() ? usual * 50 : usual;
+    return is_long() ? usual * 10 : usual;
 }
 
 long count_from(const char *variable, long usual, long many)

@@ -103,7 +103,7 @@ const char *result_name(int result);
 int waiters_of(dmutex_t *mutex);
 bool is_locked(dmutex_t *mutex);
 
-/* Repetitions for tests that try their luck: `usual`, or fifty times that with DMUTEX_TEST_LONG. */
+/* Repetitions for tests that try their luck: `usual`, or ten times that with DMUTEX_TEST_LONG. */
 int repetitions(int usual);
 
 /* What the environment says, or `usual`, or with DMUTEX_TEST_LONG `many`. */

@@ -70,96 +70,102 @@ static void begin(void)
     run.scripting = whole;
 }
 
-/* A long run has two processes, each with every second seed: one would need a processor for half an hour. */
-enum { PROCESSES = 2 };
+/*
+ * Seeds are run in batches, each in a process of its own: the simulator's killed processes leave their memory as
+ * it is, and that ends with the batch.  A long run has two batches at a time.
+ */
+#define BATCH 100
+#define AT_A_TIME (is_long() ? 2 : 1)
+#define AT_A_TIME_MAX 2
 
-/* What one of them is to do, and has done: in memory that all of them see. */
-struct share {
-    uint64_t operations, faults, runs; /* at least */
-    uint64_t first, step, last;        /* seeds */
-    struct counters done;
+struct batch {
+    pid_t process; /* 0 none */
+    uint64_t first;
+    struct counters *done; /* in memory that the test sees, too */
 };
 
-/* One process's runs; its exit status says whether every promise was kept. */
-static int run_share(struct share *share)
+/* The exit status says whether every promise was kept. */
+static int run_batch(struct batch *batch)
 {
     begin();
     memset(&counters, 0, sizeof counters);
-    for (run.seed = share->first;
-         counters.operations < share->operations || counters.faults < share->faults || counters.runs < share->runs;
-         run.seed += share->step) {
+    for (run.seed = batch->first; run.seed < batch->first + BATCH; run.seed++) {
         run_seed(&run);
         if (run.breach[0]) {
             printf("# DM_SEED=%" PRIu64 ": %s\n", run.seed, run.breach);
             run_shrink(&run);
             return EXIT_FAILURE;
         }
-        share->last = run.seed;
     }
-    share->done = counters;
+    *batch->done = counters;
     return EXIT_SUCCESS;
 }
 
-static pid_t start_share(struct share *share)
+static void start(struct batch *batch, uint64_t first)
 {
-    pid_t process;
-
+    batch->first = first;
     fflush(stdout);
-    process = fork();
-    assert_true(process >= 0);
-    if (process == 0) {
-        int status = run_share(share);
+    batch->process = fork();
+    assert_true(batch->process >= 0);
+    if (batch->process == 0) {
+        int status = run_batch(batch);
 
         fflush(stdout);
         _exit(status);
     }
-    return process;
 }
 
-static void add_counters(struct counters *sum, const struct counters *part)
+/* Adds what the batch has done to the counters; false: it has failed. */
+static bool end(struct batch *batch)
 {
-    uint64_t *to = (uint64_t *)sum;
-    const uint64_t *from = (const uint64_t *)part;
+    const uint64_t *from = (const uint64_t *)batch->done;
+    uint64_t *to = (uint64_t *)&counters;
+    int status;
 
-    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+    assert_int_equal(waitpid(batch->process, &status, 0), batch->process);
+    batch->process = 0;
+    for (size_t i = 0; i < sizeof counters / sizeof *to && status == 0; i++)
         to[i] += from[i];
+    return status == 0;
 }
 
-/*
- * Every promise of the protocol is kept, whatever goes wrong of what it allows to go wrong.  */
+static bool is_enough(void)
+{
+    return counters.operations >= count_from("DM_SIM_OPERATIONS", 300000, 50000000) &&
+           counters.faults >= count_from("DM_SIM_FAULTS", 15000, 2500000) &&
+           counters.runs >= count_from("DM_SIM_SEEDS", 0, 25000);
+}
+
+/* Every promise of the protocol is kept, whatever goes wrong of what it allows to go wrong. */
 static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
 {
-    uint64_t operations = count_from("DM_SIM_OPERATIONS", 300000, 50000000);
-    uint64_t faults = count_from("DM_SIM_FAULTS", 15000, 2500000);
-    uint64_t runs = count_from("DM_SIM_SEEDS", 0, 25000);
-    unsigned count = is_long() ? PROCESSES : 1;
-    struct share *shares =
-        mmap(NULL, PROCESSES * sizeof *shares, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t processes[PROCESSES];
-    int status, failed = 0;
+    struct batch batches[AT_A_TIME_MAX] = { { .process = 0 } };
+    size_t size = AT_A_TIME_MAX * sizeof(struct counters);
+    struct counters *done = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bool has_failed = false, is_running;
+    uint64_t seed = first_seed();
 
     (void)state;
-    assert_true(shares != MAP_FAILED);
-    for (unsigned i = 0; i < count; i++) {
-        shares[i] = (struct share){.operations = operations / count,
-                                   .faults = faults / count,
-                                   .runs = runs / count,
-                                   .first = first_seed() + i,
-                                   .step = count};
-        processes[i] = start_share(&shares[i]);
-    }
+    assert_true(done != MAP_FAILED);
     memset(&counters, 0, sizeof counters);
-    for (unsigned i = 0; i < count; i++) {
-        assert_int_equal(waitpid(processes[i], &status, 0), processes[i]);
-        failed += status != 0;
-        add_counters(&counters, &shares[i].done);
-        printf("# DM_SEED=%" PRIu64 " to %" PRIu64 " in steps of %" PRIu64 "\n", shares[i].first, shares[i].last,
-               shares[i].step);
-    }
+    do {
+        is_running = false;
+        for (int i = 0; i < AT_A_TIME; i++) {
+            if (batches[i].process)
+                has_failed |= !end(&batches[i]);
+            if (has_failed || is_enough())
+                continue;
+            batches[i].done = &done[i];
+            start(&batches[i], seed);
+            seed += BATCH;
+            is_running = true;
+        }
+    } while (is_running);
+    printf("# DM_SEED=%" PRIu64 " to %" PRIu64 "\n", first_seed(), seed - 1);
     counters_print();
-    munmap(shares, PROCESSES * sizeof *shares);
-    assert_int_equal(failed, 0);
-    assert_true(counters.holds > operations / 10); /* or nothing has been tried */
+    munmap(done, size);
+    assert_false(has_failed);
+    assert_true(counters.holds > counters.operations / 10); /* or nothing has been tried */
 }
 
 /* Byte for byte: what happens, and when. */
