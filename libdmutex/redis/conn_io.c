@@ -58,16 +58,23 @@ void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
     conn->is_change_news = true;
 }
 
+void dm_conn_note_reason(struct dm_conn *conn, const char *why)
+{
+    char where[108];
+
+    dm_url_describe(conn->url, where, sizeof where);
+    snprintf(conn->reason, sizeof conn->reason, "%.90s: %.220s", where, why);
+}
+
 void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
 {
-    char where[108], why[DM_REASON_ROOM];
+    char why[DM_REASON_ROOM];
     va_list args;
 
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    dm_url_describe(conn->url, where, sizeof where);
-    snprintf(conn->reason, sizeof conn->reason, "%.90s: %.220s", where, why);
+    dm_conn_note_reason(conn, why);
     if (conn->failures == 0)
         dm_log_warn("the connection to %s", conn->reason);
     conn->retry_ns = dm_clock_boot_ns() + retry_after(conn->failures++);

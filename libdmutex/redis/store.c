@@ -106,14 +106,11 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
     return result;
 }
 
-/* What an answer before said stays the reason while the connection has none of its own. */
+/* What an answer before said stays the reason while there is a connection. */
 static void note_conn_reason(struct dm_conn *conn, char *ret_reason)
 {
-    char reason[DM_REASON_ROOM];
-
-    dm_conn_reason(conn, reason);
-    if (reason[0])
-        memcpy(ret_reason, reason, DM_REASON_ROOM);
+    if (!ret_reason[0] || !dm_conn_is_ready(conn))
+        dm_conn_reason(conn, ret_reason);
 }
 
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,

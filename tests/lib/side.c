@@ -22,8 +22,10 @@ struct side *side_try_open(const char *path)
     redisReply *reply = NULL;
     struct side *side = NULL;
 
-    if (context && !context->err)
+    if (context && !context->err) {
+        redisSetTimeout(context, (struct timeval){ .tv_sec = 30 });
         reply = redisCommand(context, "PING");
+    }
     if (reply && reply->type == REDIS_REPLY_STATUS)
         side = calloc(1, sizeof *side);
     if (reply)
@@ -33,7 +35,6 @@ struct side *side_try_open(const char *path)
             redisFree(context);
         return NULL;
     }
-    redisSetTimeout(context, (struct timeval){ .tv_sec = 30 });
     side->context = context;
     return side;
 }

@@ -396,6 +396,28 @@ static void test_calls_end_in_time_when_the_server_never_answers(void **state)
     actor_end(b);
 }
 
+/* Who has had no answer yet is told from which server: before the connection is there, and after. */
+static void test_calls_name_the_server_when_no_answer_has_come_yet(void **state)
+{
+    struct actor *a, *b;
+    char url[192];
+
+    (void)state;
+    snprintf(url, sizeof url, "unix://%s?grace=off&command_timeout=80&connect_timeout=60000", fake.path);
+    fake_be(SILENT, "", 0);
+    a = actor_start_at(url);
+    actor_do(a, "ENOLCK", "trylock bad/named");
+    assert_sentence(a, fake.path);
+    actor_do(a, "ETIMEDOUT", "timedlock bad/named 30");
+    assert_sentence(a, fake.path);
+    fake_be(LYING, "", 0);
+    b = actor_start_at(url);
+    actor_do(b, "ENOLCK", "trylock bad/named");
+    assert_sentence(b, fake.path);
+    actor_end(a);
+    actor_end(b);
+}
+
 #define FAKE_TEST(test) cmocka_unit_test_setup_teardown(test, begin_fake, end_fake)
 
 int main(int argc, char **argv)
@@ -406,6 +428,7 @@ int main(int argc, char **argv)
         FAKE_TEST(test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name),
         FAKE_TEST(test_calls_say_enolck_when_the_server_closes),
         FAKE_TEST(test_calls_end_in_time_when_the_server_never_answers),
+        FAKE_TEST(test_calls_name_the_server_when_no_answer_has_come_yet),
         cmocka_unit_test(test_nothing_is_left),
     };
 

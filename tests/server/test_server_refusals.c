@@ -31,10 +31,21 @@ static void check_sentence(struct actor *actor, const char *words)
         fail_msg("\"%s\" does not tell of \"%s\"", said, words);
 }
 
+static pid_t impostor; /* listens in the server's place; 0: none */
+
+static void end_impostor(void)
+{
+    kill(impostor, SIGKILL);
+    keeper_reap(impostor);
+    impostor = 0;
+}
+
 /* What a test has put in the server's place is gone, also when the test has failed. */
 static int mend_server(void **state)
 {
     (void)state;
+    if (impostor)
+        end_impostor();
     if (!the_server->pid)
         server_restart(the_server);
     return 0;
@@ -230,18 +241,17 @@ static void test_calls_say_enolck_when_scripts_answer_a_number(void **state)
 }
 
 /* A process that listens in a server's place and answers each connection once, with these bytes. */
-static pid_t begin_impostor(const struct server *server, const char *bytes, bool is_closing)
+static void begin_impostor(const struct server *server, const char *bytes, bool is_closing)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pid_t pid;
 
     snprintf(address.sun_path, sizeof address.sun_path, "%s", server->path);
     unlink(server->path);
     assert_return_code(bind(listener, (struct sockaddr *)&address, sizeof address), errno);
     assert_return_code(listen(listener, 16), errno);
-    pid = keeper_fork();
-    while (pid == 0) {
+    impostor = keeper_fork();
+    while (impostor == 0) {
         int connection = accept(listener, NULL, NULL);
         char asked[4096];
 
@@ -251,13 +261,6 @@ static pid_t begin_impostor(const struct server *server, const char *bytes, bool
             close(connection);
     }
     close(listener);
-    return pid;
-}
-
-static void end_impostor(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    keeper_reap(pid);
 }
 
 /* What is no server, or a very strange one, is as none: a lock waits until there is one. */
@@ -276,17 +279,16 @@ static void test_lock_waits_when_the_server_is_none(void **state)
     snprintf(url, sizeof url, "%s&command_timeout=200&connect_timeout=200", the_server->url);
     for (size_t i = 0; i < sizeof impostors / sizeof impostors[0]; i++) {
         struct actor *waiter = actor_start_at(url), *asker = actor_start_at(url);
-        pid_t pid;
 
         server_kill(the_server);
-        pid = begin_impostor(the_server, impostors[i].bytes, impostors[i].is_closing);
+        begin_impostor(the_server, impostors[i].bytes, impostors[i].is_closing);
         actor_send(waiter, "lock fault/impostor");
         actor_do(asker, "ENOLCK", "trylock fault/impostor");
         check_sentence(asker, the_server->path);
         actor_do(asker, "ETIMEDOUT", "timedlock fault/impostor 100");
         actor_do(asker, "ENOLCK", "islocked fault/impostor");
         assert_true(actor_is_silent(waiter));
-        end_impostor(pid);
+        end_impostor();
         server_restart(the_server);
         promise_within(AT_ONCE);
         actor_expect(waiter, "0");
