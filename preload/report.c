@@ -74,7 +74,7 @@ int report_lock(struct object *object, const struct library *library)
 
 /* A name that a handler and what it has interrupted use for the first time may be there twice. */
 static struct file {
-    enum { FREE, IN_MAKING, MADE } state;
+    enum file_state { FREE, IN_MAKING, MADE } state;
     char name[MAPPED_NAME_ROOM];
     struct object_counts counts;
 } files[64];
@@ -85,7 +85,7 @@ struct object_counts *report_of_file(const char *name)
     if (!report_is_wanted())
         return NULL;
     for (struct file *file = files; file < files + FILES; file++) {
-        int state = FREE;
+        enum file_state state = FREE;
 
         if (__atomic_compare_exchange_n(&file->state, &state, IN_MAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             strcpy(file->name, name);
