@@ -121,7 +121,10 @@ bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadlin
  */
 bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline);
 
-/* Which server it is, and why there is no answer, for people: what has broken the connection, or that none has come yet. */
+/*
+ * Which server it is, and why there is no answer, for people: what has broken the connection, or
+ * that none has come yet.
+ */
 void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM]);
 
 /* For the loop thread: what to poll for (fd -1: nothing), and when there is something to do. */

@@ -124,6 +124,7 @@ void dm_conn_wake_all(struct dm_conn *conn);
 /* The connection is broken or useless: closes it and answers all its slots with nothing. */
 void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
 /* What dm_conn_reason() says from now on, behind the server's address. */
+#define DM_NO_ANSWER_YET "gave no answer yet"
 void dm_conn_note_reason(struct dm_conn *conn, const char *why);
 /* Closes it, answers all its slots with nothing, and wakes all who wait. */
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
