@@ -103,7 +103,7 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
         snprintf(conn->channel, sizeof conn->channel, "%s", inbox);
         conn->greeting.inbox = conn->channel;
     }
-    dm_conn_note_reason(conn, DM_NO_ANSWER_YET);
+    dm_conn_note_reason(conn, DM_NO_ANSWER);
     return conn;
 }
 

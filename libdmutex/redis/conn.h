@@ -123,7 +123,7 @@ bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline);
 
 /*
  * Which server it is, and why there is no answer, for people: what has broken the connection, or
- * that none has come yet.
+ * that none came.
  */
 void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM]);
 

@@ -137,7 +137,7 @@ static void become_ready(struct dm_conn *conn)
     conn->addresses = NULL;
     conn->state = DM_CONN_READY;
     conn->failures = 0;
-    dm_conn_note_reason(conn, DM_NO_ANSWER_YET);
+    dm_conn_note_reason(conn, DM_NO_ANSWER);
     conn->is_ready_news = true;
     conn->is_change_news = true;
     dm_conn_wake_all(conn);

@@ -57,6 +57,9 @@ enum dm_conn_state {
     DM_CONN_ENDED       /* for good, see dm_conn_end() */
 };
 
+/* What dm_conn_reason() says while nothing is known to be wrong. */
+#define DM_NO_ANSWER "gave no answer"
+
 /*
  * lock guards all below.  Rank CONN: nothing but LOG nests in it.
  * Invariant: slots are in the order of the bytes sent; a slot is there for every command sent and
@@ -124,7 +127,6 @@ void dm_conn_wake_all(struct dm_conn *conn);
 /* The connection is broken or useless: closes it and answers all its slots with nothing. */
 void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
 /* What dm_conn_reason() says from now on, behind the server's address. */
-#define DM_NO_ANSWER_YET "gave no answer yet"
 void dm_conn_note_reason(struct dm_conn *conn, const char *why);
 /* Closes it, answers all its slots with nothing, and wakes all who wait. */
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
