@@ -120,7 +120,8 @@ CLEANFILES += $(man_links)
 
 script_tests += \
     doc/check-acl.sh \
-    doc/check-man.sh
+    doc/check-man.sh \
+    doc/check-rendering.sh
 
 EXTRA_DIST += \
     HACKING.md \
