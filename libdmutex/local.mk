@@ -110,7 +110,8 @@ lua_includes = \
     libdmutex/redis/lua/_handover.lua \
     libdmutex/redis/lua/_own.lua \
     libdmutex/redis/lua/_serve.lua \
-    libdmutex/redis/lua/_state.lua
+    libdmutex/redis/lua/_state.lua \
+    libdmutex/redis/lua/_tell.lua
 
 EXTRA_DIST += $(lua_scripts) $(lua_includes)
 CLEANFILES += libdmutex/redis/scripts.c

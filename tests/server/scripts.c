@@ -442,7 +442,7 @@ struct inbox {
 
 static struct inbox *inboxes;
 
-struct inbox *inbox_open(const char *uuid)
+static struct inbox *subscribe(const char *format, const char *word)
 {
     struct inbox *inbox = calloc(1, sizeof *inbox);
     redisReply *reply;
@@ -450,12 +450,22 @@ struct inbox *inbox_open(const char *uuid)
     assert_non_null(inbox);
     inbox->context = redisConnectUnix(the_server->path);
     assert_true(inbox->context && !inbox->context->err);
-    reply = redisCommand(inbox->context, "SUBSCRIBE " INBOX "%s", uuid);
+    reply = redisCommand(inbox->context, format, word);
     assert_non_null(reply);
     freeReplyObject(reply);
     inbox->next = inboxes;
     inboxes = inbox;
     return inbox;
+}
+
+struct inbox *inbox_open(const char *uuid)
+{
+    return subscribe("SUBSCRIBE " INBOX "%s", uuid);
+}
+
+struct inbox *inbox_open_pattern(const char *pattern)
+{
+    return subscribe("PSUBSCRIBE %s", pattern);
 }
 
 void inbox_close(struct inbox *inbox)

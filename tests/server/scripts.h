@@ -117,6 +117,7 @@ void age_sleeper(const struct who *who, long long ms);
 /* An inbox that somebody listens to, and all that came since the last look, one per line. */
 struct inbox;
 struct inbox *inbox_open(const char *uuid);
+struct inbox *inbox_open_pattern(const char *pattern); /* PSUBSCRIBE: a monitor */
 void inbox_close(struct inbox *inbox);
 const char *inbox_messages(struct inbox *inbox);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiters that die, are stopped or go deaf, and how little the others notice of it. */
+#include <hiredis.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,35 @@ static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **st
     wait_until(!is_locked(&mutex));
     side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/killed"),
               key_of("waiter", "queue/killed")); /* the dead one's, for two leases */
+}
+
+/*
+ * A monitor that hears every channel changes nothing: the killed waiter is passed over at once, and the
+ * next waiter is told no death.
+ */
+static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_killed_head_is_told(void **state)
+{
+    struct redisContext *monitor = redisConnectUnix(the_server->path);
+    int channels = side_count_channels(the_server->side);
+    struct actor *dead, *next;
+
+    (void)state;
+    freeReplyObject(redisCommand(monitor, "PSUBSCRIBE *"));
+    hold("queue/monitor");
+    dead = start_waiter("queue/monitor", LONG_LEASE, 1);
+    next = start_waiter("queue/monitor", LONG_LEASE, 2);
+    actor_kill(dead);
+    actor_end(dead);
+    wait_until(side_count_channels(the_server->side) == channels + 1);
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(next, "0"); /* not EOWNERDEAD */
+    assert_kept();
+    actor_do(next, "0", "unlock queue/monitor");
+    actor_end(next);
+    wait_until(!is_locked(&mutex));
+    redisFree(monitor);
+    side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/monitor"), key_of("waiter", "queue/monitor"));
 }
 
 /* Finding 8: a waiter that does not speak any more is passed over although its inbox is there. */
@@ -214,6 +244,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_was_killed),
+        cmocka_unit_test(test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_killed_head_is_told),
         cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_is_stopped),
         cmocka_unit_test(test_the_next_waiter_owns_when_the_chosen_one_dies),
         cmocka_unit_test(test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The Lua scripts on a server that is in the way: keys of others, missing rights, no memory. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -228,13 +229,29 @@ static void test_release_releases_when_it_may_not_publish(void **state)
     inbox_close(inbox);
 }
 
+/* Without the right to NUMSUB no inbox is known to be there: the lock is free, and a poll has it. */
+static void test_release_releases_when_it_may_not_look_for_inboxes(void **state)
+{
+    struct inbox *inbox = inbox_open("b");
+
+    (void)state;
+    begin();
+    become("-pubsub|numsub");
+    assert_answer(release(&a, UNLOCKED), "released");
+    assert_string_equal(line_of(info("x"), 0), "");
+    assert_string_equal(line_of(poll_of(&b), 1), "owned");
+    become_nobody_special();
+    assert_string_equal(inbox_messages(inbox), "");
+    inbox_close(inbox);
+}
+
 /* Finding 11: the probe finds every command that is not permitted, and says which. */
 static void test_the_probe_names_the_command_when_one_is_not_permitted(void **state)
 {
     static const char *const used[] = { "hset",   "hmget",   "hget",  "hgetall", "hlen",
                                         "zadd",   "zrange",  "zrank", "zscore",  "zcard",
                                         "exists", "pexpire", "pttl",  "publish", "hdel",
-                                        "zrem",   "del",     "time" };
+                                        "zrem",   "del",     "time",  "pubsub|numsub" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(used); i++) {
@@ -247,7 +264,7 @@ static void test_the_probe_names_the_command_when_one_is_not_permitted(void **st
         answer = probe();
         length = (size_t)snprintf(named, sizeof named, "%s", used[i]);
         for (size_t at = 0; at < length; at++)
-            named[at] = (char)(named[at] - 'a' + 'A');
+            named[at] = named[at] == '|' ? ' ' : (char)toupper((unsigned char)named[at]);
         assert_answer(answer, "error");
         assert_non_null(strstr(answer, named));
         become_nobody_special();
@@ -343,6 +360,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_scripts_change_nothing_when_the_state_is_not_ours),
         SCRIPT_TEST(test_a_waiter_is_dropped_when_its_entry_is_not_ours),
         SCRIPT_TEST(test_release_releases_when_it_may_not_publish),
+        SCRIPT_TEST(test_release_releases_when_it_may_not_look_for_inboxes),
         SCRIPT_TEST(test_the_probe_names_the_command_when_one_is_not_permitted),
         SCRIPT_TEST(test_the_probe_fails_when_keys_or_channels_are_not_permitted),
         SCRIPT_TEST(test_the_probe_tries_every_command_that_scripts_call),

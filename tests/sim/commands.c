@@ -347,6 +347,21 @@ static bool publish(struct run *run)
     return integer(run, run->site->publish(run->site->user, run->arguments[1], run->arguments[2]));
 }
 
+/* NUMSUB: each channel and how many subscribers it has. */
+static bool pubsub(struct run *run)
+{
+    if (!is_word(run->arguments[1], "NUMSUB"))
+        return fail(run, "ERR Unknown subcommand or wrong number of arguments");
+    lua_newtable(run->lua);
+    for (int i = 2; i < run->count; i++) {
+        bulk(run, run->arguments[i].bytes, run->arguments[i].length);
+        lua_rawseti(run->lua, -2, 2 * i - 3);
+        integer(run, run->site->subscribers(run->site->user, run->arguments[i]));
+        lua_rawseti(run->lua, -2, 2 * i - 2);
+    }
+    return true;
+}
+
 static const struct {
     const char *name;
     int least; /* arguments, with the name */
@@ -357,7 +372,7 @@ static const struct {
     { "PTTL", 2, pttl },       { "ZCARD", 2, zcard },     { "ZRANGE", 4, zrange },   { "ZSCORE", 3, zscore },
     { "ZRANK", 3, zrank },     { "ZADD", 4, zadd },       { "ZREM", 3, zrem },       { "DEL", 2, del },
     { "EXISTS", 2, exists },   { "TIME", 1, server_time }, { "PUBLISH", 3, publish },
-    { "INFO", 1, info },
+    { "INFO", 1, info },       { "PUBSUB", 2, pubsub },
 };
 
 bool command_run(lua_State *lua, const struct site *site, int count, const struct text *arguments)

@@ -26,6 +26,7 @@ struct site {
     int64_t now_us; /* the server's clock */
     const char *info; /* what INFO says */
     int (*publish)(void *user, struct text channel, struct text message);
+    int (*subscribers)(void *user, struct text channel); /* of this server, by the channel's own name */
     void *user;
 };
 

@@ -60,6 +60,16 @@ static int publish(void *user, struct text channel, struct text message)
     return count;
 }
 
+static int subscribers(void *user, struct text channel)
+{
+    int count = 0;
+
+    (void)user;
+    for (struct link *link = server.links; link; link = link->next)
+        count += link->channel[0] && equals(channel, link->channel);
+    return count;
+}
+
 bool server_hears(struct text uuid)
 {
     for (struct link *link = server.links; link; link = link->next) {
@@ -91,7 +101,8 @@ static void info(struct bytes *reply)
 /* Number of keys, keys, arguments. */
 static void run_script(int script, const struct text *words, int count, struct bytes *reply)
 {
-    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(), .publish = publish };
+    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(), .publish = publish,
+                         .subscribers = subscribers };
     int keys = atoi(words[0].bytes);
 
     if (keys > count - 1)

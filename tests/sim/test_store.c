@@ -22,19 +22,24 @@
 #define WORDS_MAX 64
 
 static redisContext *real;
-static redisContext *real_inbox;
+static redisContext *real_inbox, *real_monitor;
 static struct store store;
 static struct scripting *scripting;
 static bool is_mutated;                        /* they are to differ */
 static const char *poll_text = dm_lua_poll;    /* what the simulated side runs as poll */
 static int64_t sim_now_us = INT64_C(1700000000000000);
 
-/* One inbox is there, on both sides: that of "a". */
-static int publish(void *user, struct text channel, struct text message)
+/* One inbox is there, on both sides: that of "a".  A monitor hears every channel, besides. */
+static int subscribers(void *user, struct text channel)
 {
     (void)user;
-    (void)message;
     return channel.length > 0 && channel.bytes[channel.length - 1] == 'a';
+}
+
+static int publish(void *user, struct text channel, struct text message)
+{
+    (void)message;
+    return subscribers(user, channel) + 1;
 }
 
 /* ---- moments of one clock and of the other ----------------------------------------------- */
@@ -172,7 +177,8 @@ static char *run_really(const char *script, const struct call *call)
 
 static char *run_simulated(const char *script, const struct call *call)
 {
-    struct site site = { .store = &store, .now_us = sim_now_us += 1000, .publish = publish };
+    struct site site = { .store = &store, .now_us = sim_now_us += 1000, .publish = publish,
+                         .subscribers = subscribers };
     struct text words[WORDS_MAX];
     struct bytes bytes = { 0 };
     redisReader *reader = redisReaderCreate();
@@ -269,7 +275,7 @@ static void make_command(struct call *call)
 {
     const char *name = ANY("HSET", "HSET", "HGET", "HMGET", "HDEL", "HLEN", "HGETALL", "HEXISTS", "ZADD", "ZADD", "ZADDNX",
                            "ZREM", "ZCARD", "ZSCORE", "ZRANK", "ZRANGE", "BYSCORE", "LIMIT", "DEL", "EXISTS", "PEXPIRE",
-                           "PTTL", "NONSENSE");
+                           "PTTL", "NUMSUB", "PUBLISH", "NONSENSE");
     const char *key = A_KEY;
 
     if (strcmp(name, "ZADDNX") == 0 || strcmp(name, "ZADD") == 0) {
@@ -278,6 +284,12 @@ static void make_command(struct call *call)
         if (only_new)
             add(call, "NX");
         add(call, "%s", A_SCORE), add(call, "%s", A_NAME);
+    } else if (strcmp(name, "NUMSUB") == 0) {
+        add(call, "PUBSUB"), add(call, "NUMSUB");
+        for (unsigned i = random_below(3); i > 0; i--)
+            add(call, "%s", ANY("d:inbox:a", "d:inbox:b"));
+    } else if (strcmp(name, "PUBLISH") == 0) {
+        add(call, "PUBLISH"), add(call, "%s", ANY("d:inbox:a", "d:inbox:b")), add(call, "told");
     } else if (strcmp(name, "BYSCORE") == 0 || strcmp(name, "LIMIT") == 0) {
         add(call, "ZRANGE"), add(call, "%s", key), add(call, "%s", A_BOUND), add(call, "%s", A_BOUND);
         add(call, "BYSCORE");
@@ -550,6 +562,8 @@ static int group_setup(void **state)
     real = redisConnectUnix(the_server->path);
     real_inbox = redisConnectUnix(the_server->path);
     freeReplyObject(redisCommand(real_inbox, "SUBSCRIBE d:inbox:a"));
+    real_monitor = redisConnectUnix(the_server->path);
+    freeReplyObject(redisCommand(real_monitor, "PSUBSCRIBE *"));
     scripting = scripting_new(NULL);
     return 0;
 }
@@ -558,6 +572,7 @@ static int group_teardown(void **state)
 {
     redisFree(real);
     redisFree(real_inbox);
+    redisFree(real_monitor);
     scripting_free(scripting);
     store_clear(&store);
     return test_group_teardown(state);

@@ -26,7 +26,7 @@ local function signal(k, c, s, inbox, now, most, upto)
     if not w or is_gone(w, now) then
       forget(c, id)
     elseif (most > 1 or not is_silent(w, now)) and
-        (tell(inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) > 0 or most > 1) then
+        (tell(inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) or most > 1) then
       move(k, c, s, w, now, true)
       moved = moved + 1
       if is_free and moved == 1 then left = tonumber(w.lease) end -- it will be the owner

@@ -7,16 +7,16 @@ local function hand_over(k, head, inbox, born, mark)
   if not last or health or cursor then return false end
   local said = call('HGET', k[4], head) or ''
   local request, lease, heard, seen, label = said:match('^(%d+) (%d+) %d (%d+) (%d+) (.*)$')
-  local owner, uuid, attempt = head:match('^(([^:]*):.*):(%d+)$')
+  local owner, attempt = head:match('^(.*):(%d+)$')
   if not (request and owner) then return false end
   local t = call('TIME')
   local now, token = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
   if tonumber(last) >= now or tonumber(seen) >= now then return false end -- the clock makes no token that is new to all
   if now - heard > math.max(lease * 2 / 3, 1000) * 1000 then return false end
   if born ~= '0' and now - born < lease * 1000 then return false end
-  local heard_by = redis.pcall('PUBLISH', inbox .. uuid,
-    'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0')
-  if type(heard_by) ~= 'number' or heard_by == 0 then return false end
+  if not tell(inbox, head, 'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0') then
+    return false
+  end
   call('DEL', k[1])
   call('HSET', k[1], owner, 1)
   call('PEXPIRE', k[1], lease)

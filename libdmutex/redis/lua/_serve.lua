@@ -38,12 +38,6 @@ local function leave(k, id)
   return forget(k, id)
 end
 
--- Returns how many heard it.  An error (no right to publish) is nobody.
-local function tell(inbox, id, message)
-  local heard = redis.pcall('PUBLISH', inbox .. id:match('^[^:]*'), message)
-  return type(heard) == 'number' and heard or 0
-end
-
 -- A waiter that was not heard of for a while is passed over and keeps its place: its next poll
 -- brings it back.  After two leases it is gone.
 local function is_silent(w, now) return now - w.heard > math.max(w.lease * 2 / 3, 1000) * 1000 end
@@ -92,7 +86,7 @@ local function serve(k, s, inbox, now, born, me)
       local token_text = text(token)
       local dead = w.robust == '1' and s.health or 0
       if id == me or tell(inbox, id, 'granted ' .. attempt_of(id) .. ' ' .. w.request .. ' ' .. token_text .. ' ' ..
-          w.lease .. ' ' .. dead) > 0 then
+          w.lease .. ' ' .. dead) then
         own(k, s, w, token, token_text)
         forget(k, id)
         if s.cursor then call('HDEL', k[2], 'cursor') end

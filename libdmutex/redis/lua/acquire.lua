@@ -54,6 +54,7 @@ end
 --@include _own
 if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
 --@include _state
+--@include _tell
 --@include _serve
 local k, s = KEYS, parse(v)
 local inbox, born = ARGV[9], ARGV[10]

@@ -5,6 +5,7 @@
 -- Answer {owned, token, dead, now} {left}
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 local s, now = read(KEYS[2]), clock()
 if still_owns(KEYS, s, { id = ARGV[1], lease = ARGV[2] }, ARGV[4], now) then

@@ -7,6 +7,7 @@
 --        {notrecoverable, n}; n = 1: a signal came first
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 --@include _condition
 local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])

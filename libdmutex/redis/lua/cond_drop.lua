@@ -5,6 +5,7 @@
 -- Answer 1 done, 0 somebody waits on it, or 256 who are gone were forgotten: call again
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 local c, now = { [3] = KEYS[1], [4] = KEYS[2] }, clock()
 check_queue(c)

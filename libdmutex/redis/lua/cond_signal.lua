@@ -9,6 +9,7 @@ local call = redis.call
 local bound, newest = unpack(call('HMGET', KEYS[2], 'mutex', 'arrival'))
 local inbox = ARGV[2]
 
+--@include _tell
 --@include _handover
 -- One signal, and a free mutex that nobody waits for.
 if bound and bound == ARGV[1] and ARGV[3] == '1' and ARGV[4] == '' then

@@ -9,6 +9,7 @@
 --@include _own
 if not is_token(tonumber(ARGV[5])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
 --@include _state
+--@include _tell
 --@include _serve
 --@include _condition
 local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])

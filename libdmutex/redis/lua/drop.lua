@@ -5,6 +5,7 @@
 -- Answer 1 done, 0 somebody holds it or waits for it
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 local k = KEYS
 check_queue(k)

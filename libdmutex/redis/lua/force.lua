@@ -5,6 +5,7 @@
 -- Answer {broken, more} {free}
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 local k, s = KEYS, read(KEYS[2])
 check_queue(k)

@@ -8,6 +8,7 @@
 --        {unknown, more} {notrecoverable} {error, message}
 --@include _own
 --@include _state
+--@include _tell
 --@include _serve
 --@include _condition
 local now, now_text = clock()

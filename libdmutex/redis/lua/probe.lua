@@ -9,13 +9,15 @@ local tries = {
   { 'HSET', h, 'a', 1 }, { 'HMGET', h, 'a' }, { 'HGET', h, 'a' }, { 'HGETALL', h }, { 'HLEN', h },
   { 'ZADD', z, 1, 'a' }, { 'ZRANGE', z, 0, 1 }, { 'ZRANK', z, 'a' }, { 'ZSCORE', z, 'a' }, { 'ZCARD', z },
   { 'EXISTS', h }, { 'PEXPIRE', h, 1000 }, { 'PTTL', h }, { 'PUBLISH', ARGV[1], '' },
+  { 'PUBSUB', 'NUMSUB', ARGV[1] },
   { 'HDEL', h, 'a' }, { 'ZREM', z, 'a' }, { 'DEL', h, z }, { 'TIME' },
 }
 local result
 for _, command in ipairs(tries) do
   result = redis.pcall(unpack(command))
   if type(result) == 'table' and result.err then
-    return redis.error_reply('NOPERM ' .. command[1] .. ' failed: ' .. result.err)
+    local name = command[1] == 'PUBSUB' and 'PUBSUB NUMSUB' or command[1]
+    return redis.error_reply('NOPERM ' .. name .. ' failed: ' .. result.err)
   end
 end
 return result[1] * 1000000 + result[2]
