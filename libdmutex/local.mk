@@ -131,6 +131,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/acquire.h \
     libdmutex/runtime/condition.c \
     libdmutex/runtime/condition.h \
+    libdmutex/runtime/explain.c \
+    libdmutex/runtime/explain.h \
     libdmutex/runtime/inbox.c \
     libdmutex/runtime/inbox.h \
     libdmutex/runtime/lifetime.c \

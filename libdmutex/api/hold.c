@@ -136,11 +136,15 @@ static int ask(dmutex_t *mutex, question put, void *user)
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
+    const struct dm_ask ask = { .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
+    struct dm_info info;
     enum dm_verdict verdict;
 
     do
-        verdict = dm_store_info(&runtime->store, name->keys, deadline, user, ret_reason);
+        verdict = dm_store_info(&runtime->store, &ask, deadline, &info, ret_reason);
     while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(deadline));
+    if (verdict == DM_SAYS_DONE)
+        *(dmutex_info_t *)user = info.shown;
     return verdict;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     int number;
@@ -24,9 +25,9 @@ int dm_fail(enum dm_failure failure, const char *detail, ...)
     if (detail && used < (int)sizeof last - 3) {
         va_list args;
 
-        used += snprintf(last + used, sizeof last - (size_t)used, ": ");
         va_start(args, detail);
-        vsnprintf(last + used, sizeof last - (size_t)used, detail, args);
+        if (vsnprintf(last + used + 2, sizeof last - (size_t)used - 2, detail, args) > 0)
+            memcpy(last + used, ": ", 2);
         va_end(args);
     }
     errno = kept;

@@ -123,6 +123,17 @@ void dm_log_deliver(void)
     is_delivering = false;
 }
 
+bool dm_log_is_heard(int level)
+{
+    bool is_heard;
+
+    pthread_once(&env_once, read_environment);
+    dm_mutex_lock(&lock);
+    is_heard = callback || level <= env_level;
+    dm_mutex_unlock(&lock);
+    return is_heard;
+}
+
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;

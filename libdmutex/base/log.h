@@ -3,6 +3,8 @@
 #ifndef DM_BASE_LOG_H
 #define DM_BASE_LOG_H
 
+#include <stdbool.h>
+
 #include "base/attrs.h"
 #include "dmutex/error.h"
 
@@ -10,6 +12,9 @@ void dm_log_error(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_warn(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_info(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);
+
+/* Whether a line of this level would reach a reader. */
+bool dm_log_is_heard(int level);
 
 /* Hands the application's callback what was logged while a lock was held.  No lock held. */
 void dm_log_deliver(void);

@@ -33,6 +33,7 @@ struct dm_answer {
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */
     int64_t remaining_ms; /* QUEUED, BUSY: of the owner's lease */
+    int64_t grace_ms;     /* BUSY: free, and for so long nobody gets it, because the store is new */
     int64_t store_us;     /* the store's clock, 0 not told */
 };
 

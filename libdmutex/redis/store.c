@@ -209,6 +209,7 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
         answer.verdict = DM_SAYS_BUSY;
         answer.remaining_ms = dm_store_time_at(reply, 1);
         answer.store_us = dm_store_time_at(reply, 2);
+        answer.grace_ms = dm_store_time_at(reply, 3);
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
         answer.position = dm_store_number_at(reply, 1);

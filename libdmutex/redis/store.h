@@ -130,9 +130,17 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
 enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
-/* DONE, REFUSED or NOTHING.  Tokens are the store's. */
-enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                              dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM]);
+/* What the store tells of a name. */
+struct dm_info {
+    dmutex_info_t shown; /* with the store's token */
+    int64_t held_ms;     /* locked: since the grant */
+    uint64_t position;   /* of the attempt that asks, 1 is the head; 0: it does not wait */
+    int64_t grace_ms;    /* for how long the store grants nothing of its own accord */
+};
+
+/* `ask`: the attempt that waits, or with attempt 0 none.  DONE, REFUSED or NOTHING. */
+enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
 
 /* ---- conditions: store_cond.c ------------------------------------------------------------ */
 

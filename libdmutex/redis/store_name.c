@@ -62,7 +62,7 @@ static const char *text_at(const redisReply *reply, size_t index)
 }
 
 /* {owner or '', hold count, remaining ms, token, label, waiters, health} */
-static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
+static void read_shown(const redisReply *reply, dmutex_info_t *ret_info)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
     const char *owner = text_at(reply, 0);
@@ -80,20 +80,36 @@ static void read_info(const redisReply *reply, dmutex_info_t *ret_info)
     *ret_info = info;
 }
 
-enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
-                              dmutex_info_t *ret_info, char ret_reason[DM_REASON_ROOM])
+/* What lua/info.lua answers.  A token is the moment of its grant, unless the server's clock was set back since. */
+static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
+    int64_t now_us = dm_store_time_at(reply, 7), granted_us = dm_store_time_at(reply, 8);
+
+    read_shown(reply, &ret_info->shown);
+    ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
+    ret_info->position = dm_store_number_at(reply, 9);
+    ret_info->grace_ms = dm_store_time_at(reply, 10);
+}
+
+enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(info), false, 3, 0, 0))
+    if (!dm_store_begin(&args, SCRIPT(info), false, 3, 3, 2))
         return dm_store_no_memory(ret_reason);
-    dm_store_put_keys(&args, keys, 3);
+    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_put_keys(&args, ask->keys, 3);
+    dm_args_text(&args, ask->attempt ? identity.id : "");
+    dm_args_number(&args, ask->lease_ms);
+    dm_args_born(&args);
     verdict = dm_store_run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 7)
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 11)
         read_info(reply, ret_info);
     else
         verdict = dm_store_nonsense(ret_reason);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "runtime/explain.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 
@@ -125,6 +126,7 @@ static void ask(struct dm_wait *wait)
     wait->claim->is_asking = false;
     dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
+    wait->grace_ms = answer.grace_ms;
     if (!wait->is_inbox_needed)
         dm_step(runtime, wait->claim,
                 &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
@@ -208,7 +210,8 @@ static int fail_refused(struct dm_wait *wait)
     dm_state_unlock();
     switch (refusal) {
     case DM_SAYS_BUSY:
-        return dm_fail(DM_FAIL_BUSY, NULL);
+        return wait->grace_ms ? dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000) :
+                                dm_fail(DM_FAIL_BUSY, NULL);
     case DM_SAYS_FULL:
         return dm_fail(DM_FAIL_QUEUE_FULL, NULL);
     case DM_SAYS_NO_MEMORY:
@@ -260,6 +263,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     struct dm_answer answer;
     struct dm_ask request;
 
+    dm_explain_timeout(wait);
     dm_state_lock();
     request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
     dm_state_unlock();
@@ -277,7 +281,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     dm_state_lock();
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
-    return dm_fail(DM_FAIL_TIMED_OUT, NULL);
+    return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
 
 /* ---- the way through --------------------------------------------------------------------- */
@@ -370,12 +374,14 @@ bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 /* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */
 static int sleep_queued(struct dm_wait *wait)
 {
-    struct dm_deadline until = wait->deadline;
+    struct dm_deadline until = wait->deadline, wake;
 
     if (until.is_endless && wait->runtime->settings.fails_when_down)
         until = dm_runtime_call_deadline(wait->runtime);
-    if (wait->sleep(wait, &until) || !is_queued(wait))
+    wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
+    if (wait->sleep(wait, &wake) || !is_queued(wait))
         return DM_GO_ON;
+    dm_explain_if_due(wait);
     if (dm_deadline_left_ns(&wait->deadline) == 0)
         return wait->settle(wait);
     return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
@@ -385,6 +391,7 @@ int dm_wait_run(struct dm_wait *wait)
 {
     int result = DM_GO_ON;
 
+    dm_explain_begin(wait);
     while (result == DM_GO_ON) {
         switch (dm_wait_phase(wait)) {
         case DM_ASKING:

@@ -32,7 +32,9 @@ struct dm_wait {
     int (*settle)(struct dm_wait *wait);
 
     bool is_inbox_needed; /* the store said busy before we could be told of a grant */
+    int64_t grace_ms; /* of the last answer */
     int64_t pause_ns;
+    int64_t began_ns, explain_ns; /* see explain.h */
     int looks_in_vain; /* see is_server_gone() */
     char reason[DM_REASON_ROOM];
 };

@@ -196,12 +196,12 @@ static void ask_drop(void)
 
 static void ask_info(void)
 {
-    dmutex_info_t info;
+    struct dm_info info;
 
-    if (dm_store_info(&store, mutex_keys, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
+    if (dm_store_info(&store, &ask, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
         return;
-    must(memchr(info.owner, '\0', sizeof info.owner) && memchr(info.host, '\0', sizeof info.host));
-    must(memchr(info.program, '\0', sizeof info.program));
+    must(memchr(info.shown.owner, '\0', sizeof info.shown.owner) && memchr(info.shown.host, '\0', sizeof info.shown.host));
+    must(memchr(info.shown.program, '\0', sizeof info.shown.program));
 }
 
 static void ask_wait(void)

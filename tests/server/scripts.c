@@ -245,7 +245,7 @@ const char *force(const char *leaf)
 
 const char *info(const char *leaf)
 {
-    return run_script(dm_lua_info, 3, key("lock", leaf), key("state", leaf), key("queue", leaf),
+    return run_script(dm_lua_info, 3, key("lock", leaf), key("state", leaf), key("queue", leaf), "", "10000", "0",
                       NULL);
 }
 

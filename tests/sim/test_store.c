@@ -474,8 +474,10 @@ static void call_cond_drop(struct call *call, const struct who *who)
 
 static void call_info(struct call *call, const struct who *who)
 {
-    (void)who;
     add_keys(call, 3);
+    add_id(call, who);
+    add(call, "%d", 1000);
+    add_born(call);
 }
 
 static const struct {

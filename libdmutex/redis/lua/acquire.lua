@@ -5,7 +5,7 @@
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
 --       11... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
--- Answer {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now}
+-- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody} {queued, position, remaining, arrival, now}
 --        {full} {notrecoverable}
 local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
@@ -63,7 +63,7 @@ local me = { id = id, label = label, lease = ARGV[3], seen = ARGV[4], request = 
 local waiting, is_held = check_queue(k), call('HLEN', k[1]) > 0
 
 if s.id == me.id and ARGV[7] == 'try' and not is_held and grace(born, me.lease, now) > 0 then
-  return { 'busy', left(k, s, me.lease, born, now), now } -- it has no place in the queue to go to: all stays as it is
+  return { 'busy', left(k, s, me.lease, born, now), now, grace(born, me.lease, now) } -- it has no place in the queue to go to: all stays as it is
 end
 if still_owns(k, s, me, born, now) then
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
@@ -88,7 +88,8 @@ if s.health == 2 then
 end
 
 if ARGV[7] == 'try' then
-  if is_held or grace(born, me.lease, now) > 0 then return { 'busy', left(k, s, me.lease, born, now), now } end
+  local wait = is_held and 0 or grace(born, me.lease, now)
+  if is_held or wait > 0 then return { 'busy', left(k, s, me.lease, born, now), now, wait } end
   local winner, won, dead, more = serve(k, s, inbox, now, born, me.id)
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "runtime/steps.h"
+
+/* When a wait is explained for the first time, and how long after that again. */
+#define FIRST_NS DM_NS_PER_S
+#define AGAIN_NS (60 * DM_NS_PER_S)
+
+/* How long an explanation may keep a caller whose deadline has passed. */
+#define TIMEOUT_MS 50
+
+void dm_explain_begin(struct dm_wait *wait)
+{
+    wait->began_ns = dm_clock_boot_ns();
+    wait->explain_ns = wait->began_ns + FIRST_NS;
+}
+
+int64_t dm_explain_left_ns(const struct dm_wait *wait)
+{
+    if (!dm_log_is_heard(DMUTEX_LOG_INFO))
+        return DM_NEVER;
+    return MAX(wait->explain_ns - dm_clock_boot_ns(), 0);
+}
+
+static bool is_own(const struct dm_wait *wait, const dmutex_info_t *holder)
+{
+    return strcmp(holder->owner, wait->runtime->ident.uuid) == 0 && holder->thread == wait->claim->attempt.thread;
+}
+
+static double seconds(int64_t ms)
+{
+    return (double)ms / 1000;
+}
+
+static int describe_holder(const struct dm_wait *wait, const struct dm_info *info, char *text, size_t room)
+{
+    const dmutex_info_t *holder = &info->shown;
+
+    if (!holder->locked && info->grace_ms > 0)
+        return snprintf(text, room, "the server started lately and grants nothing new for %.1f s, in which former "
+                        "holders come back", seconds(info->grace_ms));
+    if (!holder->locked)
+        return snprintf(text, room, "free, and about to be granted to the first waiter that is alive");
+    if (is_own(wait, holder))
+        return snprintf(text, room, "held by the calling thread itself, for %.1f s", seconds(info->held_ms));
+    return snprintf(text, room, "held by process %" PRIu32 " (%s) on %s, for %.1f s", holder->pid, holder->program,
+                    holder->host, seconds(info->held_ms));
+}
+
+static void describe(const struct dm_wait *wait, const struct dm_info *info, char *text, size_t room)
+{
+    int used = describe_holder(wait, info, text, room);
+
+    if (info->position && used < (int)room)
+        snprintf(text + used, room - (size_t)used, "; place %" PRIu64 " of %" PRIu32 " in the queue", info->position,
+                 info->shown.waiters);
+}
+
+/* Leaves the explanation, or the reason why there is none, in wait->reason. */
+static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
+{
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_info info;
+    struct dm_ask ask;
+
+    dm_state_lock();
+    ask = dm_step_ask(wait->claim, (struct dm_request){ 0 });
+    dm_state_unlock();
+    wait->reason[0] = '\0';
+    if (dm_store_info(&runtime->store, &ask, deadline, &info, wait->reason) == DM_SAYS_DONE)
+        describe(wait, &info, wait->reason, sizeof wait->reason);
+}
+
+void dm_explain_if_due(struct dm_wait *wait)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(wait->runtime);
+    const char *key = wait->name->key;
+
+    if (dm_explain_left_ns(wait) != 0)
+        return;
+    wait->explain_ns = dm_clock_boot_ns() + AGAIN_NS;
+    if (dm_wait_phase(wait) != DM_QUEUED)
+        return;
+    explain(wait, &deadline);
+    dm_log_info("waiting for %s%s%s for %.1f s: %s", key[0] == 'n' ? "\"" : "a mutex without a name",
+                key[0] == 'n' ? key + 1 : "", key[0] == 'n' ? "\"" : "",
+                seconds((dm_clock_boot_ns() - wait->began_ns) / DM_NS_PER_MS), wait->reason);
+}
+
+void dm_explain_timeout(struct dm_wait *wait)
+{
+    struct dm_deadline soon = dm_deadline_in_ms(TIMEOUT_MS);
+
+    if (dm_clock_boot_ns() - wait->began_ns >= FIRST_NS && dm_conn_is_ready(wait->runtime->commands))
+        explain(wait, &soon);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* No wait is silent: after a second the log says who holds the mutex, and so does the sentence of a timeout. */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+/* Long enough to be explained, see runtime/explain.c. */
+#define LONG_WAIT_MS 1200
+
+/* The lines of the log that are about waiting, and how many came. */
+static char line[512];
+static int line_count;
+
+static void take_line(int level, const char *message, void *user)
+{
+    (void)user;
+    if (level != DMUTEX_LOG_INFO || strncmp(message, "waiting for ", 12) != 0)
+        return;
+    snprintf(line, sizeof line, "%s", message);
+    __atomic_add_fetch(&line_count, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_line_there(void)
+{
+    return __atomic_load_n(&line_count, __ATOMIC_ACQUIRE) > 0;
+}
+
+static void listen_to_log(void)
+{
+    line_count = 0;
+    dmutex_setlog_np(take_line, NULL);
+}
+
+static struct actor *start_holder(const char *name)
+{
+    struct actor *holder = actor_start(the_server);
+
+    actor_do(holder, "0", "init %s", name);
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
+/* "by process PID (" of the actor, as every explanation names the holder. */
+static const char *pid_text(struct actor *holder)
+{
+    static char text[40];
+
+    snprintf(text, sizeof text, "held by process %d (", (int)actor_pid(holder));
+    return text;
+}
+
+static struct timespec after_ms(int ms)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec += ms / 1000;
+    now.tv_nsec += ms % 1000 * 1000000L;
+    if (now.tv_nsec >= 1000000000) {
+        now.tv_sec++;
+        now.tv_nsec -= 1000000000;
+    }
+    return now;
+}
+
+/* The sentence of a timeout names the holder, for how long it holds, and the place in the queue. */
+static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
+{
+    struct actor *holder = start_holder("explain/timeout");
+    struct timespec end = after_ms(LONG_WAIT_MS);
+    dmutex_t mutex;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "explain/timeout", NULL), 0);
+    assert_result(dmutex_timedlock(&mutex, &end), ETIMEDOUT);
+    assert_non_null(strstr(dmutex_strerror_np(), pid_text(holder)));
+    assert_non_null(strstr(dmutex_strerror_np(), "place 1 of 1"));
+    actor_do(holder, "0", "unlock explain/timeout");
+    actor_end(holder);
+}
+
+static void *lock_and_unlock(void *user)
+{
+    if (dmutex_lock(user) == 0)
+        dmutex_unlock(user);
+    return NULL;
+}
+
+/* An endless wait says the same in one line of the log. */
+static void test_the_log_names_the_holder_when_a_lock_waits(void **state)
+{
+    struct actor *holder = start_holder("explain/log");
+    pthread_t thread;
+    dmutex_t mutex;
+
+    (void)state;
+    listen_to_log();
+    assert_result(dmutex_init_np(&mutex, "explain/log", NULL), 0);
+    pthread_create(&thread, NULL, lock_and_unlock, &mutex);
+    wait_until(is_line_there());
+    assert_non_null(strstr(line, "\"explain/log\""));
+    assert_non_null(strstr(line, pid_text(holder)));
+    assert_non_null(strstr(line, "place 1 of 1"));
+    actor_do(holder, "0", "unlock explain/log");
+    pthread_join(thread, NULL);
+    assert_int_equal(line_count, 1);
+    dmutex_setlog_np(NULL, NULL);
+    actor_end(holder);
+}
+
+/* A thread that waits for itself is told that it does. */
+static void test_a_timeout_says_so_when_a_thread_waits_for_itself(void **state)
+{
+    struct timespec end = after_ms(LONG_WAIT_MS);
+    dmutex_t mutex;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "explain/self", NULL), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_timedlock(&mutex, &end), ETIMEDOUT);
+    assert_non_null(strstr(dmutex_strerror_np(), "held by the calling thread itself"));
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* Nobody listens and nothing ends the wait: it sends nothing more.  No poll and no renewal is due so soon. */
+static void test_a_wait_asks_nothing_more_when_nobody_listens(void **state)
+{
+    struct actor *holder = actor_start(the_server), *waiter = actor_start(the_server);
+    int64_t before;
+
+    (void)state;
+    actor_do(holder, "0", "init explain/silent lease=60000");
+    actor_do(holder, "0", "lock explain/silent");
+    actor_do(waiter, "0", "init explain/silent lease=60000");
+    actor_send(waiter, "lock explain/silent");
+    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "explain/silent")) == 1);
+    before = side_client_commands(the_server->side);
+    let_pass(LONG_WAIT_MS);
+    assert_int_equal(side_client_commands(the_server->side), before);
+    actor_do(holder, "0", "unlock explain/silent");
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock explain/silent");
+    actor_end(waiter);
+    actor_end(holder);
+}
+
+/* ---- a server that has just come --------------------------------------------------------- */
+
+static struct actor *start_with_grace(void)
+{
+    char url[112];
+
+    snprintf(url, sizeof url, "unix://%s", the_server->path);
+    return actor_start_at(url);
+}
+
+/* A trylock of a free mutex is EBUSY in the grace, and its sentence says so. */
+static void test_a_try_tells_of_the_grace_when_the_server_is_new(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    server_kill(the_server);
+    server_restart(the_server);
+    actor = start_with_grace();
+    actor_do(actor, "0", "init explain/grace lease=60000");
+    actor_do(actor, "EBUSY", "trylock explain/grace");
+    actor_send(actor, "strerror");
+    assert_non_null(strstr(actor_answer(actor), "started lately"));
+    actor_do(actor, "ETIMEDOUT", "timedlock explain/grace %d", LONG_WAIT_MS);
+    actor_send(actor, "strerror");
+    assert_non_null(strstr(actor_answer(actor), "grants nothing new for"));
+    actor_end(actor);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_timeout_names_the_holder_when_the_wait_was_long),
+        cmocka_unit_test(test_the_log_names_the_holder_when_a_lock_waits),
+        cmocka_unit_test(test_a_timeout_says_so_when_a_thread_waits_for_itself),
+        cmocka_unit_test(test_a_wait_asks_nothing_more_when_nobody_listens),
+        cmocka_unit_test(test_a_try_tells_of_the_grace_when_the_server_is_new),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
