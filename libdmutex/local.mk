@@ -36,6 +36,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/ident.h \
     libdmutex/base/log.c \
     libdmutex/base/log.h \
+    libdmutex/base/place.c \
+    libdmutex/base/place.h \
     libdmutex/base/rank.c \
     libdmutex/base/rank.h \
     libdmutex/base/real.c \

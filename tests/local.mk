@@ -19,6 +19,7 @@ unit_tests = \
     tests/unit/test_error \
     tests/unit/test_greeting \
     tests/unit/test_keys \
+    tests/unit/test_place \
     tests/unit/test_reply \
     tests/unit/test_url
 tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
@@ -31,6 +32,7 @@ tests_unit_test_command_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_url_LDADD = $(test_libs) $(up_to_redis)
 EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
@@ -59,6 +61,7 @@ server_tests = \
     tests/server/test_late \
     tests/server/test_limits \
     tests/server/test_local \
+    tests/server/test_local_strangers \
     tests/server/test_loss \
     tests/server/test_network \
     tests/server/test_orphans \
@@ -527,6 +530,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/server.h \
     tests/lib/side.c \
     tests/lib/side.h \
+    tests/lib/stranger.c \
+    tests/lib/stranger.h \
     tests/lib/testlib.c \
     tests/lib/testlib.h \
     tests/lib/wait.c \

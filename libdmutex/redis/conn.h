@@ -34,10 +34,11 @@ struct redisReply; /* hiredis stays below this floor */
 /* Called without locks, by any thread that uses the connection. */
 struct dm_conn_hooks {
     /*
-     * Makes a local server ready, in a thread of its own; may block.  False with the reason: no use
-     * to wait for it, the calls that want it fail.
+     * Opens the socket of a local server.  Without may_start, under the connection's lock: never blocks.
+     * With may_start, in a thread of its own: may start a server, and block.  Returns the socket, or -1 with
+     * the reason; after may_start no use to wait for the server, the calls that want it fail.
      */
-    bool (*prepare)(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
+    int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
     /* The connection can be used now, for the first time or again. */
     void (*on_ready)(void *user);
     /* A message of the inbox; valid during the call. */

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "redis/conn_parts.h"
@@ -23,13 +25,24 @@ static void begin_greeting(struct dm_conn *conn)
     dm_conn_wake_all(conn);
 }
 
-static void connect_next(struct dm_conn *conn)
+/* -1: errno or, of a local server, the reason says why. */
+static void take_socket(struct dm_conn *conn, int fd, const char *reason)
 {
-    conn->fd = dm_socket_connect(conn->addresses, conn->url->command_timeout_ms);
+    conn->fd = fd;
     if (conn->fd >= 0)
         begin_greeting(conn);
     else
-        dm_conn_fail(conn, "cannot be opened (%s)", strerror(errno));
+        dm_conn_fail(conn, "%s", reason);
+}
+
+static void connect_next(struct dm_conn *conn)
+{
+    char reason[DM_REASON_ROOM];
+    int fd = dm_socket_connect(conn->addresses, conn->url->command_timeout_ms);
+
+    if (fd < 0)
+        snprintf(reason, sizeof reason, "cannot be opened (%s)", strerror(errno));
+    take_socket(conn, fd, reason);
 }
 
 static void go_on(struct dm_conn *conn, struct dm_addresses *addresses, const char *reason)
@@ -42,18 +55,14 @@ static void go_on(struct dm_conn *conn, struct dm_addresses *addresses, const ch
         dm_conn_fail(conn, "%s", reason);
 }
 
-/* The helper thread: looks a name up, or starts the local server; both can block for long. */
+/* The helper thread: looks a name up, which can block for long. */
 static void *prepare(void *user)
 {
     struct dm_conn *conn = user;
     char reason[DM_REASON_ROOM] = "";
-    struct dm_addresses *addresses = NULL;
-    bool is_hopeless = conn->url->kind == DM_URL_LOCAL && !conn->hooks.prepare(conn->url, reason);
+    struct dm_addresses *addresses = dm_addresses_find(conn->url, true, reason);
 
-    if (!is_hopeless)
-        addresses = dm_addresses_find(conn->url, true, reason);
     dm_conn_enter(conn);
-    conn->hopeless += is_hopeless;
     if (conn->state == DM_CONN_PREPARING)
         go_on(conn, addresses, reason);
     else
@@ -62,8 +71,26 @@ static void *prepare(void *user)
     return NULL;
 }
 
+/* The same for a local server, which may have to be started. */
+static void *prepare_local(void *user)
+{
+    struct dm_conn *conn = user;
+    char reason[DM_REASON_ROOM] = "";
+    int fd = conn->hooks.open_local(conn->url, true, reason);
+
+    dm_conn_enter(conn);
+    conn->hopeless += fd < 0;
+    if (conn->state == DM_CONN_PREPARING)
+        take_socket(conn, fd, reason);
+    else if (fd >= 0)
+        close(fd);
+    dm_conn_leave(conn);
+    return NULL;
+}
+
 static void start_preparing(struct dm_conn *conn)
 {
+    void *(*begin)(void *) = conn->url->kind == DM_URL_LOCAL ? prepare_local : prepare;
     pthread_t thread;
     pthread_attr_t attributes;
     sigset_t all, mask;
@@ -73,18 +100,20 @@ static void start_preparing(struct dm_conn *conn)
     pthread_sigmask(SIG_SETMASK, &all, &mask); /* the thread takes no signal of the application */
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &attributes, prepare, conn) != 0)
+    if (pthread_create(&thread, &attributes, begin, conn) != 0)
         dm_conn_fail(conn, "cannot be opened (no thread for the look-up)");
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* A local server that runs already needs no preparing. */
+/* A local server that runs already needs no preparing; why it cannot be used is found out there. */
 static void open_local(struct dm_conn *conn)
 {
-    conn->fd = dm_socket_connect(conn->addresses, conn->url->command_timeout_ms);
-    if (conn->fd >= 0)
-        begin_greeting(conn);
+    char reason[DM_REASON_ROOM];
+    int fd = conn->hooks.open_local(conn->url, false, reason);
+
+    if (fd >= 0)
+        take_socket(conn, fd, reason);
     else
         start_preparing(conn);
 }
@@ -97,6 +126,10 @@ static void open_conn(struct dm_conn *conn)
 {
     char reason[DM_REASON_ROOM];
 
+    if (conn->url->kind == DM_URL_LOCAL) {
+        open_local(conn);
+        return;
+    }
     if (dm_addresses_has_more(conn->addresses)) {
         connect_next(conn);
         return;
@@ -107,8 +140,6 @@ static void open_conn(struct dm_conn *conn)
         dm_conn_fail(conn, "%s", reason);
     else if (!conn->addresses)
         start_preparing(conn);
-    else if (conn->url->kind == DM_URL_LOCAL)
-        open_local(conn);
     else
         connect_next(conn);
 }

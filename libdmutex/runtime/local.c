@@ -3,19 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/attrs.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
+#include "base/place.h"
 #include "runtime/server.h"
 
 static bool DM_PRINTF(2, 3) complain(char *ret_reason, const char *format, ...)
@@ -34,6 +37,8 @@ bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM])
     char path[256];
     int length;
 
+    if (given && *given && *given != '/')
+        return complain(ret_reason, "DMUTEX_LOCAL_DIR=%.90s is not an absolute path", given);
     if (given && *given)
         length = snprintf(path, sizeof path, "%s/" DM_SERVER_SOCKET, given);
     else
@@ -44,40 +49,58 @@ bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM])
     return url->path || complain(ret_reason, "out of memory");
 }
 
-/* Ours, a directory, and closed to others; somebody else may have made it before us. */
-static bool check_directory(int fd, const char *directory, char *ret_reason)
+/* The folder of the server's socket, its slashes at the end left out. */
+static void copy_folder(const struct dm_url *url, char ret_folder[256])
 {
-    struct stat status;
+    size_t length = strlen(url->path) - strlen("/" DM_SERVER_SOCKET);
 
-    if (fstat(fd, &status) < 0)
-        return complain(ret_reason, "%.90s cannot be examined: %s", directory, strerror(errno));
-    if (status.st_uid != geteuid())
-        return complain(ret_reason, "%.90s belongs to another user: set DMUTEX_LOCAL_DIR or DMUTEX_URL", directory);
-    if ((status.st_mode & 077) != 0)
-        return complain(ret_reason, "%.90s is open to other users: chmod it to 0700", directory);
-    return true;
+    while (length > 1 && url->path[length - 1] == '/')
+        length--;
+    snprintf(ret_folder, 256, "%.*s", (int)length, url->path);
 }
 
-/* Returns the directory, opened, or -1 with the reason. */
-static int open_directory(const char *directory, char *ret_reason)
-{
-    int fd;
+/* ---- refused ----------------------------------------------------------------------------- */
 
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST) {
-        complain(ret_reason, "%.90s cannot be made: %s", directory, strerror(errno));
-        return -1;
-    }
-    fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        complain(ret_reason, "%.90s cannot be opened: %s", directory, strerror(errno));
-        return -1;
-    }
-    if (!check_directory(fd, directory, ret_reason)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+/* A name, where one is known, helps to find the person.  Only where blocking is allowed. */
+static void describe_owner(uid_t owner, bool may_block, char *ret_text, size_t size)
+{
+    char room[1024];
+    struct passwd entry, *found = NULL;
+
+    if (may_block)
+        getpwuid_r(owner, &entry, room, sizeof room, &found);
+    snprintf(ret_text, size, found ? "%u (%.32s)" : "%u", (unsigned)owner, found ? found->pw_name : "");
 }
+
+/* Returns -1. */
+static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason)
+{
+    char owner[60];
+
+    if (fault->kind == DM_FAULT_OWNER) {
+        describe_owner(fault->owner, may_block, owner, sizeof owner);
+        complain(ret_reason,
+                 "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or DMUTEX_URL",
+                 fault->place, fault->words, owner);
+    } else {
+        complain(ret_reason, "%.90s cannot be used for the local server: %s", fault->place, strerror(fault->error));
+    }
+    return -1;
+}
+
+/* ---- connected --------------------------------------------------------------------------- */
+
+/* A socket whose listener is of this user; -1 with the fault, whose place is the socket's path. */
+static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret_fault)
+{
+    int fd = dm_place_connect(folder, DM_SERVER_SOCKET, SOCK_STREAM | SOCK_NONBLOCK, ret_fault);
+
+    if (fd < 0)
+        snprintf(ret_fault->place, sizeof ret_fault->place, "%s", url->path);
+    return dm_descriptor_move_up(fd);
+}
+
+/* ---- started ----------------------------------------------------------------------------- */
 
 /* The started program goes into the background itself; what we wait for is its parent's end. */
 static void reap(pid_t pid)
@@ -86,19 +109,23 @@ static void reap(pid_t pid)
         continue;
 }
 
-static bool await_answer(const char *path, unsigned timeout_ms)
+/* Nobody listens yet, or more callers are in the queue than it holds. */
+static bool may_come(const struct dm_fault *fault)
 {
-    struct dm_deadline deadline = dm_deadline_in_ms(timeout_ms);
-
-    while (!dm_server_answers(path)) {
-        if (dm_deadline_left_ns(&deadline) == 0)
-            return false;
-        dm_server_nap();
-    }
-    return true;
+    return fault->kind == DM_FAULT_ABSENT || (fault->kind == DM_FAULT_ERROR && fault->error == EAGAIN);
 }
 
-static bool start_server(const struct dm_url *url, const char *directory, char *ret_reason)
+static int await_answer(int folder, const struct dm_url *url, struct dm_fault *ret_fault)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(url->connect_timeout_ms);
+    int fd;
+
+    while ((fd = connect_in(folder, url, ret_fault)) < 0 && may_come(ret_fault) && dm_deadline_left_ns(&deadline) > 0)
+        dm_server_nap();
+    return fd;
+}
+
+static bool start_server(const char *directory, char *ret_reason)
 {
     struct dm_server_plan plan;
     const char *program;
@@ -117,38 +144,61 @@ static bool start_server(const struct dm_url *url, const char *directory, char *
         return complain(ret_reason, "the local server cannot be started: %s", strerror(error));
     dm_log_info("starting %s in %s", program, directory);
     reap(pid);
-    return await_answer(url->path, url->connect_timeout_ms) ||
-           complain(ret_reason, "the local server does not answer: see %.90s/" DM_SERVER_LOG, directory);
+    return true;
+}
+
+/* The lock of starters is held. */
+static int connect_or_start(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
+{
+    struct dm_fault fault;
+    int fd = connect_in(folder, url, &fault);
+
+    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_server(directory, ret_reason))
+        return -1;
+    if (fd < 0 && may_come(&fault))
+        fd = await_answer(folder, url, &fault);
+    if (fd < 0 && may_come(&fault))
+        complain(ret_reason, "the local server does not answer: see %.90s/" DM_SERVER_LOG, directory);
+    else if (fd < 0)
+        refuse(&fault, true, ret_reason);
+    return fd;
 }
 
 /* One starter at a time: the lock goes with the descriptor, also when its process dies. */
-static bool start_locked(const struct dm_url *url, const char *directory, int directory_fd, char *ret_reason)
+static int start_locked(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
-    int lock = openat(directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool is_up;
+    int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
 
-    if (lock < 0)
-        return complain(ret_reason, "%.90s/lock cannot be made: %s", directory, strerror(errno));
+    if (lock < 0) {
+        complain(ret_reason, "%.90s/lock cannot be made: %s", directory, strerror(errno));
+        return -1;
+    }
     while (flock(lock, LOCK_EX) < 0 && errno == EINTR)
         continue;
-    is_up = dm_server_answers(url->path) || start_server(url, directory, ret_reason);
+    fd = connect_or_start(folder, url, directory, ret_reason);
     close(lock);
-    return is_up;
+    return fd;
 }
 
-bool dm_local_start(struct dm_url *url, char ret_reason[DM_REASON_ROOM])
+/* ---- both -------------------------------------------------------------------------------- */
+
+int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM])
 {
     char directory[256];
-    int fd;
-    bool is_up;
+    struct dm_fault fault;
+    int folder, fd;
 
-    if (dm_server_is_unsafe())
-        return complain(ret_reason, "a program with more rights than its caller starts no local server: configure one");
-    snprintf(directory, sizeof directory, "%.*s", (int)(strlen(url->path) - strlen("/" DM_SERVER_SOCKET)), url->path);
-    fd = open_directory(directory, ret_reason);
-    if (fd < 0)
-        return false;
-    is_up = start_locked(url, directory, fd, ret_reason);
-    close(fd);
-    return is_up;
+    if (dm_server_is_unsafe()) {
+        complain(ret_reason, "a program with more rights than its caller uses no local server: configure one");
+        return -1;
+    }
+    copy_folder(url, directory);
+    folder = dm_place_open_own(directory, may_start, &fault);
+    if (folder < 0)
+        return refuse(&fault, may_start, ret_reason);
+    fd = may_start ? start_locked(folder, url, directory, ret_reason) : connect_in(folder, url, &fault);
+    if (fd < 0 && !may_start)
+        refuse(&fault, false, ret_reason);
+    close(folder);
+    return fd;
 }

@@ -15,9 +15,14 @@
 bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
 
 /*
- * Makes sure that the server of url->path answers, starting it if nobody has.  Any number of
- * processes may do this at once.  Blocks, up to connect_timeout.  False with the reason.
+ * Connects to the server of url->path.  Any number of processes may do this at once.
+ *
+ * The folder is checked before every connect and the listener's user after it, because another user may have
+ * made a folder of that name first.  A program with more rights than its caller never connects.
+ *
+ * may_start: starts a server if nobody listens, and blocks up to connect_timeout; else never blocks.
+ * Returns a non-blocking socket that is connected, or -1 with the reason.
  */
-bool dm_local_start(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
+int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
 
 #endif

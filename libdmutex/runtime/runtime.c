@@ -50,7 +50,7 @@ static void nudge(void *user)
 
 static bool open_connections(struct dm_runtime *runtime)
 {
-    struct dm_conn_hooks hooks = { .prepare = dm_local_start, .on_change = nudge, .user = runtime };
+    struct dm_conn_hooks hooks = { .open_local = dm_local_open, .on_change = nudge, .user = runtime };
     char channel[160];
 
     hooks.on_ready = commands_ready;

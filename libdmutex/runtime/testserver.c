@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/place.h"
 #include "runtime/runtime.h"
 #include "runtime/server.h"
 
@@ -36,6 +37,18 @@ static struct dmutex_test_server *top;
 
 /* ---- its place --------------------------------------------------------------------------- */
 
+/* In a folder that another user can change, another server could come into the place of ours. */
+static bool is_safe(const char *directory)
+{
+    struct dm_fault fault;
+    const char *leaf;
+    int parent = dm_place_open_parent(directory, &leaf, &fault);
+
+    if (parent >= 0)
+        close(parent);
+    return parent >= 0;
+}
+
 static bool make_directory_in(struct dmutex_test_server *server, const char *parent)
 {
     int length;
@@ -46,7 +59,7 @@ static bool make_directory_in(struct dmutex_test_server *server, const char *par
     if (length >= (int)sizeof server->path)
         return false;
     snprintf(server->directory, sizeof server->directory, "%s/" TEMPLATE, parent);
-    if (!mkdtemp(server->directory))
+    if (!is_safe(server->directory) || !mkdtemp(server->directory))
         return false;
     memcpy(server->path, server->directory, strlen(server->directory));
     return true;

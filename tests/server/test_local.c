@@ -347,8 +347,9 @@ static void test_calls_say_enolck_when_no_server_is_installed(void **state)
 static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
 {
     static const char *const spoils[] = { "open", "linked", "file", "foreign" };
-    static const char *const words[] = { "0700", "cannot be opened", "cannot be opened",
-                                         "belongs to another user" };
+    static const char *const words[] = { "chmod it to 0700", "is no folder, but a link or file of user",
+                                         "is no folder, but a link or file of user",
+                                         "belongs to another user: 65534 (nobody)" };
 
     (void)state;
     for (int i = 0; i < (geteuid() == 0 ? 4 : 3); i++) {
@@ -378,6 +379,16 @@ static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
     }
 }
 
+/* Which folder a relative path means would depend on where a process is. */
+static void test_calls_say_enolck_when_the_folder_is_relative(void **state)
+{
+    struct actor *a = actor_start_with(NULL, "DMUTEX_LOCAL_DIR=some/folder", NULL);
+
+    (void)state;
+    check_refused(a, "DMUTEX_LOCAL_DIR=some/folder is not an absolute path");
+    actor_end(a);
+}
+
 /* A folder whose socket's path no socket can have. */
 static void test_calls_say_enolck_when_the_folders_name_is_too_long(void **state)
 {
@@ -405,6 +416,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_not_safe),
+        LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_relative),
         LOCAL_TEST(test_calls_say_enolck_when_the_folders_name_is_too_long),
     };
 

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MOST_LINKS 8
+#define TARGET_ROOM 256
+#define STEP_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+
+/* /proc/self is the first thread, which has no descriptors any more once it has ended. */
+#define OWN_DESCRIPTORS "/proc/thread-self/fd/"
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+static void set_place(struct dm_fault *fault, const char *path, size_t length)
+{
+    if (length >= sizeof fault->place)
+        length = sizeof fault->place - 1;
+    memcpy(fault->place, path, length);
+    fault->place[length] = '\0';
+}
+
+/* Returns -1. */
+static int fail(struct dm_fault *fault, enum dm_fault_kind kind, int error)
+{
+    fault->kind = kind;
+    fault->error = error;
+    return -1;
+}
+
+static int fail_by_error(struct dm_fault *fault)
+{
+    return fail(fault, errno == ENOENT ? DM_FAULT_ABSENT : DM_FAULT_ERROR, errno);
+}
+
+static int fail_by_owner(struct dm_fault *fault, const char *words, uid_t owner)
+{
+    fault->words = words;
+    fault->owner = owner;
+    return fail(fault, DM_FAULT_OWNER, 0);
+}
+
+/* Closes the descriptor; returns -1. */
+static int drop(int fd)
+{
+    close(fd);
+    return -1;
+}
+
+/* ---- the way ----------------------------------------------------------------------------- */
+
+static bool is_trusted(uid_t owner)
+{
+    struct stat root;
+
+    return owner == 0 || owner == geteuid() || (stat("/", &root) == 0 && owner == root.st_uid);
+}
+
+/* A folder or link on the way.  What a link leads to is checked by itself. */
+static bool check_step(const struct stat *status, struct dm_fault *fault)
+{
+    if (!is_trusted(status->st_uid))
+        return fail_by_owner(fault, "belongs to user", status->st_uid) == 0;
+    if (S_ISDIR(status->st_mode) && (status->st_mode & 022) && !(status->st_mode & S_ISVTX))
+        return fail_by_owner(fault, "can be changed by others than its owner, user", status->st_uid) == 0;
+    return true;
+}
+
+static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault);
+
+/* Goes on from the folder `from` to where the link leads.  Closes both descriptors. */
+static int follow(int from, int link, int links, struct dm_fault *fault)
+{
+    char target[TARGET_ROOM];
+    ssize_t length = readlinkat(link, "", target, sizeof target);
+
+    close(link);
+    if (length > 0 && length < (ssize_t)sizeof target && links < MOST_LINKS)
+        return walk(from, target, (size_t)length, links + 1, fault);
+    close(from);
+    return fail(fault, DM_FAULT_ERROR, length == (ssize_t)sizeof target ? ENAMETOOLONG : ELOOP);
+}
+
+/* One step from the folder `from`, which is closed. */
+static int take_step(int from, const char *name, int links, struct dm_fault *fault)
+{
+    int fd = openat(from, name, STEP_FLAGS);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        fail_by_error(fault);
+        if (fd >= 0)
+            close(fd);
+        return drop(from);
+    }
+    if (!check_step(&status, fault)) {
+        close(fd);
+        return drop(from);
+    }
+    if (S_ISLNK(status.st_mode))
+        return follow(from, fd, links, fault);
+    close(from);
+    return fd;
+}
+
+/* From the folder `from`, which is closed, along the path; the folder at its end. */
+static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault)
+{
+    const char *at = path, *end = path + length;
+    char name[NAME_MAX + 1];
+    size_t size;
+
+    if (path[0] == '/') {
+        close(from);
+        from = open("/", STEP_FLAGS | O_DIRECTORY);
+        if (from < 0)
+            return fail(fault, DM_FAULT_ERROR, errno);
+    }
+    for (; from >= 0 && at < end; at += size) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+
+        size = slash ? (size_t)(slash - at) : (size_t)(end - at);
+        if (size == 0) {
+            size = 1; /* the slash itself */
+            continue;
+        }
+        set_place(fault, path, (size_t)(at - path) + size);
+        if (size > NAME_MAX) {
+            fail(fault, DM_FAULT_ERROR, ENAMETOOLONG);
+            return drop(from);
+        }
+        memcpy(name, at, size);
+        name[size] = '\0';
+        from = take_step(from, name, links, fault);
+    }
+    return from;
+}
+
+int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat status;
+    int root;
+
+    set_place(ret_fault, path, strlen(path));
+    if (path[0] != '/' || !slash[1])
+        return fail(ret_fault, DM_FAULT_ERROR, EINVAL);
+    root = open("/", STEP_FLAGS | O_DIRECTORY);
+    if (root < 0 || fstat(root, &status) < 0)
+        return fail(ret_fault, DM_FAULT_ERROR, errno);
+    *ret_leaf = slash + 1;
+    if (!check_step(&status, ret_fault))
+        return drop(root);
+    return walk(root, path, (size_t)(slash - path), 0, ret_fault);
+}
+
+/* ---- a folder of one's own --------------------------------------------------------------- */
+
+static bool check_own(int fd, struct dm_fault *fault)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) < 0)
+        return fail_by_error(fault) == 0;
+    if (!S_ISDIR(status.st_mode))
+        return fail_by_owner(fault, "is no folder, but a link or file of user", status.st_uid) == 0;
+    if (status.st_uid != geteuid())
+        return fail_by_owner(fault, "belongs to another user:", status.st_uid) == 0;
+    if (status.st_mode & 077)
+        return fail_by_owner(fault, "is open to others (chmod it to 0700) than user", status.st_uid) == 0;
+    return true;
+}
+
+int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault)
+{
+    const char *leaf;
+    int parent = dm_place_open_parent(path, &leaf, ret_fault), fd;
+
+    if (parent < 0)
+        return -1;
+    set_place(ret_fault, path, strlen(path));
+    if (may_make && mkdirat(parent, leaf, 0700) < 0 && errno != EEXIST) {
+        fail(ret_fault, DM_FAULT_ERROR, errno);
+        return drop(parent);
+    }
+    fd = openat(parent, leaf, STEP_FLAGS);
+    if (fd < 0)
+        fail_by_error(ret_fault);
+    close(parent);
+    if (fd >= 0 && !check_own(fd, ret_fault))
+        return drop(fd);
+    return fd;
+}
+
+/* ---- a socket in it ---------------------------------------------------------------------- */
+
+/* OWN_DESCRIPTORS, the number, the name; false: too long. */
+static bool write_address(int folder, const char *name, struct sockaddr_un *ret_address)
+{
+    char digits[12], *at = digits + sizeof digits - 1;
+    char *to = ret_address->sun_path;
+    size_t length = strlen(name);
+
+    *at = '\0';
+    do
+        *--at = (char)('0' + folder % 10);
+    while (folder /= 10);
+    if (sizeof OWN_DESCRIPTORS + sizeof digits + length >= sizeof ret_address->sun_path)
+        return false;
+    ret_address->sun_family = AF_UNIX;
+    to = stpcpy(to, OWN_DESCRIPTORS);
+    to = stpcpy(to, at);
+    *to++ = '/';
+    memcpy(to, name, length + 1);
+    return true;
+}
+
+/* Nobody listens; or the path leads nowhere because there is no /proc. */
+static int fail_to_connect(struct dm_fault *fault, int error)
+{
+    bool is_absent = error == ENOENT || error == ECONNREFUSED;
+
+    if (is_absent && access(OWN_DESCRIPTORS, F_OK) < 0) {
+        set_place(fault, "/proc, which is needed to find a socket safely", 46);
+        return fail(fault, DM_FAULT_ERROR, ENOENT);
+    }
+    return fail(fault, is_absent ? DM_FAULT_ABSENT : DM_FAULT_ERROR, error);
+}
+
+/* SO_PEERCRED tells the user at the time of listen(). */
+static bool check_peer(int fd, struct dm_fault *fault)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return fail(fault, DM_FAULT_ERROR, errno) == 0;
+    if (peer.uid != geteuid())
+        return fail_by_owner(fault, "is served by another user:", peer.uid) == 0;
+    return true;
+}
+
+int dm_place_connect(int folder, const char *name, int type, struct dm_fault *ret_fault)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd, result;
+
+    set_place(ret_fault, name, strlen(name));
+    if (!write_address(folder, name, &address))
+        return fail(ret_fault, DM_FAULT_ERROR, ENAMETOOLONG);
+    fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail(ret_fault, DM_FAULT_ERROR, errno);
+    do
+        result = connect(fd, (const struct sockaddr *)&address, sizeof address);
+    while (result < 0 && errno == EINTR);
+    if (result < 0) {
+        fail_to_connect(ret_fault, errno);
+        return drop(fd);
+    }
+    return check_peer(fd, ret_fault) ? fd : drop(fd);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Folders and sockets that no other user can have put in the place of ours.
+ *
+ * A folder is trusted if nobody but root, this user and the owner of "/" can change one of the folders on
+ * the way to it.  (The owner of "/" is root, or, in a user namespace, the number that stands for root.)
+ * Sticky folders as /tmp may be written by all: entries there are checked by their own owners.
+ *
+ * All functions are async-signal-safe: no malloc, no stdio, no lock.  The preload module is built with this
+ * file, too.
+ */
+#ifndef DM_BASE_PLACE_H
+#define DM_BASE_PLACE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum dm_fault_kind {
+    DM_FAULT_ABSENT, /* there is no such folder or nobody listens there: it may be made */
+    DM_FAULT_ERROR,  /* a system call failed: error */
+    DM_FAULT_OWNER   /* another user could act there, or does: words, then owner */
+};
+
+#define DM_FAULT_ROOM 160
+
+/* Why a place is not used, for a sentence: "PLACE WORDS OWNER", or "PLACE: ERROR". */
+struct dm_fault {
+    enum dm_fault_kind kind;
+    int error;         /* ABSENT and ERROR: an errno value */
+    const char *words; /* OWNER: what is said between the place and the owner's number */
+    uid_t owner;
+    char place[DM_FAULT_ROOM]; /* cut if it is longer */
+};
+
+/*
+ * Opens the folder of an absolute path's last part, by O_PATH.  Each folder and symbolic link on the way is
+ * checked, so what was checked is what is opened.  *ret_leaf points to the last part, in `path`.
+ * Returns a descriptor that the caller closes, or -1 with the fault.
+ */
+int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault);
+
+/*
+ * The same for a folder of this user's own: no link, owned by the effective user, closed to all others.
+ * may_make: makes one that is absent.
+ */
+int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault);
+
+/*
+ * Connects to the socket of that name in a folder of dm_place_open_own(), through the descriptor, so that no
+ * path is looked up again.  The listener must be of the effective user.  `type`: as of socket(); with
+ * SOCK_NONBLOCK a full queue is DM_FAULT_ERROR with EAGAIN.  Needs /proc.
+ * Returns a socket that is closed on exec, or -1 with the fault.
+ */
+int dm_place_connect(int folder, const char *name, int type, struct dm_fault *ret_fault);
+
+#endif
