@@ -476,7 +476,7 @@ static void call_info(struct call *call, const struct who *who)
 {
     add_keys(call, 3);
     add_id(call, who);
-    add(call, "%d", 1000);
+    add(call, "60000000");
     add_born(call);
 }
 
