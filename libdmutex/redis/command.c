@@ -19,7 +19,7 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
     args->texts = (const char **)block;
     args->lengths = (size_t *)(block + pointers);
     args->digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths);
-    args->count = args->numbers = args->born_at = 0;
+    args->count = args->numbers = args->born_at = args->run_at = 0;
     args->room = count;
     args->numbers_room = numbers;
     return 0;
@@ -58,14 +58,21 @@ void dm_args_born(struct dm_args *args)
     dm_args_number(args, 0);
 }
 
-void dm_args_set_born(struct dm_args *args, uint64_t born_us)
+void dm_args_run(struct dm_args *args)
 {
-    char *at;
+    args->run_at = args->count;
+    dm_args_number(args, 0);
+}
 
-    if (!args->born_at)
-        return;
-    at = (char *)args->texts[args->born_at]; /* one of `digits` */
-    args->lengths[args->born_at] = (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, born_us);
+void dm_args_set_server(struct dm_args *args, uint64_t born_us, uint64_t run)
+{
+    int born_at = args->born_at, run_at = args->run_at;
+
+    /* Both are of `digits`. */
+    if (born_at)
+        args->lengths[born_at] = (size_t)snprintf((char *)args->texts[born_at], DM_ARG_DIGITS, "%" PRIu64, born_us);
+    if (run_at)
+        args->lengths[run_at] = (size_t)snprintf((char *)args->texts[run_at], DM_ARG_DIGITS, "%016" PRIx64, run);
 }
 
 struct dm_command dm_args_format(const struct dm_args *args)

@@ -24,7 +24,7 @@ struct dm_args {
     char (*digits)[DM_ARG_DIGITS];
     int count, room;
     int numbers, numbers_room;
-    int born_at; /* the argument that says since when the server is there, put before it is sent; 0: none */
+    int born_at, run_at; /* what is said of the server itself, put before it is sent; 0: none */
 };
 
 /* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives it back. */
@@ -35,9 +35,13 @@ void dm_args_text(struct dm_args *args, const char *text);
 void dm_args_bytes(struct dm_args *args, const char *text, size_t length);
 void dm_args_number(struct dm_args *args, uint64_t number);
 
-/* An argument that will be put by dm_args_set_born(), which does nothing without it. */
+/*
+ * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when it is
+ * there, a number, and which it is, 16 hexadecimal digits.  Each counts as a number of dm_args_init().
+ */
 void dm_args_born(struct dm_args *args);
-void dm_args_set_born(struct dm_args *args, uint64_t born_us);
+void dm_args_run(struct dm_args *args);
+void dm_args_set_server(struct dm_args *args, uint64_t born_us, uint64_t run);
 
 struct dm_command dm_args_format(const struct dm_args *args);
 void dm_command_free(struct dm_command *command);

@@ -91,7 +91,7 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->url = url;
     conn->hooks = *hooks;
     conn->fd = -1;
-    conn->server = 1;
+    conn->server_number = 1;
     conn->leader_bell = dm_bell_open();
     if (conn->leader_bell < 0) {
         free(conn);
@@ -135,7 +135,7 @@ static void want_look(struct dm_conn *conn, const struct dm_slot *slot)
 
 bool dm_conn_is_for_server(const struct dm_conn *conn, const struct dm_command *command)
 {
-    return command->server == 0 || command->server == conn->server;
+    return command->server == 0 || command->server == conn->server_number;
 }
 
 static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
@@ -221,15 +221,15 @@ bool dm_conn_is_ready(struct dm_conn *conn)
     return is_ready_now;
 }
 
-uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
+uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
 {
-    uint64_t server;
+    uint64_t number;
 
     dm_conn_enter(conn);
-    server = conn->server;
-    *ret_born_us = conn->born_us;
+    number = conn->server_number;
+    *ret_server = conn->server;
     dm_mutex_unlock(&conn->lock);
-    return server;
+    return number;
 }
 
 void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])

@@ -41,8 +41,8 @@ struct dm_conn_hooks {
     int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
     /* The connection can be used now, for the first time or again. */
     void (*on_ready)(void *user);
-    /* A message of the inbox; valid during the call. */
-    void (*on_message)(void *user, const char *text);
+    /* A message of the inbox, and the server it came from; valid during the call. */
+    void (*on_message)(void *user, const char *text, const struct dm_server *server);
     /* dm_conn_watch() has something new to say. */
     void (*on_change)(void *user);
     void *user;
@@ -107,11 +107,10 @@ void dm_conn_distrust(struct dm_conn *conn, const char *reason);
 bool dm_conn_is_ready(struct dm_conn *conn);
 
 /*
- * Which server it is: the number changes when another one has come in its place, or the same with
- * what it remembered.  Since when, by its own clock in us; 0: since long, or nobody knows.  Calls nothing,
- * as dm_conn_post_quietly().
+ * Which server it is, or was last: the number changes when another one has come in its place, or the same with
+ * what it remembered.  Calls nothing, as dm_conn_post_quietly().
  */
-uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us);
+uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server);
 
 /* Waits until the connection is ready.  False when the deadline has passed. */
 bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline);

@@ -154,14 +154,6 @@ struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t len
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static void run_message(void *user, const redisReply *reply)
-{
-    struct dm_conn *conn = user;
-
-    if (reply && reply->elements == 3 && dm_reply_is(reply, "message") && reply->element[2]->type == REDIS_REPLY_STRING)
-        conn->hooks.on_message(conn->hooks.user, reply->element[2]->str);
-}
-
 /* What comes unasked on an inbox. */
 static void take_message(struct dm_conn *conn, redisReply *reply)
 {
@@ -172,8 +164,8 @@ static void take_message(struct dm_conn *conn, redisReply *reply)
         dm_conn_fail(conn, "lost a message (out of memory)");
         return;
     }
-    slot->handler = run_message;
-    slot->user = conn;
+    slot->is_message = true;
+    slot->server = conn->server;
     dm_conn_finish_later(conn, slot, reply);
 }
 

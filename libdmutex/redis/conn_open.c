@@ -153,10 +153,12 @@ void dm_conn_open_if_due(struct dm_conn *conn)
 /* Commands that were written for the server before must not be sent to this one. */
 static void note_server(struct dm_conn *conn)
 {
-    if (conn->server > 1 && conn->greeting.born_us == conn->born_us)
-        return;
-    conn->born_us = conn->greeting.born_us;
-    conn->server++;
+    const struct dm_server *server = &conn->greeting.server;
+    bool is_same = dm_server_is_same_run(server, &conn->server) && server->born_us == conn->server.born_us;
+
+    conn->server = *server;
+    if (!is_same)
+        conn->server_number++;
 }
 
 static void become_ready(struct dm_conn *conn)

@@ -30,9 +30,10 @@ struct dm_slot {
     dm_reply_fn handler;
     void *user;
     redisReply *reply; /* once it is on the finished list */
+    struct dm_server server; /* of a message: whose it is */
     size_t bytes;
     int64_t sent_ns;
-    bool is_greeting;
+    bool is_greeting, is_message;
 };
 
 /* A thread in dm_conn_call(); on its stack, in conn->calls while it is there. */
@@ -72,7 +73,8 @@ struct dm_conn {
     struct dm_greeting greeting;
     char channel[128];
 
-    uint64_t server, born_us; /* see dm_conn_server(); 1: none was there yet */
+    uint64_t server_number; /* see dm_conn_server(); 1: none was there yet */
+    struct dm_server server;
 
     enum dm_conn_state state;
     bool is_wanted, was_wanted;

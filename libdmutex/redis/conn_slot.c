@@ -4,6 +4,7 @@
 
 #include "base/descriptor.h"
 #include "redis/conn_parts.h"
+#include "redis/reply.h"
 
 struct dm_slot *dm_conn_take_slot(struct dm_conn *conn)
 {
@@ -114,6 +115,16 @@ bool dm_conn_has_news(const struct dm_conn *conn)
     return conn->finished || conn->is_ready_news || conn->is_change_news;
 }
 
+static void call_back(struct dm_conn *conn, const struct dm_slot *slot)
+{
+    const redisReply *reply = slot->reply;
+
+    if (!slot->is_message)
+        slot->handler(slot->user, reply);
+    else if (reply->elements == 3 && dm_reply_is(reply, "message") && reply->element[2]->type == REDIS_REPLY_STRING)
+        conn->hooks.on_message(conn->hooks.user, reply->element[2]->str, &slot->server);
+}
+
 /* Unlocks, then calls the handlers of what has finished meanwhile. */
 void dm_conn_leave(struct dm_conn *conn)
 {
@@ -128,7 +139,7 @@ void dm_conn_leave(struct dm_conn *conn)
         struct dm_slot *slot = finished;
 
         finished = slot->next;
-        slot->handler(slot->user, slot->reply);
+        call_back(conn, slot);
         if (slot->reply)
             freeReplyObject(slot->reply);
         free(slot);

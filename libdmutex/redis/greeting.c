@@ -9,15 +9,28 @@
 #include "redis/reply.h"
 #include "redis/scripts.h"
 
+uint64_t dm_server_read_run(const char *text)
+{
+    char digits[17];
+
+    snprintf(digits, sizeof digits, "%.16s", text);
+    return strspn(digits, "0123456789abcdef") == 16 ? strtoull(digits, NULL, 16) : 0;
+}
+
+bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other)
+{
+    return server->run && server->run == other->run;
+}
+
 /* An old connection is remembered until its kill was answered, however many come and go meanwhile. */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
     if (greeting->client_id && !greeting->old_client_id) {
         greeting->old_client_id = greeting->client_id;
-        memcpy(greeting->old_run_id, greeting->run_id, sizeof greeting->run_id);
+        greeting->old_server = greeting->server;
     }
     greeting->client_id = 0;
-    greeting->run_id[0] = '\0';
+    greeting->server = (struct dm_server){ 0 };
     greeting->round = 0;
 }
 
@@ -32,6 +45,7 @@ static void plan_first_round(struct dm_greeting *greeting)
         plan(greeting, DM_STEP_AUTH);
     plan(greeting, DM_STEP_ROLE);
     if (greeting->inbox) {
+        plan(greeting, DM_STEP_INFO);
         plan(greeting, DM_STEP_SUBSCRIBE);
         return;
     }
@@ -44,10 +58,13 @@ static void plan_first_round(struct dm_greeting *greeting)
         plan(greeting, DM_STEP_BORN);
 }
 
-/* After a restart of the server the old connection is gone, and its number another client's. */
+/*
+ * After a restart of the server the old connection is gone, and its number another client's.  Nobody is killed where it
+ * is not known whether it is the same server.
+ */
 static void plan_second_round(struct dm_greeting *greeting)
 {
-    if (strcmp(greeting->run_id, greeting->old_run_id) != 0)
+    if (!dm_server_is_same_run(&greeting->server, &greeting->old_server))
         greeting->old_client_id = 0;
     if (greeting->old_client_id)
         plan(greeting, DM_STEP_KILL);
@@ -200,13 +217,16 @@ static void find_line(const char *info, const char *key, char *value, size_t siz
 /* A server that throws keys away under memory pressure throws locks away. */
 static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
-    char policy[40];
+    char policy[40], run_id[48];
 
     if (reply->type != REDIS_REPLY_STRING) {
-        dm_log_warn("INFO is not permitted: whether the server may evict keys is not known");
+        if (!greeting->inbox)
+            dm_log_warn("INFO is not permitted: whether the server may evict keys is not known, and each handoff "
+                        "takes a round trip more");
         return true;
     }
-    find_line(reply->str, "\nrun_id:", greeting->run_id, sizeof greeting->run_id);
+    find_line(reply->str, "\nrun_id:", run_id, sizeof run_id);
+    greeting->server.run = dm_server_read_run(run_id);
     find_line(reply->str, "\nmaxmemory_policy:", policy, sizeof policy);
     if (!policy[0] || strcmp(policy, "noeviction") == 0 || greeting->url->may_evict)
         return true;
@@ -227,8 +247,9 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
 /* Where it is not to be had, there is no grace. */
 static void take_born(struct dm_greeting *greeting, const redisReply *reply)
 {
-    greeting->born_us = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0 ? (uint64_t)reply->integer : 0;
-    if (greeting->born_us == 0)
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
+        greeting->server.born_us = (uint64_t)reply->integer;
+    else
         dm_log_warn("the server does not say since when it is there: after a failover two may own a mutex");
 }
 

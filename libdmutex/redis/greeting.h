@@ -17,7 +17,6 @@
 
 struct redisReply; /* hiredis stays below this floor */
 
-#define DM_RUN_ID_ROOM 48
 #define DM_GREETING_STEPS 8
 
 enum dm_greeting_step {
@@ -32,6 +31,18 @@ enum dm_greeting_step {
     DM_STEP_SUBSCRIBE
 };
 
+/* Which server has greeted. */
+struct dm_server {
+    uint64_t run;     /* the first 16 hexadecimal digits of its run id; 0: not known */
+    uint64_t born_us; /* since when it is the one it is, by its own clock; 0: since long, or not known */
+};
+
+/* The first 16 digits of a run id; 0 where there are fewer. */
+uint64_t dm_server_read_run(const char *text);
+
+/* False where either is not known. */
+bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other);
+
 struct dm_greeting {
     const struct dm_url *url;
     const char *inbox; /* the channel to subscribe to, or NULL: a connection for commands */
@@ -42,9 +53,7 @@ struct dm_greeting {
 
     uint64_t client_id; /* of this connection, 0 unknown */
     uint64_t old_client_id;
-    char run_id[DM_RUN_ID_ROOM]; /* of the server, "" unknown */
-    char old_run_id[DM_RUN_ID_ROOM];
-    uint64_t born_us; /* since when the server is the one it is, by its own clock; 0 unknown */
+    struct dm_server server, old_server;
 };
 
 /* A new connection begins; what the last one learned becomes "old". */

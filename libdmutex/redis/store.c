@@ -83,12 +83,13 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
 static struct dm_command format(struct dm_store *store, struct dm_args *args)
 {
     struct dm_command command;
-    uint64_t born_us, server = dm_conn_server(store->conn, &born_us);
+    struct dm_server server;
+    uint64_t number = dm_conn_server(store->conn, &server);
 
-    dm_args_set_born(args, born_us);
+    dm_args_set_server(args, server.born_us, server.run);
     command = dm_args_format(args);
-    if (args->born_at)
-        command.server = server;
+    if (args->born_at || args->run_at)
+        command.server = number;
     return command;
 }
 
@@ -269,6 +270,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
         dm_args_text(args, "");
     dm_args_text(args, store->inbox_prefix);
     dm_args_born(args);
+    dm_args_run(args);
 }
 
 struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
@@ -282,7 +284,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10 + owed_count, 5))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
@@ -323,7 +325,7 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
                           struct dm_identity *identity, struct dm_args *args)
 {
-    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 4, 2))
+    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 5, 3))
         return false;
     dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
     dm_store_put_all_keys(args, ask);
@@ -331,6 +333,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     dm_args_number(args, end);
     dm_args_text(args, store->inbox_prefix);
     dm_args_born(args);
+    dm_args_run(args);
     return true;
 }
 
@@ -417,13 +420,14 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
 
     for (int i = 0; i < count; i++)
         keys += dm_store_count_keys(&asks[i]);
-    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 3 + count * 6, 1 + count * 4))
+    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 4 + count * 6, 2 + count * 4))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_all_keys(args, &asks[i]);
     dm_args_text(args, store->inbox_prefix);
     dm_args_text(args, store->label);
     dm_args_born(args);
+    dm_args_run(args);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
         dm_args_text(args, identities[i].id);
@@ -529,23 +533,44 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
 
 #define MESSAGE_NUMBERS 5
 
-/* "<word> <number>..." with exactly `count` numbers, and nothing else. */
-static bool read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
+/* "<word> <number>..." with `count` numbers.  Returns what is behind them; NULL: it is not that. */
+static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
 {
     size_t length = strlen(word);
 
     if (strncmp(text, word, length) != 0)
-        return false;
+        return NULL;
     text += length;
     for (int i = 0; i < count; i++) {
         if (*text++ != ' ')
-            return false;
+            return NULL;
         length = strcspn(text, " ");
         if (!dm_reply_digits(text, length, &ret_numbers[i]))
-            return false;
+            return NULL;
         text += length;
     }
-    return *text == '\0';
+    return text;
+}
+
+/* The same with nothing behind. */
+static bool is_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
+{
+    const char *rest = read_words(text, word, count, ret_numbers);
+
+    return rest && *rest == '\0';
+}
+
+/* attempt request token lease dead server; version 0.1.0 does not say the server. */
+static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], uint64_t *ret_run)
+{
+    const char *rest = read_words(text, "granted", 5, ret_numbers);
+
+    if (!rest || *rest == '\0')
+        return rest != NULL;
+    if (strspn(rest + 1, "0123456789abcdef") != 16 || rest[17] != '\0')
+        return false;
+    *ret_run = dm_server_read_run(rest + 1);
+    return true;
 }
 
 bool dm_store_read_message(const char *text, struct dm_message *ret_message)
@@ -553,15 +578,15 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
     struct dm_message message = { 0 };
     uint64_t numbers[MESSAGE_NUMBERS] = { 0 };
 
-    if (read_words(text, "lost", 1, numbers)) {
+    if (is_words(text, "lost", 1, numbers)) {
         message.kind = DM_MESSAGE_LOST;
-    } else if (read_words(text, "ask", 1, numbers)) {
+    } else if (is_words(text, "ask", 1, numbers)) {
         message.kind = DM_MESSAGE_ASK;
-    } else if (read_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
+    } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
         message.kind = DM_MESSAGE_SIGNALLED;
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
                                              .remaining_ms = time_of(numbers[2]) };
-    } else if (read_words(text, "granted", 5, numbers)) { /* attempt request token lease dead */
+    } else if (is_grant(text, numbers, &message.run)) {
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2],

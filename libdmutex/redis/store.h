@@ -194,6 +194,7 @@ struct dm_message {
     enum dm_message_kind kind;
     uint64_t attempt;
     uint64_t request;        /* GRANTED */
+    uint64_t run;            /* GRANTED: of the server that granted, see struct dm_server; 0: not told */
     struct dm_answer answer; /* GRANTED, SIGNALLED */
 };
 

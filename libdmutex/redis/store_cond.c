@@ -15,7 +15,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10, 5))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&hold, store, ask->thread, leaving->attempt, 0);
     dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
@@ -30,6 +30,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     dm_args_text(&args, leaving->mutex);
     dm_args_text(&args, store->inbox_prefix);
     dm_args_born(&args);
+    dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -46,7 +47,7 @@ struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_as
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 7, 4))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 8, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_all_keys(&args, ask);
@@ -57,6 +58,7 @@ struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_as
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, store->inbox_prefix);
     dm_args_born(&args);
+    dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -98,7 +100,7 @@ struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm
     struct dm_args args;
     struct redisReply *reply = NULL;
 
-    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 5, 3)) {
+    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 6, 4)) {
         signalled.verdict = dm_store_no_memory(ret_reason);
         return signalled;
     }
@@ -113,6 +115,7 @@ struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm
     else
         dm_args_text(&args, "");
     dm_args_born(&args);
+    dm_args_run(&args);
     signalled.verdict = dm_store_run(store, &args, SCRIPT(cond_signal), deadline, ret_reason, &reply);
     if (signalled.verdict != DM_SAYS_DONE)
         return signalled;

@@ -28,10 +28,11 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 1, 0))
+    if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 2, 1))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, store->inbox_prefix);
+    dm_args_run(&args);
     verdict = dm_store_run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;

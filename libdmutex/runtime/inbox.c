@@ -4,7 +4,17 @@
 #include "base/log.h"
 #include "runtime/steps.h"
 
-static struct dm_event event_of(const struct dm_message *message)
+/*
+ * A grant is believed if the server that made it is the one that the inbox is connected to.  A server passes messages on
+ * to its replicas, and counts no receiver there: such a grant is a hint, as one that names no request, and the
+ * attempt asks.
+ */
+static uint64_t request_of(const struct dm_message *message, const struct dm_server *server)
+{
+    return dm_server_is_same_run(server, &(struct dm_server){ .run = message->run }) ? message->request : 0;
+}
+
+static struct dm_event event_of(const struct dm_message *message, const struct dm_server *server)
 {
     static const enum dm_event_kind kinds[] = {
         [DM_MESSAGE_GRANTED] = DM_EV_GRANTED,
@@ -13,11 +23,11 @@ static struct dm_event event_of(const struct dm_message *message)
         [DM_MESSAGE_ASK] = DM_EV_TOLD_ASK,
     };
 
-    return (struct dm_event){ .kind = kinds[message->kind], .request = message->request, .answer = &message->answer };
+    return (struct dm_event){ .kind = kinds[message->kind], .request = request_of(message, server), .answer = &message->answer };
 }
 
 /* A message about an attempt that is over is answered by nothing: its release is on its way. */
-void dm_inbox_take(void *user, const char *text)
+void dm_inbox_take(void *user, const char *text, const struct dm_server *server)
 {
     struct dm_runtime *runtime = user;
     struct dm_message message;
@@ -28,7 +38,7 @@ void dm_inbox_take(void *user, const char *text)
         dm_log_debug("a message of an unknown kind: %.60s", text);
         return;
     }
-    event = event_of(&message);
+    event = event_of(&message, server);
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, message.attempt);
     if (claim)

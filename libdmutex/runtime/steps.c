@@ -48,9 +48,9 @@ static enum dm_end end_of_lost(const struct dm_claim *claim)
 
 static uint64_t server_now(const struct dm_runtime *runtime)
 {
-    uint64_t born_us;
+    struct dm_server server;
 
-    return dm_conn_server(runtime->commands, &born_us);
+    return dm_conn_server(runtime->commands, &server);
 }
 
 unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)

@@ -17,7 +17,7 @@
 
 #define POSTS 3
 #define GREETED "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n:7\r\n$31\r\n\nrun_id:0123456789abcdef01234567\r\n+OK\r\n:9\r\n"
-#define LISTENING "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n"
+#define LISTENING "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n$-1\r\n*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n"
 
 static const char *const seeds[] = {
     "a" GREETED "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n:2\r\n", "b" GREETED "-READONLY You can't write\r\n",
@@ -88,10 +88,10 @@ static void take_reply(void *user, const struct redisReply *reply)
     answered++;
 }
 
-static void take_message(void *user, const char *text)
+static void take_message(void *user, const char *text, const struct dm_server *server)
 {
     (void)user;
-    must(text);
+    must(text && server);
 }
 
 static void post(struct dm_conn *conn)

@@ -12,19 +12,20 @@
 #include "runtime/loop.h"
 #include "runtime/steps.h"
 
+#define RUN "0123456789abcdef"
 #define LEASE_MS 600000 /* no pause of the machine ends it */
 
 /* The attempts, by their serials. */
 enum { ASKING = 1, QUEUED, HELD, WAITING, LEAVING, LOST, OVER };
 
 static const char *const seeds[] = {
-    "granted 2 1 1700000000000001 1000 0\nlost 2", "granted 4 2 1700000000000001 1000 1\nask 4",
-    "signalled 4 1 900\ngranted 4 1 7 1000 0", "lost 3\nask 3\ngranted 3 1 8 1000 0", "granted 7 1 9 1000 0\nlost 7",
-    "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0", "ask 1\nask 5\nlost 5", NULL,
+    "granted 2 1 1700000000000001 1000 0 " RUN "\nlost 2", "granted 4 2 1700000000000001 1000 1 " RUN "\nask 4",
+    "signalled 4 1 900\ngranted 4 1 7 1000 0 " RUN, "lost 3\nask 3\ngranted 3 1 8 1000 0 " RUN, "granted 7 1 9 1000 0 " RUN "\nlost 7",
+    "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0 0123456789abcdee", "ask 1\nask 5\nlost 5", NULL,
 };
 
 static const char *const words[] = {
-    "granted ", "lost ", "ask ", "signalled ", "\n", " ", "1", "2", "3", "4", "5", "6", "7", " 1000 0", " 0 ", "-",
+    "granted ", "lost ", "ask ", "signalled ", "\n", " ", "1", "2", "3", "4", "5", "6", "7", " 1000 0", " 1000 0 " RUN, " 0 ", "-",
     "9007199254740992", "9223372036854775807", "9999999999999999999", "18446744073709551615", NULL,
 };
 
@@ -135,6 +136,7 @@ static void set_up(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
+    const struct dm_server server = { .run = dm_server_read_run(RUN) };
     char *lines = strdup(fuzz_text(bytes, length)), *rest = lines, *line;
 
     must(lines);
@@ -142,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         set_up();
     begin();
     while ((line = strsep(&rest, "\n"))) {
-        dm_inbox_take(&runtime, line);
+        dm_inbox_take(&runtime, line, &server);
         must_be_right();
     }
     dm_registry_empty(&runtime.registry);

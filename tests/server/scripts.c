@@ -136,6 +136,7 @@ const char *key(const char *kind, const char *leaf)
 
 const char *server_born = "0";
 #define LABEL "1 host program"
+#define SERVER server_born, SERVER_RUN /* arguments of scripts that may grant */
 
 struct who who(const char *uuid)
 {
@@ -180,13 +181,13 @@ const char *acquire_naming(const struct who *who, const char *how, const char *o
 {
     return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, server_born, owed,
+                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER, owed,
                       NULL);
 }
 
 const char *release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, server_born,
+    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER,
                       NULL);
 }
 
@@ -198,7 +199,7 @@ const char *renew(const struct who *who, int depth, const char *token)
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, server_born, id_of(who),
+    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, SERVER, id_of(who),
                       number(who->request), number(who->lease_ms), who->is_robust ? "1" : "0",
                       who->seen, "4", NULL);
 }
@@ -215,7 +216,7 @@ const char *poll_serving(const char *leaf)
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
-    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL, server_born,
+    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL, SERVER,
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
@@ -240,7 +241,7 @@ const char *consistent(const struct who *who)
 
 const char *force(const char *leaf)
 {
-    return run_script(dm_lua_force, 4, KEYS(leaf), INBOX, NULL);
+    return run_script(dm_lua_force, 4, KEYS(leaf), INBOX, SERVER_RUN, NULL);
 }
 
 const char *info(const char *leaf)
@@ -271,7 +272,7 @@ const char *cond_acquire(const struct who *who, const char *how)
 {
     return run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), owner_of(who), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
-                      who->arrival, INBOX, server_born, NULL);
+                      who->arrival, INBOX, SERVER, NULL);
 }
 
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
@@ -280,7 +281,7 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
                       write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
                       who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX,
-                      server_born, NULL);
+                      SERVER, NULL);
 }
 
 #define COND_POLL_ARGUMENTS(who)                                                               \
@@ -289,14 +290,14 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
 
 const char *cond_poll(const struct who *who)
 {
-    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL, server_born,
+    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL, SERVER,
                       COND_POLL_ARGUMENTS(who), NULL);
 }
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
     return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond),
-                      KEYS(waiter->leaf), INBOX, LABEL, server_born, COND_POLL_ARGUMENTS(sleeper),
+                      KEYS(waiter->leaf), INBOX, LABEL, SERVER, COND_POLL_ARGUMENTS(sleeper),
                       POLL_ARGUMENTS(waiter), NULL);
 }
 
@@ -304,13 +305,13 @@ const char *cond_cancel(const struct who *who)
 {
     return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who),
                       number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", INBOX, server_born, NULL);
+                      who->is_robust ? "1" : "0", INBOX, SERVER, NULL);
 }
 
 const char *cond_release(const struct who *who, int how)
 {
     return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
-                      number(how), INBOX, server_born, NULL);
+                      number(how), INBOX, SERVER, NULL);
 }
 
 const char *cond_drop(const char *cond, const char *how)
@@ -322,9 +323,9 @@ const char *cond_signal(const char *cond, const char *leaf, int most, const char
 {
     if (!leaf)
         return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto,
-                          server_born, NULL);
+                          SERVER, NULL);
     return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX,
-                      number(most), upto, server_born, NULL);
+                      number(most), upto, SERVER, NULL);
 }
 
 void fall_asleep(struct who *who)

@@ -43,6 +43,9 @@ enum { UNLOCKED, DIED, NOT_RECOVERABLE };
 /* Since when the server is there, by its clock in us: to be said to scripts that may grant. */
 extern const char *server_born;
 
+/* Which server it is, as grants name it. */
+#define SERVER_RUN "0123456789abcdef"
+
 const char *acquire(const struct who *who, const char *how);
 const char *acquire_naming(const struct who *who, const char *how, const char *owed); /* "1:1:0" */
 const char *release(const struct who *who, int how);

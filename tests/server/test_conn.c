@@ -43,7 +43,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     struct dm_deadline soon = dm_deadline_in_ms(5000);
     char reason[DM_REASON_ROOM];
     struct dm_command command = ping();
-    uint64_t born_us;
+    struct dm_server server;
 
     (void)state;
     url = dm_url_parse(the_server->url, reason);
@@ -54,7 +54,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     assert_int_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
     server_kill(the_server);
     assert_int_not_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
-    dm_conn_server(conn, &born_us);
+    dm_conn_server(conn, &server);
     assert_int_equal(answers, 0);
     dm_conn_work(conn);
     assert_true(answers > 0);

@@ -4,6 +4,7 @@
  * lock all the same, at once or by its next poll, never by the end of a lease.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../lib/testlib.h"
@@ -203,6 +204,47 @@ static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
     actor_end(waiter);
 }
 
+/* To the inbox of the first in the queue: a grant of its newest request, by a server `run`. */
+static void publish_grant(const char *run)
+{
+    char id[100], uuid[40], message[160];
+    unsigned long long attempt, request;
+
+    snprintf(id, sizeof id, "%s", side_text(the_server->side, "ZRANGE %s 0 0", key_of("queue", "inbox/named")));
+    assert_int_equal(sscanf(id, "%39[^:]:%*u:%llu", uuid, &attempt), 2);
+    request = (unsigned long long)atoll(side_text(the_server->side, "HGET %s %s", key_of("waiter", "inbox/named"), id));
+    snprintf(message, sizeof message, "granted %llu %llu 1700000000000000 %d 0%s", attempt, request, LONG_LEASE, run);
+    assert_int_equal(side_int(the_server->side, "PUBLISH dmutex:inbox:%s %s", uuid, message), 1);
+}
+
+/*
+ * A server passes messages on to its replicas, and does not count who hears them there.  So a grant is believed only if
+ * it names the server that the inbox is connected to: that of another, or of none, makes the waiter ask.
+ */
+static void test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_hears(void **state)
+{
+    static const char *const others[] = { " 0123456789abcdef", " 0000000000000000", "" };
+    struct actor *waiter;
+    char run[40];
+    int64_t asked;
+
+    (void)state;
+    hold("inbox/named");
+    waiter = start_waiter("inbox/named", LONG_LEASE);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        asked = side_calls(the_server->side, "evalsha");
+        publish_grant(others[i]);
+        wait_until(side_calls(the_server->side, "evalsha") > asked);
+        wait_until(waiters_of(&mutex) == 1);
+        assert_true(actor_is_silent(waiter));
+    }
+    snprintf(run, sizeof run, " %.16s", strstr(side_text(the_server->side, "INFO server"), "run_id:") + 7);
+    publish_grant(run); /* so those before were refused for their last word alone */
+    actor_expect(waiter, "0");
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_end(waiter);
+}
+
 /* Many handoffs through a network that loses half of the messages: all get through. */
 static void test_every_handoff_succeeds_when_messages_are_lost_now_and_then(void **state)
 {
@@ -237,6 +279,7 @@ int main(int argc, char **argv)
         INBOX_TEST(test_a_waiter_owns_when_the_connection_breaks_in_the_message),
         INBOX_TEST(test_a_late_message_is_not_believed_when_its_grant_is_over),
         INBOX_TEST(test_a_grant_is_given_back_when_its_waiter_has_left),
+        INBOX_TEST(test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_hears),
         INBOX_TEST(test_every_handoff_succeeds_when_messages_are_lost_now_and_then),
         cmocka_unit_test(test_nothing_is_left),
     };

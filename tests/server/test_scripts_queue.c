@@ -29,7 +29,7 @@ static void test_waiters_are_served_in_the_order_of_arrival(void **state)
     for (int i = 0; i < 5; i++) {
         char expected[80];
 
-        snprintf(expected, sizeof expected, "granted %d %d %s %d 0", 5 - i, 10 + i,
+        snprintf(expected, sizeof expected, "granted %d %d %s %d 0 " SERVER_RUN, 5 - i, 10 + i,
                  line_of(info("x"), 3), LEASE + i);
         assert_string_equal(inbox_messages(inbox), expected);
         assert_answer(release(&w[i], UNLOCKED), "released");

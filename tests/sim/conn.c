@@ -30,7 +30,7 @@ struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct 
     conn->last = &conn->first;
     conn->finished_last = &conn->finished;
     conn->planned_ns = DM_NEVER;
-    conn->server = 1;
+    conn->server_number = 1;
     if (inbox) {
         snprintf(conn->channel, sizeof conn->channel, "%s", inbox);
         conn->greeting.inbox = conn->channel;
@@ -102,7 +102,7 @@ static void call_handler(struct dm_conn *conn, struct slot *slot)
 {
     if (slot->is_message) {
         if (slot->reply->elements == 3 && dm_reply_is(slot->reply, "message"))
-            conn->hooks.on_message(conn->hooks.user, slot->reply->element[2]->str);
+            conn->hooks.on_message(conn->hooks.user, slot->reply->element[2]->str, &slot->server);
     } else if (slot->handler) {
         slot->handler(slot->user, slot->reply);
     }
@@ -209,13 +209,13 @@ static int64_t deadline_ns(const struct dm_deadline *deadline)
 
 static bool is_for_server(const struct dm_conn *conn, const struct dm_command *command)
 {
-    return command->server == 0 || command->server == conn->server;
+    return command->server == 0 || command->server == conn->server_number;
 }
 
-uint64_t dm_conn_server(struct dm_conn *conn, uint64_t *ret_born_us)
+uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
 {
-    *ret_born_us = conn->born_us;
-    return conn->server;
+    *ret_server = conn->server;
+    return conn->server_number;
 }
 
 static struct slot *send_command(struct dm_conn *conn, const struct dm_command *command)

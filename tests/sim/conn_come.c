@@ -12,10 +12,12 @@
 
 static void note_server(struct dm_conn *conn)
 {
-    if (conn->server > 1 && conn->greeting.born_us == conn->born_us)
-        return;
-    conn->born_us = conn->greeting.born_us;
-    conn->server++;
+    const struct dm_server *server = &conn->greeting.server;
+    bool is_same = dm_server_is_same_run(server, &conn->server) && server->born_us == conn->server.born_us;
+
+    conn->server = *server;
+    if (!is_same)
+        conn->server_number++;
 }
 
 static void greet(struct dm_conn *conn)
@@ -122,6 +124,7 @@ static void take_reply(struct dm_conn *conn, redisReply *reply)
     if (conn->channel[0] && conn->state == READY) {
         slot = world_new(sizeof *slot);
         slot->is_message = true;
+        slot->server = conn->server;
         slot->reply = reply;
         conn_finish_later(conn, slot);
         return;

@@ -23,6 +23,7 @@ struct slot {
     size_t bytes;
     int64_t sent_ns;
     redisReply *reply;
+    struct dm_server server; /* of a message: whose it is */
 };
 
 struct dm_conn {
@@ -42,7 +43,8 @@ struct dm_conn {
     uint64_t pushed, popped;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    uint64_t server, born_us; /* which server it is, as the real one counts them */
+    uint64_t server_number; /* as the real one counts them */
+    struct dm_server server;
     char reason[DM_REASON_ROOM];
 };
 

@@ -359,6 +359,8 @@ static void add_hold(struct call *call, const struct who *who)
     add(call, "%s:%u:%u 60000000 label of %s", who->uuid, who->thread, who->attempt, who->uuid);
 }
 
+#define RUN "0123456789abcdef"
+
 /* The server has been there for ever, or came just now. */
 static void add_born(struct call *call)
 {
@@ -373,7 +375,7 @@ static void call_acquire(struct call *call, const struct who *who)
     add(call, "60000000"), add(call, "0"), add(call, "%u", 1 + random_below(3));
     add(call, "%u", random_below(2));
     add(call, "%s", ANY("try", "queue", "queue")), add(call, "%s", ""), add(call, "d:inbox:");
-    add_born(call);
+    add_born(call), add(call, RUN);
     if (random_below(4) == 0)
         add(call, "%u:%u:%u", 1 + random_below(2), 1 + random_below(4), random_below(2));
 }
@@ -383,7 +385,7 @@ static void call_poll(struct call *call, const struct who *who)
     int keys = random_below(2) ? 6 : 4;
 
     add_keys(call, keys);
-    add(call, "d:inbox:"), add(call, "label of %s", who->uuid), add_born(call);
+    add(call, "d:inbox:"), add(call, "label of %s", who->uuid), add_born(call), add(call, RUN);
     add_id(call, who);
     add(call, "%u", 1 + random_below(3)), add(call, "60000000"), add(call, "%u", random_below(2));
     add(call, "0"), add(call, "%d", keys);
@@ -397,7 +399,7 @@ static void call_cond_wait(struct call *call, const struct who *who)
     add_id(call, who);
     add(call, "%s", ANY("0", "0", "0", "2")), add_hold(call, &next), add(call, "60000000"), add(call, "0");
     add(call, "1"), add(call, "%u", random_below(2)), add(call, "ng/x"), add(call, "d:inbox:");
-    add_born(call);
+    add_born(call), add(call, RUN);
 }
 
 static void call_cond_cancel(struct call *call, const struct who *who)
@@ -405,7 +407,7 @@ static void call_cond_cancel(struct call *call, const struct who *who)
     add_keys(call, 6);
     add_hold(call, who);
     add(call, "60000000"), add(call, "0"), add(call, "2"), add(call, "%u", random_below(2)), add(call, "d:inbox:");
-    add_born(call);
+    add_born(call), add(call, RUN);
 }
 
 static void call_cond_signal(struct call *call, const struct who *who)
@@ -418,7 +420,7 @@ static void call_cond_signal(struct call *call, const struct who *who)
         add(call, "%s", mutex_keys[i]);
     call->keys = call->count;
     add(call, "%s", is_known ? "ng/x" : ""), add(call, "d:inbox:"), add(call, "%s", ANY("1", "256")), add(call, "%s", "");
-    add_born(call);
+    add_born(call), add(call, RUN);
 }
 
 static void call_release(struct call *call, const struct who *who)
@@ -426,7 +428,7 @@ static void call_release(struct call *call, const struct who *who)
     add_keys(call, random_below(2) ? 6 : 4);
     add_id(call, who);
     add(call, "%s", ANY("0", "0", "0", "1", "1", "2")), add(call, "d:inbox:");
-    add_born(call);
+    add_born(call), add(call, RUN);
 }
 
 static void call_renew(struct call *call, const struct who *who)
@@ -454,7 +456,7 @@ static void call_force(struct call *call, const struct who *who)
 {
     (void)who;
     add_keys(call, 4);
-    add(call, "d:inbox:");
+    add(call, "d:inbox:"), add(call, RUN);
 }
 
 static void call_drop(struct call *call, const struct who *who)

@@ -15,6 +15,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+#define RUN_A "aaaaaaaaaaaaaaaa0000"
+#define RUN_B "bbbbbbbbbbbbbbbb0000"
 #define OK "+OK\r\n"
 #define MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 
@@ -94,7 +96,7 @@ static void greet(int id, const char *run_id)
     assert_true(take(":1000000\r\n"));
     assert_true(take(":900000\r\n"));
     assert_true(dm_greeting_is_round_over(&greeting));
-    assert_int_equal(greeting.born_us, 900000);
+    assert_int_equal(greeting.server.born_us, 900000);
 }
 
 /* A local server, or one that is said to be new on purpose, has no grace. */
@@ -110,7 +112,7 @@ static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void *
         round = dm_greeting_round(&greeting);
         assert_null(strstr(round.bytes, "dmutex:server"));
         free(round.bytes);
-        assert_int_equal(greeting.born_us, 0);
+        assert_int_equal(greeting.server.born_us, 0);
     }
 }
 
@@ -125,10 +127,10 @@ static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(voi
     free(round.bytes);
     assert_true(take(MASTER));
     assert_true(take(":1\r\n"));
-    assert_true(take_info("a", "noeviction"));
+    assert_true(take_info(RUN_A, "noeviction"));
     assert_true(take(":1000000\r\n"));
     assert_true(take(":0\r\n"));
-    assert_int_equal(greeting.born_us, 0);
+    assert_int_equal(greeting.server.born_us, 0);
 }
 
 /* A connection for commands asks who we are to the server, and what it is. */
@@ -157,12 +159,14 @@ static void test_greeting_subscribes_when_for_an_inbox(void **state)
     (void)state;
     begin("redis://:pw@h/5", "dmutex:inbox:x");
     round = dm_greeting_round(&greeting);
-    assert_int_equal(greeting.step_count, 3);
+    assert_int_equal(greeting.step_count, 4);
     assert_non_null(strstr(round.bytes, "SUBSCRIBE"));
     assert_null(strstr(round.bytes, "EVAL"));
     free(round.bytes);
     assert_true(take(OK));
     assert_true(take(MASTER));
+    assert_true(take_info(RUN_A, "noeviction"));
+    assert_true(greeting.server.run == UINT64_C(0xaaaaaaaaaaaaaaaa));
     assert_true(take("*3\r\n$9\r\nsubscribe\r\n$14\r\ndmutex:inbox:x\r\n:1\r\n"));
     assert_true(dm_greeting_is_round_over(&greeting));
 }
@@ -172,7 +176,7 @@ static void test_greeting_is_over_after_a_round_when_it_is_the_first(void **stat
 {
     (void)state;
     begin("redis://h", NULL);
-    greet(11, "aaaa");
+    greet(11, RUN_A);
     assert_null(dm_greeting_round(&greeting).bytes);
     assert_int_equal(greeting.step_count, 0);
 }
@@ -182,9 +186,9 @@ static void test_greeting_kills_the_connection_before_when_it_follows_one(void *
 {
     (void)state;
     begin("redis://h", NULL);
-    greet(11, "aaaa");
+    greet(11, RUN_A);
     dm_greeting_begin(&greeting);
-    greet(12, "aaaa");
+    greet(12, RUN_A);
     assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
     assert_int_equal(greeting.step_count, 1);
     assert_true(take(":1\r\n"));
@@ -195,14 +199,14 @@ static void test_greeting_kills_the_oldest_when_the_kill_was_never_answered(void
 {
     (void)state;
     begin("redis://h", NULL);
-    greet(11, "aaaa");
+    greet(11, RUN_A);
     dm_greeting_begin(&greeting);
     free(dm_greeting_round(&greeting).bytes);
     dm_greeting_begin(&greeting); /* broke before CLIENT ID was answered */
-    greet(13, "aaaa");
+    greet(13, RUN_A);
     assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
     dm_greeting_begin(&greeting); /* broke before CLIENT KILL was answered: 11 may still be heard */
-    greet(14, "aaaa");
+    greet(14, RUN_A);
     assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
 }
 
@@ -211,10 +215,34 @@ static void test_greeting_kills_nobody_when_the_server_is_another(void **state)
 {
     (void)state;
     begin("redis://h", NULL);
-    greet(11, "aaaa");
+    greet(11, RUN_A);
     dm_greeting_begin(&greeting);
-    greet(12, "bbbb");
+    greet(12, RUN_B);
     assert_null(dm_greeting_round(&greeting).bytes);
+}
+
+/* The replies of a first round where INFO is not permitted. */
+static void greet_without_info(int id)
+{
+    char bytes[32];
+
+    free(dm_greeting_round(&greeting).bytes);
+    snprintf(bytes, sizeof bytes, ":%d\r\n", id);
+    assert_true(take(MASTER) && take(bytes));
+    assert_true(take("-NOPERM no info\r\n"));
+    assert_true(take(":1000000\r\n") && take(":0\r\n"));
+}
+
+/* Two servers that do not say who they are may be two: the number may be another client's. */
+static void test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is(void **state)
+{
+    (void)state;
+    begin("redis://h", NULL);
+    greet_without_info(11);
+    dm_greeting_begin(&greeting);
+    greet_without_info(12);
+    assert_null(dm_greeting_round(&greeting).bytes);
+    assert_false(dm_server_is_same_run(&greeting.server, &greeting.server));
 }
 
 /* A replica, a sentinel, an old server or none at all is no lock server. */
@@ -251,13 +279,13 @@ static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
         begin("redis://h", NULL);
         free(dm_greeting_round(&greeting).bytes);
         assert_true(take(MASTER) && take(":11\r\n"));
-        assert_false(take_info("aaaa", policies[i]));
+        assert_false(take_info(RUN_A, policies[i]));
         assert_non_null(strstr(reason, "noeviction"));
         assert_non_null(strstr(reason, policies[i]));
         begin("redis://h?eviction=allow", NULL);
         free(dm_greeting_round(&greeting).bytes);
         assert_true(take(MASTER) && take(":11\r\n"));
-        assert_true(take_info("aaaa", policies[i]));
+        assert_true(take_info(RUN_A, policies[i]));
     }
 }
 
@@ -280,7 +308,7 @@ static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
     (void)state;
     begin("redis://h", NULL);
     free(dm_greeting_round(&greeting).bytes);
-    assert_true(take(MASTER) && take(":11\r\n") && take_info("aaaa", "noeviction"));
+    assert_true(take(MASTER) && take(":11\r\n") && take_info(RUN_A, "noeviction"));
     assert_false(take("-NOPERM PUBLISH failed: NOPERM no channel\r\n"));
     assert_non_null(strstr(reason, "PUBLISH"));
 }
@@ -313,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_greeting_kills_the_connection_before_when_it_follows_one),
         cmocka_unit_test(test_greeting_kills_the_oldest_when_the_kill_was_never_answered),
         cmocka_unit_test(test_greeting_kills_nobody_when_the_server_is_another),
+        cmocka_unit_test(test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
         cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),

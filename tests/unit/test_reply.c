@@ -290,6 +290,19 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
+/* A grant of version 0.1.0 names no server. */
+static void test_message_names_the_server_when_it_is_a_grant(void **state)
+{
+    struct dm_message message;
+
+    (void)state;
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0 0123456789abcdef", &message));
+    assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
+    assert_true(message.run == UINT64_C(0x0123456789abcdef));
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message));
+    assert_true(message.run == 0);
+}
+
 /* The three kinds of messages. */
 static void test_message_is_read_when_it_is_one_of_ours(void **state)
 {
@@ -321,6 +334,11 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
                                          "granted",
                                          "granted 1",
                                          "granted 1 2 3 4",
+                                         "granted 1 2 3 4 0 ",
+                                         "granted 1 2 3 4 0 0123456789abcde",
+                                         "granted 1 2 3 4 0 0123456789abcdef0",
+                                         "granted 1 2 3 4 0 0123456789abcdef 1",
+                                         "granted 1 2 3 4 0 0123456789abcdeF",
                                          "granted x 2 3 4 0",
                                          "granted 1 2 3 4 x",
                                          "Granted 1 2 3 4 0",
@@ -469,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_poll_is_read_for_each_attempt_when_answered),
         cmocka_unit_test(test_renewal_is_read_for_each_lock_when_answered),
         cmocka_unit_test(test_renewal_is_not_confirmed_when_the_number_is_strange),
+        cmocka_unit_test(test_message_names_the_server_when_it_is_a_grant),
         cmocka_unit_test(test_message_is_read_when_it_is_one_of_ours),
         cmocka_unit_test(test_message_is_refused_when_it_is_not_ours),
         cmocka_unit_test(test_message_is_refused_when_a_number_cannot_be_ours),

@@ -1,8 +1,8 @@
 -- The usual handoff, written out: a third of the time that serve() would take.  Nobody died, and the head
 -- of those who wait was heard of lately, and hears: it is the owner.
 -- k: lock and state of the mutex, queue and waiter of what the head waits for.  mark: what stands before
--- the head's label in `hold`.  Returns whether it was so.
-local function hand_over(k, head, inbox, born, mark)
+-- the head's label in `hold`.  server: which one runs this.  Returns whether it was so.
+local function hand_over(k, head, inbox, born, server, mark)
   local last, health, cursor = unpack(call('HMGET', k[2], 'token', 'health', 'cursor'))
   if not last or health or cursor then return false end
   local said = call('HGET', k[4], head) or ''
@@ -14,7 +14,7 @@ local function hand_over(k, head, inbox, born, mark)
   if tonumber(last) >= now or tonumber(seen) >= now then return false end -- the clock makes no token that is new to all
   if now - heard > math.max(lease * 2 / 3, 1000) * 1000 then return false end
   if born ~= '0' and now - born < lease * 1000 then return false end
-  if not tell(inbox, head, 'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0') then
+  if not tell(inbox, head, 'granted ' .. attempt .. ' ' .. request .. ' ' .. token .. ' ' .. lease .. ' 0 ' .. server) then
     return false
   end
   call('DEL', k[1])

@@ -70,10 +70,10 @@ local function grace(born, lease, now)
 end
 
 -- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
--- its inbox says, and told by the answer.
+-- its inbox says, and told by the answer.  server: the run id of this server, which the grant names.
 -- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at,
 -- or 'grace': there is one that must wait for its end.
-local function serve(k, s, inbox, now, born, me)
+local function serve(k, s, inbox, now, born, server, me)
   local heads = call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
   for i, id in ipairs(heads) do
     local w = entry(k, id)
@@ -86,7 +86,7 @@ local function serve(k, s, inbox, now, born, me)
       local token_text = text(token)
       local dead = w.robust == '1' and s.health or 0
       if id == me or tell(inbox, id, 'granted ' .. attempt_of(id) .. ' ' .. w.request .. ' ' .. token_text .. ' ' ..
-          w.lease .. ' ' .. dead) then
+          w.lease .. ' ' .. dead .. ' ' .. server) then
         own(k, s, w, token, token_text)
         forget(k, id)
         if s.cursor then call('HDEL', k[2], 'cursor') end

@@ -4,7 +4,7 @@
 -- KEYS  lock state queue waiter, and for one that was signalled: cond sleeper
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
---       11... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
+--       11 which server it is, 12... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
 -- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody} {queued, position, remaining, arrival, now}
 --        {full} {notrecoverable}
 local call = redis.call
@@ -36,7 +36,7 @@ end
 -- Held by another attempt, and nothing to catch up on: the caller is the last of the queue.
 local id, label = ARGV[2]:match('^(%S+) %d+ (.*)$')
 local holder, lease = (v[1] or ''):match('^(%S+) (%d+) ')
-if is_usual and ttl >= 0 and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[11] then
+if is_usual and ttl >= 0 and holder and holder ~= id and ARGV[7] == 'queue' and ARGV[8] == '' and not ARGV[12] then
   local waiting = call('ZCARD', KEYS[3])
   if waiting < 10000 and ttl <= tonumber(lease) and not call('HGET', KEYS[4], id) then
     local three = ARGV[3] * 3
@@ -57,7 +57,7 @@ if not is_token(tonumber(ARGV[4])) then return redis.error_reply('DMSTATE the to
 --@include _tell
 --@include _serve
 local k, s = KEYS, parse(v)
-local inbox, born = ARGV[9], ARGV[10]
+local inbox, born, server = ARGV[9], ARGV[10], ARGV[11]
 local me = { id = id, label = label, lease = ARGV[3], seen = ARGV[4], request = ARGV[5], robust = ARGV[6],
   heard = now_text }
 local waiting, is_held = check_queue(k), call('HLEN', k[1]) > 0
@@ -68,7 +68,7 @@ end
 if still_owns(k, s, me, born, now) then
   return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
 end
-for i = 11, #ARGV do
+for i = 12, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
   local id = me.id:match('^[^:]*') .. ':' .. who
   if s.id == id then
@@ -90,7 +90,7 @@ end
 if ARGV[7] == 'try' then
   local wait = is_held and 0 or grace(born, me.lease, now)
   if is_held or wait > 0 then return { 'busy', left(k, s, me.lease, born, now), now, wait } end
-  local winner, won, dead, more = serve(k, s, inbox, now, born, me.id)
+  local winner, won, dead, more = serve(k, s, inbox, now, born, server, me.id)
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end
   local token = next_token(s, me.seen, now)
@@ -108,7 +108,7 @@ hear(k, me)
 call('HSET', k[2], 'wanted', 1, 'arrival', arrival_text)
 if s.is_new then expire_state(k) end
 if not is_held then
-  local winner, token, dead = serve(k, s, inbox, now, born, me.id)
+  local winner, token, dead = serve(k, s, inbox, now, born, server, me.id)
   if winner and winner.id == me.id then return { 'owned', token, dead, now } end
   s.lease = winner and tonumber(winner.lease)
   position = call('ZRANK', k[3], me.id) + 1

@@ -2,7 +2,7 @@
 -- A waiter of a condition does not want to wait any longer: it wants the mutex.
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix,
---       7 since when the server is there, us
+--       7 since when the server is there, us, 8 which server it is
 -- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, n} {unknown, 0, n}
 --        {notrecoverable, n}; n = 1: a signal came first
 --@include _own
@@ -41,7 +41,7 @@ else
   return { 'unknown', 0, 0 }
 end
 if not is_held then
-  local winner, token, dead = serve(k, s, ARGV[6], now, ARGV[7], me.id)
+  local winner, token, dead = serve(k, s, ARGV[6], now, ARGV[7], ARGV[8], me.id)
   if winner and winner.id == me.id then return owned(is_signalled, token, dead) end
   s.lease = winner and tonumber(winner.lease)
 end

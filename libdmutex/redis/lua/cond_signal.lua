@@ -2,7 +2,8 @@
 -- Signals waiters of a condition: they wait for the mutex from here on, which is granted if it is free.
 -- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
 -- ARGV  1 the mutex, in the clients' words, or '', 2 inbox prefix, 3 how many at most, 4 the newest
---       arrival number that is meant, '' for all who wait now, 5 since when the server is there, us
+--       arrival number that is meant, '' for all who wait now, 5 since when the server is there, us,
+--       6 which server it is
 -- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
 --        of those meant wait, call again; more: a poll of the mutex must serve its waiters
 local call = redis.call
@@ -16,7 +17,7 @@ if bound and bound == ARGV[1] and ARGV[3] == '1' and ARGV[4] == '' then
   local hold, wanted = unpack(call('HMGET', KEYS[4], 'hold', 'wanted'))
   local is_free = not (hold or wanted) and call('HLEN', KEYS[3]) == 0
   local head = is_free and call('ZRANGE', KEYS[1], 0, 0)[1]
-  if head and hand_over({ KEYS[3], KEYS[4], KEYS[1], KEYS[2] }, head, inbox, ARGV[5], '@' .. KEYS[1] .. ' ') then
+  if head and hand_over({ KEYS[3], KEYS[4], KEYS[1], KEYS[2] }, head, inbox, ARGV[5], ARGV[6], '@' .. KEYS[1] .. ' ') then
     return { 'moved', newest, 0, 0 }
   end
 end
@@ -38,5 +39,5 @@ if s.health == 2 then
 end
 if not is_held then note_death(k, s) end
 local _, left = signal(k, c, s, inbox, now, tonumber(ARGV[3]), upto)
-if not is_held then _, _, _, more = serve(k, s, inbox, now, ARGV[5]) end
+if not is_held then _, _, _, more = serve(k, s, inbox, now, ARGV[5], ARGV[6]) end
 return { 'moved', upto, left and 1 or 0, more == true and 1 or 0 }

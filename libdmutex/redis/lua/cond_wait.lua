@@ -3,7 +3,7 @@
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  1 id of the hold, 2 how it ends (0 unlock, 2 not recoverable), 3 hold of the attempt,
 --       4 lease ms, 5 highest token seen, 6 request, 7 robust 0|1, 8 the mutex, in the clients' words,
---       9 inbox prefix, 10 since when the server is there, us
+--       9 inbox prefix, 10 since when the server is there, us, 11 which server it is
 -- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also what
 --        became of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
 --@include _own
@@ -14,7 +14,7 @@ if not is_token(tonumber(ARGV[5])) then return redis.error_reply('DMSTATE the to
 --@include _condition
 local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])
 local now, now_text = clock()
-local inbox, born = ARGV[9], ARGV[10]
+local inbox, born, server = ARGV[9], ARGV[10], ARGV[11]
 local me = { id = ARGV[3]:match('^%S+'), label = ARGV[3]:match('^%S+ %d+ (.*)$'), lease = ARGV[4], seen = ARGV[5],
   request = ARGV[6], robust = ARGV[7], heard = now_text }
 check_queue(k)
@@ -57,5 +57,5 @@ hear(c, me)
 call('HSET', c[4], 'mutex', ARGV[8], 'arrival', arrival)
 if waiting == 0 then call('HDEL', k[2], 'debt ' .. c[3]) end
 give_up(k, s, 0)
-local _, _, _, more = serve(k, s, inbox, now, born)
+local _, _, _, more = serve(k, s, inbox, now, born, server)
 return { 'waiting', more == true and 1 or 0, now }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Breaks anybody's lock: the next owner has a higher token and, robust, learns of a death.
 -- KEYS  lock state queue waiter
--- ARGV  1 inbox prefix
+-- ARGV  1 inbox prefix, 2 which server it is
 -- Answer {broken, more} {free}
 --@include _own
 --@include _state
@@ -17,5 +17,5 @@ give_up(k, s, 1)
 s.last = s.last + 1
 call('HSET', k[2], 'token', text(s.last))
 expire_state(k)
-local _, _, _, more = serve(k, s, ARGV[1], (clock()), 0)
+local _, _, _, more = serve(k, s, ARGV[1], (clock()), 0, ARGV[2])
 return { 'broken', more == true and 1 or 0 }

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; serves a free lock by the way.
 -- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
--- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, then per attempt: id, request, lease ms, robust, highest token seen,
---       number of its keys (4 or 6).  An attempt that waits for nothing (serving only) polls as
+-- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, 4 which server it is, then per attempt: id, request,
+--       lease ms, robust, highest token seen, number of its keys (4 or 6).  An attempt that waits for nothing (serving only) polls as
 --       attempt 0.
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining} {waiting}
 --        {unknown, more} {notrecoverable} {error, message}
@@ -12,7 +12,7 @@
 --@include _serve
 --@include _condition
 local now, now_text = clock()
-local inbox, born = ARGV[1], ARGV[3]
+local inbox, born, server = ARGV[1], ARGV[3], ARGV[4]
 
 local function look(k, me)
   local s = read(k[2])
@@ -46,7 +46,7 @@ local function look(k, me)
     end
   end
   if not is_held then
-    local winner, token, dead, rest = serve(k, s, inbox, now, born, is_waiting and me.id)
+    local winner, token, dead, rest = serve(k, s, inbox, now, born, server, is_waiting and me.id)
     if winner and winner.id == me.id then return { 'owned', token, dead } end
     s.lease = winner and tonumber(winner.lease)
     is_held, more = winner, rest
@@ -58,8 +58,8 @@ local function look(k, me)
 end
 
 local answer, key = { now }, 0
-for i = 1, (#ARGV - 3) / 6 do
-  local a = i * 6 - 3
+for i = 1, (#ARGV - 4) / 6 do
+  local a = i * 6 - 2
   local me = { id = ARGV[a + 1], request = ARGV[a + 2], lease = ARGV[a + 3], robust = ARGV[a + 4],
     seen = ARGV[a + 5], label = ARGV[2], heard = now_text }
   local is_done, result = pcall(look, { unpack(KEYS, key + 1, key + ARGV[a + 6]) }, me)

@@ -2,7 +2,8 @@
 -- Ends an attempt, whatever has become of it: gives the lock back and grants it to the first live
 -- waiter, or leaves the queue, or the condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
--- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us
+-- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us,
+--       5 which server it is
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
 local hold, wanted = unpack(call('HMGET', KEYS[2], 'hold', 'wanted'))
@@ -17,7 +18,7 @@ if is_mine and ARGV[2] == '0' then
     call('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')
     return { 'released', 0 }
   end
-  if hand_over(KEYS, head, ARGV[3], ARGV[4], '') then return { 'released', 0 } end
+  if hand_over(KEYS, head, ARGV[3], ARGV[4], ARGV[5], '') then return { 'released', 0 } end
 end
 --@include _own
 --@include _state
@@ -36,5 +37,5 @@ if s.health == 2 then
   tell_unrecoverable(k, ARGV[3])
   return { 'released', 0 }
 end
-local _, _, _, more = serve(k, s, ARGV[3], (clock()), ARGV[4])
+local _, _, _, more = serve(k, s, ARGV[3], (clock()), ARGV[4], ARGV[5])
 return { 'released', more == true and 1 or 0 }
