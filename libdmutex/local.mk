@@ -16,7 +16,8 @@ dmutexinclude_HEADERS = \
     include/dmutex/version.h
 
 # Exceptions: a thread may be cancelled inside a call of ours and unwinds through it.
-floor_cflags = $(common_cflags) -fvisibility=hidden -fexceptions
+# A caller's thread may have a stack of 16 KiB: FRAME_CFLAGS bound each frame.
+floor_cflags = $(common_cflags) $(FRAME_CFLAGS) -fvisibility=hidden -fexceptions
 
 # ---------------------------------------------------------------------------
 # base: no glib, no hiredis
@@ -44,6 +45,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/real.h \
     libdmutex/base/self.c \
     libdmutex/base/self.h \
+    libdmutex/base/thread.c \
+    libdmutex/base/thread.h \
     libdmutex/base/units.h
 
 # ---------------------------------------------------------------------------

@@ -119,6 +119,7 @@ conformance_tests = \
     tests/conformance/test_names \
     tests/conformance/test_objects \
     tests/conformance/test_ownership \
+    tests/conformance/test_stacks \
     tests/conformance/test_time \
     tests/conformance/test_unclear \
     tests/conformance/dropin/test_dropin \

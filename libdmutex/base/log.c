@@ -13,6 +13,7 @@
 #include "base/rank.h"
 
 #define LINE_ROOM 600
+#define HEAD_ROOM 40
 
 struct line {
     struct line *next;
@@ -64,13 +65,18 @@ static void read_environment(void)
     }
 }
 
-static void write_line(int level, const char *message)
+/* What stands before a message in env_fd; its length. */
+static size_t write_head(int level, char head[HEAD_ROOM])
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
-    char line[LINE_ROOM + 40];
-    int length = snprintf(line, sizeof line, "libdmutex[%d]: %s: %s\n", (int)getpid(), words[level], message);
 
-    if (length > 0 && write(env_fd, line, (size_t)length) < 0)
+    return (size_t)snprintf(head, HEAD_ROOM, "libdmutex[%d]: %s: ", (int)getpid(), words[level]);
+}
+
+static void write_line(char *line, size_t length)
+{
+    line[length] = '\n';
+    if (write(env_fd, line, length + 1) < 0)
         return; /* nowhere to tell it */
 }
 
@@ -137,7 +143,8 @@ bool dm_log_is_heard(int level)
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;
-    char message[LINE_ROOM];
+    char line[HEAD_ROOM + LINE_ROOM]; /* one for all: the caller's stack may be small */
+    char *message;
     dmutex_log_fn log;
     void *user;
     bool to_env;
@@ -149,13 +156,14 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
     to_env = level <= env_level;
     dm_mutex_unlock(&lock);
     if (log || to_env) {
-        vsnprintf(message, sizeof message, format, args);
-        if (to_env)
-            write_line(level, message);
+        message = line + write_head(level, line);
+        vsnprintf(message, LINE_ROOM, format, args);
         if (log && dm_mutex_holds_none())
             log(level, message, user);
         else if (log)
             keep_line(level, message);
+        if (to_env)
+            write_line(line, strlen(line));
     }
     errno = kept;
 }

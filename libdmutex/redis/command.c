@@ -43,12 +43,20 @@ void dm_args_text(struct dm_args *args, const char *text)
     dm_args_bytes(args, text, strlen(text));
 }
 
+char *dm_args_room(struct dm_args *args, int numbers)
+{
+    char *room = args->digits[args->numbers];
+
+    args->numbers += numbers;
+    if (args->numbers > args->numbers_room)
+        abort();
+    return room;
+}
+
 void dm_args_number(struct dm_args *args, uint64_t number)
 {
-    char *at = args->digits[args->numbers];
+    char *at = dm_args_room(args, 1);
 
-    if (args->numbers++ == args->numbers_room)
-        abort();
     dm_args_bytes(args, at, (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, number));
 }
 

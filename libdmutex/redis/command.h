@@ -35,6 +35,9 @@ void dm_args_text(struct dm_args *args, const char *text);
 void dm_args_bytes(struct dm_args *args, const char *text, size_t length);
 void dm_args_number(struct dm_args *args, uint64_t number);
 
+/* Room for a text made of `numbers` numbers, which counts as so many; to be written before the next call here. */
+char *dm_args_room(struct dm_args *args, int numbers);
+
 /*
  * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when it is
  * there, a number, and which it is, 16 hexadecimal digits.  Each counts as a number of dm_args_init().

@@ -12,7 +12,7 @@
 #include "redis/conn_parts.h"
 #include "redis/reply.h"
 
-#define READ_ROOM (16 * 1024)
+#define ADDRESS_ROOM 108
 #define RETRY_MIN_MS 10
 #define RETRY_MAX_MS 250 /* a short lease leaves little time to come back */
 
@@ -58,23 +58,33 @@ void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
     conn->is_change_news = true;
 }
 
-void dm_conn_note_reason(struct dm_conn *conn, const char *why)
+/* Behind the server's address, which leaves at least 200 bytes for the reason. */
+static void DM_PRINTF(2, 0) note_reason(struct dm_conn *conn, const char *format, va_list args)
 {
-    char where[108];
+    size_t used;
 
-    dm_url_describe(conn->url, where, sizeof where);
-    snprintf(conn->reason, sizeof conn->reason, "%.90s: %.220s", where, why);
+    dm_url_describe(conn->url, conn->reason, ADDRESS_ROOM);
+    used = strlen(conn->reason);
+    memcpy(conn->reason + used, ": ", 2);
+    vsnprintf(conn->reason + used + 2, sizeof conn->reason - used - 2, format, args);
+}
+
+void dm_conn_note_reason(struct dm_conn *conn, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note_reason(conn, format, args);
+    va_end(args);
 }
 
 void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
 {
-    char why[DM_REASON_ROOM];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(why, sizeof why, format, args);
+    note_reason(conn, format, args);
     va_end(args);
-    dm_conn_note_reason(conn, why);
     if (conn->failures == 0)
         dm_log_warn("the connection to %s", conn->reason);
     conn->retry_ns = dm_clock_boot_ns() + retry_after(conn->failures++);
@@ -219,18 +229,17 @@ static void parse(struct dm_conn *conn)
 
 void dm_conn_read(struct dm_conn *conn)
 {
-    char buf[READ_ROOM];
     ssize_t got;
 
     do {
-        got = recv(conn->fd, buf, sizeof buf, MSG_DONTWAIT);
+        got = recv(conn->fd, conn->in, sizeof conn->in, MSG_DONTWAIT);
         if (got == 0) {
             dm_conn_fail(conn, "was closed by the server");
         } else if (got > 0) {
-            redisReaderFeed(conn->reader, buf, (size_t)got);
+            redisReaderFeed(conn->reader, conn->in, (size_t)got);
             parse(conn);
         } else if (errno != EAGAIN && errno != EINTR) {
             dm_conn_fail(conn, "broke (%s)", strerror(errno));
         }
-    } while (got == (ssize_t)sizeof buf && conn->fd >= 0);
+    } while (got == (ssize_t)sizeof conn->in && conn->fd >= 0);
 }

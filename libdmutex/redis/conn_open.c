@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "redis/conn_parts.h"
 #include "redis/reply.h"
 
@@ -91,19 +90,10 @@ static void *prepare_local(void *user)
 static void start_preparing(struct dm_conn *conn)
 {
     void *(*begin)(void *) = conn->url->kind == DM_URL_LOCAL ? prepare_local : prepare;
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, mask;
 
     conn->state = DM_CONN_PREPARING;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask); /* the thread takes no signal of the application */
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &attributes, begin, conn) != 0)
+    if (dm_thread_start(begin, conn) != 0)
         dm_conn_fail(conn, "cannot be opened (no thread for the look-up)");
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 /* A local server that runs already needs no preparing; why it cannot be used is found out there. */

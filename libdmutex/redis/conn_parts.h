@@ -58,6 +58,9 @@ enum dm_conn_state {
     DM_CONN_ENDED       /* for good, see dm_conn_end() */
 };
 
+/* Bytes read at once.  Not on a caller's stack, which may be as small as PTHREAD_STACK_MIN. */
+#define DM_CONN_READ_ROOM (16 * 1024)
+
 /* What dm_conn_reason() says while nothing is known to be wrong. */
 #define DM_NO_ANSWER "gave no answer"
 
@@ -87,6 +90,7 @@ struct dm_conn {
 
     int fd;
     redisReader *reader;
+    char in[DM_CONN_READ_ROOM]; /* bytes between the socket and the reader */
     char *out; /* bytes that the kernel did not take yet */
     size_t out_length;
     struct dm_slot *first, *last;
@@ -129,7 +133,7 @@ void dm_conn_wake_all(struct dm_conn *conn);
 /* The connection is broken or useless: closes it and answers all its slots with nothing. */
 void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
 /* What dm_conn_reason() says from now on, behind the server's address. */
-void dm_conn_note_reason(struct dm_conn *conn, const char *why);
+void dm_conn_note_reason(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
 /* Closes it, answers all its slots with nothing, and wakes all who wait. */
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
 bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length);

@@ -9,6 +9,8 @@
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
+#define OWED_NUMBERS 3
+
 void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
                    const char *label)
 {
@@ -273,26 +275,33 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     dm_args_run(args);
 }
 
+/* <thread>:<attempt>:<end>, in the room of three numbers */
+static void put_owed(struct dm_args *args, const struct dm_owed *owed)
+{
+    char *text = dm_args_room(args, OWED_NUMBERS);
+
+    snprintf(text, OWED_NUMBERS * DM_ARG_DIGITS, "%" PRIu64 ":%" PRIu64 ":%d", owed->thread, owed->attempt,
+             (int)owed->end);
+    dm_args_text(args, text);
+}
+
 struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
 {
-    char owed_texts[DM_BATCH][2 * DM_ARG_DIGITS + 4];
     struct dm_script script = SCRIPT(acquire);
     struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count,
+                        6 + OWED_NUMBERS * owed_count))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
-    for (int i = 0; i < owed_count; i++) {
-        snprintf(owed_texts[i], sizeof owed_texts[i], "%" PRIu64 ":%" PRIu64 ":%d", owed[i].thread,
-                 owed[i].attempt, (int)owed[i].end);
-        dm_args_text(&args, owed_texts[i]);
-    }
+    for (int i = 0; i < owed_count; i++)
+        put_owed(&args, &owed[i]);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -64,17 +65,37 @@ bool dm_wait_make_claim(struct dm_wait *wait)
 
 /* ---- asking ------------------------------------------------------------------------------ */
 
-/* Releases of this name that the store has not confirmed; the acquire has them done first. */
-static int collect_owed(struct dm_name *name, struct dm_owed owed[DM_BATCH])
+static bool is_to_be_named(const struct dm_claim *claim)
+{
+    return claim->is_owed && !claim->is_loss_untold;
+}
+
+static int count_owed(const struct dm_name *name)
 {
     int count = 0;
 
-    for (struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name) {
-        if (!claim->is_owed || claim->is_loss_untold)
+    for (const struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name)
+        count += is_to_be_named(claim);
+    return count;
+}
+
+/*
+ * Releases of this name that the store has not confirmed; the acquire has them done first.  The list is on
+ * the heap, because the caller's stack may be small; without memory none is named, and the loop thread
+ * sends the releases as it does anyway.  *ret_owed is for free().
+ */
+static int collect_owed(struct dm_name *name, struct dm_owed **ret_owed)
+{
+    int most = count_owed(name), count = 0;
+    struct dm_owed *owed = most ? calloc((size_t)most, sizeof *owed) : NULL;
+
+    for (struct dm_claim *claim = name->claims; owed && claim && count < most; claim = claim->next_of_name) {
+        if (!is_to_be_named(claim))
             continue;
         owed[count++] = (struct dm_owed){ claim->attempt.thread, claim->attempt.serial, claim->end };
         claim->is_named = true;
     }
+    *ret_owed = owed;
     return count;
 }
 
@@ -104,7 +125,7 @@ void dm_wait_rest(struct dm_wait *wait)
 static void ask(struct dm_wait *wait)
 {
     struct dm_runtime *runtime = wait->runtime;
-    struct dm_owed owed[DM_BATCH];
+    struct dm_owed *owed;
     struct dm_answer answer;
     struct dm_ask request;
     int owed_count;
@@ -117,10 +138,11 @@ static void ask(struct dm_wait *wait)
         return;
     }
     request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
-    owed_count = collect_owed(wait->name, owed);
+    owed_count = collect_owed(wait->name, &owed);
     dm_state_unlock();
 
     answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+    free(owed);
 
     dm_state_lock();
     wait->claim->is_asking = false;

@@ -5,7 +5,6 @@
 #include <glib.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/rank.h"
+#include "base/thread.h"
 #include "runtime/runtime.h"
 #include "runtime/schedule.h"
 
@@ -266,20 +266,8 @@ void dm_loop_nudge(struct dm_loop *loop)
 
 static bool start_thread(struct dm_loop *loop)
 {
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, mask;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    error = pthread_create(&thread, &attributes, run, loop);
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    errno = error;
-    return error == 0;
+    errno = dm_thread_start(run, loop);
+    return errno == 0;
 }
 
 /* glib ends the program when it cannot have the descriptor that a context needs. */

@@ -169,7 +169,7 @@ static void remove_entries(int directory)
 {
     union {
         struct dirent64 entry; /* for the alignment */
-        char bytes[2048];
+        char bytes[1024];
     } room;
     ssize_t got;
 
