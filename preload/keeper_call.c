@@ -140,16 +140,17 @@ static int do_without(const struct rule *rule)
 
 static int ask(const struct rule *rule, const struct question *question, bool is_wait, int cancel_state)
 {
-    struct sockaddr_un address;
+    struct keeper_place place;
+    struct dm_fault fault;
     int result = GONE;
 
-    if (!keeper_find_place(&address))
+    if (!keeper_find_place(&place))
         return do_without(rule);
     for (int i = 0; i < TRIES && result == GONE; i++) {
-        int connection = keeper_connect(&address);
+        int connection = keeper_connect(&place, &fault);
 
         if (connection < 0)
-            connection = keeper_start(&address);
+            connection = keeper_start(&place);
         if (connection < 0)
             return do_without(rule);
         result = ask_at(connection, question, is_wait, cancel_state);
@@ -195,12 +196,13 @@ int keeper_test(const struct rule *rule, const char *name, const char *path)
 void keeper_look(void)
 {
     struct question question = { .count = 0 };
-    struct sockaddr_un address;
+    struct keeper_place place;
+    struct dm_fault fault;
     int connection;
 
-    if (!keeper_find_place(&address))
+    if (!keeper_find_place(&place))
         return;
-    connection = keeper_connect(&address);
+    connection = keeper_connect(&place, &fault);
     if (connection < 0)
         return; /* there is none to tell */
     add(&question, "unlock");

@@ -10,8 +10,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper_spawn.h"
@@ -58,87 +56,81 @@ static void write_folder(struct text *text)
 
     if (given && *given) {
         text_add(text, given);
+        while (text->length > 1 && text->bytes[text->length - 1] == '/')
+            text->bytes[--text->length] = '\0';
         return;
     }
     text_add(text, "/tmp/dmutex-");
     text_add_number(text, geteuid());
 }
 
-bool keeper_find_place(struct sockaddr_un *ret_address)
+bool keeper_find_place(struct keeper_place *ret_place)
 {
-    struct text path = text_in(ret_address->sun_path, sizeof ret_address->sun_path);
+    struct text folder = text_in(ret_place->folder, sizeof ret_place->folder);
+    struct text name = text_in(ret_place->name, sizeof ret_place->name);
+    bool is_good;
 
-    ret_address->sun_family = AF_UNIX;
-    write_folder(&path);
-    text_add(&path, "/keeper-");
-    text_add_hex(&path, identify());
-    if (path.is_cut)
-        text_say("DMUTEX_LOCAL_DIR is too long for a socket's path of 107 bytes", NULL);
-    return !path.is_cut;
-}
-
-static int make_socket(void)
-{
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-}
-
-int keeper_connect(const struct sockaddr_un *address)
-{
-    int connection = make_socket(), result;
-
-    do {
-        result = connect(connection, (const struct sockaddr *)address, sizeof *address);
-    } while (result < 0 && errno == EINTR);
-    if (result == 0)
-        return connection;
-    if (connection >= 0) {
-        result = errno;
-        close(connection);
-        errno = result;
-    }
-    return -1;
+    write_folder(&folder);
+    text_add(&name, "keeper-");
+    text_add_hex(&name, identify());
+    is_good = ret_place->folder[0] == '/' && !folder.is_cut &&
+              folder.length + 1 + name.length < sizeof ret_place->folder;
+    if (!is_good)
+        text_say("DMUTEX_LOCAL_DIR is no absolute path, or too long for a socket's of 107 bytes", NULL);
+    return is_good;
 }
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
-static int complain(const char *what, const char *why)
+static int complain(const struct dm_fault *fault)
 {
-    text_say("the keeper of lock files cannot be started: ", what, why, NULL);
+    char digits[12];
+    struct text number = text_in(digits, sizeof digits);
+    const char *error = strerrordesc_np(fault->error);
+
+    text_add_number(&number, fault->owner);
+    if (fault->kind == DM_FAULT_OWNER)
+        text_say("the keeper of lock files cannot be asked: ", fault->place, " ", fault->words, " ", digits,
+                 ": it is not used; set DMUTEX_LOCAL_DIR to a folder of your own", NULL);
+    else
+        text_say("the keeper of lock files cannot be started: ", fault->place, ": ", error ? error : "unknown error",
+                 NULL);
     return -1;
 }
 
 static int complain_of_error(const char *what)
 {
-    const char *why = strerrordesc_np(errno);
+    struct dm_fault fault = { .kind = DM_FAULT_ERROR, .error = errno };
+    struct text place = text_in(fault.place, sizeof fault.place);
 
-    text_say("the keeper of lock files cannot be started: ", what, ": ", why ? why : "an unknown error", NULL);
+    text_add(&place, what);
+    return complain(&fault);
+}
+
+/* The fault's place is a path that a person can look at, not the socket's name alone. */
+static int connect_in(int folder, const struct keeper_place *place, struct dm_fault *ret_fault)
+{
+    int connection = dm_place_connect(folder, place->name, SOCK_SEQPACKET, ret_fault);
+    struct text path = text_in(ret_fault->place, sizeof ret_fault->place);
+
+    if (connection >= 0)
+        return connection;
+    text_add(&path, place->folder);
+    text_add(&path, "/");
+    text_add(&path, place->name);
     return -1;
 }
 
-/* Ours and closed to others: /tmp is everybody's, and who listens there is told what to lock. */
-static int open_folder(const char *path)
+/* /tmp is everybody's, and who listens there is told what to lock, and believed: so all of it is checked. */
+int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
 {
-    struct stat status;
-    int folder;
+    int folder = dm_place_open_own(place->folder, false, ret_fault), connection;
 
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return complain_of_error(path);
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
-        return complain_of_error(path);
-    if (fstat(folder, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0)
-        return folder;
+        return -1;
+    connection = connect_in(folder, place, ret_fault);
     close(folder);
-    return complain(path, ": this folder belongs to another user, or is open to others: set DMUTEX_LOCAL_DIR");
-}
-
-static int open_folder_of(const struct sockaddr_un *address)
-{
-    char path[sizeof address->sun_path];
-    struct text text = text_in(path, sizeof path);
-
-    text_add_bytes(&text, address->sun_path, (size_t)(strrchr(address->sun_path, '/') - address->sun_path));
-    return open_folder(path);
+    return connection;
 }
 
 /* Held while a socket's name is made or removed; goes with its descriptor, also when we are killed. */
@@ -161,65 +153,85 @@ static int take_guard(int folder)
  * The caller makes the socket, so that everybody can connect from now on, and nobody waits until the
  * keeper has come up.
  */
-static int listen_at(int folder, const struct sockaddr_un *address)
+static int listen_at(int folder, const struct keeper_place *place)
 {
-    int listening = make_socket();
+    int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address;
 
     if (listening >= 0)
-        unlinkat(folder, text_basename(address->sun_path), 0); /* of one that was killed */
-    if (bind(listening, (const struct sockaddr *)address, sizeof *address) == 0 && listen(listening, SOMAXCONN) == 0)
+        unlinkat(folder, place->name, 0); /* of one that was killed */
+    if (dm_place_address(folder, place->name, &address) &&
+        bind(listening, (const struct sockaddr *)&address, sizeof address) == 0 && listen(listening, SOMAXCONN) == 0)
         return listening;
-    complain_of_error(address->sun_path);
+    complain_of_error(place->folder);
     if (listening >= 0)
         close(listening);
     return -1;
 }
 
-static int start_guarded(int folder, const struct sockaddr_un *address)
+static int spawn_in(int folder, const struct keeper_place *place)
 {
-    int connection = keeper_connect(address), listening, error;
+    int listening = listen_at(folder, place), connection = -1, error;
+    char path[sizeof place->folder + sizeof place->name + 1];
+    struct text text = text_in(path, sizeof path);
+    struct dm_fault fault;
 
-    if (connection >= 0)
-        return connection; /* somebody else was quicker */
-    if (errno != ENOENT && errno != ECONNREFUSED)
-        return complain_of_error(address->sun_path); /* there may be one, so its name stays */
-    listening = listen_at(folder, address);
     if (listening < 0)
         return -1;
-    error = keeper_spawn(listening, folder, address->sun_path);
+    text_add(&text, place->folder);
+    text_add(&text, "/");
+    text_add(&text, place->name);
+    error = keeper_spawn(listening, folder, path);
     if (error == 0)
-        connection = keeper_connect(address);
+        connection = connect_in(folder, place, &fault);
     close(listening);
-    if (error == 0 && connection >= 0)
+    if (connection >= 0)
         return connection;
-    unlinkat(folder, text_basename(address->sun_path), 0);
-    errno = error ? error : errno;
+    unlinkat(folder, place->name, 0);
+    if (error == 0)
+        return complain(&fault);
+    errno = error;
     return complain_of_error(keeper_program());
 }
 
-static int start_in(int folder, const struct sockaddr_un *address)
+static int start_guarded(int folder, const struct keeper_place *place)
+{
+    struct dm_fault fault;
+    int connection = connect_in(folder, place, &fault);
+
+    if (connection >= 0)
+        return connection; /* somebody else was quicker */
+    if (fault.kind != DM_FAULT_ABSENT)
+        return complain(&fault); /* there may be one, so its name stays */
+    return spawn_in(folder, place);
+}
+
+static int start_in(int folder, const struct keeper_place *place)
 {
     int guard = take_guard(folder), connection;
 
     if (guard < 0)
         return complain_of_error(KEEPER_GUARD);
-    connection = start_guarded(folder, address);
+    connection = start_guarded(folder, place);
     close(guard);
     return connection;
 }
 
 /* Signals are blocked: a handler that locks a file must not wait for the guard that it has interrupted. */
-int keeper_start(const struct sockaddr_un *address)
+int keeper_start(const struct keeper_place *place)
 {
+    struct dm_fault fault;
     sigset_t all, mask;
     int folder, connection = -1;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    folder = open_folder_of(address);
+    folder = dm_place_open_own(place->folder, true, &fault);
     if (folder >= 0) {
-        connection = start_in(folder, address);
+        connection = start_in(folder, place);
         close(folder);
+    } else {
+        complain(&fault);
     }
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return connection;

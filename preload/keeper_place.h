@@ -6,16 +6,23 @@
 #include <stdbool.h>
 #include <sys/un.h>
 
+#include "base/place.h"
+
+struct keeper_place {
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
+    char name[32]; /* of the socket in it */
+};
+
 /*
  * The socket of the keeper for this user, pid and network namespace and server.  False, said: the
- * path is too long.
+ * path is too long, or relative.
  */
-bool keeper_find_place(struct sockaddr_un *ret_address);
+bool keeper_find_place(struct keeper_place *ret_place);
 
-/* A connection, or -1 with errno: ENOENT and ECONNREFUSED say that nobody listens there. */
-int keeper_connect(const struct sockaddr_un *address);
+/* A connection to a keeper of this user, or -1 with the fault: DM_FAULT_ABSENT says that there is none. */
+int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault);
 
 /* Starts one, unless somebody else is quicker.  A connection, or -1, said. */
-int keeper_start(const struct sockaddr_un *address);
+int keeper_start(const struct keeper_place *place);
 
 #endif

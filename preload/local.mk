@@ -65,8 +65,10 @@ preload_libdmutex_preload_la_LDFLAGS = \
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map
 EXTRA_DIST += preload/preload.map
 
-# What the module shares with dmutex-run.
+# What the module shares with dmutex-run, and one file of the library's ground floor.
 preload_common = \
+    libdmutex/base/place.c \
+    libdmutex/base/place.h \
     preload/elffile.c \
     preload/elffile.h \
     preload/rules.c \

@@ -30,6 +30,31 @@ void text_add(struct text *text, const char *more)
     text_add_bytes(text, more, strlen(more));
 }
 
+/* The length of the character that begins here; 0: it is no UTF-8, or a control. */
+static size_t length_of_plain(const char *at)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    size_t length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 :
+                    bytes[0] < 0xf5 ? 4 : 0;
+
+    if (bytes[0] < 0x20 || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+void text_add_clean(struct text *text, const char *more)
+{
+    while (*more) {
+        size_t length = length_of_plain(more);
+
+        text_add_bytes(text, length ? more : "?", length ? length : 1);
+        more += length ? length : 1;
+    }
+}
+
 static void add_digits(struct text *text, uint64_t number, unsigned base)
 {
     char digits[20];
@@ -129,7 +154,7 @@ void text_say(const char *first, ...)
     text_add(&text, "dmutex: ");
     va_start(more, first);
     for (const char *part = first; part; part = va_arg(more, const char *))
-        text_add(&text, part);
+        text_add_clean(&text, part);
     va_end(more);
     line[text.length] = '\n';
     if (write(STDERR_FILENO, line, text.length + 1) < 0)

@@ -32,7 +32,13 @@ const char *text_basename(const char *path);
 /* The glob's `*` and `?` match a slash only if a literal one stands there: as of paths. */
 bool text_matches(const char *glob, const char *text);
 
-/* "dmutex: " and the texts up to a NULL, as one line to standard error, by one write. */
+/*
+ * The same with a `?` for each byte that a terminal would obey or could not show: controls, as newline and
+ * escape, and what is no UTF-8.
+ */
+void text_add_clean(struct text *text, const char *more);
+
+/* "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, by one write. */
 void text_say(const char *first, ...) __attribute__((sentinel));
 
 #endif

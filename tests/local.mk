@@ -202,6 +202,7 @@ preload_tests = \
     tests/preload/test_lockfile_fcntl \
     tests/preload/test_lockfile_flock \
     tests/preload/test_lockfile_keeper \
+    tests/preload/test_lockfile_strangers \
     tests/preload/test_run \
     tests/preload/test_run_config \
     tests/preload/test_run_list \
@@ -223,6 +224,7 @@ tests_preload_test_lockfile_crowd_LDADD = $(host_libs)
 tests_preload_test_lockfile_fcntl_LDADD = $(host_libs)
 tests_preload_test_lockfile_flock_LDADD = $(host_libs)
 tests_preload_test_lockfile_keeper_LDADD = $(host_libs)
+tests_preload_test_lockfile_strangers_LDADD = $(host_libs)
 tests_preload_test_kernel_lock_SOURCES = \
     tests/preload/test_kernel_lock.c preload/kernel_lock.c preload/text.c
 # a program to be run under the module: without a sanitizer, which would have to come first

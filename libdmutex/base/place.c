@@ -201,8 +201,8 @@ int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_faul
 
 /* ---- a socket in it ---------------------------------------------------------------------- */
 
-/* OWN_DESCRIPTORS, the number, the name; false: too long. */
-static bool write_address(int folder, const char *name, struct sockaddr_un *ret_address)
+/* OWN_DESCRIPTORS, the number, the name. */
+bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_address)
 {
     char digits[12], *at = digits + sizeof digits - 1;
     char *to = ret_address->sun_path;
@@ -253,7 +253,7 @@ int dm_place_connect(int folder, const char *name, int type, struct dm_fault *re
     int fd, result;
 
     set_place(ret_fault, name, strlen(name));
-    if (!write_address(folder, name, &address))
+    if (!dm_place_address(folder, name, &address))
         return fail(ret_fault, DM_FAULT_ERROR, ENAMETOOLONG);
     fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     if (fd < 0)

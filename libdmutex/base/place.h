@@ -45,6 +45,11 @@ int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_faul
  */
 int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault);
 
+struct sockaddr_un;
+
+/* The address of a socket of that name in the folder, through the descriptor.  False: the name is too long. */
+bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_address);
+
 /*
  * Connects to the socket of that name in a folder of dm_place_open_own(), through the descriptor, so that no
  * path is looked up again.  The listener must be of the effective user.  `type`: as of socket(); with

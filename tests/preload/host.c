@@ -291,6 +291,11 @@ void job_expect(struct job *job, const char *line)
     assert_string_equal(take(job, true), line);
 }
 
+const char *job_line(struct job *job)
+{
+    return take(job, true);
+}
+
 const char *job_rest(struct job *job)
 {
     return take(job, false);

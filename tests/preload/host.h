@@ -61,6 +61,9 @@ int host_open_keeper(struct host *host);
 /* The next line that the job prints, awaited, must be this one. */
 void job_expect(struct job *job, const char *line);
 
+/* That line, valid until the next one is read. */
+const char *job_line(struct job *job);
+
 /* Has it printed something that was not read yet? */
 bool job_has_spoken(struct job *job);
 

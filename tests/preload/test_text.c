@@ -155,6 +155,25 @@ static void test_a_sentence_is_one_line(void **state)
     assert_string_equal(line, "dmutex: a mutex is lost\n");
 }
 
+/* What comes from elsewhere can neither make lines nor give orders to a terminal. */
+static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
+{
+    static const char *const pairs[][2] = {
+        { "red\033[31m", "red?[31m" }, { "two\nlines\r", "two?lines?" }, { "\177\001\t", "???" },
+        { "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92" },
+        { "\xc2\x9b" "31m", "??31m" }, { "\x9b" "31m", "?31m" }, { "\xc3", "?" }, { "\xe2\x82", "??" },
+        { "\xff\xc0\xaf", "???" },
+    };
+    char line[200], wanted[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        said(line, sizeof line, pairs[i][0], "");
+        snprintf(wanted, sizeof wanted, "dmutex: %s\n", pairs[i][1]);
+        assert_string_equal(line, wanted);
+    }
+}
+
 /* A long one is cut, and still a line. */
 static void test_a_sentence_is_cut_when_it_is_long(void **state)
 {
@@ -190,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_a_basename_is_what_is_behind_the_last_slash),
         cmocka_unit_test(test_a_glob_matches_as_of_paths),
         cmocka_unit_test(test_a_sentence_is_one_line),
+        cmocka_unit_test(test_a_sentence_is_cleaned_when_it_has_controls),
         cmocka_unit_test(test_a_sentence_is_cut_when_it_is_long),
         cmocka_unit_test(test_nothing_happens_when_nobody_listens),
     };
