@@ -3,7 +3,7 @@
 
 # Unwind tables, for threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
 # Nor sanitizers: the programs that it is preloaded into have none.
-preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) $(FRAME_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
+preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------
 # The module: linked to libc only.  An anonymous version script, so that its names satisfy references
