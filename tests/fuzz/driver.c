@@ -13,12 +13,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "fuzz.h"
 
-/* One execution takes microseconds: so many seconds for this many of them are a hang. */
+/* One execution takes microseconds: so many seconds of processor time for this many of them are a hang. */
 #define WATCHED 1000
 #define PATIENCE_S 60
 
@@ -188,12 +189,12 @@ void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak)
 
 static void watch(void)
 {
-    static const int numbers[] = { SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
+    static const int numbers[] = { SIGABRT, SIGPROF, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
 
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(tell_where);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (!__sanitizer_set_death_callback || numbers[i] == SIGALRM || numbers[i] == SIGABRT)
+        if (!__sanitizer_set_death_callback || numbers[i] == SIGPROF || numbers[i] == SIGABRT)
             signal(numbers[i], give_up);
     }
 }
@@ -232,7 +233,7 @@ static void execute_all(void)
     printf("1..1\n");
     for (at = 0; at < count; at++) {
         if (at % WATCHED == 0)
-            alarm(PATIENCE_S);
+            setitimer(ITIMER_PROF, &(struct itimerval){ .it_value.tv_sec = PATIENCE_S }, NULL);
         execute(false);
     }
     printf("# %" PRIu64 " executions from DM_SEED=%" PRIu64 "\nok 1 - test_%s_is_well_whatever_the_bytes\n", count, seed,

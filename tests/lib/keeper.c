@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "late.h"
 #include "wait.h"
 
 #define PROCESSES 512
@@ -25,6 +26,7 @@
 static struct {
     pid_t pids[PROCESSES];
     char folders[FOLDERS][FOLDER_ROOM];
+    struct late late; /* written by the keeper */
 } *kept;
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -54,14 +56,12 @@ static void remove_tree(const char *path)
 /* The keeper's life.  Not in the test's session: what ends that must not end the keeper first. */
 static void keep(int fd)
 {
-    char byte;
     int null = open("/dev/null", O_RDWR);
 
     setsid();
     for (int i = 0; i < 3; i++)
         dup2(null, i);
-    while (read(fd, &byte, 1) < 0 && errno == EINTR)
-        ;
+    late_watch(&kept->late, fd);
     for (int i = 0; i < PROCESSES; i++) {
         if (kept->pids[i] > 0)
             kill(kept->pids[i], SIGKILL);
@@ -116,6 +116,11 @@ void keeper_begin(void)
     close(ends[0]);
     alive = ends[1];
     pthread_atfork(NULL, NULL, in_child);
+}
+
+struct late *keeper_late(void)
+{
+    return &kept->late;
 }
 
 static void replace(pid_t from, pid_t to)

@@ -2,7 +2,7 @@
 /*
  * Nothing of a test outlives it.
  *
- * test_begin() forks the keeper, a process that does nothing until the test program ends, in
+ * test_begin() forks the keeper, a process that only measures (late.h) until the test program ends, in
  * whatever way; then it kills the processes and deletes the folders that it was told of.
  */
 #ifndef TEST_KEEPER_H
@@ -12,6 +12,9 @@
 
 /* Before the first thread; test_begin() does it. */
 void keeper_begin(void);
+
+/* What it has measured. */
+struct late *keeper_late(void);
 
 /* Processes: tell of one when it is born, forget it before its end is waited for. */
 void keeper_watch(pid_t pid);

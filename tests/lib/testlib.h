@@ -24,6 +24,7 @@
  *   crowd.h   many threads in several of these that wait on a condition
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times
+ *   late.h    how late the machine is, for leases that it must keep
  *   mutexes.h mutexes of every kind, and calls in other threads
  *   proc.h    states of processes and threads
  *   command.h a shell command, what it prints and how it ends
@@ -50,6 +51,7 @@
 #include "command.h"
 #include "crowd.h"
 #include "keeper.h"
+#include "late.h"
 #include "mutexes.h"
 #include "proc.h"
 #include "proxy.h"

@@ -8,12 +8,17 @@ void wait_nap(void)
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-int64_t wait_now_ms(void)
+int64_t wait_now_us(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t wait_now_ms(void)
+{
+    return wait_now_us() / 1000;
 }
 
 struct timespec wait_time_in_ms(clockid_t clock, int64_t ms)

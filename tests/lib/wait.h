@@ -18,8 +18,9 @@
 /* A millisecond's pause between two looks. */
 void wait_nap(void);
 
-/* CLOCK_MONOTONIC in ms. */
+/* CLOCK_MONOTONIC. */
 int64_t wait_now_ms(void);
+int64_t wait_now_us(void);
 
 #define wait_until(expression)                                                \
     do {                                                                      \
