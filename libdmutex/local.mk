@@ -182,6 +182,8 @@ libdmutex_libapi_la_SOURCES = \
     libdmutex/api/hold.c \
     libdmutex/api/init.c \
     libdmutex/api/lib.c \
+    libdmutex/api/local.c \
+    libdmutex/api/local.h \
     libdmutex/api/mutex.c \
     libdmutex/api/object.c \
     libdmutex/api/object.h \

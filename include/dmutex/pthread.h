@@ -84,10 +84,17 @@
 #define DMUTEX_PRIVATE_TEXT(number) DMUTEX_PRIVATE_TEXT_OF(number)
 #define DMUTEX_PRIVATE_NAMED 1
 #define DMUTEX_PRIVATE_NAME DMUTEX_GROUP "/" DMUTEX_UNIT ":" DMUTEX_PRIVATE_TEXT(__COUNTER__)
+#define DMUTEX_PRIVATE_NAME_OR(libc_type) DMUTEX_PRIVATE_NAME
 #else
 #define DMUTEX_PRIVATE_NAMED 0
 #define DMUTEX_PRIVATE_NAME ""
+#define DMUTEX_PRIVATE_NAME_OR(libc_type) libc_type
 #endif
+
+/* Without a name the initialiser says the type twice: to libdmutex, and to libc's mutex inside the object. */
+#define DMUTEX_PRIVATE_OF_TYPE(type, byte)           \
+    DMUTEX_PRIVATE_INITIALIZER(type, 0, DMUTEX_PRIVATE_NAMED, \
+                               DMUTEX_PRIVATE_NAME_OR(DMUTEX_PRIVATE_LIBC_TYPE(byte)))
 
 #undef PTHREAD_MUTEX_INITIALIZER
 #undef PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
@@ -95,15 +102,22 @@
 #undef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #undef PTHREAD_COND_INITIALIZER
 #define PTHREAD_MUTEX_INITIALIZER DMUTEX_PRIVATE_INITIALIZER(0, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
-#define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP DMUTEX_PRIVATE_INITIALIZER(1, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
-#define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP \
-    DMUTEX_PRIVATE_INITIALIZER(2, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
-#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
-#undef PTHREAD_MUTEX_ADAPTIVE_NP
-#define PTHREAD_MUTEX_ADAPTIVE_NP PTHREAD_MUTEX_NORMAL
+#define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP DMUTEX_PRIVATE_OF_TYPE(1, "\1")
+#define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP DMUTEX_PRIVATE_OF_TYPE(2, "\2")
+#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP DMUTEX_PRIVATE_OF_TYPE(3, "\3")
 #define PTHREAD_COND_INITIALIZER DCOND_PRIVATE_INITIALIZER(DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME)
 
 /* ---- mutexes ----------------------------------------------------------------------------- */
+
+/* Programs give up where priorities cannot be inherited: a mutex of the server takes that for a hint. */
+static __inline__ int dmutex_private_setprotocol(dmutexattr_t *attr, int protocol)
+{
+    int error = dmutexattr_setprotocol(attr, protocol);
+
+    if (!error)
+        attr->dm_hint = 1;
+    return error;
+}
 
 #define pthread_mutex_t dmutex_t
 #define pthread_mutex_init dmutex_init
@@ -126,7 +140,7 @@
 #define pthread_mutexattr_getrobust dmutexattr_getrobust
 #define pthread_mutexattr_setpshared dmutexattr_setpshared
 #define pthread_mutexattr_getpshared dmutexattr_getpshared
-#define pthread_mutexattr_setprotocol dmutexattr_setprotocol
+#define pthread_mutexattr_setprotocol dmutex_private_setprotocol
 #define pthread_mutexattr_getprotocol dmutexattr_getprotocol
 #define pthread_mutexattr_setprioceiling dmutexattr_setprioceiling
 #define pthread_mutexattr_getprioceiling dmutexattr_getprioceiling

@@ -42,6 +42,7 @@
 
 /* Room for a name inside an object: a literal that is too long is seen, not cut. */
 #define DMUTEX_PRIVATE_NAME_ROOM 208
+#define DMUTEX_PRIVATE_COND_NAME_ROOM 201
 
 /*
  * A mutex that excludes threads of many processes on many hosts.
@@ -68,14 +69,14 @@ typedef struct dmutex {
     uint32_t dm_lease_ms;   /* 0: the default */
     uint32_t dm_maxhold_ms; /* 0: no limit */
     uint32_t dm_linger_ms;  /* 0: the default */
-    uint8_t dm_type;        /* PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK */
+    uint8_t dm_type;        /* PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK, 3: _ADAPTIVE_NP */
     uint8_t dm_robust;      /* PTHREAD_MUTEX_STALLED, _ROBUST */
     uint8_t dm_pshared;     /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_fairness;    /* DMUTEX_THROUGHPUT_NP, DMUTEX_FAIR_NP */
     uint8_t dm_named;       /* 1: dm_name is a name, even when it is empty (then: EINVAL) */
     uint8_t dm_pad[3];
     uint32_t dm_reserved[2];
-    char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* "": anonymous */
+    char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous and private: libc's mutex */
 } DMUTEX_ALIGNED dmutex_t;
 
 /*
@@ -85,15 +86,12 @@ typedef struct dmutex {
  * private one, of CLOCK_REALTIME.
  */
 typedef struct dcond {
-    uint64_t dm_id[2];   /* anonymous: made at first use by compare-and-swap, 0 before */
-    uint32_t dm_state;   /* 0 usable, else a mark left by dcond_destroy() */
-    uint32_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
-    uint8_t dm_pshared;  /* PTHREAD_PROCESS_PRIVATE, _SHARED */
-    uint8_t dm_named;    /* 1: dm_name is a name */
-    uint8_t dm_pad[2];
-    uint32_t dm_binding; /* anonymous: grows when dm_name changes, odd while it does; 0 never did */
-    uint32_t dm_reserved[4];
-    char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous: the mutex of its last first waiter */
+    uint64_t dm_own[6]; /* libc's condition variable, for waits with a local mutex */
+    char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM]; /* anonymous: its id and what it is bound to */
+    uint8_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
+    uint8_t dm_pshared; /* PTHREAD_PROCESS_PRIVATE, _SHARED */
+    uint8_t dm_named;   /* 1: dm_name is a name */
+    uint32_t dm_state;  /* 0 usable, else a mark left by dcond_destroy() */
 } DMUTEX_ALIGNED dcond_t;
 
 /* Attributes of a mutex: made by dmutexattr_init(), copied by dmutex_init(). */
@@ -107,8 +105,11 @@ typedef struct dmutexattr {
     uint8_t dm_pshared;
     uint8_t dm_fairness;
     uint8_t dm_named;
-    uint8_t dm_pad[3];
-    uint32_t dm_reserved[6];
+    uint8_t dm_protocol;
+    uint8_t dm_hint; /* 1: a mutex of the server takes the protocol for a hint */
+    uint8_t dm_pad;
+    int32_t dm_ceiling; /* 0: libc's default */
+    uint32_t dm_reserved[5];
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
 } DMUTEX_ALIGNED dmutexattr_t;
 
@@ -141,9 +142,24 @@ typedef struct dcondattr {
 
 /* The same for condition variables. */
 #define DCOND_PRIVATE_INITIALIZER(named, name) \
-    { { 0, 0 }, 0, 0, 0, named, { 0, 0 }, 0, { 0, 0, 0, 0 }, name }
+    { { 0, 0, 0, 0, 0, 0 }, name, 0, 0, named, 0 }
 #define DCOND_INITIALIZER(name) DCOND_PRIVATE_INITIALIZER(1, "" name)
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
+
+/*
+ * The bytes in the place of the name that make libc's mutex there one of another type.  <pthread.h> has the
+ * type as an int, in the fifth word of its mutex or, on 32 bit, in the fourth.
+ */
+#ifdef __LP64__
+#define DMUTEX_PRIVATE_WORDS_BEFORE_TYPE "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+#else
+#define DMUTEX_PRIVATE_WORDS_BEFORE_TYPE "\0\0\0\0\0\0\0\0\0\0\0\0"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define DMUTEX_PRIVATE_LIBC_TYPE(byte) DMUTEX_PRIVATE_WORDS_BEFORE_TYPE "\0\0\0" byte
+#else
+#define DMUTEX_PRIVATE_LIBC_TYPE(byte) DMUTEX_PRIVATE_WORDS_BEFORE_TYPE byte
+#endif
 
 /* Order among waiters, for dmutexattr_setfairness_np(). */
 #define DMUTEX_THROUGHPUT_NP 0 /* FIFO between processes; threads of the holder may come first, bounded */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
 
@@ -69,10 +70,11 @@ int dmutexattr_destroy(dmutexattr_t *attr)
         return error;                                               \
     }
 
-DEFINE_CHOICE(type, dm_type, PTHREAD_MUTEX_ERRORCHECK)
+DEFINE_CHOICE(type, dm_type, PTHREAD_MUTEX_ADAPTIVE_NP)
 DEFINE_CHOICE(robust, dm_robust, PTHREAD_MUTEX_ROBUST)
 DEFINE_CHOICE(pshared, dm_pshared, PTHREAD_PROCESS_SHARED)
 DEFINE_CHOICE(fairness_np, dm_fairness, DMUTEX_FAIR_NP)
+DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
 
 /* A time in milliseconds, least..most. */
 #define DEFINE_TIME(name, field, least, most)                            \
@@ -100,40 +102,18 @@ DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS)
 DEFINE_TIME(maxhold_np, dm_maxhold_ms, 0, UINT32_MAX - 1)
 DEFINE_TIME(linger_np, dm_linger_ms, 0, UINT32_MAX - 1)
 
-int dmutexattr_setprotocol(dmutexattr_t *attr, int protocol)
+int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling)
 {
     int error = check(attr);
 
-    if (error)
-        return error;
-    if (protocol == PTHREAD_PRIO_NONE)
-        return 0;
-    if (protocol == PTHREAD_PRIO_INHERIT || protocol == PTHREAD_PRIO_PROTECT)
-        return dm_fail(DM_FAIL_PROTOCOL, NULL);
-    return dm_fail(DM_FAIL_BAD_VALUE, NULL);
-}
-
-int dmutexattr_getprotocol(const dmutexattr_t *attr, int *ret_protocol)
-{
-    int error = check_get(attr, ret_protocol);
-
-    if (!error)
-        *ret_protocol = PTHREAD_PRIO_NONE;
-    return error;
-}
-
-int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling)
-{
-    (void)attr;
-    (void)ceiling;
-    return dm_fail(DM_FAIL_CEILING, NULL);
+    return error ? error : dm_local_set_ceiling(attr, ceiling);
 }
 
 int dmutexattr_getprioceiling(const dmutexattr_t *attr, int *ret_ceiling)
 {
-    (void)attr;
-    (void)ret_ceiling;
-    return dm_fail(DM_FAIL_CEILING, NULL);
+    int error = check_get(attr, ret_ceiling);
+
+    return error ? error : dm_local_get_ceiling(attr, ret_ceiling);
 }
 
 int dmutexattr_setname_np(dmutexattr_t *attr, const char *name)
@@ -145,7 +125,7 @@ int dmutexattr_setname_np(dmutexattr_t *attr, const char *name)
     if (name)
         error = dm_object_check_name(name, DMUTEX_PRIVATE_NAME_ROOM);
     if (!error)
-        dm_object_keep_name(&attr->dm_named, attr->dm_name, name);
+        dm_object_keep_name(&attr->dm_named, attr->dm_name, sizeof attr->dm_name, name);
     return error;
 }
 

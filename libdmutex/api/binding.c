@@ -15,46 +15,114 @@
  */
 #define LOOKS 10000
 
-_Static_assert(DM_MUTEX_KEY_ROOM <= DMUTEX_PRIVATE_NAME_ROOM, "a mutex's key fits into the object");
+/* In the place of the name: the id, the version, the text. */
+#define VERSION_AT 16
+#define TEXT_AT 20
+#define TEXT_ROOM (DMUTEX_PRIVATE_COND_NAME_ROOM - TEXT_AT)
+
+_Static_assert(offsetof(dcond_t, dm_name) % 8 == 0, "the id is aligned");
+_Static_assert(TEXT_ROOM <= DM_MUTEX_KEY_ROOM, "all that is in the object can be read");
+
+static uint32_t *version_of(const dcond_t *cond)
+{
+    return (void *)(cond->dm_name + VERSION_AT);
+}
+
+uint64_t *dm_binding_id(dcond_t *cond)
+{
+    return (void *)cond->dm_name;
+}
+
+bool dm_binding_exists(const dcond_t *cond)
+{
+    return __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE) != 0;
+}
+
+/* ---- the text ---------------------------------------------------------------------------- */
+
+int dm_binding_group_length(const char *mutex)
+{
+    return (int)(mutex[0] == 'n' ? strcspn(mutex, "/") : strlen(mutex));
+}
+
+/* What is kept of a mutex's key: all, or, without room, the group.  False: not even that has room. */
+static bool shorten(const char *mutex, char ret_text[TEXT_ROOM])
+{
+    size_t length = strlen(mutex);
+
+    if (length >= TEXT_ROOM)
+        length = (size_t)dm_binding_group_length(mutex);
+    if (length >= TEXT_ROOM)
+        return false;
+    memset(ret_text, 0, TEXT_ROOM);
+    memcpy(ret_text, mutex, length);
+    return true;
+}
+
+/* Memory that others write can hold anything: a key is "n" and a name, or "a~" and hexadecimal digits. */
+static bool is_key(const char *text)
+{
+    if (text[0] == 'n')
+        return text[1] && text[1] != '/';
+    return strncmp(text, "a~", 2) == 0 && text[2] && text[2 + strspn(text + 2, "0123456789abcdef.")] == '\0';
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
 
 /* The version, once it is even, or has been odd for long. */
 static uint32_t settled(const dcond_t *cond)
 {
-    uint32_t version = __atomic_load_n(&cond->dm_binding, __ATOMIC_ACQUIRE);
+    uint32_t version = __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE);
 
     for (int look = 0; version % 2 && look < LOOKS; look++) {
         sched_yield();
-        version = __atomic_load_n(&cond->dm_binding, __ATOMIC_ACQUIRE);
+        version = __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE);
     }
     return version;
 }
 
-bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM])
+/* False if the text was changed meanwhile. */
+static bool read_text(const dcond_t *cond, uint32_t version, char ret_text[TEXT_ROOM])
 {
-    uint32_t version;
-
-    do {
-        version = settled(cond);
-        if (version == 0 || version % 2)
-            return false;
-        for (size_t i = 0; i < DM_MUTEX_KEY_ROOM; i++)
-            ret_mutex[i] = __atomic_load_n(&cond->dm_name[i], __ATOMIC_ACQUIRE);
-    } while (__atomic_load_n(&cond->dm_binding, __ATOMIC_RELAXED) != version);
-    return memchr(ret_mutex, '\0', DM_MUTEX_KEY_ROOM) && ret_mutex[0];
+    for (size_t i = 0; i < TEXT_ROOM; i++)
+        ret_text[i] = __atomic_load_n(&cond->dm_name[TEXT_AT + i], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(version_of(cond), __ATOMIC_RELAXED) == version;
 }
 
-void dm_binding_write(dcond_t *cond, const char *mutex)
+bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM])
+{
+    for (int look = 0; look < LOOKS; look++) {
+        uint32_t version = settled(cond);
+
+        if (version == 0 || version % 2)
+            return false;
+        if (read_text(cond, version, ret_mutex))
+            return memchr(ret_mutex, '\0', TEXT_ROOM) && is_key(ret_mutex);
+    }
+    return false;
+}
+
+static void write_text(dcond_t *cond, const char text[TEXT_ROOM])
 {
     uint32_t version, writing;
 
     do {
         version = settled(cond);
         writing = version + (version % 2 ? 2 : 1);
-    } while (!__atomic_compare_exchange_n(&cond->dm_binding, &version, writing, false,
-                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-    for (size_t i = 0, end = 0; i < DM_MUTEX_KEY_ROOM; i++) {
-        end = end || !mutex[i];
-        __atomic_store_n(&cond->dm_name[i], end ? '\0' : mutex[i], __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(&cond->dm_binding, writing + 1, __ATOMIC_RELEASE);
+    } while (!__atomic_compare_exchange_n(version_of(cond), &version, writing, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    for (size_t i = 0; i < TEXT_ROOM; i++)
+        __atomic_store_n(&cond->dm_name[TEXT_AT + i], text[i], __ATOMIC_RELEASE);
+    __atomic_store_n(version_of(cond), writing + 1, __ATOMIC_RELEASE);
+}
+
+bool dm_binding_write(dcond_t *cond, const char *mutex)
+{
+    char text[TEXT_ROOM], before[DM_MUTEX_KEY_ROOM];
+
+    if (!shorten(mutex, text))
+        return false;
+    if (!dm_binding_read(cond, before) || strcmp(before, text) != 0)
+        write_text(cond, text);
+    return true;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What an anonymous condition is bound to: its first waiter writes the mutex's key into the object,
- * for signallers who know no more than the object, in whatever process.
+ * for signallers who know no more than the object, in whatever process.  A key that has no room there
+ * is written without its leaf: the server tells the mutex then, at the first signal.
+ *
+ * Lies in the place of the name, with the condition's id before it.
  */
 #ifndef DM_API_BINDING_H
 #define DM_API_BINDING_H
@@ -9,9 +12,19 @@
 #include "dmutex/types.h"
 #include "redis/store.h"
 
-/* False if nothing was ever written. */
+/* The length of the group in a mutex's key, with the letter before it: all of an anonymous mutex. */
+int dm_binding_group_length(const char *mutex);
+
+/* The condition's id, for dm_object_make_id(). */
+uint64_t *dm_binding_id(dcond_t *cond);
+
+/* True if something was ever written.  One load. */
+bool dm_binding_exists(const dcond_t *cond);
+
+/* The key of the mutex, or of its group.  False if nothing was ever written, or nonsense. */
 bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM]);
 
-void dm_binding_write(dcond_t *cond, const char *mutex);
+/* Binds the condition, unless it is bound so.  False if the group's name has no room in the object. */
+bool dm_binding_write(dcond_t *cond, const char *mutex);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/binding.h"
+#include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
 #include "runtime/condition.h"
@@ -15,17 +16,22 @@
 
 static int set_up(dcond_t *cond, const char *name, const dcondattr_t *attr)
 {
+    dcond_t fresh = { .dm_state = 0 };
+    int error;
+
     if (!cond)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     if (attr && attr->dm_state != DM_MARK_ATTR)
         return dm_fail(DM_FAIL_BAD_ATTR, NULL);
-    memset(cond, 0, sizeof *cond);
     if (attr) {
-        cond->dm_clock = attr->dm_clock;
-        cond->dm_pshared = attr->dm_pshared;
+        fresh.dm_clock = (uint8_t)attr->dm_clock;
+        fresh.dm_pshared = attr->dm_pshared;
     }
-    dm_object_keep_name(&cond->dm_named, cond->dm_name, name);
-    return 0;
+    dm_object_keep_name(&fresh.dm_named, fresh.dm_name, sizeof fresh.dm_name, name);
+    error = dm_local_init_cond(&fresh, attr);
+    if (!error)
+        *cond = fresh;
+    return error;
 }
 
 int dcond_init(dcond_t *cond, const dcondattr_t *attr)
@@ -45,8 +51,6 @@ int dcond_init_np(dcond_t *cond, const char *name, const dcondattr_t *attr)
 
 static int check(const dcond_t *cond)
 {
-    if (!cond)
-        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     if (cond->dm_state == DM_MARK_DESTROYED)
         return dm_fail(DM_FAIL_DESTROYED, NULL);
     if (cond->dm_state != 0 || cond->dm_pshared > 1 || cond->dm_named > 1 ||
@@ -55,48 +59,58 @@ static int check(const dcond_t *cond)
     return cond->dm_named ? dm_object_check_name(cond->dm_name, sizeof cond->dm_name) : 0;
 }
 
+/* Copies the object and checks the copy.  0, or an errno value, noted. */
+static int take(const dcond_t *cond, dcond_t *ret_copy)
+{
+    if (!cond)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    dm_object_copy(cond, ret_copy);
+    return check(ret_copy);
+}
+
 int dcond_getname_np(const dcond_t *cond, char *buf, size_t size)
 {
-    int error = check(cond);
+    dcond_t copy;
+    int error = take(cond, &copy);
 
-    return error ? error : dm_object_copy_name(cond->dm_named, cond->dm_name, buf, size);
+    return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
 /* ---- its key ----------------------------------------------------------------------------- */
 
-/* The group of a mutex's key: the letter and the group's name, or all of an anonymous mutex. */
-static int group_length(const char *mutex)
-{
-    return (int)(mutex[0] == 'n' ? strcspn(mutex, "/") : strlen(mutex));
-}
+/* A condition on its way through a call: the object, and the copy that was checked. */
+struct seen {
+    dcond_t *object;
+    dcond_t copy;
+};
 
-static void write_anonymous_key(dcond_t *cond, const struct dm_runtime *runtime, const char *mutex,
+static void write_anonymous_key(const struct seen *cond, const struct dm_runtime *runtime, const char *mutex,
                                 struct dm_condition *ret_condition)
 {
     char process[DM_UUID_LENGTH + 2] = "";
     uint64_t id[2];
 
-    dm_object_make_id(cond->dm_id, id);
-    if (cond->dm_pshared == PTHREAD_PROCESS_PRIVATE)
+    dm_object_make_id(dm_binding_id(cond->object), id);
+    if (cond->copy.dm_pshared == PTHREAD_PROCESS_PRIVATE)
         snprintf(process, sizeof process, "%s.", runtime->ident.uuid);
     snprintf(ret_condition->key, sizeof ret_condition->key, "d~%s%016" PRIx64 "%016" PRIx64 " %.*s",
-             process, id[0], id[1], group_length(mutex), mutex);
+             process, id[0], id[1], dm_binding_group_length(mutex), mutex);
     snprintf(ret_condition->mutex, sizeof ret_condition->mutex, "%s", mutex);
 }
 
 static bool is_same_group(const char *condition_name, const char *mutex)
 {
-    size_t length = (size_t)group_length(mutex) - 1;
+    size_t length = (size_t)dm_binding_group_length(mutex) - 1;
 
     return mutex[0] == 'n' && strcspn(condition_name, "/") == length &&
            memcmp(condition_name, mutex + 1, length) == 0;
 }
 
 /* Of a named condition. */
-static void write_key(const dcond_t *cond, struct dm_condition *ret_condition)
+static void write_key(const struct seen *cond, struct dm_condition *ret_condition)
 {
     ret_condition->key[0] = 'c';
-    memcpy(ret_condition->key + 1, cond->dm_name, strlen(cond->dm_name) + 1);
+    memcpy(ret_condition->key + 1, cond->copy.dm_name, strlen(cond->copy.dm_name) + 1);
     ret_condition->mutex[0] = '\0';
 }
 
@@ -104,17 +118,16 @@ static void write_key(const dcond_t *cond, struct dm_condition *ret_condition)
  * The condition as a signaller finds it.  False: nobody ever waited on it, for an anonymous one is
  * nowhere before.
  */
-static bool find(dcond_t *cond, const struct dm_runtime *runtime,
-                 struct dm_condition *ret_condition)
+static bool find(const struct seen *cond, const struct dm_runtime *runtime, struct dm_condition *ret_condition)
 {
     char mutex[DM_MUTEX_KEY_ROOM];
 
-    ret_condition->is_anonymous = !cond->dm_named;
-    if (cond->dm_named) {
+    ret_condition->is_anonymous = !cond->copy.dm_named;
+    if (cond->copy.dm_named) {
         write_key(cond, ret_condition);
         return true;
     }
-    if (!dm_binding_read(cond, mutex))
+    if (!dm_binding_read(cond->object, mutex))
         return false;
     write_anonymous_key(cond, runtime, mutex, ret_condition);
     return true;
@@ -138,115 +151,169 @@ static int unbind(struct dm_runtime *runtime, const struct dm_condition *conditi
 }
 
 /* The condition as a waiter with this mutex finds it: an anonymous one is bound to it. */
-static int find_for(dcond_t *cond, struct dm_runtime *runtime, const char *mutex,
+static int find_for(const struct seen *cond, struct dm_runtime *runtime, const char *mutex,
                     struct dm_condition *ret_condition)
 {
     struct dm_condition before;
     bool was_bound = find(cond, runtime, &before);
     int result = 0;
 
-    if (cond->dm_named) {
+    if (cond->copy.dm_named) {
         *ret_condition = before;
-        return is_same_group(cond->dm_name, mutex) ? 0 : dm_fail(DM_FAIL_GROUP, NULL);
+        return is_same_group(cond->copy.dm_name, mutex) ? 0 : dm_fail(DM_FAIL_GROUP, NULL);
     }
     ret_condition->is_anonymous = true;
     write_anonymous_key(cond, runtime, mutex, ret_condition);
-    if (was_bound && strcmp(before.mutex, mutex) == 0)
-        return 0;
     if (was_bound && strcmp(before.key, ret_condition->key) != 0)
         result = unbind(runtime, &before);
-    if (!result)
-        dm_binding_write(cond, mutex);
+    if (!result && !dm_binding_write(cond->object, mutex))
+        result = dm_fail(DM_FAIL_GROUP_LONG, NULL);
     return result;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-static int wait(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
+/* With a mutex of the server. */
+static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
+    struct seen seen = { .object = cond };
     struct dm_condition condition;
     struct dm_target target;
-    int result = check(cond);
+    int result = take(cond, &seen.copy);
 
     if (!result)
         result = dm_object_read(mutex, runtime, &target);
     if (!result && !(runtime && dm_condition_is_owned(runtime, target.key)))
         result = dm_fail(DM_FAIL_NOT_OWNER, NULL);
     if (!result)
-        result = find_for(cond, runtime, target.key, &condition);
+        result = find_for(&seen, runtime, target.key, &condition);
     if (!result)
         result = dm_condition_wait(runtime, &condition, &target, deadline, visit.cancel_state);
     return dm_visit_end(visit, result);
 }
 
-int dcond_wait(dcond_t *cond, dmutex_t *mutex)
-{
-    return wait(cond, mutex, &dm_deadline_endless);
-}
-
-int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id,
-                    const struct timespec *abstime)
+static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
     struct dm_deadline deadline = { .clock = clock_id };
 
     if (clock_id != CLOCK_REALTIME && clock_id != CLOCK_MONOTONIC)
         return dm_fail(DM_FAIL_BAD_CLOCK, NULL);
-    if (!abstime)
-        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     if (abstime->tv_nsec < 0 || abstime->tv_nsec >= DM_NS_PER_S)
         return dm_fail(DM_FAIL_BAD_TIME, NULL);
     deadline.at = *abstime;
-    return wait(cond, mutex, &deadline);
+    return wait_shared(cond, mutex, &deadline);
+}
+
+/* True if the mutex is libc's and so the wait is, whatever name the condition has. */
+static bool is_local_wait(const dcond_t *cond, const dmutex_t *mutex)
+{
+    return cond && !cond->dm_state && dm_local_is(mutex);
+}
+
+static int finish_local(int error)
+{
+    return error ? dm_local_fail_wait(error) : 0;
+}
+
+int dcond_wait(dcond_t *cond, dmutex_t *mutex)
+{
+    if (is_local_wait(cond, mutex))
+        return finish_local(dm_real.cond_wait(dm_local_cond(cond), dm_local_mutex(mutex)));
+    return wait_shared(cond, mutex, &dm_deadline_endless);
+}
+
+int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id,
+                    const struct timespec *abstime)
+{
+    if (!abstime)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (is_local_wait(cond, mutex))
+        return finish_local(dm_real.cond_clockwait(dm_local_cond(cond), dm_local_mutex(mutex), clock_id, abstime));
+    return timedwait_shared(cond, mutex, clock_id, abstime);
 }
 
 int dcond_timedwait(dcond_t *cond, dmutex_t *mutex, const struct timespec *abstime)
 {
-    int error = check(cond);
-
-    return error ? error : dcond_clockwait(cond, mutex, (clockid_t)cond->dm_clock, abstime);
+    if (!cond || !abstime)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (is_local_wait(cond, mutex))
+        return finish_local(dm_real.cond_timedwait(dm_local_cond(cond), dm_local_mutex(mutex), abstime));
+    return timedwait_shared(cond, mutex, (clockid_t)cond->dm_clock, abstime);
 }
 
 /* ---- signalling -------------------------------------------------------------------------- */
 
-static int signal_some(dcond_t *cond, bool is_broadcast)
+static int signal_shared(dcond_t *cond, bool is_broadcast)
 {
     struct dm_visit visit = dm_visit_begin();
+    struct seen seen = { .object = cond };
     struct dm_condition condition;
     struct dm_runtime *runtime;
-    int result = check(cond);
+    int result = take(cond, &seen.copy);
 
     if (!result)
         result = dm_runtime_get(&runtime);
-    if (!result && find(cond, runtime, &condition))
+    if (!result && find(&seen, runtime, &condition))
         result = dm_condition_signal(runtime, &condition, is_broadcast);
     return dm_visit_end(visit, result);
 }
 
+/*
+ * True if only threads of this process can wait: with local mutexes.  The server is asked about a
+ * named condition always, about an anonymous one from its first wait with a mutex of the server on.
+ */
+static bool is_local(const dcond_t *cond)
+{
+    return cond && !cond->dm_state && !cond->dm_named && !dm_binding_exists(cond);
+}
+
+/* Waiters with a local mutex and those with one of the server are woken; a program has one of the two at a time. */
 int dcond_signal(dcond_t *cond)
 {
-    return signal_some(cond, false);
+    int error = cond && !cond->dm_state ? dm_real.cond_signal(dm_local_cond(cond)) : 0;
+
+    if (error)
+        return dm_local_fail(error);
+    return is_local(cond) ? 0 : signal_shared(cond, false);
 }
 
 int dcond_broadcast(dcond_t *cond)
 {
-    return signal_some(cond, true);
+    int error = cond && !cond->dm_state ? dm_real.cond_broadcast(dm_local_cond(cond)) : 0;
+
+    if (error)
+        return dm_local_fail(error);
+    return is_local(cond) ? 0 : signal_shared(cond, true);
 }
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
+static int end_shared(struct seen *seen)
+{
+    struct dm_runtime *runtime = dm_runtime_peek();
+    struct dm_condition condition;
+    int error = 0;
+
+    if (!runtime && seen->copy.dm_pshared == PTHREAD_PROCESS_SHARED && dm_binding_exists(seen->object))
+        error = dm_runtime_get(&runtime); /* others may wait on it */
+    if (!error && runtime && find(seen, runtime, &condition))
+        error = dm_condition_end(runtime, &condition);
+    return error;
+}
+
+/* libc's destroy awaits its waiters that were woken and have not left yet. */
 int dcond_destroy(dcond_t *cond)
 {
     struct dm_visit visit = dm_visit_begin();
-    struct dm_runtime *runtime = dm_runtime_peek();
-    struct dm_condition condition;
-    int error = check(cond);
+    struct seen seen = { .object = cond };
+    int error = take(cond, &seen.copy);
 
-    if (!error && !runtime && cond->dm_pshared == PTHREAD_PROCESS_SHARED && cond->dm_binding)
-        error = dm_runtime_get(&runtime); /* others may wait on it */
-    if (!error && runtime && find(cond, runtime, &condition))
-        error = dm_condition_end(runtime, &condition);
+    if (!error && !is_local(cond))
+        error = end_shared(&seen);
+    if (!error)
+        error = dm_local_result(dm_real.cond_destroy(dm_local_cond(cond)));
     if (!error)
         cond->dm_state = DM_MARK_DESTROYED;
     return dm_visit_end(visit, error);

@@ -86,7 +86,7 @@ int dcondattr_setname_np(dcondattr_t *attr, const char *name)
     if (!error && name)
         error = dm_object_check_name(name, DMUTEX_PRIVATE_NAME_ROOM);
     if (!error)
-        dm_object_keep_name(&attr->dm_named, attr->dm_name, name);
+        dm_object_keep_name(&attr->dm_named, attr->dm_name, sizeof attr->dm_name, name);
     return error;
 }
 

@@ -2,6 +2,7 @@
 /* What the calling thread can ask about its hold, and anybody about a mutex. */
 #include <errno.h>
 
+#include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
 #include "dmutex/mutex.h"
@@ -16,7 +17,15 @@ struct hold {
     int64_t left_ns;
 };
 
-static int look(dmutex_t *mutex, struct hold *ret_hold)
+/* libc's mutex is held for as long as its thread likes. */
+static struct hold look_inside(dmutex_t *mutex)
+{
+    unsigned depth = dm_local_depth(mutex);
+
+    return (struct hold){ depth ? DM_HELD : DM_OVER, depth, 0, INT64_MAX };
+}
+
+static int look_up(dmutex_t *mutex, struct hold *ret_hold)
 {
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -43,6 +52,14 @@ static int look(dmutex_t *mutex, struct hold *ret_hold)
     return dm_visit_end(visit, 0);
 }
 
+static int look(dmutex_t *mutex, struct hold *ret_hold)
+{
+    if (!dm_local_is(mutex))
+        return look_up(mutex, ret_hold);
+    *ret_hold = look_inside(mutex);
+    return 0;
+}
+
 int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
 {
     struct hold hold;
@@ -50,6 +67,8 @@ int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
 
     if (error)
         return error;
+    if (dm_local_is(mutex))
+        return dm_fail(DM_FAIL_LOCAL, NULL);
     if (hold.phase == DM_OVER)
         return dm_fail(DM_FAIL_NOT_OWNER, NULL);
     *ret_token = hold.token << DM_TOKEN_SHIFT;
@@ -65,7 +84,10 @@ int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms)
         return error;
     if (hold.phase == DM_OVER)
         return dm_fail(DM_FAIL_NOT_OWNER, NULL);
-    *ret_ms = hold.phase == DM_HELD && hold.left_ns > 0 ? hold.left_ns / DM_NS_PER_MS : 0;
+    if (hold.left_ns == INT64_MAX)
+        *ret_ms = INT64_MAX;
+    else
+        *ret_ms = hold.phase == DM_HELD && hold.left_ns > 0 ? hold.left_ns / DM_NS_PER_MS : 0;
     return 0;
 }
 
@@ -79,7 +101,7 @@ int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count)
     return error;
 }
 
-int dmutex_renew_np(dmutex_t *mutex)
+static int renew(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -89,6 +111,13 @@ int dmutex_renew_np(dmutex_t *mutex)
     if (!error)
         error = runtime ? dm_release_renew(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
     return dm_visit_end(visit, error);
+}
+
+int dmutex_renew_np(dmutex_t *mutex)
+{
+    if (dm_local_is(mutex))
+        return dm_local_depth(mutex) ? 0 : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return renew(mutex);
 }
 
 /* ---- asking the server about a name ------------------------------------------------------ */
@@ -106,13 +135,10 @@ static int ask(dmutex_t *mutex, question put, void *user)
     enum dm_verdict verdict;
     struct dm_name *name;
     bool is_new;
-    int error = dm_object_check(mutex);
+    int error = dm_object_open(mutex, &runtime, &target);
 
-    if (!error)
-        error = dm_runtime_get(&runtime);
     if (error)
         return error;
-    dm_object_read(mutex, runtime, &target);
     deadline = dm_runtime_call_deadline(runtime);
     dm_state_lock();
     is_new = !dm_registry_find(&runtime->registry, target.key);
@@ -198,6 +224,10 @@ int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info)
         return dm_visit_end(visit, dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
     if (info->struct_size != sizeof *info)
         return dm_visit_end(visit, dm_fail(DM_FAIL_BAD_VALUE, "struct_size must be sizeof(dmutex_info_t)"));
+    if (dm_local_is(mutex)) {
+        dm_local_tell(mutex, info);
+        return dm_visit_end(visit, 0);
+    }
     error = ask(mutex, put_info, &found);
     if (!error) {
         found.token <<= DM_TOKEN_SHIFT;
@@ -220,5 +250,5 @@ int dmutex_forceunlock_np(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
 
-    return dm_visit_end(visit, ask(mutex, put_force, NULL));
+    return dm_visit_end(visit, dm_local_is(mutex) ? dm_fail(DM_FAIL_LOCAL, NULL) : ask(mutex, put_force, NULL));
 }

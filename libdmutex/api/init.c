@@ -3,30 +3,51 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
 #include "dmutex/mutex.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 
+/* Across hosts there are no priorities; the drop-in header takes inheritance for a hint. */
+static int check_protocol(const dmutexattr_t *attr)
+{
+    if (attr->dm_protocol == PTHREAD_PRIO_NONE || (attr->dm_protocol == PTHREAD_PRIO_INHERIT && attr->dm_hint))
+        return 0;
+    return dm_fail(DM_FAIL_PROTOCOL, NULL);
+}
+
+static void copy_attributes(dmutex_t *mutex, const dmutexattr_t *attr)
+{
+    mutex->dm_lease_ms = attr->dm_lease_ms;
+    mutex->dm_maxhold_ms = attr->dm_maxhold_ms;
+    mutex->dm_linger_ms = attr->dm_linger_ms;
+    mutex->dm_type = attr->dm_type;
+    mutex->dm_robust = attr->dm_robust;
+    mutex->dm_pshared = attr->dm_pshared;
+    mutex->dm_fairness = attr->dm_fairness;
+}
+
 static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
 {
+    dmutex_t fresh = { .dm_state = 0 };
+    int error = 0;
+
     if (!mutex)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     if (attr && attr->dm_state != DM_MARK_ATTR)
         return dm_fail(DM_FAIL_BAD_ATTR, NULL);
-    memset(mutex, 0, sizeof *mutex);
-    if (attr) {
-        mutex->dm_lease_ms = attr->dm_lease_ms;
-        mutex->dm_maxhold_ms = attr->dm_maxhold_ms;
-        mutex->dm_linger_ms = attr->dm_linger_ms;
-        mutex->dm_type = attr->dm_type;
-        mutex->dm_robust = attr->dm_robust;
-        mutex->dm_pshared = attr->dm_pshared;
-        mutex->dm_fairness = attr->dm_fairness;
-    }
-    dm_object_keep_name(&mutex->dm_named, mutex->dm_name, name);
-    return 0;
+    if (attr)
+        copy_attributes(&fresh, attr);
+    dm_object_keep_name(&fresh.dm_named, fresh.dm_name, sizeof fresh.dm_name, name);
+    if (dm_local_is(&fresh))
+        error = dm_local_init_mutex(&fresh, attr);
+    else if (attr)
+        error = check_protocol(attr);
+    if (!error)
+        *mutex = fresh;
+    return error;
 }
 
 int dmutex_init(dmutex_t *mutex, const dmutexattr_t *attr)
@@ -46,9 +67,10 @@ int dmutex_init_np(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
 
 int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
 {
-    int error = dm_object_check(mutex);
+    dmutex_t copy;
+    int error = dm_object_take(mutex, &copy);
 
-    return error ? error : dm_object_copy_name(mutex->dm_named, mutex->dm_name, buf, size);
+    return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
 /* True if a thread of this process holds the name or waits for it. */
@@ -121,15 +143,25 @@ static int end(struct dm_runtime *runtime, const struct dm_target *target, bool 
     return error;
 }
 
-int dmutex_destroy(dmutex_t *mutex)
+static int destroy_local(dmutex_t *mutex)
 {
-    struct dm_visit visit = dm_visit_begin();
+    int error = dm_real.mutex_destroy(dm_local_mutex(mutex));
+
+    if (error)
+        return error == EBUSY ? dm_fail(DM_FAIL_IN_USE, NULL) : dm_local_fail(error);
+    mutex->dm_state = DM_MARK_DESTROYED;
+    return 0;
+}
+
+static int destroy_shared(dmutex_t *mutex)
+{
     struct dm_runtime *runtime = dm_runtime_peek();
     struct dm_target target;
-    bool is_used = mutex && mutex->dm_id[0] != 0; /* an anonymous one has been locked by somebody */
-    int error = dm_object_check(mutex);
+    dmutex_t copy;
+    int error = dm_object_take_shared(mutex, &copy);
+    bool is_used = !error && copy.dm_id[0] != 0; /* an anonymous one has been locked by somebody */
 
-    if (!error && !runtime && is_used && mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
+    if (is_used && !runtime && copy.dm_pshared == PTHREAD_PROCESS_SHARED)
         error = dm_runtime_get(&runtime); /* that somebody may be another process, and hold it */
     if (!error)
         error = dm_object_read(mutex, runtime, &target);
@@ -137,5 +169,15 @@ int dmutex_destroy(dmutex_t *mutex)
         error = end(runtime, &target, is_used);
     if (!error)
         mutex->dm_state = DM_MARK_DESTROYED;
-    return dm_visit_end(visit, error);
+    return error;
+}
+
+int dmutex_destroy(dmutex_t *mutex)
+{
+    struct dm_visit visit;
+
+    if (dm_local_is(mutex))
+        return destroy_local(mutex);
+    visit = dm_visit_begin();
+    return dm_visit_end(visit, destroy_shared(mutex));
 }

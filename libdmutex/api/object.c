@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/local.h"
 #include "base/error.h"
 
 /* The public header spells these numbers out, for it must compile without feature macros. */
@@ -49,12 +50,12 @@ int dm_object_check_name(const char *name, size_t room)
     return 0;
 }
 
-void dm_object_keep_name(uint8_t *ret_named, char ret_room[DMUTEX_PRIVATE_NAME_ROOM], const char *name)
+void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const char *name)
 {
-    memset(ret_room, 0, DMUTEX_PRIVATE_NAME_ROOM);
+    memset(ret_room, 0, room);
     *ret_named = name != NULL;
     if (name)
-        memcpy(ret_room, name, strlen(name));
+        memcpy(ret_room, name, strnlen(name, DMUTEX_NAME_MAX_NP));
 }
 
 int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
@@ -69,18 +70,39 @@ int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
     return 0;
 }
 
-int dm_object_check(const dmutex_t *mutex)
+void dm_object_copy(const void *object, void *ret_copy)
+{
+    const uint64_t *from = object;
+    uint64_t *to = ret_copy;
+
+    for (size_t i = 0; i < sizeof(dmutex_t) / sizeof *from; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+static int check(const dmutex_t *mutex)
+{
+    if (mutex->dm_state == DM_MARK_DESTROYED)
+        return dm_fail(DM_FAIL_DESTROYED, NULL);
+    if (mutex->dm_state != 0 || mutex->dm_type > PTHREAD_MUTEX_ADAPTIVE_NP || mutex->dm_robust > 1 ||
+        mutex->dm_pshared > 1 || mutex->dm_fairness > 1 || mutex->dm_named > 1)
+        return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
+    return mutex->dm_named ? dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name) : 0;
+}
+
+int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
     if (!mutex)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
-    if (mutex->dm_state == DM_MARK_DESTROYED)
-        return dm_fail(DM_FAIL_DESTROYED, NULL);
-    if (mutex->dm_state != 0 || mutex->dm_type > PTHREAD_MUTEX_ERRORCHECK || mutex->dm_robust > 1 ||
-        mutex->dm_pshared > 1 || mutex->dm_fairness > 1 || mutex->dm_named > 1)
-        return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
-    if (mutex->dm_named)
-        return dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name);
-    return 0;
+    dm_object_copy(mutex, ret_copy);
+    return check(ret_copy);
+}
+
+/* A mutex that was of the server when the call began, and is local now, is being changed by somebody. */
+int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy)
+{
+    int error = dm_object_take(mutex, ret_copy);
+
+    return error || !dm_local_is(ret_copy) ? error : dm_fail(DM_FAIL_BAD_OBJECT, NULL);
 }
 
 /*
@@ -107,7 +129,8 @@ void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
 }
 
 /* A private mutex has the process in its name: a forked child's copy is another mutex. */
-static void write_anonymous_key(dmutex_t *mutex, const struct dm_runtime *runtime, char *key, size_t size)
+static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct dm_runtime *runtime, char *key,
+                                size_t size)
 {
     uint64_t id[2];
 
@@ -116,28 +139,40 @@ static void write_anonymous_key(dmutex_t *mutex, const struct dm_runtime *runtim
         return;
     }
     dm_object_make_id(mutex->dm_id, id);
-    if (mutex->dm_pshared == PTHREAD_PROCESS_SHARED)
-        snprintf(key, size, "a~%016" PRIx64 "%016" PRIx64, id[0], id[1]);
-    else
+    if (is_private)
         snprintf(key, size, "a~%s.%016" PRIx64 "%016" PRIx64, runtime->ident.uuid, id[0], id[1]);
+    else
+        snprintf(key, size, "a~%016" PRIx64 "%016" PRIx64, id[0], id[1]);
 }
 
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target)
 {
-    int error = dm_object_check(mutex);
+    dmutex_t copy;
+    int error = dm_object_take_shared(mutex, &copy);
 
     if (error)
         return error;
-    ret_target->type = mutex->dm_type;
-    ret_target->is_robust = mutex->dm_robust == PTHREAD_MUTEX_ROBUST;
-    ret_target->is_anonymous = !mutex->dm_named;
-    ret_target->lease_ms = mutex->dm_lease_ms;
-    ret_target->maxhold_ms = mutex->dm_maxhold_ms;
-    if (mutex->dm_named) {
+    ret_target->type = copy.dm_type == PTHREAD_MUTEX_ADAPTIVE_NP ? PTHREAD_MUTEX_NORMAL : copy.dm_type;
+    ret_target->is_robust = copy.dm_robust == PTHREAD_MUTEX_ROBUST;
+    ret_target->is_anonymous = !copy.dm_named;
+    ret_target->lease_ms = copy.dm_lease_ms;
+    ret_target->maxhold_ms = copy.dm_maxhold_ms;
+    if (copy.dm_named) {
         ret_target->key[0] = 'n';
-        memcpy(ret_target->key + 1, mutex->dm_name, strlen(mutex->dm_name) + 1);
+        memcpy(ret_target->key + 1, copy.dm_name, strlen(copy.dm_name) + 1);
     } else {
-        write_anonymous_key(mutex, runtime, ret_target->key, sizeof ret_target->key);
+        write_anonymous_key(mutex, copy.dm_pshared == PTHREAD_PROCESS_PRIVATE, runtime, ret_target->key,
+                            sizeof ret_target->key);
     }
     return 0;
+}
+
+int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target)
+{
+    dmutex_t copy;
+    int error = dm_object_take_shared(mutex, &copy);
+
+    if (!error)
+        error = dm_runtime_get(ret_runtime);
+    return error ? error : dm_object_read(mutex, *ret_runtime, ret_target);
 }

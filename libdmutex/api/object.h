@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The caller's objects, read and checked.  Every public function reads the object once, at its
- * beginning: after an unlock is sent, the memory may be anybody's.
+ * The caller's objects, read and checked.  Every public function copies the object once, at its
+ * beginning, checks the copy, and uses the copy only: the memory may be shared with a process that
+ * changes it meanwhile, and after an unlock is sent it may be anybody's.  Two places of an object are
+ * written and read in place, by atomic steps: its id, and what an anonymous condition is bound to.
  */
 #ifndef DM_API_OBJECT_H
 #define DM_API_OBJECT_H
@@ -24,7 +26,7 @@ int dm_visit_end(struct dm_visit visit, int result);
 int dm_object_check_name(const char *name, size_t room);
 
 /* Keeps a checked name in an object, or none (NULL): then the room is cleared. */
-void dm_object_keep_name(uint8_t *ret_named, char ret_room[DMUTEX_PRIVATE_NAME_ROOM], const char *name);
+void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const char *name);
 
 /* Copies an object's name out, for the getname functions. */
 int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size);
@@ -32,13 +34,22 @@ int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
 /* Gives an anonymous object its id, if it has none, and reads it: the same for all who share it. */
 void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2]);
 
-/* 0 if the object can be used, else an errno value, noted. */
-int dm_object_check(const dmutex_t *mutex);
+/* Copies an object of 256 bytes, each byte once, whoever writes meanwhile. */
+void dm_object_copy(const void *object, void *ret_copy);
+
+/* Copies a mutex and checks the copy.  0 if it can be used, else an errno value, noted. */
+int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy);
+
+/* The same for a mutex of the server; EINVAL for a local one. */
+int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy);
 
 /*
- * Reads the object.  runtime may be NULL; then *ret_target->key is "" for an object that has no
+ * Reads a mutex of the server.  runtime may be NULL; then *ret_target->key is "" for an object that has no
  * name without one (an anonymous one).  Gives an anonymous object its id, if it has none.
  */
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target);
+
+/* Reads a mutex of the server and starts the runtime. */
+int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
 #include "runtime/release.h"
@@ -64,7 +65,7 @@ int dmutex_test_abandon(dmutex_t *mutex)
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
     struct dm_target target;
-    int result = dm_object_read(mutex, runtime, &target);
+    int result = dm_local_is(mutex) ? dm_fail(DM_FAIL_LOCAL, NULL) : dm_object_read(mutex, runtime, &target);
 
     if (!result)
         result = runtime ? dm_release_abandon(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);

@@ -15,26 +15,36 @@ static const struct {
 #undef X
 };
 
-static __thread char last[DM_SENTENCE_ROOM];
+static __thread char composed[DM_SENTENCE_ROOM];
+static __thread const char *last; /* `composed`, or a sentence of the table; NULL: no failure yet */
+
+/* Two stores: a failing call of a local mutex, such as trylock in a loop, costs no more. */
+static int fail_plainly(enum dm_failure failure)
+{
+    last = table[failure].sentence;
+    return table[failure].number;
+}
 
 int dm_fail(enum dm_failure failure, const char *detail, ...)
 {
-    int kept = errno;
-    int used = snprintf(last, sizeof last, "%s", table[failure].sentence);
+    int kept = errno, used;
+    va_list args;
 
-    if (detail && used < (int)sizeof last - 3) {
-        va_list args;
-
+    if (!detail)
+        return fail_plainly(failure);
+    used = snprintf(composed, sizeof composed, "%s", table[failure].sentence);
+    if (used < (int)sizeof composed - 3) {
         va_start(args, detail);
-        if (vsnprintf(last + used + 2, sizeof last - (size_t)used - 2, detail, args) > 0)
-            memcpy(last + used, ": ", 2);
+        if (vsnprintf(composed + used + 2, sizeof composed - (size_t)used - 2, detail, args) > 0)
+            memcpy(composed + used, ": ", 2);
         va_end(args);
     }
+    last = composed;
     errno = kept;
     return table[failure].number;
 }
 
 const char *dm_error_sentence(void)
 {
-    return last;
+    return last ? last : "";
 }

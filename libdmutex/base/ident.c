@@ -13,9 +13,6 @@
 
 #include "base/clock.h"
 
-#define HOST_ROOM 65
-#define PROGRAM_ROOM 33
-
 void dm_ident_random(uint64_t *ret_words, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -38,24 +35,29 @@ static void copy_word(char *to, size_t room, const char *from)
         snprintf(to, room, "-");
 }
 
-static void host_label(char host[HOST_ROOM])
+static void host_label(char host[DM_HOST_ROOM])
 {
     const char *given = secure_getenv("DMUTEX_HOST");
-    char name[HOST_ROOM] = "";
+    char name[DM_HOST_ROOM] = "";
 
     if (!given && gethostname(name, sizeof name - 1) == 0)
         given = name;
-    copy_word(host, HOST_ROOM, given ? given : "");
+    copy_word(host, DM_HOST_ROOM, given ? given : "");
+}
+
+void dm_ident_names(char ret_host[DM_HOST_ROOM], char ret_program[DM_PROGRAM_ROOM])
+{
+    host_label(ret_host);
+    copy_word(ret_program, DM_PROGRAM_ROOM, program_invocation_short_name);
 }
 
 void dm_ident_draw(struct dm_ident *ret_ident)
 {
     uint64_t bits[2];
-    char host[HOST_ROOM], program[PROGRAM_ROOM];
+    char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
 
     dm_ident_random(bits, 2);
     snprintf(ret_ident->uuid, sizeof ret_ident->uuid, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
-    host_label(host);
-    copy_word(program, sizeof program, program_invocation_short_name);
+    dm_ident_names(host, program);
     snprintf(ret_ident->label, sizeof ret_ident->label, "%d %s %s", (int)getpid(), host, program);
 }

@@ -13,6 +13,9 @@
 
 #define DM_UUID_LENGTH 32
 
+#define DM_HOST_ROOM 65
+#define DM_PROGRAM_ROOM 33
+
 /* Room for "<pid> <host> <program>". */
 #define DM_LABEL_ROOM 128
 
@@ -23,6 +26,9 @@ struct dm_ident {
 
 /* Draws a new uuid and reads the label anew. */
 void dm_ident_draw(struct dm_ident *ret_ident);
+
+/* Reads the host's label and the program's name, each one word. */
+void dm_ident_names(char ret_host[DM_HOST_ROOM], char ret_program[DM_PROGRAM_ROOM]);
 
 /* `count` random 64-bit words, none of them 0. */
 void dm_ident_random(uint64_t *ret_words, unsigned count);

@@ -2,32 +2,40 @@
 #include "base/real.h"
 
 #include <dlfcn.h>
+#include <stddef.h>
 
 #include "base/attrs.h"
 
-struct dm_real dm_real = {
-    .mutex_lock = pthread_mutex_lock,
-    .mutex_trylock = pthread_mutex_trylock,
-    .mutex_unlock = pthread_mutex_unlock,
-};
+#define FUNCTIONS(X)                                                                            \
+    X(mutex_lock) X(mutex_trylock) X(mutex_unlock) X(mutex_init) X(mutex_destroy)               \
+    X(mutex_timedlock) X(mutex_clocklock) X(mutex_consistent)                                   \
+    X(cond_init) X(cond_destroy) X(cond_wait) X(cond_timedwait) X(cond_clockwait)               \
+    X(cond_signal) X(cond_broadcast)
+
+#define BOUND(name) .name = pthread_##name,
+struct dm_real dm_real = { FUNCTIONS(BOUND) };
 
 /* ThreadSanitizer must see our locks, and it sees only what passes through its own functions. */
 #if !DM_UNDER_TSAN
-static void replace(void *libc, const char *name, void *slot)
-{
-    void *found = dlsym(libc, name);
-    if (found)
-        *(void **)slot = found;
-}
+#define SLOT(name) { offsetof(struct dm_real, name), "pthread_" #name },
+static const struct {
+    size_t slot;
+    const char *name;
+} wanted[] = { FUNCTIONS(SLOT) };
 
+/* dlsym() finds the newest version of a name, which is the one that <pthread.h> has the types of. */
 __attribute__((constructor)) static void resolve(void)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
     if (!libc)
         return;
-    replace(libc, "pthread_mutex_lock", &dm_real.mutex_lock);
-    replace(libc, "pthread_mutex_trylock", &dm_real.mutex_trylock);
-    replace(libc, "pthread_mutex_unlock", &dm_real.mutex_unlock);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        void *found = dlsym(libc, wanted[i].name);
+
+        if (found)
+            *(void **)((char *)&dm_real + wanted[i].slot) = found;
+    }
     dlclose(libc);
 }
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The mutexattr rows of POSIX, and the attributes that POSIX does not have.  Without a server. */
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
 
 #include "../lib/testlib.h"
@@ -11,23 +12,21 @@ struct choice {
     int (*set)(dmutexattr_t *, int);
     int (*get)(const dmutexattr_t *, int *);
     int first;      /* the default */
-    int good[4];    /* values that are possible, ended by -1 */
+    int good[5];    /* values that are possible, ended by -1 */
     int bad[6];     /* values that are not, ended by 0 */
     int bad_result;
 };
 
 static const struct choice choices[] = {
     { "type", dmutexattr_settype, dmutexattr_gettype, PTHREAD_MUTEX_DEFAULT,
-      { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, -1 },
-      { -1, 3, 4, 255, 256, 0 }, EINVAL },
+      { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK, -1 },
+      { -1, 4, 255, 256, 0 }, EINVAL },
     { "robust", dmutexattr_setrobust, dmutexattr_getrobust, PTHREAD_MUTEX_STALLED,
       { PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_ROBUST, -1 }, { -1, 2, INT_MAX, INT_MIN, 0 }, EINVAL },
     { "pshared", dmutexattr_setpshared, dmutexattr_getpshared, PTHREAD_PROCESS_PRIVATE,
       { PTHREAD_PROCESS_SHARED, PTHREAD_PROCESS_PRIVATE, -1 }, { -1, 2, 256, 257, 0 }, EINVAL },
     { "protocol", dmutexattr_setprotocol, dmutexattr_getprotocol, PTHREAD_PRIO_NONE,
-      { PTHREAD_PRIO_NONE, -1 }, { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT, 0 }, ENOTSUP },
-    { "protocol", dmutexattr_setprotocol, dmutexattr_getprotocol, PTHREAD_PRIO_NONE,
-      { PTHREAD_PRIO_NONE, -1 }, { -1, 3, 99, 0 }, EINVAL },
+      { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT, PTHREAD_PRIO_NONE, -1 }, { -1, 3, 99, 0 }, EINVAL },
     { "fairness", dmutexattr_setfairness_np, dmutexattr_getfairness_np, DMUTEX_THROUGHPUT_NP,
       { DMUTEX_FAIR_NP, DMUTEX_THROUGHPUT_NP, -1 }, { -1, 2, 256, 0 }, EINVAL },
 };
@@ -193,18 +192,43 @@ static void test_attr_getter_refuses_when_answer_is_null(void **state)
     assert_result(dmutexattr_getname_np(&attr, NULL, 99), EINVAL);
 }
 
-/* POSIX may fail: there are no priority ceilings. */
-static void test_attr_refuses_prioceiling(void **state)
+/* A ceiling is kept as libc keeps it: a priority of SCHED_FIFO, before any the lowest one. */
+static void test_attr_keeps_prioceiling_when_it_is_a_priority(void **state)
 {
     dmutexattr_t attr;
     int ceiling = 77;
 
     (void)state;
     assert_result(dmutexattr_init(&attr), 0);
-    assert_result(dmutexattr_setprioceiling(&attr, 1), EINVAL);
-    assert_result(dmutexattr_getprioceiling(&attr, &ceiling), EINVAL);
-    assert_int_equal(ceiling, 77);
+    assert_result(dmutexattr_getprioceiling(&attr, &ceiling), 0);
+    assert_int_equal(ceiling, sched_get_priority_min(SCHED_FIFO));
+    assert_result(dmutexattr_setprioceiling(&attr, 10), 0);
+    assert_result(dmutexattr_setprioceiling(&attr, sched_get_priority_max(SCHED_FIFO) + 1), EINVAL);
+    assert_result(dmutexattr_setprioceiling(&attr, -1), EINVAL);
+    assert_result(dmutexattr_getprioceiling(&attr, &ceiling), 0);
+    assert_int_equal(ceiling, 10);
     assert_result(dmutexattr_setprioceiling(NULL, 1), EINVAL);
+    assert_result(dmutexattr_getprioceiling(&attr, NULL), EINVAL);
+}
+
+/* Threads of different hosts have no priorities in common: init says so, and leaves the object alone. */
+static void test_init_refuses_protocol_when_the_mutex_is_of_the_server(void **state)
+{
+    const int protocols[] = { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT };
+    dmutex_t mutex, before;
+    dmutexattr_t attr;
+
+    (void)state;
+    memset(&mutex, 0x5a, sizeof mutex);
+    before = mutex;
+    for (int i = 0; i < 2; i++) {
+        assert_result(dmutexattr_init(&attr), 0);
+        assert_result(dmutexattr_setprotocol(&attr, protocols[i]), 0);
+        assert_result(dmutex_init_np(&mutex, "t/x", &attr), ENOTSUP);
+        assert_result(dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+        assert_result(dmutex_init(&mutex, &attr), ENOTSUP);
+    }
+    assert_memory_equal(&mutex, &before, sizeof mutex);
 }
 
 /* A name is kept, replaced and taken away; a bad one changes nothing. */
@@ -284,7 +308,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_attr_is_refused_when_not_set_up),
         cmocka_unit_test(test_attr_works_when_set_up_again),
         cmocka_unit_test(test_attr_getter_refuses_when_answer_is_null),
-        cmocka_unit_test(test_attr_refuses_prioceiling),
+        cmocka_unit_test(test_attr_keeps_prioceiling_when_it_is_a_priority),
+        cmocka_unit_test(test_init_refuses_protocol_when_the_mutex_is_of_the_server),
         cmocka_unit_test(test_attr_name_is_kept_until_replaced),
         cmocka_unit_test(test_attr_name_needs_room_when_read),
         cmocka_unit_test(test_init_refuses_attr_when_not_set_up),

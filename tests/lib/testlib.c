@@ -17,6 +17,7 @@ void test_begin(int argc, char **argv)
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
 
     program_path = length > 0 ? path : argv[0];
+    setenv("DMUTEX_PRIVATE", "server", 0); /* here and in what is executed; unless the caller says libc */
     if (argc > 2 && strcmp(argv[1], "--role") == 0) {
         if (strcmp(argv[2], "actor") == 0)
             actor_serve();

@@ -59,7 +59,10 @@
 #include "side.h"
 #include "wait.h"
 
-/* First in main(): this process may be an actor or a proxy; else the keeper is started. */
+/*
+ * First in main(): this process may be an actor or a proxy; else the keeper is started.  Private mutexes
+ * without a name are the server's, unless DMUTEX_PRIVATE says another thing.
+ */
 void test_begin(int argc, char **argv);
 
 /* So that dmutex_test_server_start() finds $DMUTEX_TEST_SERVER, too. */

@@ -120,8 +120,11 @@ if [ -n "$CXX" ]; then
 
     # No server is there, and none is started.
     build locals.cc locals -std=c++11 $given
-    DMUTEX_URL="unix://$scratch/none" DMUTEX_ONDOWN=fail "$scratch/locals" >>"$scratch/complaints" 2>&1
-    result "std::mutex stays local, beside a pthread mutex that is not"
+    export DMUTEX_URL="unix://$scratch/none" DMUTEX_ONDOWN=fail
+    DMUTEX_PRIVATE=libc "$scratch/locals" >>"$scratch/complaints" 2>&1
+    result "std::mutex and a pthread mutex without a name are libc's"
+    DMUTEX_PRIVATE=server "$scratch/locals" asked >>"$scratch/complaints" 2>&1
+    result "std::mutex stays libc's, beside a pthread mutex that is the server's"
 fi
 
 finish

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Local objects: libc's own mutexes and condition variables, inside ours.
+ *
+ * A mutex without a name that is PTHREAD_PROCESS_PRIVATE is libc's: no server, no lease, no thread, no
+ * connection.  libc's mutex lies in the place of the name, libc's condition variable at the beginning of
+ * every dcond_t, because a named condition variable may be waited on with a local mutex.
+ *
+ * Nothing here disables cancellation: libc's functions are cancellation points, or none, by themselves.
+ */
+#ifndef DM_API_LOCAL_H
+#define DM_API_LOCAL_H
+
+#include <stdbool.h>
+
+#include "base/real.h"
+#include "dmutex/types.h"
+
+/* DMUTEX_PRIVATE=server makes local mutexes anonymous ones of the server; read at the first use. */
+enum dm_local_mode { DM_LOCAL_UNREAD, DM_LOCAL_LIBC, DM_LOCAL_SERVER };
+extern enum dm_local_mode dm_local_mode;
+enum dm_local_mode dm_local_read_mode(void);
+
+static inline bool dm_local_is_enabled(void)
+{
+    enum dm_local_mode mode = __atomic_load_n(&dm_local_mode, __ATOMIC_RELAXED);
+
+    return (mode != DM_LOCAL_UNREAD ? mode : dm_local_read_mode()) == DM_LOCAL_LIBC;
+}
+
+/* True if the mutex is libc's.  Every lock and unlock asks this, so it looks at three bytes and no more. */
+static inline bool dm_local_is(const dmutex_t *mutex)
+{
+    return mutex && !mutex->dm_named && !mutex->dm_pshared && !mutex->dm_state && dm_local_is_enabled();
+}
+
+static inline pthread_mutex_t *dm_local_mutex(dmutex_t *mutex)
+{
+    return (void *)mutex->dm_name;
+}
+
+static inline pthread_cond_t *dm_local_cond(dcond_t *cond)
+{
+    return (void *)cond->dm_own;
+}
+
+/* Notes what libc has returned, other than 0, and returns it. */
+int dm_local_fail(int error);
+int dm_local_fail_wait(int error);
+
+static inline int dm_local_result(int error)
+{
+    return __builtin_expect(error, 0) ? dm_local_fail(error) : 0;
+}
+
+/* Sets up libc's part of an object whose other bytes are set up, by attributes (NULL: the defaults). */
+int dm_local_init_mutex(dmutex_t *mutex, const dmutexattr_t *attr);
+int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr);
+
+/* As pthread_mutexattr_setprioceiling() and its kin, of libc. */
+int dm_local_set_ceiling(dmutexattr_t *attr, int ceiling);
+int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling);
+
+/* How deep the calling thread holds a local mutex; 0: it does not. */
+unsigned dm_local_depth(dmutex_t *mutex);
+
+/* What dmutex_getinfo_np() tells of a local mutex. */
+void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info);
+
+#endif
