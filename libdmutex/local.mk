@@ -45,6 +45,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/real.h \
     libdmutex/base/self.c \
     libdmutex/base/self.h \
+    libdmutex/base/text.c \
+    libdmutex/base/text.h \
     libdmutex/base/thread.c \
     libdmutex/base/thread.h \
     libdmutex/base/units.h

@@ -14,6 +14,7 @@ unit_tests = \
     tests/unit/test_attempt_hold \
     tests/unit/test_attempt_store \
     tests/unit/test_attempt_walk \
+    tests/unit/test_clean \
     tests/unit/test_clock \
     tests/unit/test_command \
     tests/unit/test_error \
@@ -27,6 +28,7 @@ tests_unit_test_attempt_cond_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_store_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
+tests_unit_test_clean_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_clock_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_command_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)

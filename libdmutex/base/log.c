@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/rank.h"
+#include "base/text.h"
 
 #define LINE_ROOM 600
 #define HEAD_ROOM 40
@@ -158,6 +159,7 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
     if (log || to_env) {
         message = line + write_head(level, line);
         vsnprintf(message, LINE_ROOM, format, args);
+        dm_text_clean(message); /* it may quote a server, or a name */
         if (log && dm_mutex_holds_none())
             log(level, message, user);
         else if (log)

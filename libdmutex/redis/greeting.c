@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attrs.h"
 #include "base/log.h"
 #include "redis/reply.h"
 #include "redis/scripts.h"
@@ -266,11 +267,30 @@ static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, cha
     return true;
 }
 
+/*
+ * An answer to AUTH is never repeated, because it may quote the password: servers quote the arguments of a
+ * command that they do not know.  Only its code is told, if it is one of Redis.
+ */
+static bool take_auth(const redisReply *reply, char *ret_reason)
+{
+    static const char *const codes[] = { "WRONGPASS", "NOPERM", "NOAUTH", "LOADING", "BUSY", "MASTERDOWN", "ERR" };
+    const char *code = "an unknown answer";
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return true;
+    for (size_t i = 0; i < DM_COUNT(codes); i++) {
+        if (strcspn(reply->str, " ") == strlen(codes[i]) && strncmp(reply->str, codes[i], strlen(codes[i])) == 0)
+            code = codes[i];
+    }
+    snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code,
+             strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
+    return false;
+}
+
 /* Replies that need no more than not to be an error. */
 static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char *ret_reason)
 {
     static const char *const meanings[] = {
-        [DM_STEP_AUTH] = "the password or user is refused",
         [DM_STEP_SELECT] = "the database cannot be selected",
         [DM_STEP_ROLE] = "ROLE failed",
         [DM_STEP_PROBE] = "the probe failed",
@@ -289,6 +309,8 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
 
     switch (step) {
+    case DM_STEP_AUTH:
+        return take_auth(reply, ret_reason);
     case DM_STEP_ID:
         take_id(greeting, reply);
         return true;

@@ -174,6 +174,32 @@ static void test_lock_waits_when_the_password_is_wrong(void **state)
     server_end(server);
 }
 
+/*
+ * A server that does not know AUTH quotes its arguments in the answer: the password is in no sentence and
+ * no line of the log.
+ */
+static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **state)
+{
+    struct server *server = server_start_with(false, "--rename-command", "AUTH", "", NULL);
+    struct actor *a;
+    char url[160], log[160];
+
+    (void)state;
+    assert_false(side_try(server->side, "AUTH me opensesame"));
+    assert_non_null(strstr(side_error(server->side), "opensesame")); /* it does quote them */
+    snprintf(url, sizeof url, "DMUTEX_URL=unix://me:opensesame@%s?grace=off&command_timeout=300", server->path);
+    snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/quoted", server->folder);
+    a = actor_start_with(server, url, log, NULL);
+    actor_do(a, "ENOLCK", "trylock fault/quoted");
+    check_sentence(a, "password or user is refused: ERR");
+    actor_send(a, "strerror");
+    assert_null(strstr(actor_answer(a), "opensesame"));
+    command_run("grep refused %s/quoted && ! grep opensesame %s/quoted", server->folder, server->folder);
+    assert_status(0);
+    actor_end(a);
+    server_end(server);
+}
+
 /* A database that does not exist is told. */
 static void test_lock_says_which_when_the_database_does_not_exist(void **state)
 {
@@ -310,6 +336,7 @@ int main(int argc, char **argv)
         REFUSAL_TEST(test_calls_say_enolck_when_a_key_is_not_ours),
         REFUSAL_TEST(test_a_hold_is_lost_when_its_key_is_not_ours),
         REFUSAL_TEST(test_lock_waits_when_the_password_is_wrong),
+        REFUSAL_TEST(test_the_password_is_told_nobody_when_the_server_quotes_it),
         REFUSAL_TEST(test_lock_says_which_when_the_database_does_not_exist),
         REFUSAL_TEST(test_names_are_apart_when_the_databases_differ),
         REFUSAL_TEST(test_calls_say_enolck_when_scripts_answer_a_number),

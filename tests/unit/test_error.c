@@ -49,6 +49,14 @@ static void test_error_returns_its_number_when_noted(void **state)
     }
 }
 
+/* A detail from outside is one printable line. */
+static void test_error_cleans_its_detail_when_it_came_from_outside(void **state)
+{
+    (void)state;
+    dm_fail(DM_FAIL_REFUSED, "ERR %s", "two\nlines, \x1b[31mred");
+    assert_non_null(strstr(dm_error_sentence(), "ERR two?lines, ?[31mred"));
+}
+
 /* Each failure leaves its sentence: some words, no full stop, no line end, room for a detail. */
 static void test_error_leaves_its_sentence_when_noted(void **state)
 {
@@ -123,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_error_says_nothing_when_nothing_failed),
         cmocka_unit_test(test_error_returns_its_number_when_noted),
         cmocka_unit_test(test_error_leaves_its_sentence_when_noted),
+        cmocka_unit_test(test_error_cleans_its_detail_when_it_came_from_outside),
         cmocka_unit_test(test_error_adds_the_detail_when_given),
         cmocka_unit_test(test_error_cuts_the_detail_when_too_long),
         cmocka_unit_test(test_error_keeps_errno_when_noted),

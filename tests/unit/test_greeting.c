@@ -322,6 +322,15 @@ static void test_greeting_tells_why_when_the_login_is_refused(void **state)
     assert_false(take("-WRONGPASS invalid username-password pair\r\n"));
     assert_non_null(strstr(reason, "password"));
     assert_null(strstr(reason, "s3cret"));
+    begin("redis://me:s3cret@h/999", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_false(take("-ERR unknown command `AUTH`, with args beginning with: `me`, `s3cret`,\r\n"));
+    assert_non_null(strstr(reason, "AUTH"));
+    assert_null(strstr(reason, "s3cret"));
+    begin("redis://me:s3cret@h/999", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_false(take("-s3cret\r\n"));
+    assert_null(strstr(reason, "s3cret"));
     begin("redis://h/999", NULL);
     free(dm_greeting_round(&greeting).bytes);
     assert_true(take(MASTER));

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length that the first byte of a UTF-8 sequence announces; 0: no sequence begins so. */
+static size_t announced_length(unsigned char first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xC2 && first <= 0xDF)
+        return 2;
+    if (first >= 0xE0 && first <= 0xEF)
+        return 3;
+    return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+}
+
+/* The character of a sequence of `length` bytes; UINT32_MAX if the sequence is cut or longer than needed. */
+static uint32_t decode(const unsigned char *at, size_t length)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    uint32_t character = length == 1 ? at[0] : at[0] & (0xFFu >> (length + 1));
+
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xC0) != 0x80)
+            return UINT32_MAX;
+        character = character << 6 | (at[i] & 0x3F);
+    }
+    return character >= least[length] ? character : UINT32_MAX;
+}
+
+/* No control, surrogate, line separator or mark of direction. */
+static bool is_printable(uint32_t character)
+{
+    static const struct {
+        uint32_t first, last;
+    } unprintable[] = { { 0, 0x1F },         { 0x7F, 0x9F },     { 0x200E, 0x200F },      { 0x2028, 0x202E },
+                        { 0x2066, 0x2069 }, { 0xD800, 0xDFFF }, { 0x110000, UINT32_MAX } };
+
+    for (size_t i = 0; i < sizeof unprintable / sizeof unprintable[0]; i++) {
+        if (character >= unprintable[i].first && character <= unprintable[i].last)
+            return false;
+    }
+    return true;
+}
+
+void dm_text_clean(char *text)
+{
+    unsigned char *at = (unsigned char *)text;
+
+    while (*at) {
+        size_t length = announced_length(*at);
+
+        if (length && is_printable(decode(at, length))) {
+            at += length;
+        } else {
+            *at++ = '?';
+        }
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* base/text: what a text from outside becomes before people see it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+
+static void assert_cleaned(const char *text, const char *wanted)
+{
+    char room[200];
+
+    snprintf(room, sizeof room, "%s", text);
+    dm_text_clean(room);
+    assert_string_equal(room, wanted);
+}
+
+/* Printable text of any language stays as it is. */
+static void test_clean_keeps_a_text_when_it_is_printable(void **state)
+{
+    (void)state;
+    assert_cleaned("", "");
+    assert_cleaned("plain ~ text!", "plain ~ text!");
+    assert_cleaned("Zürich 東京 🔒", "Zürich 東京 🔒");
+}
+
+/* Line ends would make a second line of a log, ESC would command a terminal. */
+static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
+{
+    (void)state;
+    assert_cleaned("a\nb\rc\td", "a?b?c?d");
+    assert_cleaned("\x1b[31mred\x1b]0;title\x07", "?[31mred?]0;title?");
+    assert_cleaned("\x7f", "?");
+    assert_cleaned("\xc2\x9b"
+                   "31m",
+                   "??31m"); /* the control CSI, as UTF-8 */
+    assert_cleaned("\xe2\x80\xae"
+                   "abc\xe2\x80\xa8",
+                   "???abc???"); /* writing from right to left; a line separator */
+}
+
+/* Bytes that are no UTF-8: cut, longer than needed, surrogates, beyond the last character. */
+static void test_clean_takes_bytes_away_when_they_are_no_utf8(void **state)
+{
+    (void)state;
+    assert_cleaned("\xff\xfe\x80", "???");
+    assert_cleaned("caf\xc3", "caf?");
+    assert_cleaned("\xe6\x9d", "??");
+    assert_cleaned("\xc0\xaf\xe0\x80\xaf", "?????");
+    assert_cleaned("\xed\xa0\x80", "???");
+    assert_cleaned("\xf4\x90\x80\x80\xf5", "?????");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clean_keeps_a_text_when_it_is_printable),
+        cmocka_unit_test(test_clean_takes_controls_away_when_a_text_has_any),
+        cmocka_unit_test(test_clean_takes_bytes_away_when_they_are_no_utf8),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
