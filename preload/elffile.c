@@ -51,7 +51,7 @@ static void close_image(struct image *image)
 /* Maps a file of this machine's kind. */
 static bool open_image(struct image *image, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     struct stat status;
     void *bytes = MAP_FAILED;
 
@@ -383,4 +383,69 @@ bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM])
     has_id = read_build_id(&image, ret_hex);
     close_image(&image);
     return has_id;
+}
+
+/* ---- what it needs ----------------------------------------------------------------------- */
+
+/* Where in the file the bytes are that are loaded to that address. */
+static const char *at_address(const struct image *image, uint64_t address, uint64_t size)
+{
+    const ElfW(Phdr) *at;
+
+    for (unsigned i = 0; (at = segment(image, i)); i++)
+        if (at->p_type == PT_LOAD && address >= at->p_vaddr && address - at->p_vaddr < at->p_filesz &&
+            size <= at->p_filesz - (address - at->p_vaddr))
+            return range(image, at->p_offset + (address - at->p_vaddr), size);
+    return NULL;
+}
+
+/* The entries of PT_DYNAMIC, up to DT_NULL; returns how many there are. */
+static size_t find_dynamic(const struct image *image, const ElfW(Dyn) **ret_first)
+{
+    const ElfW(Phdr) *at;
+    size_t count = 0;
+
+    for (unsigned i = 0; (at = segment(image, i)); i++) {
+        if (at->p_type != PT_DYNAMIC)
+            continue;
+        *ret_first = records(image, at->p_offset, at->p_filesz);
+        while (*ret_first && (count + 1) * sizeof **ret_first <= at->p_filesz && (*ret_first)[count].d_tag != DT_NULL)
+            count++;
+        break;
+    }
+    return count;
+}
+
+static uint64_t value_of(const ElfW(Dyn) *entries, size_t count, int64_t tag)
+{
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].d_tag == tag)
+            return entries[i].d_un.d_val;
+    return 0;
+}
+
+static void tell_texts(const struct image *image, elf_text_fn tell, void *user)
+{
+    const ElfW(Dyn) *entries = NULL;
+    size_t count = find_dynamic(image, &entries);
+    uint64_t size = value_of(entries, count, DT_STRSZ);
+    const char *texts = at_address(image, value_of(entries, count, DT_STRTAB), size);
+
+    if (!texts || size == 0 || texts[size - 1] != '\0')
+        return;
+    for (size_t i = 0; i < count; i++)
+        if ((entries[i].d_tag == DT_NEEDED || entries[i].d_tag == DT_RPATH || entries[i].d_tag == DT_RUNPATH) &&
+            entries[i].d_un.d_val < size)
+            tell(user, entries[i].d_tag, texts + entries[i].d_un.d_val);
+}
+
+bool elf_tell_needs(const char *path, elf_text_fn tell, void *user)
+{
+    struct image image;
+
+    if (!open_image(&image, path))
+        return false;
+    tell_texts(&image, tell, user);
+    close_image(&image);
+    return true;
 }

@@ -52,6 +52,15 @@ bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);
 /* What stands at that offset, as `SYMBOL` or `SYMBOL+0xOFFSET`; false if no symbol covers it. */
 bool elf_name_offset(const char *path, uint64_t offset, char *ret_name, size_t room);
 
+/*
+ * What the file says to the dynamic loader: DT_NEEDED, DT_RPATH, DT_RUNPATH, in their order.  The text is valid
+ * during the call.
+ */
+typedef void (*elf_text_fn)(void *user, int64_t tag, const char *text);
+
+/* Tells all of them; false: no ELF file of this machine's kind. */
+bool elf_tell_needs(const char *path, elf_text_fn tell, void *user);
+
 /* False, and empty: it has none. */
 bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM]);
 

@@ -88,6 +88,8 @@ preload_librun_la_SOURCES = \
     preload/run/ask.h \
     preload/run/binary.c \
     preload/run/binary.h \
+    preload/run/cache.c \
+    preload/run/cache.h \
     preload/run/child.c \
     preload/run/child.h \
     preload/run/config.c \

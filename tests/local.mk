@@ -208,6 +208,7 @@ preload_tests = \
     tests/preload/test_run \
     tests/preload/test_run_config \
     tests/preload/test_run_list \
+    tests/preload/test_run_loaded \
     tests/preload/test_run_program \
     tests/preload/test_run_rules
 run_parts = tests/preload/run.c tests/preload/run.h
@@ -216,6 +217,8 @@ tests_preload_test_run_SOURCES = tests/preload/test_run.c $(run_parts)
 tests_preload_test_run_config_SOURCES = tests/preload/test_run_config.c $(run_parts)
 tests_preload_test_run_config_LDADD = $(run_libs)
 tests_preload_test_run_list_SOURCES = tests/preload/test_run_list.c $(run_parts)
+tests_preload_test_run_loaded_SOURCES = tests/preload/test_run_loaded.c $(run_parts)
+tests_preload_test_run_loaded_LDADD = $(run_libs)
 tests_preload_test_run_program_SOURCES = tests/preload/test_run_program.c $(run_parts)
 tests_preload_test_run_program_LDADD = $(run_libs)
 tests_preload_test_run_rules_SOURCES = tests/preload/test_run_rules.c $(run_parts)

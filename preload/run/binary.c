@@ -64,7 +64,7 @@ static void read_elf(int fd, const ElfW(Ehdr) *header, struct binary *binary)
 
 bool binary_is_writable(const char *path, uint64_t offset, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ElfW(Ehdr) header;
     ElfW(Phdr) segment;
     unsigned index = 0;
@@ -113,7 +113,7 @@ static void read_script(const char *line, struct binary *binary)
 
 void binary_read(const char *path, struct binary *ret_binary)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     union {
         ElfW(Ehdr) elf;
         char line[SCRIPT_ROOM + 1];

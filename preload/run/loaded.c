@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "loaded.h"
 
+#include <dlfcn.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "refuse.h"
+#include "../elffile.h"
+#include "../text.h"
+#include "binary.h"
+#include "cache.h"
+
+/* One file, and what it says to the loader. */
+struct file {
+    char *path;
+    const struct file *parent; /* that needed this one; NULL: the program */
+    GPtrArray *needed;
+    char *rpath, *runpath; /* NULL: none */
+};
+
+/* What is being found. */
+struct search {
+    GPtrArray *files;  /* of struct file, in the order in which they are loaded */
+    GPtrArray *loaded; /* of struct loaded; the same files */
+    GHashTable *names; /* of libraries that were looked for */
+};
 
 static void free_loaded(gpointer pointer)
 {
@@ -15,48 +35,212 @@ static void free_loaded(gpointer pointer)
     g_free(loaded);
 }
 
-static void add(GPtrArray *list, const char *name)
+static void free_file(gpointer pointer)
 {
-    char *path = realpath(name, NULL);
-    struct loaded *loaded = g_new0(struct loaded, 1);
+    struct file *file = pointer;
 
-    loaded->name = g_strdup(name);
-    loaded->path = g_strdup(path ? path : name);
-    free(path);
-    g_ptr_array_add(list, loaded);
+    g_free(file->path);
+    g_ptr_array_unref(file->needed);
+    g_free(file->rpath);
+    g_free(file->runpath);
+    g_free(file);
 }
 
-/* `libx.so.1 => /lib/libx.so.1 (0x7f...)`, `/lib64/ld-linux.so.2 (0x7f...)`, `linux-vdso.so.1 (0x...)` */
-static void read_line(GPtrArray *list, char *line)
-{
-    char *arrow = strstr(line, " => "), *path = g_strstrip(arrow ? arrow + 4 : line);
-    char *address = strstr(path, " (0x");
+/* ---- where ------------------------------------------------------------------------------- */
 
-    if (path[0] != '/' || !address)
+/* A file of this machine's kind: the loader passes over others. */
+static bool is_fit(const char *path)
+{
+    struct binary own, binary;
+    bool is_same;
+
+    binary_read(path, &binary);
+    binary_read("/proc/self/exe", &own);
+    is_same = binary.kind == BINARY_ELF && binary.elf_class == own.elf_class && binary.machine == own.machine;
+    binary_clear(&binary);
+    binary_clear(&own);
+    return is_same;
+}
+
+/* $ORIGIN is the folder of the file that says so.  NULL: another word, which nobody but the loader knows. */
+static char *expand(const char *text, const struct file *file)
+{
+    g_autofree char *origin = g_path_get_dirname(file->path);
+    g_autoptr(GString) expanded = g_string_new(text);
+
+    g_string_replace(expanded, "${ORIGIN}", origin, 0);
+    g_string_replace(expanded, "$ORIGIN", origin, 0);
+    return strchr(expanded->str, '$') ? NULL : g_strdup(expanded->str);
+}
+
+static char *find_in_folder(const char *folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(*folder ? folder : ".", name, NULL);
+
+    return is_fit(path) ? g_steal_pointer(&path) : NULL;
+}
+
+/* In the folders of a list like "/a:/b"; `file` says what $ORIGIN is.  list NULL: none. */
+static char *find_in_list(const char *list, const char *name, const struct file *file)
+{
+    g_auto(GStrv) folders = g_strsplit_set(list ? list : "", ":;", -1);
+    char *found = NULL;
+
+    for (char **folder = list ? folders : NULL; folder && *folder && !found; folder++) {
+        g_autofree char *expanded = expand(*folder, file);
+
+        found = expanded ? find_in_folder(expanded, name) : NULL;
+    }
+    return found;
+}
+
+/* DT_RPATH of the file and of those that led to it; a file that has DT_RUNPATH has none. */
+static char *find_by_rpath(const struct file *file, const char *name)
+{
+    char *found = NULL;
+
+    if (file->runpath)
+        return NULL;
+    for (; file && !found; file = file->parent)
+        if (!file->runpath)
+            found = find_in_list(file->rpath, name, file);
+    return found;
+}
+
+/* The folder of our own libc is one of those that the loader was built with. */
+static char *find_in_system(const char *name)
+{
+    static const char *const folders[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
+    g_autofree char *of_libc = NULL;
+    char *found = NULL;
+    Dl_info info;
+
+    if (dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &info)) {
+        of_libc = g_path_get_dirname(info.dli_fname);
+        found = find_in_folder(of_libc, name);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(folders) && !found; i++)
+        found = find_in_folder(folders[i], name);
+    return found;
+}
+
+/* In the order of ld.so(8). */
+static char *find(const struct file *file, const char *name)
+{
+    char *found;
+
+    if (strchr(name, '/')) {
+        g_autofree char *path = expand(name, file);
+
+        return path && is_fit(path) ? g_steal_pointer(&path) : NULL;
+    }
+    found = find_by_rpath(file, name);
+    if (!found)
+        found = find_in_list(g_getenv("LD_LIBRARY_PATH"), name, file);
+    if (!found)
+        found = find_in_list(file->runpath, name, file);
+    if (!found)
+        found = cache_find(name, is_fit);
+    return found ? found : find_in_system(name);
+}
+
+/* ---- what -------------------------------------------------------------------------------- */
+
+static void take_text(void *user, int64_t tag, const char *text)
+{
+    struct file *file = user;
+
+    if (tag == DT_NEEDED)
+        g_ptr_array_add(file->needed, g_strdup(text));
+    else if (tag == DT_RPATH && !file->rpath)
+        file->rpath = g_strdup(text);
+    else if (tag == DT_RUNPATH && !file->runpath)
+        file->runpath = g_strdup(text);
+}
+
+/* The loader prefers what fits a newer processor, in folders of their own beside the plain file. */
+static bool has_variants(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *variants = g_build_filename(folder, "glibc-hwcaps", NULL);
+    GDir *list = g_dir_open(variants, 0, NULL);
+    bool is_any = false;
+    const char *name;
+
+    while (list && !is_any && (name = g_dir_read_name(list))) {
+        g_autofree char *variant = g_build_filename(variants, name, text_basename(path), NULL);
+
+        is_any = g_file_test(variant, G_FILE_TEST_EXISTS);
+    }
+    if (list)
+        g_dir_close(list);
+    return is_any;
+}
+
+static bool is_known(const struct search *search, const char *resolved)
+{
+    for (guint i = 0; i < search->loaded->len; i++)
+        if (strcmp(((const struct loaded *)search->loaded->pdata[i])->path, resolved) == 0)
+            return true;
+    return false;
+}
+
+static void add(struct search *search, const char *name, const struct file *parent)
+{
+    char *resolved = realpath(name, NULL);
+    struct loaded *loaded;
+    struct file *file;
+
+    if (!resolved || is_known(search, resolved)) {
+        free(resolved);
         return;
-    *address = '\0';
-    add(list, path);
+    }
+    loaded = g_new0(struct loaded, 1);
+    *loaded = (struct loaded){ g_strdup(name), g_strdup(resolved), has_variants(name) };
+    g_ptr_array_add(search->loaded, loaded);
+    file = g_new0(struct file, 1);
+    *file = (struct file){ .path = g_strdup(resolved), .parent = parent,
+                           .needed = g_ptr_array_new_with_free_func(g_free) };
+    elf_tell_needs(resolved, take_text, file);
+    g_ptr_array_add(search->files, file);
+    free(resolved);
+}
+
+static void need(struct search *search, const struct file *file, const char *name)
+{
+    g_autofree char *found = NULL;
+
+    if (!*name || !g_hash_table_add(search->names, g_strdup(name)))
+        return;
+    found = find(file, name);
+    if (found)
+        add(search, found, file);
+}
+
+static void need_preloaded(struct search *search)
+{
+    const char *preloaded = g_getenv("LD_PRELOAD");
+    g_auto(GStrv) names = g_strsplit_set(preloaded ? preloaded : "", ": ", -1);
+
+    for (char **name = names; *name; name++)
+        need(search, search->files->pdata[0], *name);
 }
 
 GPtrArray *loaded_find(const struct program *program)
 {
-    char *const arguments[] = { program->loader, (char *)"--list", program->path, NULL };
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_loaded);
-    g_autofree char *output = NULL, *complaints = NULL;
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) lines = NULL;
-    int status;
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(free_file);
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct search search = { .files = files, .names = names };
 
-    add(list, program->path);
-    if (!g_spawn_sync(NULL, (char **)arguments, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output, &complaints, &status,
-                      &error) ||
-        !g_spawn_check_wait_status(status, &error)) {
-        say_warning("the libraries of %s are not known: %s", program->path,
-                    complaints && *complaints ? g_strstrip(complaints) : error->message);
-        return list;
+    search.loaded = g_ptr_array_new_with_free_func(free_loaded);
+    add(&search, program->path, NULL);
+    if (files->len > 0)
+        need_preloaded(&search);
+    for (guint i = 0; i < files->len; i++) { /* breadth first, as the loader goes */
+        const struct file *file = files->pdata[i];
+
+        for (guint j = 0; j < file->needed->len; j++)
+            need(&search, file, file->needed->pdata[j]);
     }
-    lines = g_strsplit(output, "\n", -1);
-    for (char **line = lines; *line; line++)
-        read_line(list, *line);
-    return list;
+    return search.loaded;
 }

@@ -195,8 +195,7 @@ bool program_examine(const char *command, struct program *ret_program, GError **
     if (is_fit) {
         char *resolved = realpath(path, NULL);
 
-        *ret_program = (struct program){ g_strdup(command), g_strdup(resolved ? resolved : path),
-                                         g_strdup(binary.interpreter) };
+        *ret_program = (struct program){ g_strdup(command), g_strdup(resolved ? resolved : path) };
         free(resolved);
     }
     binary_clear(&binary);
@@ -207,5 +206,4 @@ void program_clear(struct program *program)
 {
     g_free(program->command);
     g_free(program->path);
-    g_free(program->loader);
 }

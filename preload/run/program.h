@@ -13,7 +13,6 @@
 struct program {
     char *command; /* the file that is executed */
     char *path;    /* the ELF program, resolved: the command itself, or its interpreter */
-    char *loader;  /* the dynamic loader's path */
 };
 
 /*

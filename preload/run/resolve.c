@@ -117,6 +117,18 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
+/* Which of several builds is loaded is the loader's choice: nothing is known of the object in it. */
+static bool has_variants(const struct scene *scene, const char *path)
+{
+    for (guint i = 0; i < scene->loaded->len; i++) {
+        const struct loaded *loaded = scene->loaded->pdata[i];
+
+        if (strcmp(loaded->path, path) == 0)
+            return loaded->has_variants;
+    }
+    return false;
+}
+
 static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule, unsigned index)
 {
     const char *path = scene->paths[index];
@@ -125,6 +137,9 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
 
     if (!path)
         return not_loaded(scene, rule);
+    if (has_variants(scene, path))
+        return resolution(FINDING_LATER, g_strdup_printf("when one of the builds of %s, one for each kind of "
+                                                         "processor, is loaded", path));
     why = find_in(rule, path, &scene->wishes[index], &offset);
     if (why)
         return resolution(rule->required == REQUIRED_NO ? FINDING_DOUBTFUL : FINDING_BAD, why);
@@ -199,7 +214,7 @@ static struct resolution *resolve_one(const struct scene *scene, const struct ru
                                                  "when it is mapped"));
 }
 
-/* The loader is asked only if a rule needs it: that takes longer than all the rest. */
+/* Libraries are looked for only if a rule needs them: that takes longer than all the rest. */
 static bool needs_modules(const struct plan *plan)
 {
     for (unsigned i = 0; i < plan_count(plan); i++)

@@ -108,6 +108,70 @@ static void test_rules_are_resolved_when_the_program_has_not_run(void **state)
     assert_null(strstr(ran.errors, "I run"));
 }
 
+/* Examines a program by --check and --dry-run; neither may leave folder/was-run. */
+static void assert_not_run(const char *program)
+{
+    static const char *const ways[] = { "--check", "--dry-run" };
+
+    for (size_t i = 0; i < 2; i++) {
+        command_run("DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -v -e 'sym:libplain.so.1:hidden => a' %s %s/%s",
+                    dmutex_run, ways[i], folder, program);
+        if (!strstr(ran.output, "/libplain.so.1+0x") && !strstr(ran.errors, "/libplain.so.1+0x"))
+            fail_msg("%s%s", ran.output, ran.errors);
+        command_run("test -e %s/was-run", folder);
+        assert_status(1);
+    }
+}
+
+/* The file names a program of its own for its loader, which has the loader's name. */
+static void test_rules_are_resolved_when_the_loader_is_not_to_be_trusted(void **state)
+{
+    char switches[500];
+
+    (void)state;
+    command_run("cd %s && mkdir -p evil && readelf -p .interp prog | sed -n 's,.*/\\(ld[^/]*\\)$,\\1,p' >interp", folder);
+    assert_status(0);
+    command_run("cd %s && name=$(cat interp) && test -n \"$name\" && printf '#!/bin/sh\ntouch %s/was-run\n' >evil/$name && "
+                "chmod +x evil/$name", folder, folder);
+    assert_status(0);
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--dynamic-linker=%s/evil/$(cat interp)",
+             folder, folder);
+    compile("prog.c", "misled", switches);
+    assert_not_run("misled");
+}
+
+/* The file names an auditor, which the loader would run even when it only lists. */
+static void test_rules_are_resolved_when_the_program_has_an_auditor(void **state)
+{
+    char switches[500];
+
+    (void)state;
+    write_file("auditor.c", 0644,
+               "#include <fcntl.h>\n"
+               "unsigned la_version(unsigned version) { creat(\"%s/was-run\", 0644); return version; }\n", folder);
+    compile("auditor.c", "auditor.so", "-shared -fPIC");
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--audit=%s/auditor.so", folder, folder);
+    compile("prog.c", "audited", switches);
+    assert_not_run("audited");
+    command_run("%s/audited; test -e %s/was-run", folder, folder); /* the control: the auditor is one */
+    assert_status(0);
+    command_run("rm %s/was-run", folder);
+}
+
+/* A program that does not find its library is examined as far as that goes; a FIFO in a library's place blocks nobody. */
+static void test_rules_are_resolved_when_a_library_is_missing(void **state)
+{
+    char switches[300];
+
+    (void)state;
+    command_run("cd %s && mkdir -p pipes && mkfifo pipes/libplain.so.1", folder);
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s/pipes", folder);
+    compile("prog.c", "alone", switches);
+    dry_run("[lock a]\nMatch=sym:libplain.so.1:hidden\n", "alone");
+    assert_status(0);
+    assert_errors("sym:libplain.so.1:hidden => a: when libplain.so.1 is loaded");
+}
+
 /* The whole build-id or its beginning. */
 static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
 {
@@ -232,6 +296,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rules_find_a_symbol_when_it_is_there),
         cmocka_unit_test(test_rules_find_the_copy_when_the_program_has_one),
         cmocka_unit_test(test_rules_are_resolved_when_the_program_has_not_run),
+        cmocka_unit_test(test_rules_are_resolved_when_the_loader_is_not_to_be_trusted),
+        cmocka_unit_test(test_rules_are_resolved_when_the_program_has_an_auditor),
+        cmocka_unit_test(test_rules_are_resolved_when_a_library_is_missing),
         cmocka_unit_test(test_rules_find_an_offset_when_the_build_is_the_same),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_not_there),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_no_object),
