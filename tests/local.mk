@@ -56,6 +56,7 @@ server_tests = \
     tests/server/test_ends \
     tests/server/test_explain \
     tests/server/test_forces \
+    tests/server/test_forgeries \
     tests/server/test_forks \
     tests/server/test_grace \
     tests/server/test_impostors \

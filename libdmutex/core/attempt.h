@@ -35,6 +35,9 @@
 /* Local holds per token of the store: a fencing token is the store's times this, plus a number. */
 #define DM_TOKEN_SHIFT 12
 
+/* What a store can have given as a token is below this; anything else is refused where it is read. */
+#define DM_TOKEN_LIMIT (UINT64_C(1) << (64 - DM_TOKEN_SHIFT))
+
 /* Requests go out every third of a lease: four cover what can still be certain. */
 #define DM_REQUESTS_REMEMBERED 4
 

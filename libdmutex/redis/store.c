@@ -206,7 +206,7 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
         answer.verdict = DM_SAYS_OWNED;
         answer.is_owner_dead = dm_store_number_at(reply, 2) == 1;
         answer.store_us = dm_store_time_at(reply, 3);
-        if (!dm_reply_number(reply, 1, &answer.token))
+        if (!dm_reply_number(reply, 1, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
             return false;
     } else if (dm_reply_is(reply, "busy")) {
         answer.verdict = DM_SAYS_BUSY;
@@ -574,8 +574,10 @@ static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], ui
 {
     const char *rest = read_words(text, "granted", 5, ret_numbers);
 
-    if (!rest || *rest == '\0')
-        return rest != NULL;
+    if (!rest || ret_numbers[2] >= DM_TOKEN_LIMIT)
+        return false;
+    if (*rest == '\0')
+        return true;
     if (strspn(rest + 1, "0123456789abcdef") != 16 || rest[17] != '\0')
         return false;
     *ret_run = dm_server_read_run(rest + 1);

@@ -23,8 +23,9 @@ void dm_state_fork_child(void)
     dm_mutex_reset(&state_lock);
 }
 
-void dm_registry_init(struct dm_registry *registry)
+void dm_registry_init(struct dm_registry *registry, uint64_t first_serial)
 {
+    registry->last_serial = first_serial;
     registry->names = g_hash_table_new(g_str_hash, g_str_equal);
     registry->serials = g_hash_table_new(g_int64_hash, g_int64_equal);
 }

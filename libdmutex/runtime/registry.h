@@ -69,7 +69,8 @@ void dm_state_lock(void);
 void dm_state_unlock(void);
 void dm_state_fork_child(void);
 
-void dm_registry_init(struct dm_registry *registry);
+/* Attempts are numbered from first_serial + 1 on. */
+void dm_registry_init(struct dm_registry *registry, uint64_t first_serial);
 
 /* Undoes it, for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);

@@ -75,6 +75,7 @@ static void undo(struct dm_runtime *runtime)
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
+    uint64_t random;
     int error;
 
     if (!runtime)
@@ -87,7 +88,8 @@ static int make(struct dm_runtime **ret_runtime)
         free(runtime);
         return error;
     }
-    dm_registry_init(&runtime->registry);
+    dm_ident_random(&random, 1);
+    dm_registry_init(&runtime->registry, random >> 1); /* no stranger guesses the number of an attempt */
     errno = 0;
     if (!open_connections(runtime) || !dm_loop_serve(runtime)) {
         error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);

@@ -129,7 +129,7 @@ static void set_up(void)
     static const struct dm_conn_hooks hooks;
     char reason[DM_REASON_ROOM];
 
-    dm_registry_init(&runtime.registry);
+    dm_registry_init(&runtime.registry, 0);
     runtime.commands = dm_conn_new(dm_url_parse("unix:///nowhere", reason), NULL, &hooks);
     must(runtime.commands);
 }

@@ -291,6 +291,7 @@ static const struct {
     TEXT("*1\r\n$5\r\nowned\r\n"),
     TEXT("*4\r\n$5\r\nowned\r\n$3\r\nabc\r\n:0\r\n:0\r\n"),
     TEXT("*4\r\n$5\r\nowned\r\n*1\r\n:1\r\n:0\r\n:0\r\n"),
+    TEXT("*4\r\n$5\r\nowned\r\n:9223372036854775807\r\n:0\r\n:0\r\n"), /* a token that would be the last */
     TEXT("*2\r\n$6\r\nqueuex\r\n:1\r\n"),
     TEXT("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n+x\r\n"),
     TEXT("*2147483647\r\n"),

@@ -133,7 +133,7 @@ test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(vo
 /* What somebody wrote into `state` is told from what we write, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
-    static const char *const junk[][2] = { { "token", "x" },    { "token", "9007199254740993" },
+    static const char *const junk[][2] = { { "token", "x" },    { "token", "4503599627370497" },
                                            { "health", "x" },   { "hold", "x" },
                                            { "hold", "b:1:1" }, { "arrival", "x" } };
 
@@ -158,7 +158,7 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 static void test_scripts_change_nothing_when_the_caller_has_seen_too_much(void **state)
 {
     static const char *const seen[] = {
-        "9007199254740991", "9007199254740993", "1e400", "18446744073709551615", "-1", "x", ""
+        "4503599627370495", "4503599627370497", "1e400", "18446744073709551615", "-1", "x", ""
     };
     static const char *(*const asking[])(void) = { wait_by_b, wait_again, cancel_by_a, poll_by_a };
 
@@ -181,10 +181,10 @@ static void test_a_waiter_comes_back_when_it_has_seen_the_highest_token(void **s
 {
     (void)state;
     begin();
-    a.seen = "9007199254740989";
+    a.seen = "4503599627370493";
     assert_answer(signal_one(), "moved");
     assert_answer(release(&b, UNLOCKED), "released");
-    assert_string_equal(line_of(cond_poll(&a), 2), "9007199254740990");
+    assert_string_equal(line_of(cond_poll(&a), 2), "4503599627370494");
     assert_answer(cond_release(&a, UNLOCKED), "released");
 }
 
@@ -196,7 +196,7 @@ static void test_a_waiter_is_forgotten_when_its_entry_is_not_ours(void **state)
                                         "1 2 3",
                                         "1 60000 9 x 0 1 h p",
                                         "-1 -1 1 1 1 x",
-                                        "1 60000 1 1 9007199254740993 1 h p" };
+                                        "1 60000 1 1 4503599627370497 1 h p" };
 
     (void)state;
     for (size_t j = 0; j < COUNT(junk); j++) {

@@ -5,7 +5,7 @@
 
 #include "scripts.h"
 
-#define TWO_TO_THE_53 "9007199254740992"
+#define TWO_TO_THE_52 "4503599627370496"
 
 static const char *health(void)
 {
@@ -292,12 +292,12 @@ static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
 
     (void)state;
     acquire(&a, TRY);
-    set_token("5000000000000000");
+    set_token("3000000000000000");
     release(&a, NOT_RECOVERABLE);
     assert_string_equal(drop("x", "clean"), "1");
     answer = acquire(&b, TRY);
     assert_answer(answer, "owned");
-    assert_string_equal(line_of(answer, 1), "5000000000000001");
+    assert_string_equal(line_of(answer, 1), "3000000000000001");
     assert_int_equal(number_of(answer, 2), 0);
 }
 
@@ -407,13 +407,13 @@ static void test_a_token_is_above_all_before_when_given(void **state)
     token = number_of(info("x"), 3);
     assert_true(token >= now);
     release(&a, UNLOCKED);
-    set_token("5000000000000000");
+    set_token("3000000000000000");
     a.attempt = 2;
-    assert_string_equal(line_of(acquire(&a, TRY), 1), "5000000000000001");
+    assert_string_equal(line_of(acquire(&a, TRY), 1), "3000000000000001");
     release(&a, UNLOCKED);
     a.attempt = 3;
-    a.seen = "6000000000000000";
-    assert_string_equal(line_of(acquire(&a, TRY), 1), "6000000000000001");
+    a.seen = "4000000000000000";
+    assert_string_equal(line_of(acquire(&a, TRY), 1), "4000000000000001");
 }
 
 /* Finding 19: what a waiter has seen counts when it is granted the lock. */
@@ -423,12 +423,12 @@ static void test_a_token_is_above_what_the_waiter_has_seen_when_granted(void **s
     struct inbox *inbox = inbox_open("b");
 
     (void)state;
-    b.seen = "6000000000000000";
+    b.seen = "4000000000000000";
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     release(&a, UNLOCKED);
-    assert_non_null(strstr(inbox_messages(inbox), " 6000000000000001 "));
-    assert_string_equal(line_of(info("x"), 3), "6000000000000001");
+    assert_non_null(strstr(inbox_messages(inbox), " 4000000000000001 "));
+    assert_string_equal(line_of(info("x"), 3), "4000000000000001");
     inbox_close(inbox);
 }
 
@@ -439,7 +439,7 @@ static void test_tokens_rise_when_the_server_has_lost_its_data(void **state)
     long long token;
 
     (void)state;
-    set_token("5000000000000000"); /* the clock was ahead then, and is set back now */
+    set_token("3000000000000000"); /* the clock was ahead then, and is set back now */
     for (int loss = 0; loss < 3; loss++) {
         char seen[32];
 
@@ -473,15 +473,15 @@ static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
     assert_true(number_of(acquire(&b, TRY), 1) > token);
 }
 
-/* Finding 19: a token beyond 2^53 is refused before anything is written. */
-static void test_a_token_is_refused_when_it_is_beyond_two_to_the_53(void **state)
+/* Finding 19: a token beyond 2^52 is refused before anything is written. */
+static void test_a_token_is_refused_when_it_is_beyond_two_to_the_52(void **state)
 {
     struct who a = who("a"), b = who("b");
     const char *before;
 
     (void)state;
     acquire(&a, TRY);
-    set_token(TWO_TO_THE_53);
+    set_token(TWO_TO_THE_52);
     before = dump();
     assert_answer(acquire(&b, TRY), "error");
     assert_non_null(strstr(acquire(&b, QUEUE), "DMSTATE"));
@@ -497,7 +497,7 @@ static void test_a_token_is_refused_when_it_is_beyond_two_to_the_53(void **state
 /* Finding 19: what a caller says to have seen is no way to break the tokens for all. */
 static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **state)
 {
-    static const char *const seen[] = { TWO_TO_THE_53, "18446744073709551615", "1e300" };
+    static const char *const seen[] = { TWO_TO_THE_52, "18446744073709551615", "1e300" };
     struct who a = who("a"), b = who("b");
 
     (void)state;
@@ -509,6 +509,26 @@ static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **sta
         b.attempt++;
         assert_answer(acquire(&b, TRY), "owned");
         release(&b, UNLOCKED);
+    }
+}
+
+/* A renewal puts no token into `state` that would be the last of its name: it is lost, and nothing is written. */
+static void test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52(void **state)
+{
+    static const char *const tokens[] = { TWO_TO_THE_52, "9223372036854775807", "x", "-1" };
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        assert_int_equal(number_of(renew(&a, 1, tokens[i]), 1), 0); /* of a name without data */
+        assert_string_equal(dump(), "");
+    }
+    acquire(&b, TRY);
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        const char *before = dump();
+
+        assert_int_equal(number_of(renew(&a, 1, tokens[i]), 1), 0); /* newer than the owner's */
+        assert_string_equal(dump(), before);
     }
 }
 
@@ -540,8 +560,9 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_token_is_above_what_the_waiter_has_seen_when_granted),
         SCRIPT_TEST(test_tokens_rise_when_the_server_has_lost_its_data),
         SCRIPT_TEST(test_tokens_rise_with_the_clock_when_nobody_is_left),
-        SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_53),
+        SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_52),
         SCRIPT_TEST(test_a_token_is_refused_when_the_caller_has_seen_too_much),
+        SCRIPT_TEST(test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52),
     };
 
     test_begin(argc, argv);

@@ -237,7 +237,7 @@ static void test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting(void **
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     begin_grace();
-    assert_answer(strchr(renew(&b, 1, "9000000000000000"), '\n') + 1, "2");
+    assert_answer(strchr(renew(&b, 1, "4000000000000000"), '\n') + 1, "2");
     assert_string_equal(owner("x"), "b:1");
     assert_int_equal(size_of("queue", "x"), 0);
     assert_int_equal(size_of("waiter", "x"), 0);

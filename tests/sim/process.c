@@ -408,7 +408,7 @@ static void make_runtime(struct process *process)
     snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,
              (unsigned long long)chance_word(CHANCE_WORK));
     snprintf(runtime->ident.label, sizeof runtime->ident.label, "%d host sim", process->number);
-    dm_registry_init(&runtime->registry);
+    dm_registry_init(&runtime->registry, UINT64_C(9223372036854770000) + process->number);
     open_connections(runtime);
 }
 

@@ -239,14 +239,16 @@ static void test_release_is_read_when_answered(void **state)
 static void test_poll_is_read_for_each_attempt_when_answered(void **state)
 {
     static const char text[] =
-        "*8\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n"
+        "*9\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n"
         "*3\r\n$6\r\nqueued\r\n:2\r\n:500\r\n*2\r\n$7\r\nunknown\r\n:1\r\n"
         "*1\r\n$14\r\nnotrecoverable\r\n*2\r\n$5\r\nerror\r\n$1\r\nx\r\n$-1\r\n"
-        "*3\r\n$5\r\nowned\r\n$2\r\n-1\r\n:0\r\n";
+        "*3\r\n$5\r\nowned\r\n$2\r\n-1\r\n:0\r\n"
+        "*3\r\n$5\r\nowned\r\n:4503599627370496\r\n:0\r\n";
     static const enum dm_verdict expected[] = { DM_SAYS_OWNED,   DM_SAYS_QUEUED,
                                                 DM_SAYS_UNKNOWN, DM_SAYS_NOT_RECOVERABLE,
                                                 DM_SAYS_NOTHING, DM_SAYS_NOTHING,
-                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING };
+                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING,
+                                                DM_SAYS_NOTHING };
     redisReply *reply = read_text(text);
 
     (void)state;
@@ -309,12 +311,12 @@ static void test_message_is_read_when_it_is_one_of_ours(void **state)
     struct dm_message message;
 
     (void)state;
-    assert_true(dm_store_read_message("granted 12 3 9007199254740992 1000 1", &message));
+    assert_true(dm_store_read_message("granted 12 3 4503599627370495 1000 1", &message));
     assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
     assert_int_equal(message.attempt, 12);
     assert_int_equal(message.request, 3);
     assert_int_equal(message.answer.verdict, DM_SAYS_OWNED);
-    assert_true(message.answer.token == UINT64_C(9007199254740992));
+    assert_true(message.answer.token == UINT64_C(4503599627370495));
     assert_true(message.answer.is_owner_dead);
     assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message));
     assert_false(message.answer.is_owner_dead);
@@ -341,6 +343,8 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
                                          "granted 1 2 3 4 0 0123456789abcdeF",
                                          "granted x 2 3 4 0",
                                          "granted 1 2 3 4 x",
+                                         "granted 1 2 4503599627370496 4 0",
+                                         "granted 1 2 9223372036854775807 4 0",
                                          "Granted 1 2 3 4 0",
                                          "lost",
                                          "lost x",

@@ -5,8 +5,8 @@
 -- hold, in `state`: "<id> <lease ms> <label>" of the hold that was not given back.
 local call = redis.call
 
--- Tokens are exact up to 2^53; a larger one would make the name unusable for all.
-local function is_token(number) return number and number >= 0 and number < 9007199254740991 end
+-- Tokens are below 2^52, and the next one must be, too; a larger one would make the name unusable for all.
+local function is_token(number) return number and number >= 0 and number < 4503599627370495 end
 
 -- Numbers go to the server as whole digits: Lua's own text of a large one has an exponent.
 local function text(number) return string.format('%.0f', number) end

@@ -1,4 +1,4 @@
--- All of `state`, from what HMGET gave for these fields.  Numbers beyond 2^53 are not ours: refused
+-- All of `state`, from what HMGET gave for these fields.  A token beyond 2^52 is not ours: refused
 -- before anything is written.
 local fields = { 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival' }
 

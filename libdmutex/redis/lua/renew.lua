@@ -20,7 +20,7 @@ end
 
 local function confirm(k, owner, hold, lease, count, token)
   local is_read, s = pcall(read, k[2])
-  if not is_read then return 0 end
+  if not (is_read and is_token(tonumber(token))) then return 0 end
   local is_known = s.id == hold:match('^%S+')
   local is_blank = s.is_new and not s.hold and call('EXISTS', k[1]) == 0
   local is_newer = not (is_known or s.is_new) and tonumber(token) > s.last
