@@ -122,12 +122,26 @@ conformance_tests = \
     tests/conformance/test_names \
     tests/conformance/test_objects \
     tests/conformance/test_ownership \
+    tests/conformance/test_private \
     tests/conformance/test_stacks \
     tests/conformance/test_time \
     tests/conformance/test_unclear \
     tests/conformance/dropin/test_dropin \
     tests/conformance/shalls/test_shalls \
     tests/conformance/test_wallclock
+
+# those that use private mutexes without a name, once more: with libc's own, as programs have them.  The runs above
+# have DMUTEX_PRIVATE=server (tests/lib/testlib.c).
+libc_tests = \
+    tests/libc/conformance/test_destroy.sh \
+    tests/libc/conformance/test_errors.sh \
+    tests/libc/conformance/test_fork.sh \
+    tests/libc/conformance/test_objects.sh \
+    tests/libc/conformance/dropin/test_dropin.sh \
+    tests/libc/conformance/shalls/test_shalls.sh
+tests/libc/%.sh:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'DMUTEX_PRIVATE=libc exec tests/$*' >$@
+CLEANFILES += $(libc_tests)
 
 # one plain pthread program, built with the drop-in header in several ways
 dropin_programs = \
@@ -509,7 +523,8 @@ EXTRA_DIST += \
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
-    tests/preload/test_names tests/preload/test_places tests/faults/test_faults
+    tests/preload/test_names tests/preload/test_places tests/faults/test_faults \
+    tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh
 
 # ---------------------------------------------------------------------------
 # What the tests share
@@ -564,6 +579,7 @@ program_tests += $(fuzz_tests)
 check_LTLIBRARIES += tests/chaos/libchaos.la
 program_tests += $(chaos_tests)
 check_PROGRAMS += $(program_tests)
+second_runs = $(libc_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
@@ -573,7 +589,7 @@ program_tests += $(sim_tests) $(fuzz_sim_tests)
 check_PROGRAMS += $(sim_tests) $(fuzz_sim_tests) tests/sim/sim
 endif
 endif
-TESTS = $(program_tests) $(script_tests)
+TESTS = $(program_tests) $(script_tests) $(second_runs)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 
@@ -590,7 +606,7 @@ SH_LOG_COMPILER = timeout -k 5 $(TEST_TIMEOUT) $(SHELL)
 # Nothing from the user's environment may reach a test.
 AM_TESTS_ENVIRONMENT = \
     unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
-    unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL_DIR; \
+    unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
     unset DMUTEX_CONF DMUTEX_MAP DMUTEX_RULES DMUTEX_LIST DMUTEX_REPORT; \
     export CMOCKA_MESSAGE_OUTPUT=TAP; \
     export DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' DMUTEX_TEST_SERVER='$(REDIS_SERVER)'; \

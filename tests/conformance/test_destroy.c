@@ -215,7 +215,8 @@ static void test_object_needs_no_server_when_never_used(void **state)
     actor_do(a, "0", "init destroy/unused robust");
     actor_do(a, "0", "destroy destroy/unused");
     actor_do(a, "0", "zero m");
-    actor_do(a, "EPERM", "unlock m");
+    if (!private_is_libc()) /* glibc takes note of any unlock */
+        actor_do(a, "EPERM", "unlock m");
     actor_do(a, "0", "destroy m");
     actor_end(a);
 }
@@ -223,9 +224,13 @@ static void test_object_needs_no_server_when_never_used(void **state)
 /* The hold that an object has lost does not keep it from its end. */
 static void test_destroy_succeeds_when_the_hold_was_lost(void **state)
 {
-    dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+    dmutexattr_t attr;
+    dmutex_t mutex;
 
     (void)state;
+    assert_result(dmutexattr_init(&attr), 0);
+    assert_result(dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+    assert_result(dmutex_init(&mutex, &attr), 0);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     wait_until(holdcount_of(&mutex) == 0);

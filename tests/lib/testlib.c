@@ -29,6 +29,11 @@ void test_begin(int argc, char **argv)
     keeper_begin();
 }
 
+bool private_is_libc(void)
+{
+    return strcmp(getenv("DMUTEX_PRIVATE"), "libc") == 0;
+}
+
 void test_put_server_into_path(void)
 {
     const char *program = getenv("DMUTEX_TEST_SERVER"), *slash = program ? strrchr(program, '/') : NULL;

@@ -39,6 +39,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -64,6 +65,9 @@
  * without a name are the server's, unless DMUTEX_PRIVATE says another thing.
  */
 void test_begin(int argc, char **argv);
+
+/* True if private mutexes without a name are libc's: of tests that run both ways. */
+bool private_is_libc(void);
 
 /* So that dmutex_test_server_start() finds $DMUTEX_TEST_SERVER, too. */
 void test_put_server_into_path(void);

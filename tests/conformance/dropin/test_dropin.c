@@ -195,6 +195,18 @@ static void test_a_made_mutex_is_named_by_one_line(void **state)
     assert_true(has_key("dmutex:{dropin}:state:set"));
 }
 
+/*
+ * A condition works with a mutex of the other kind: it follows the mutex.  Not with a private mutex of the
+ * server, which has no group that a named condition could be in.
+ */
+static void test_a_condition_follows_its_mutex_when_one_is_named(void **state)
+{
+    (void)state;
+    assert_end(start(ANONYMOUS, "mixed"), 0);
+    if (private_is_libc())
+        assert_end(start(GROUP, "mixed"), 0);
+}
+
 /* A name of 200 bytes is one; with 201 the mutex is none. */
 static void test_a_name_that_is_too_long_is_refused_at_first_use(void **state)
 {
@@ -217,6 +229,7 @@ int main(int argc, char **argv)
         with_a_condition(test_the_names_are_group_file_and_number),
         with_a_book(test_a_unit_is_another_name_than_the_file),
         with_a_book(test_a_made_mutex_is_named_by_one_line),
+        with_a_book(test_a_condition_follows_its_mutex_when_one_is_named),
         with_a_book(test_a_name_that_is_too_long_is_refused_at_first_use),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -9,6 +9,7 @@
  *     visits FILE look           what trylock says: the exit status
  *     visits FILE turns N WHO    N turns, each after one of the other; WHO is 0 or 1
  *     visits FILE made-stay, made-look    the same with a mutex that pthread_mutex_init() made
+ *     visits FILE mixed          waits on the static condition with the made mutex, and on a made one with the static
  *
  * NAME: with the one line that names that mutex.
  */
@@ -27,6 +28,7 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;              /* the 0t
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;               /* the 1st */
 static pthread_mutex_t third = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* the 2nd */
 static pthread_mutex_t made;
+static pthread_cond_t made_too;
 static struct book *book;
 
 static void check(int error, const char *what)
@@ -53,11 +55,17 @@ static void make(void)
 {
     pthread_mutexattr_t attr;
 
+    int protocol = PTHREAD_PRIO_NONE;
+
     check(pthread_mutexattr_init(&attr), "attr");
+    check(pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT), "setprotocol");
+    check(pthread_mutexattr_getprotocol(&attr, &protocol), "getprotocol");
+    check(protocol != PTHREAD_PRIO_INHERIT, "protocol");
 #ifdef NAME
     check(dmutexattr_setname_np(&attr, NAME), "setname");
 #endif
     check(pthread_mutex_init(&made, &attr), "init");
+    check(pthread_cond_init(&made_too, NULL), "init");
     pthread_mutexattr_destroy(&attr);
 }
 
@@ -122,6 +130,37 @@ static void take_turns(int times, int who)
     check(pthread_mutex_unlock(&guard), "unlock");
 }
 
+struct pair {
+    pthread_mutex_t *mutex;
+    pthread_cond_t *cond;
+    int is_called;
+};
+
+static void *call(void *user)
+{
+    struct pair *pair = user;
+
+    check(pthread_mutex_lock(pair->mutex), "lock");
+    pair->is_called = 1;
+    check(pthread_cond_signal(pair->cond), "signal");
+    check(pthread_mutex_unlock(pair->mutex), "unlock");
+    return NULL;
+}
+
+/* Waits for another thread's signal. */
+static void await_call(pthread_mutex_t *mutex, pthread_cond_t *cond)
+{
+    struct pair pair = { mutex, cond, 0 };
+    pthread_t thread;
+
+    check(pthread_mutex_lock(mutex), "lock");
+    check(pthread_create(&thread, NULL, call, &pair), "create");
+    while (!pair.is_called)
+        check(pthread_cond_wait(cond, mutex), "wait");
+    check(pthread_mutex_unlock(mutex), "unlock");
+    check(pthread_join(thread, NULL), "join");
+}
+
 static int do_what_is_said(char **words)
 {
     if (strcmp(words[0], "come") == 0)
@@ -138,7 +177,10 @@ static int do_what_is_said(char **words)
         return look(&made);
     else if (strcmp(words[0], "turns") == 0)
         take_turns(atoi(words[1]), atoi(words[2]));
-    else
+    else if (strcmp(words[0], "mixed") == 0) {
+        await_call(&guard, &made_too);
+        await_call(&made, &turned);
+    } else
         return 1;
     return 0;
 }
@@ -152,6 +194,7 @@ int main(int argc, char **argv)
     open_book(argv[1]);
     make();
     result = do_what_is_said(argv + 2);
+    pthread_cond_destroy(&made_too);
     pthread_mutex_destroy(&made);
     pthread_mutex_destroy(&third);
     pthread_cond_destroy(&turned);
