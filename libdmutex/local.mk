@@ -142,6 +142,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/explain.h \
     libdmutex/runtime/inbox.c \
     libdmutex/runtime/inbox.h \
+    libdmutex/runtime/ending.c \
+    libdmutex/runtime/ending.h \
     libdmutex/runtime/lifetime.c \
     libdmutex/runtime/lifetime.h \
     libdmutex/runtime/local.c \

@@ -54,6 +54,7 @@ server_tests = \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
     tests/server/test_ends \
+    tests/server/test_exit \
     tests/server/test_explain \
     tests/server/test_forces \
     tests/server/test_forgeries \

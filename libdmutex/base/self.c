@@ -3,11 +3,16 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/attrs.h"
 
 static __thread struct dm_self self;
 static __thread int ends_seen;
+
+/* The process ends; by this thread. */
+static bool is_ending;
+static __thread bool is_ending_here;
 
 static uint64_t last_serial;
 static pthread_key_t end_key;
@@ -56,10 +61,28 @@ void dm_self_wake(struct dm_self *sleeper)
     sem_post(&sleeper->wake);
 }
 
+void dm_self_end_process(void)
+{
+    __atomic_store_n(&is_ending, true, __ATOMIC_RELAXED);
+    is_ending_here = true;
+}
+
+bool dm_self_must_park(void)
+{
+    return __atomic_load_n(&is_ending, __ATOMIC_RELAXED) && !is_ending_here;
+}
+
+void dm_self_park(void)
+{
+    for (;;)
+        pause();
+}
+
 void dm_self_fork_child(void)
 {
+    is_ending = is_ending_here = false;
     if (self.serial == 0)
         return;
     sem_init(&self.wake, 0, 0);
-    self.attempts = 0;
+    self.claims = NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "runtime/ending.h"
 #include "runtime/explain.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
@@ -20,6 +21,11 @@
 
 /* Pauses between tries while the server says that it is not ready. */
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
+
+void dm_wait_lock(struct dm_wait *wait)
+{
+    dm_ending_lock(wait->runtime);
+}
 
 /* ---- what the thread holds already ------------------------------------------------------- */
 
@@ -131,7 +137,7 @@ static void ask(struct dm_wait *wait)
     int owed_count;
     bool may_queue = wait->may_wait && dm_conn_is_ready(runtime->inbox);
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     wait->claim->is_asking = wait->claim->attempt.phase == DM_ASKING; /* or a message was quicker */
     if (!wait->claim->is_asking) {
         dm_state_unlock();
@@ -144,7 +150,7 @@ static void ask(struct dm_wait *wait)
     answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
     free(owed);
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     wait->claim->is_asking = false;
     dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
@@ -162,7 +168,7 @@ static void ask(struct dm_wait *wait)
 /* Not owned: the claim ends, and what the store may still think is undone by a release. */
 static void abandon(struct dm_wait *wait)
 {
-    dm_state_lock();
+    dm_wait_lock(wait);
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
@@ -186,7 +192,7 @@ static bool make_claim(struct dm_wait *wait)
 {
     bool is_made;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     is_made = dm_wait_make_claim(wait);
     dm_state_unlock();
     return is_made;
@@ -198,7 +204,7 @@ static bool make_claim(struct dm_wait *wait)
  */
 static bool begin_anew(struct dm_wait *wait)
 {
-    dm_state_lock();
+    dm_wait_lock(wait);
     if (wait->claim->attempt.phase == DM_LOST)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);
@@ -224,7 +230,7 @@ static int fail_refused(struct dm_wait *wait)
 
     if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
         return ask_anew(wait);
-    dm_state_lock();
+    dm_wait_lock(wait);
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
     if (!is_final(refusal) && wait->claim->attempt.last_request > 1) /* one before may have been executed */
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
@@ -251,7 +257,7 @@ static bool enter(struct dm_wait *wait)
     struct dm_attempt *attempt = &wait->claim->attempt;
     bool is_entered;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     is_entered = dm_attempt_is_certain(attempt, dm_clock_boot_ns());
     if (is_entered) {
         struct dm_claim *old = dm_name_hold(wait->name, attempt->thread);
@@ -286,12 +292,12 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     struct dm_ask request;
 
     dm_explain_timeout(wait);
-    dm_state_lock();
+    dm_wait_lock(wait);
     request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
     dm_state_unlock();
     answer = dm_store_cancel(&wait->runtime->store, &request, &soon, wait->reason);
     if (answer.verdict == DM_SAYS_OWNED) {
-        dm_state_lock();
+        dm_wait_lock(wait);
         dm_step(wait->runtime, wait->claim,
                 &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
         dm_state_unlock();
@@ -300,7 +306,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     }
     if (answer.verdict != DM_SAYS_DONE)
         return fail_without_answer(wait);
-    dm_state_lock();
+    dm_wait_lock(wait);
     dm_step_close(wait->runtime, wait->claim);
     dm_state_unlock();
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
@@ -312,7 +318,7 @@ enum dm_phase dm_wait_phase(struct dm_wait *wait)
 {
     enum dm_phase phase;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     phase = wait->claim->attempt.phase;
     dm_state_unlock();
     return phase;
@@ -382,7 +388,7 @@ static bool is_queued(struct dm_wait *wait)
 {
     bool is_waiting;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
     dm_state_unlock();
     return is_waiting;
@@ -473,14 +479,14 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
                          .pause_ns = DM_WAIT_PAUSE_MIN_NS };
     int result;
 
-    dm_state_lock();
+    dm_wait_lock(&wait);
     result = begin(&wait);
     dm_state_unlock();
     if (result != DM_GO_ON)
         return result;
     wait.patience = patience_of(&wait);
     result = dm_wait_run(&wait);
-    dm_state_lock();
+    dm_wait_lock(&wait);
     dm_registry_unpin(&runtime->registry, wait.name);
     dm_state_unlock();
     return result;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "runtime/ending.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
@@ -62,7 +63,7 @@ static void lose_locked(struct condition_wait *self)
 
 static int fail_lost(struct condition_wait *self)
 {
-    dm_state_lock();
+    dm_wait_lock(&self->wait);
     lose_locked(self);
     dm_step_close(self->wait.runtime, self->wait.claim);
     dm_state_unlock();
@@ -79,7 +80,7 @@ static int fail(struct condition_wait *self, int result)
     struct dm_wait *wait = &self->wait;
     bool is_lost;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     if (self->has_unanswered) {
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
         lose_locked(self);
@@ -94,7 +95,7 @@ static int fail(struct condition_wait *self, int result)
 
 static int fail_not_recoverable(struct condition_wait *self)
 {
-    dm_state_lock();
+    dm_wait_lock(&self->wait);
     leave_locked(self);
     self->wait.name->is_not_recoverable = true;
     dm_step_close(self->wait.runtime, self->wait.claim);
@@ -110,7 +111,7 @@ static int fail_not_recoverable(struct condition_wait *self)
  */
 static int come_back(struct condition_wait *self)
 {
-    dm_state_lock();
+    dm_wait_lock(&self->wait);
     leave_locked(self);
     if (self->wait.claim->attempt.phase != DM_LOST) {
         dm_registry_rename(&self->wait.runtime->registry, self->wait.claim);
@@ -125,7 +126,7 @@ static int take_answer(struct condition_wait *self, const struct dm_ask *ask,
 {
     struct dm_wait *wait = &self->wait;
 
-    dm_state_lock();
+    dm_wait_lock(wait);
     leave_locked(self);
     dm_step_clock(wait->runtime, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
     if (answer->verdict == DM_SAYS_WAITING && answer->is_wanted)
@@ -165,7 +166,7 @@ static bool is_known_to_wait(struct condition_wait *self)
 {
     if (dm_wait_phase(&self->wait) == DM_ASKING)
         return false;
-    dm_state_lock();
+    dm_wait_lock(&self->wait);
     leave_locked(self);
     dm_state_unlock();
     return true;
@@ -178,6 +179,13 @@ static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *an
            dm_release_reclaim(self->wait.runtime, self->leaving.attempt) == DM_SAYS_OWNED;
 }
 
+static void note_answered(struct dm_wait *wait)
+{
+    dm_wait_lock(wait);
+    wait->claim->is_asking = false;
+    dm_state_unlock();
+}
+
 /* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
 static int give_up_hold(struct condition_wait *self)
 {
@@ -186,11 +194,13 @@ static int give_up_hold(struct condition_wait *self)
     struct dm_ask ask;
 
     for (;;) {
-        dm_state_lock();
+        dm_wait_lock(wait);
+        wait->claim->is_asking = true; /* no release may come before */
         ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
         dm_state_unlock();
         answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience,
                                     wait->reason);
+        note_answered(wait);
         if (is_reclaimed(self, &answer))
             continue;
         if (answer.verdict != DM_SAYS_NOTHING)
@@ -221,7 +231,7 @@ static void leave_condition(struct condition_wait *self)
     bool is_waiting, was_asked = false;
 
     for (;; was_asked = true) {
-        dm_state_lock();
+        dm_wait_lock(wait);
         is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
         if (!wait->claim->condition || !(is_waiting || was_asked)) {
             self->is_signalled =
@@ -243,7 +253,7 @@ static void leave_condition(struct condition_wait *self)
         }
         dm_wait_rest(wait);
     }
-    dm_state_lock();
+    dm_wait_lock(wait);
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){
@@ -264,7 +274,7 @@ static void finish(struct condition_wait *self)
 {
     struct dm_runtime *runtime = self->wait.runtime;
 
-    dm_state_lock();
+    dm_wait_lock(&self->wait);
     dm_registry_unpin(&runtime->registry, self->condition);
     dm_registry_unpin(&runtime->registry, self->wait.name);
     dm_state_unlock();
@@ -339,7 +349,7 @@ bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex)
 {
     bool is_owned;
 
-    dm_state_lock();
+    dm_ending_lock(runtime);
     is_owned = find_hold(runtime, mutex) != NULL;
     dm_state_unlock();
     return is_owned;
@@ -397,7 +407,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
         self.wait.patience = dm_runtime_call_deadline(runtime);
     if (!dm_conn_is_ready(runtime->inbox))
         dm_wait_for_inbox(&self.wait); /* a signal must be able to reach us */
-    dm_state_lock();
+    dm_wait_lock(&self.wait);
     result = begin(&self);
     dm_state_unlock();
     if (result != DM_GO_ON)

@@ -133,6 +133,36 @@ void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name)
     free_if_unused(registry, name);
 }
 
+static void link_to_thread(struct dm_claim *claim)
+{
+    struct dm_self *self = claim->self;
+
+    if (self->has_ended)
+        return;
+    claim->next_of_thread = self->claims;
+    claim->link_of_thread = &self->claims;
+    if (claim->next_of_thread)
+        claim->next_of_thread->link_of_thread = &claim->next_of_thread;
+    self->claims = claim;
+}
+
+static void unlink_from_thread(struct dm_claim *claim)
+{
+    if (!claim->link_of_thread)
+        return;
+    *claim->link_of_thread = claim->next_of_thread;
+    if (claim->next_of_thread)
+        claim->next_of_thread->link_of_thread = claim->link_of_thread;
+    claim->link_of_thread = NULL;
+}
+
+void dm_registry_part(struct dm_self *self)
+{
+    while (self->claims)
+        unlink_from_thread(self->claims);
+    self->has_ended = true;
+}
+
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
                                    uint32_t maxhold_ms, bool is_robust)
 {
@@ -150,6 +180,7 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
     if (claim->next)
         claim->next->link = &claim->next;
     registry->claims = claim;
+    link_to_thread(claim);
     g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
     return claim;
 }
@@ -172,6 +203,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     *claim->link = claim->next;
     if (claim->next)
         claim->next->link = claim->link;
+    unlink_from_thread(claim);
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
     dm_registry_set_condition(registry, claim, NULL);
     free(claim);

@@ -54,7 +54,8 @@ struct dm_claim {
     bool is_loss_untold; /* the lost callback comes first, then the release */
 
     struct dm_claim *next_of_name;
-    struct dm_claim *next, **link; /* all claims */
+    struct dm_claim *next, **link;                     /* all claims */
+    struct dm_claim *next_of_thread, **link_of_thread; /* of self; link NULL: the thread has ended */
 };
 
 struct dm_registry {
@@ -114,6 +115,9 @@ void dm_registry_bind(struct dm_registry *registry, struct dm_name *condition, s
 
 /* The claim goes on under a new serial. */
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);
+
+/* The thread ends: none of its claims points to its dm_self any more.  State lock held. */
+void dm_registry_part(struct dm_self *self);
 
 /* Ends and frees a claim. */
 void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);

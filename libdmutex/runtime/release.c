@@ -2,6 +2,7 @@
 #include "runtime/release.h"
 
 #include "base/error.h"
+#include "runtime/ending.h"
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
 
@@ -93,7 +94,7 @@ int dm_release(struct dm_runtime *runtime, const char *key)
     struct sending sending;
     int result;
 
-    dm_state_lock();
+    dm_ending_lock(runtime);
     result = begin(runtime, key, &sending);
     dm_state_unlock();
     if (result != GO_ON)
@@ -228,7 +229,7 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     int64_t now_ns;
     bool is_held;
 
-    dm_state_lock();
+    dm_ending_lock(runtime);
     now_ns = dm_clock_boot_ns();
     claim = own_hold(runtime, key);
     if (!claim || !dm_attempt_is_certain(&claim->attempt, now_ns)) {
@@ -269,7 +270,7 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     struct dm_ask ask;
     enum dm_verdict verdict;
 
-    dm_state_lock();
+    dm_ending_lock(runtime);
     claim = own_hold(runtime, target->key);
     if (!claim || claim->attempt.phase == DM_LOST || !claim->attempt.is_owner_dead) {
         dm_state_unlock();

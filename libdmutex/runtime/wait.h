@@ -39,6 +39,9 @@ struct dm_wait {
     char reason[DM_REASON_ROOM];
 };
 
+/* The state lock for this call; see dm_ending_lock(). */
+void dm_wait_lock(struct dm_wait *wait);
+
 /* A new claim of the calling thread.  State lock held.  False without memory. */
 bool dm_wait_make_claim(struct dm_wait *wait);
 

@@ -8,10 +8,10 @@
 
 #include "check.h"
 #include "fiber.h"
+#include "runtime/ending.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
 #include "runtime/loop.h"
-#include "runtime/release.h"
 #include "runtime/schedule.h"
 #include "work.h"
 #include "world.h"
@@ -242,6 +242,23 @@ void dm_self_wake(struct dm_self *self)
 
     thread->posts++;
     thread_wake(thread);
+}
+
+void dm_self_end_process(void)
+{
+    if (current_process) /* or the simulator itself exits */
+        current_process->ender = current_thread;
+}
+
+bool dm_self_must_park(void)
+{
+    return current_process->ender && current_process->ender != current_thread;
+}
+
+void dm_self_park(void)
+{
+    for (;;)
+        thread_wait(DM_NEVER);
 }
 
 void dm_self_on_thread_end(void (*report)(struct dm_self *self))
@@ -489,15 +506,9 @@ static void exit_now(void *object, uint64_t number)
 void process_exit(void)
 {
     struct process *process = current_process;
-    struct dm_deadline deadline = dm_runtime_call_deadline(&process->runtime);
 
     world_note("p%d exits", process->number);
-    process->is_ending = true;
-    for (struct thread *thread = process->threads; thread; thread = thread->next) {
-        if (thread != process->loop_thread)
-            report_end(&thread->self);
-    }
-    dm_release_await_owed(&process->runtime, NULL, &deadline);
+    dm_ending_process(&process->runtime);
     world_at(world_now(), exit_now, process, 0);
     thread_wait(DM_NEVER);
 }

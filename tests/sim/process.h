@@ -3,7 +3,7 @@
  * Processes and their threads.
  *
  * What is real: the library's core, redis/ but for the connection, and of runtime/ all that decides:
- * acquire, release, condition, steps, schedule, registry, inbox, loss, lifetime.  What stands here in
+ * acquire, release, condition, steps, schedule, registry, inbox, loss, ending, lifetime.  What stands here in
  * the place of the library's own:
  *
  *      base/clock.c, base/self.c, base/log.c    clocks and threads of a simulated process
@@ -27,7 +27,8 @@ struct dm_loop {
 struct process {
     struct process *next; /* of all of this run, the oldest first */
     int number;
-    bool is_alive, is_stopped, is_ending;
+    bool is_alive, is_stopped;
+    struct thread *ender; /* it exits, by this thread */
     int64_t clock_ns;  /* CLOCK_BOOTTIME at the beginning of the run */
     int64_t rate_ppm;  /* how fast it goes: 1000000 is right */
     struct dm_runtime runtime;
@@ -70,7 +71,7 @@ void process_kill(struct process *process);
 void process_stop(struct process *process);
 void process_go_on(struct process *process);
 
-/* exit(): all threads are gone, holds are given back as dead, answers are awaited.  By a thread of it. */
+/* exit(): all claims are given back, answers are awaited, other threads are parked in their next call.  By a thread of it. */
 void process_exit(void);
 
 /* The calling thread ends here, with whatever it holds. */

@@ -112,8 +112,7 @@ static bool came_with_mutex(int name, const struct dm_target *target, int result
     if (result != 0 && result != EOWNERDEAD && result != ETIMEDOUT)
         return false;
     if (!claim) {
-        if (!process_current()->is_ending) /* exit() gives all of them back, whose threads run on for a moment */
-            world_break("p%d: a call returned %d without the mutex x%d", process_current()->number, result, name);
+        world_break("p%d: a call returned %d without the mutex x%d", process_current()->number, result, name);
         return false;
     }
     check_entered(name, claim);
@@ -304,7 +303,7 @@ static void (*some_job(void))(int name)
 
 static void work(struct thread *thread)
 {
-    while (world_now() < plan.until_ns && !thread->process->is_ending) {
+    while (world_now() < plan.until_ns) {
         int name = (int)below((uint32_t)plan.names);
 
         some_job()(name);
