@@ -83,7 +83,7 @@ static void test_calls_say_enolck_when_the_environments_url_is_bad(void **state)
                                          "forceunlock X", "unlock X" };
 
     (void)state;
-    side_set_control(the_server->side, "bound", 20000);
+    side_set_bound(the_server->side, "bound", 20000);
     for (size_t i = 0; i < COUNT(bad_urls); i++) {
         struct actor *a = start_under(bad_urls[i]);
 

@@ -73,7 +73,7 @@ static void test_unlock_refuses_when_the_hold_was_lost(void **state)
     actor_do(a, "0", "init exclusion/lost maxhold=300");
     actor_do(a, "0", "lock exclusion/lost");
     token = actor_value(a, "token exclusion/lost");
-    side_set_control(the_server->side, "lost", 376 + 1000);
+    side_set_bound(the_server->side, "lost", 376 + 1000);
     actor_do(b, "0", "lock exclusion/lost");
     assert_false(side_is_control_over(the_server->side, "lost"));
 
@@ -110,12 +110,12 @@ static void test_renewal_spares_successor_when_the_owner_was_stopped(void **stat
     actor_do(b, "0", "init exclusion/stop lease=300");
     actor_do(a, "0", "lock exclusion/stop");
     actor_stop(a);
-    side_set_control(the_server->side, "stop-a", 300 + 1000);
+    side_set_bound(the_server->side, "stop-a", 300 + 1000);
     actor_do(b, "0", "lock exclusion/stop");
     assert_false(side_is_control_over(the_server->side, "stop-a"));
 
     actor_stop(b);
-    side_set_control(the_server->side, "stop-b", 300 + 1000);
+    side_set_bound(the_server->side, "stop-b", 300 + 1000);
     actor_cont(a);
     actor_do(a, "EPERM", "unlock exclusion/stop");
     assert_result(dmutex_lock(&c), 0);
@@ -254,7 +254,7 @@ static void test_unlock_wakes_one_when_eight_wait(void **state)
         actor_send(actors[i], "lock exclusion/eight");
         wait_until(waiters_of(&mutex) == i + 1);
     }
-    side_set_control(the_server->side, "eight", 2000);
+    side_set_bound(the_server->side, "eight", 2000);
     assert_result(dmutex_unlock(&mutex), 0);
     for (int i = 0; i < 8; i++) {
         actor_expect(actors[i], "0");
@@ -288,7 +288,7 @@ static void test_next_waiter_owns_when_the_chosen_one_dies(void **state)
     wait_until(waiters_of(&mutex) == 2);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(is_locked(&mutex));
-    side_set_control(the_server->side, "chosen", 300 + 1000);
+    side_set_bound(the_server->side, "chosen", 300 + 1000);
     actor_kill(first);
     actor_expect(next, "EOWNERDEAD");
     assert_false(side_is_control_over(the_server->side, "chosen"));
@@ -316,7 +316,7 @@ static void test_next_waiter_owns_when_the_first_died_before(void **state)
     channels = side_count_channels(the_server->side);
     actor_kill(first);
     wait_until(side_count_channels(the_server->side) == channels - 1);
-    side_set_control(the_server->side, "before", 1000);
+    side_set_bound(the_server->side, "before", 1000);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(next, "0");
     assert_false(side_is_control_over(the_server->side, "before"));

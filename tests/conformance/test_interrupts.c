@@ -112,7 +112,7 @@ static void test_timedlock_keeps_its_time_when_signals_storm(void **state)
         struct timespec until = wait_time_in_ms(clocks[c], 400);
         int64_t before_ms = cpu_ms();
 
-        side_set_control(the_server->side, "timed", 400 + 1000);
+        side_set_bound(the_server->side, "timed", 400 + 1000);
         assert_result(dmutex_clocklock(&mutex, clocks[c], &until), ETIMEDOUT);
         assert_true(wait_is_reached(clocks[c], &until));
         assert_false(side_is_control_over(the_server->side, "timed"));

@@ -247,7 +247,7 @@ static void test_normal_relock_blocks_for_ever(void **state)
     actor_do(a, "0", "lock ownership/self");
     actor_send(a, "lock ownership/self");
     wait_until(waiters_of(&mutex) == 1);
-    side_set_control(the_server->side, "self", 4 * 300);
+    side_set_bound(the_server->side, "self", 4 * 300);
     wait_until(side_is_control_over(the_server->side, "self"));
     assert_true(actor_is_silent(a));
     assert_true(is_locked(&mutex));
@@ -255,7 +255,7 @@ static void test_normal_relock_blocks_for_ever(void **state)
     assert_result(dmutex_trylock(&mutex), EBUSY);
 
     actor_kill(a);
-    side_set_control(the_server->side, "self", 300 + 1000);
+    side_set_bound(the_server->side, "self", 300 + 1000);
     assert_result(dmutex_lock(&mutex), EOWNERDEAD);
     assert_false(side_is_control_over(the_server->side, "self"));
     assert_result(dmutex_consistent(&mutex), 0);

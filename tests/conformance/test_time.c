@@ -60,7 +60,7 @@ static void test_timedlock_answers_at_once_when_held_and_past(void **state)
     dmutex_t mutex = DMUTEX_INITIALIZER("time/held");
 
     (void)state;
-    side_set_control(the_server->side, "held", 2000);
+    side_set_bound(the_server->side, "held", 2000);
     for (size_t i = 0; i < MOMENTS; i++) {
         assert_result(dmutex_timedlock(&mutex, &moments[i].time), moments[i].when_held);
         for (int c = 0; c < 2; c++)
@@ -108,7 +108,7 @@ static void test_timedlock_ends_soon_after_its_time(void **state)
     for (int c = 0; c < 2; c++) {
         struct timespec until;
 
-        side_set_control(the_server->side, "late", 200 + 1000);
+        side_set_bound(the_server->side, "late", 200 + 1000);
         until = wait_time_in_ms(clocks[c], 200);
         assert_result(dmutex_clocklock(&mutex, clocks[c], &until), ETIMEDOUT);
         assert_true(wait_is_reached(clocks[c], &until));
@@ -153,7 +153,7 @@ static void test_unlock_passes_over_who_timed_out(void **state)
     assert_int_equal(waiters_of(&mutex), 0);
     actor_send(waiter, "lock time/over");
     wait_until(waiters_of(&mutex) == 1);
-    side_set_control(the_server->side, "over", 1000);
+    side_set_bound(the_server->side, "over", 1000);
     actor_do(holder, "0", "unlock time/over");
     actor_expect(waiter, "0");
     assert_false(side_is_control_over(the_server->side, "over"));
@@ -190,7 +190,7 @@ static void test_timedlock_owns_or_not_when_grant_and_timeout_race(void **state)
     }
     actor_expect(other, "0");
     wait_until(!is_locked(&mutex));
-    side_set_control(the_server->side, "race", 1000);
+    side_set_bound(the_server->side, "race", 1000);
     assert_result(dmutex_lock(&mutex), 0);
     assert_false(side_is_control_over(the_server->side, "race"));
     assert_result(dmutex_unlock(&mutex), 0);

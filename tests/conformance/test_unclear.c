@@ -21,7 +21,7 @@ static void begin_scene(struct scene *scene)
     actor_do(scene->a, "ETIMEDOUT", "timedlock unclear/warm 20");
     actor_do(scene->a, "0", "unlock unclear/warm");
     wait_until(proxy_open(scene->proxy) == 2);
-    side_set_control(the_server->side, "unclear", 5000);
+    side_set_bound(the_server->side, "unclear", 5000);
 }
 
 static void end_scene(struct scene *scene)

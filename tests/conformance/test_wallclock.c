@@ -70,7 +70,7 @@ static void test_timedlock_ends_when_the_wall_clock_jumps_beyond_its_time(void *
     errand_begin_until(&waiter, &mutex, CLOCK_REALTIME, &until);
     wait_until(waiters_of(&mutex) == 1);
     assert_false(errand_is_over(&waiter));
-    side_set_control(the_server->side, "timed", 2000);
+    side_set_bound(the_server->side, "timed", 2000);
     jump(3600);
     assert_result(errand_join(&waiter), ETIMEDOUT);
     assert_false(side_is_control_over(the_server->side, "timed"));
@@ -111,7 +111,7 @@ static void test_clocklock_keeps_its_time_when_the_wall_clock_jumps(void **state
 
     (void)state;
     actor_do(holder, "0", "lock wallclock/clock");
-    side_set_control(the_server->side, "clock", 300 + 1000);
+    side_set_bound(the_server->side, "clock", 300 + 1000);
     errand_begin_until(&waiter, &mutex, CLOCK_MONOTONIC, &until);
     wait_until(waiters_of(&mutex) == 1 || errand_is_over(&waiter));
     jump(3600);

@@ -242,6 +242,11 @@ void side_set_control(struct side *side, const char *name, int64_t ms)
     side_text(side, "SET control:%s 1 PX %lld", name, (long long)ms);
 }
 
+void side_set_bound(struct side *side, const char *name, int ms)
+{
+    side_set_control(side, name, late_stretched_ms(ms));
+}
+
 bool side_is_control_over(struct side *side, const char *name)
 {
     return side_int(side, "EXISTS control:%s", name) == 0;

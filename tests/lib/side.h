@@ -54,10 +54,11 @@ int64_t side_client_commands(struct side *side);
 int64_t side_calls(struct side *side, const char *command);
 
 /*
- * A control: an event that comes `ms` from now by the server's clock, to compare a promised bound
- * with.  Starts it; has it come?
+ * A control: an event that comes `ms` from now by the server's clock, to compare something with.
+ * Starts it; has it come?  A promised bound comes later by what the machine is late (late.h).
  */
 void side_set_control(struct side *side, const char *name, int64_t ms);
+void side_set_bound(struct side *side, const char *name, int ms);
 bool side_is_control_over(struct side *side, const char *name);
 
 #endif

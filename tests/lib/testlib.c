@@ -191,7 +191,7 @@ long count_from(const char *variable, long usual, long many)
 
 void promise_within(int ms)
 {
-    side_set_control(the_server->side, "bound", ms);
+    side_set_bound(the_server->side, "bound", ms);
 }
 
 void assert_kept(void)

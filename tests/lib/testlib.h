@@ -95,7 +95,7 @@ int open_descriptors(void);
 void check_descriptors(int before);
 void check_keys(struct side *side);
 
-/* What comes next is done in so many ms, by the clock of `the_server`; and: it was. */
+/* What comes next is done in so many ms, by the clock of `the_server`, and what the machine is late (late.h); and: it was. */
 void promise_within(int ms);
 void assert_kept(void);
 

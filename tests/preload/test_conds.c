@@ -270,7 +270,7 @@ static void test_a_timed_wait_ends_when_a_condition_has_no_name(void **state)
     struct actor *actor = start_program("legacy", rules, NULL);
 
     (void)state;
-    side_set_control(the_server->side, "waits", LONG_MS);
+    side_set_bound(the_server->side, "waits", LONG_MS);
     actor_do(actor, "0", "lock static_lock");
     actor_do(actor, "ETIMEDOUT", "timedwait other_ready static_lock -1000");
     actor_do(actor, "ETIMEDOUT", "timedwait other_ready static_lock 20");

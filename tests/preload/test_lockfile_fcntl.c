@@ -27,7 +27,7 @@ static int setup(void **state)
 /* Waits until host b can lock, which is soon: before the control comes. */
 static void assert_is_free_at_once(void)
 {
-    side_set_control(the_server->side, "bound", AT_ONCE);
+    side_set_bound(the_server->side, "bound", AT_ONCE);
     assert_prints(b, "setlkw", "setlkw 0\n");
     assert_false(side_is_control_over(the_server->side, "bound"));
 }

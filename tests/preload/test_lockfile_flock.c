@@ -14,7 +14,7 @@
 
 static void promise_at_once(void)
 {
-    side_set_control(the_server->side, "bound", AT_ONCE);
+    side_set_bound(the_server->side, "bound", AT_ONCE);
 }
 
 /* A job on host a that has x.lock until it gets a line. */

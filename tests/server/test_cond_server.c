@@ -21,7 +21,7 @@ static struct server *watch; /* its keys end while the other server stands still
 
 static void promise_by_watch(int ms)
 {
-    side_set_control(watch->side, "bound", ms);
+    side_set_bound(watch->side, "bound", ms);
 }
 
 static void assert_kept_by_watch(void)

@@ -148,7 +148,7 @@ static void test_lock_waits_when_the_server_has_no_connection_left(void **state)
     snprintf(url, sizeof url, "%s&command_timeout=150&connect_timeout=150", other->url);
     a = actor_start_at(url);
     side_text(other->side, "CONFIG SET maxclients 1");
-    side_set_control(the_server->side, "bound", 3000);
+    side_set_bound(the_server->side, "bound", 3000);
     actor_do(a, "ENOLCK", "trylock limits/full");
     actor_do(a, "ETIMEDOUT", "timedlock limits/full 200");
     assert_false(side_is_control_over(the_server->side, "bound"));

@@ -365,7 +365,7 @@ static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
     actor_send(b, "lock loss/first");
     wait_until(waiters_of(&mutex) == 1);
     assert_int_equal(side_int(the_server->side, "DEL %s", lost.lock), 1);
-    side_set_control(the_server->side, "bound", 3000 / 3 + 1000);
+    side_set_bound(the_server->side, "bound", 3000 / 3 + 1000);
     actor_expect(b, "EOWNERDEAD");
     wait_until(losses() == 1);
     assert_false(side_is_control_over(the_server->side, "bound"));

@@ -226,7 +226,7 @@ static void test_timedlock_ends_at_its_deadline_when_the_server_is_frozen(void *
         struct timespec until = wait_time_in_ms(CLOCK_MONOTONIC, spans_ms[i]);
 
         server_stop(the_server);
-        side_set_control(clock->side, "bound", 150 + 1000);
+        side_set_bound(clock->side, "bound", 150 + 1000);
         assert_result(dmutex_clocklock(&mutex, CLOCK_MONOTONIC, &until), ETIMEDOUT);
         assert_true(wait_is_reached(CLOCK_MONOTONIC, &until));
         assert_false(side_is_control_over(clock->side, "bound"));
