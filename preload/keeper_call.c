@@ -12,6 +12,7 @@
 #include "keeper_place.h"
 #include "keeper_talk.h"
 #include "rules.h"
+#include "settings.h"
 #include "text.h"
 
 /* A keeper that ends just now has not read the question: asked again. One that never answers is broken. */
@@ -144,6 +145,10 @@ static int ask(const struct rule *rule, const struct question *question, bool is
     struct dm_fault fault;
     int result = GONE;
 
+    if (settings_get()->url_fault) {
+        settings_say_url_fault();
+        return do_without(rule);
+    }
     if (!keeper_find_place(&place))
         return do_without(rule);
     for (int i = 0; i < TRIES && result == GONE; i++) {

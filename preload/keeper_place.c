@@ -15,6 +15,7 @@
 #include "keeper_spawn.h"
 #include "keeper_talk.h"
 #include "real.h"
+#include "settings.h"
 #include "text.h"
 
 /* ---- which keeper ------------------------------------------------------------------------ */
@@ -42,7 +43,7 @@ static uint64_t mix_namespace(uint64_t hash, const char *path)
 
 static uint64_t identify(void)
 {
-    const char *url = secure_getenv("DMUTEX_URL");
+    const char *url = settings_get()->url;
     uint64_t hash = mix(0xcbf29ce484222325, KEEPER_VERSION);
 
     hash = mix(hash, url ? url : "");

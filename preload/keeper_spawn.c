@@ -25,6 +25,7 @@
 
 #include "keeper_talk.h"
 #include "real.h"
+#include "settings.h"
 
 extern char **environ;
 
@@ -82,24 +83,36 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* What the keeper is given: descriptors of the program. */
+struct gifts {
+    int listening, folder;
+    int url; /* -1: there is none */
+};
+
+/* Above those that the keeper knows by their numbers. */
+static int lift(int fd)
+{
+    return fd < 0 ? -1 : real_get()->fcntl(fd, F_DUPFD, KEEPER_FREE_FD);
+}
+
 /*
  * Nothing of the program's is kept: somebody may wait for the end of a pipe, or for a lock's last
  * descriptor to be closed.
  */
-static void arrange_descriptors(int listening, int folder)
+static void arrange_descriptors(const struct gifts *gifts)
 {
-    int null;
+    int listening = lift(gifts->listening), folder = lift(gifts->folder), url = lift(gifts->url), null;
 
-    listening = real_get()->fcntl(listening, F_DUPFD, KEEPER_FREE_FD);
-    folder = real_get()->fcntl(folder, F_DUPFD, KEEPER_FREE_FD);
     dup2(listening, KEEPER_SOCKET_FD);
     dup2(folder, KEEPER_FOLDER_FD);
+    if (url >= 0)
+        dup2(url, KEEPER_URL_FD);
     null = open("/dev/null", O_RDWR);
     if (null < 0)
         null = open("/", O_PATH); /* no /dev here: nothing can be written to it, either */
     for (int i = 0; i < KEEPER_SOCKET_FD; i++)
         dup2(null, i);
-    closefrom(KEEPER_FREE_FD);
+    closefrom(url >= 0 ? KEEPER_FREE_FD : KEEPER_URL_FD);
 }
 
 /*
@@ -115,12 +128,12 @@ static void settle_identity(void)
     syscall(SYS_setresuid, user, user, user);
 }
 
-static void __attribute__((__noreturn__)) become_keeper(int listening, int folder, const char *program,
+static void __attribute__((__noreturn__)) become_keeper(const struct gifts *gifts, const char *program,
                                                         const char *socket_path)
 {
     char *arguments[] = { (char *)KEEPER_PROGRAM, (char *)socket_path, NULL };
 
-    arrange_descriptors(listening, folder);
+    arrange_descriptors(gifts);
     settle_identity();
     clean_environment();
     reset_signals();
@@ -136,23 +149,53 @@ static void reap(pid_t pid)
         continue;
 }
 
-int keeper_spawn(int listening, int folder, const char *socket_path)
+/* A pipe that holds the URL; -1: there is none to be told, or it cannot be made, and the keeper will miss it. */
+static int make_url(void)
 {
-    const char *program = keeper_program();
-    pid_t pid;
+    const struct settings *settings = settings_get();
+    size_t length = settings->is_url_secret ? strlen(settings->url) : 0;
+    int ends[2];
 
-    if (faccessat(AT_FDCWD, program, X_OK, AT_EACCESS) < 0)
-        return errno;
-    pid = fork_unseen();
+    if (length == 0 || pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    if (write(ends[1], settings->url, length) != (ssize_t)length) { /* it is shorter than PIPE_BUF */
+        close(ends[0]);
+        ends[0] = -1;
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static int spawn(const struct gifts *gifts, const char *program, const char *socket_path)
+{
+    pid_t pid = fork_unseen();
+
     if (pid < 0)
         return errno;
     if (pid == 0) {
         setsid();
         pid = fork_unseen();
         if (pid == 0)
-            become_keeper(listening, folder, program, socket_path);
+            become_keeper(gifts, program, socket_path);
         _exit(0);
     }
     reap(pid);
     return 0;
+}
+
+int keeper_spawn(int listening, int folder, const char *socket_path)
+{
+    struct gifts gifts = { .listening = listening, .folder = folder };
+    const char *program = keeper_program();
+    int error;
+
+    if (faccessat(AT_FDCWD, program, X_OK, AT_EACCESS) < 0)
+        return errno;
+    gifts.url = make_url();
+    if (settings_get()->is_url_secret && gifts.url < 0)
+        return errno;
+    error = spawn(&gifts, program, socket_path);
+    if (gifts.url >= 0)
+        close(gifts.url);
+    return error;
 }

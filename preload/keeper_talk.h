@@ -21,8 +21,11 @@
 /* In the folder; guards the making and the removal of keepers' sockets. */
 #define KEEPER_GUARD "keeper.lock"
 
-/* What a keeper begins with: its listening socket, and the folder that this one's name is in. */
-enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_FREE_FD };
+/*
+ * What a keeper begins with: its listening socket, the folder that this one's name is in, and a pipe from which
+ * it reads the server's URL, if that is not in DMUTEX_URL.
+ */
+enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_URL_FD, KEEPER_FREE_FD };
 
 #define KEEPER_QUESTION_ROOM 8192
 #define KEEPER_ANSWER_ROOM 512

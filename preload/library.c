@@ -10,6 +10,7 @@
 #include "gate.h"
 #include "lost.h"
 #include "real.h"
+#include "settings.h"
 #include "text.h"
 
 #define LIBRARY "libdmutex.so.0"
@@ -50,6 +51,7 @@ static const struct {
     { offsetof(struct library, condattr_init), "dcondattr_init" },
     { offsetof(struct library, condattr_setclock), "dcondattr_setclock" },
     { offsetof(struct library, setlost), "dmutex_setlost_np" },
+    { offsetof(struct library, configure), "dmutex_configure_np" },
     { offsetof(struct library, strerror), "dmutex_strerror_np" },
 };
 
@@ -110,6 +112,19 @@ static void load(void)
     gate_leave();
 }
 
+/* A program that uses libdmutex itself, and did before, has its server already (EBUSY). */
+static void tell_server(void)
+{
+    const struct settings *settings = settings_get();
+
+    if (settings->url_fault) {
+        settings_say_url_fault();
+        give_up("there is no server", "");
+    }
+    if (settings->is_url_secret)
+        library.configure(settings->url);
+}
+
 /*
  * A fork() that began before the library was loaded does not know of its handlers, and has none of its mutexes.  In
  * the gate it would wait for one that has.
@@ -120,6 +135,7 @@ static void open_library(void)
         give_up("libdmutex was being opened while this process was forked", "");
     load();
     gate_await_forks();
+    tell_server();
     library.setlost(lost_tell, NULL);
     __atomic_store_n(&is_open, true, __ATOMIC_RELEASE);
 }

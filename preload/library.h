@@ -34,6 +34,7 @@ struct library {
     __typeof__(&dcondattr_init) condattr_init;
     __typeof__(&dcondattr_setclock) condattr_setclock;
     __typeof__(&dmutex_setlost_np) setlost;
+    __typeof__(&dmutex_configure_np) configure;
     __typeof__(&dmutex_strerror_np) strerror;
 };
 

@@ -74,7 +74,9 @@ preload_common = \
     preload/rules.c \
     preload/rules.h \
     preload/text.c \
-    preload/text.h
+    preload/text.h \
+    preload/url_file.c \
+    preload/url_file.h
 
 # ---------------------------------------------------------------------------
 # dmutex-run

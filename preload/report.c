@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/place.h"
 #include "mapped.h"
 #include "now.h"
 #include "settings.h"
@@ -194,19 +196,62 @@ struct report {
     char path[4096];
 };
 
+/* In a folder that strangers can change, a link of theirs could lead anywhere.  A relative path is the caller's care. */
+static int open_in_folder(const char *path, int flags, const char **ret_reason)
+{
+    struct dm_fault fault;
+    const char *leaf;
+    int folder, fd;
+
+    if (path[0] != '/')
+        return open(path, flags, 0666);
+    folder = dm_place_open_parent(path, &leaf, &fault);
+    if (folder < 0) {
+        *ret_reason = fault.kind == DM_FAULT_OWNER ? "other users can change a folder above it" : NULL;
+        errno = fault.error;
+        return -1;
+    }
+    fd = openat(folder, leaf, flags, 0666);
+    close(folder);
+    return fd;
+}
+
+/*
+ * A new file, one of this user's, which is emptied, or a device as /dev/null.  Neither a link, which leads to what a
+ * stranger wants to be overwritten, nor a FIFO, which would block.
+ */
+static int open_report(const char *path, const char **ret_reason)
+{
+    int fd = open_in_folder(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, ret_reason);
+    struct stat status;
+
+    if (fd < 0 && errno == ELOOP)
+        *ret_reason = "it is a symbolic link";
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return fd;
+    if (S_ISCHR(status.st_mode))
+        return fd;
+    if (S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 && ftruncate(fd, 0) == 0)
+        return fd;
+    *ret_reason = "it is no file of this user alone";
+    close(fd);
+    return -1;
+}
+
 static void write_counts(struct report *report, const char *name, const struct object_counts *counts)
 {
     struct text path = text_in(report->path, sizeof report->path);
+    const char *reason = NULL;
 
     if (counts->locks == 0 || report->is_broken)
         return;
     if (report->fd < 0) {
         expand(&path, settings_get()->report);
-        report->fd = open(report->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        report->fd = open_report(report->path, &reason);
     }
     if (report->fd >= 0 && write_line(report->fd, name, counts))
         return;
-    text_say("the report cannot be written to ", report->path, ": ", strerrordesc_np(errno), NULL);
+    text_say("the report cannot be written to ", report->path, ": ", reason ? reason : strerrordesc_np(errno), NULL);
     report->is_broken = true;
 }
 

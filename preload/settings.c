@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "text.h"
+#include "url_file.h"
 
 /* What dmutex-run exits with for a configuration that it cannot use (EX_CONFIG). */
 #define BAD_CONFIGURATION 78
@@ -73,6 +74,19 @@ static void resolve(int index)
     settings.resolved[index] = strcpy(get_memory(strlen(resolved) + 1), resolved);
 }
 
+/* Now, because the process may have fewer rights later. */
+static void read_url(void)
+{
+    static char url[URL_ROOM];
+    const char *path = secure_getenv(URL_FILE_VARIABLE);
+
+    settings.url = secure_getenv("DMUTEX_URL");
+    if (!path || (settings.url && *settings.url))
+        return;
+    settings.is_url_secret = url_file_read(path, url, &settings.url_fault);
+    settings.url = settings.is_url_secret ? url : NULL;
+}
+
 static size_t count_of(const char *variable)
 {
     const char *value = secure_getenv(variable);
@@ -94,6 +108,7 @@ const struct settings *settings_get(void)
     settings.program[length > 0 ? length : 0] = '\0';
     settings.list_folder = secure_getenv("DMUTEX_LIST");
     settings.report = secure_getenv("DMUTEX_REPORT");
+    read_url();
     count = count_of("DMUTEX_MAP") + count_of("DMUTEX_RULES");
     if (count > 0) {
         struct rule *rules = get_memory(count * sizeof *rules);
@@ -106,6 +121,12 @@ const struct settings *settings_get(void)
             resolve(i);
     }
     return &settings;
+}
+
+void settings_say_url_fault(void)
+{
+    text_say("the server is not known: its URL is in ", secure_getenv(URL_FILE_VARIABLE), ", and ", settings.url_fault,
+             "; run the program by its file's owner, or set DMUTEX_URL", NULL);
 }
 
 bool settings_name(const struct rule *rule, const char *path, char *ret_name, size_t room)

@@ -16,11 +16,17 @@ struct settings {
     bool has_flock, has_fcntl;
     const char *list_folder; /* DMUTEX_LIST; NULL */
     const char *report;      /* DMUTEX_REPORT; NULL */
+    const char *url;         /* of the server: DMUTEX_URL_FILE's, else DMUTEX_URL; NULL */
+    bool is_url_secret;      /* it is DMUTEX_URL_FILE's: libdmutex and the keeper are told it by us */
+    const char *url_fault;   /* why DMUTEX_URL_FILE cannot be read; NULL */
     char program[4096];      /* the path of this program */
 };
 
 /* Set up by the first call; valid from then on, and never changed. */
 const struct settings *settings_get(void);
+
+/* Says that the server is not known, because its file cannot be read. */
+void settings_say_url_fault(void);
 
 /* The name that the rule gives to what lies at this path; false, said, if it makes none. */
 bool settings_name(const struct rule *rule, const char *path, char *ret_name, size_t room);

@@ -143,22 +143,37 @@ static int walk(int from, const char *path, size_t length, int links, struct dm_
     return from;
 }
 
+/* So many bytes of an absolute path. */
+static int walk_from_root(const char *path, size_t length, struct dm_fault *fault)
+{
+    struct stat status;
+    int root = open("/", STEP_FLAGS | O_DIRECTORY);
+
+    set_place(fault, "/", 1);
+    if (root < 0 || fstat(root, &status) < 0)
+        return fail(fault, DM_FAULT_ERROR, errno);
+    if (!check_step(&status, fault))
+        return drop(root);
+    return walk(root, path, length, 0, fault);
+}
+
 int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault)
 {
     const char *slash = strrchr(path, '/');
-    struct stat status;
-    int root;
 
     set_place(ret_fault, path, strlen(path));
     if (path[0] != '/' || !slash[1])
         return fail(ret_fault, DM_FAULT_ERROR, EINVAL);
-    root = open("/", STEP_FLAGS | O_DIRECTORY);
-    if (root < 0 || fstat(root, &status) < 0)
-        return fail(ret_fault, DM_FAULT_ERROR, errno);
     *ret_leaf = slash + 1;
-    if (!check_step(&status, ret_fault))
-        return drop(root);
-    return walk(root, path, (size_t)(slash - path), 0, ret_fault);
+    return walk_from_root(path, (size_t)(slash - path), ret_fault);
+}
+
+int dm_place_open(const char *path, struct dm_fault *ret_fault)
+{
+    set_place(ret_fault, path, strlen(path));
+    if (path[0] != '/')
+        return fail(ret_fault, DM_FAULT_ERROR, EINVAL);
+    return walk_from_root(path, strlen(path), ret_fault);
 }
 
 /* ---- a folder of one's own --------------------------------------------------------------- */

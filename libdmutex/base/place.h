@@ -39,6 +39,9 @@ struct dm_fault {
  */
 int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault);
 
+/* The same for the path's last part itself, which may be a file, or a link that is followed. */
+int dm_place_open(const char *path, struct dm_fault *ret_fault);
+
 /*
  * The same for a folder of this user's own: no link, owned by the effective user, closed to all others.
  * may_make: makes one that is absent.

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../keeper_talk.h"
@@ -127,6 +128,24 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* From the pipe, if the keeper was given one; it is in nobody's environment. */
+static void take_url(void)
+{
+    char url[4096];
+    struct stat status;
+    ssize_t length = 0;
+
+    if (fstat(KEEPER_URL_FD, &status) == 0 && S_ISFIFO(status.st_mode))
+        length = read(KEEPER_URL_FD, url, sizeof url - 1);
+    if (length <= 0)
+        return;
+    url[length] = '\0';
+    close(KEEPER_URL_FD);
+    if (dmutex_configure_np(url) != 0)
+        say(DMUTEX_LOG_ERROR, "%s", dmutex_strerror_np());
+    explicit_bzero(url, sizeof url);
+}
+
 static bool is_listening(int fd)
 {
     int yes = 0;
@@ -145,6 +164,7 @@ int main(int argc, char **argv)
         return 1;
     ignore_signals();
     raise_limit();
+    take_url();
     say_begin();
     say(DMUTEX_LOG_INFO, "listening on %s", argv[1]);
     holds_begin();

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ static void on_library_log(int level, const char *message, void *user)
         write_to_syslog(level, message);
 }
 
+/* No link of a stranger's, and no FIFO, which would block. */
+static int open_log(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+    struct stat status;
+
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 void say_begin(void)
 {
     const char *wanted = secure_getenv("DMUTEX_LOG");
@@ -61,7 +75,7 @@ void say_begin(void)
     if (wanted)
         level_wanted = level_of(wanted, (size_t)(colon - wanted));
     if (wanted && *colon)
-        file = open(colon + 1, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        file = open_log(colon + 1);
     dmutex_setlog_np(on_library_log, NULL);
 }
 

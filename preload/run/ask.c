@@ -5,6 +5,7 @@
 
 #include <dmutex/dmutex.h>
 
+#include "../url_file.h"
 #include "refuse.h"
 
 char *ask_describe(const char *url)
@@ -16,13 +17,37 @@ char *ask_describe(const char *url)
     return g_strdup_printf("%.*s***%s", (int)(scheme_end + 3 - url), url, at);
 }
 
+bool ask_is_secret(const char *url)
+{
+    const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
+    const char *user = scheme_end ? scheme_end + 3 : url;
+
+    return scheme_end && at && at > user && memchr(user, ':', (size_t)(at - user));
+}
+
+/* A dmutex-run around this one has left the URL in a file. */
+static bool read_file(struct plan *plan, const char *path, GError **error)
+{
+    const char *reason;
+    char url[URL_ROOM];
+
+    if (!url_file_read(path, url, &reason))
+        return refuse(error, REFUSE_CONFIG, URL_FILE_VARIABLE ": %s: %s", path, reason);
+    plan->url = g_strdup(url);
+    plan->url_from = g_strdup(URL_FILE_VARIABLE);
+    plan->url_file = g_strdup(path);
+    return true;
+}
+
 bool ask_configure(struct plan *plan, GError **error)
 {
-    const char *environment = g_getenv("DMUTEX_URL");
+    const char *environment = g_getenv("DMUTEX_URL"), *file = g_getenv(URL_FILE_VARIABLE);
 
     if (!plan->url && environment && *environment) {
         plan->url = g_strdup(environment);
         plan->url_from = g_strdup("DMUTEX_URL");
+    } else if (!plan->url && file && !read_file(plan, file, error)) {
+        return false;
     }
     if (!plan->url)
         return refuse(error, REFUSE_CONFIG,

@@ -20,6 +20,9 @@ bool ask_server(const struct plan *plan, GError **error);
 /* Does a rule say that its lock is to fail without a server? */
 bool ask_is_needed(const struct plan *plan);
 
+/* Is there a password in it? */
+bool ask_is_secret(const char *url);
+
 /* The URL without its password, for people.  The caller frees it. */
 char *ask_describe(const char *url);
 

@@ -163,6 +163,7 @@ static bool read_server(const struct reader *reader, const char *section, GError
         return complain(reader, section, NULL, "has no Url", error);
     plan->url = value_of(reader, section, "Url", error);
     plan->url_from = g_strdup_printf("%s: [server] Url", reader->path);
+    plan->url_file = g_strdup(reader->path);
     if (!plan->url)
         return false;
     return *plan->url || complain(reader, section, "Url", "is empty: write redis://HOST or unix:///PATH", error);

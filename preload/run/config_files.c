@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/place.h"
 #include "refuse.h"
 
 #define LARGEST (4 << 20) /* bytes; what is larger is no configuration */
@@ -94,15 +95,25 @@ static bool check_owner(const char *path, const struct stat *status, GError **er
     return true;
 }
 
-/* A directory open to others lets them put another file in this one's place, unless it is sticky. */
-static bool check_directory(const char *path, GError **error)
+/*
+ * Whoever can change a directory above the file, or a link on the way, can put another file in this one's place.
+ * So each is checked, and must lead to the file that is open.
+ */
+static bool check_way(const char *path, const struct stat *status, GError **error)
 {
-    g_autofree char *directory = g_path_get_dirname(path);
-    struct stat status;
+    struct dm_fault fault;
+    struct stat found = { .st_ino = 0 };
+    int fd = dm_place_open(path, &fault);
 
-    if (stat(directory, &status) < 0)
-        return refuse(error, REFUSE_CONFIG, "%s: %s", directory, g_strerror(errno));
-    return (status.st_mode & S_ISVTX) || check_owner(directory, &status, error);
+    if (fd < 0 && fault.kind == DM_FAULT_OWNER)
+        return refuse(error, REFUSE_CONFIG, "%s: others could put another file in its place, because %s %s %u", path,
+                      fault.place, fault.words, (unsigned)fault.owner);
+    if (fd < 0)
+        return refuse(error, REFUSE_CONFIG, "%s: %s: %s", path, fault.place, g_strerror(fault.error));
+    fstat(fd, &found);
+    close(fd);
+    return (found.st_dev == status->st_dev && found.st_ino == status->st_ino) ||
+           refuse(error, REFUSE_CONFIG, "%s: was exchanged while it was read: try again", path);
 }
 
 static char *read_all(int fd, size_t size, const char *path, GError **error)
@@ -137,7 +148,7 @@ static char *load(int fd, const char *path, GError **error)
         refuse(error, REFUSE_CONFIG, "%s: is not a file of at most 4 MiB", path);
         return NULL;
     }
-    if (!check_owner(path, &status, error) || !check_directory(path, error))
+    if (!check_owner(path, &status, error) || !check_way(path, &status, error))
         return NULL;
     return read_all(fd, (size_t)status.st_size, path, error);
 }

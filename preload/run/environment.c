@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "../url_file.h"
 #include "ask.h"
 #include "module.h"
 #include "refuse.h"
@@ -12,7 +14,7 @@
 #define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with its name */
 
 static const char *const ours[] = { "LD_PRELOAD",   "DMUTEX_URL", "DMUTEX_MAP",
-                                    "DMUTEX_RULES", "DMUTEX_CONF", "DMUTEX_LIST" };
+                                    "DMUTEX_RULES", "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
 
 static void set(char ***environment, const char *name, const char *value)
 {
@@ -34,6 +36,42 @@ static bool set_rules(char ***environment, const char *name, const GArray *list,
     return true;
 }
 
+/* The module must find what was checked. */
+static bool check_file(const struct plan *plan, GError **error)
+{
+    const char *reason = "its Url is read as another one";
+    char url[URL_ROOM];
+
+    if (url_file_read(plan->url_file, url, &reason) && strcmp(url, plan->url) == 0)
+        return true;
+    return refuse(error, REFUSE_CONFIG, "%s: %s; write the password into a file of its own, by password_file", plan->url_from,
+                  reason);
+}
+
+static void warn_of_readers(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && (status.st_mode & 044))
+        say_warning("%s: has a password, and can be read by others: chmod go-r %s", path, path);
+}
+
+/* A password stays in its file: the environment is inherited by all that the command starts. */
+static bool set_server(char ***environment, const struct plan *plan, GError **error)
+{
+    if (!plan->url_file || !ask_is_secret(plan->url)) {
+        set(environment, "DMUTEX_URL", plan->url);
+        *environment = g_environ_unsetenv(*environment, URL_FILE_VARIABLE);
+        return true;
+    }
+    if (!check_file(plan, error))
+        return false;
+    warn_of_readers(plan->url_file);
+    set(environment, URL_FILE_VARIABLE, plan->url_file);
+    *environment = g_environ_unsetenv(*environment, "DMUTEX_URL");
+    return true;
+}
+
 bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error)
 {
     g_auto(GStrv) environment = g_get_environ();
@@ -45,8 +83,8 @@ bool environment_make(const struct plan *plan, const char *config, char ***ret_e
     say_note("the module is %s", module);
     preload = module_add(g_getenv("LD_PRELOAD"), module);
     set(&environment, "LD_PRELOAD", preload);
-    if (plan->url)
-        set(&environment, "DMUTEX_URL", plan->url);
+    if (plan->url && !set_server(&environment, plan, error))
+        return false;
     if (config)
         set(&environment, "DMUTEX_CONF", config);
     *ret_environment = g_steal_pointer(&environment);
@@ -56,10 +94,11 @@ bool environment_make(const struct plan *plan, const char *config, char ***ret_e
 void environment_print(char *const *environment, char *const *command)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(ours); i++) {
-        const char *value = g_environ_getenv((char **)environment, ours[i]);
+        const char *before = g_getenv(ours[i]), *now = g_environ_getenv((char **)environment, ours[i]);
+        const char *value = now || !before ? now : ""; /* empty is as good as not there */
         g_autofree char *shown = NULL, *quoted = NULL;
 
-        if (!value || g_strcmp0(value, g_getenv(ours[i])) == 0)
+        if (!value || g_strcmp0(value, before) == 0)
             continue;
         shown = ask_describe(value);
         quoted = g_shell_quote(strcmp(ours[i], "DMUTEX_URL") == 0 ? shown : value);

@@ -26,6 +26,7 @@ void plan_free(struct plan *plan)
     g_ptr_array_unref(plan->texts);
     g_free(plan->url);
     g_free(plan->url_from);
+    g_free(plan->url_file);
     g_free(plan);
 }
 

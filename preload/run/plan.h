@@ -23,6 +23,7 @@ struct plan {
     GArray *rules;  /* of struct planned: the configuration's */
     char *url;      /* of the server; NULL: none is configured */
     char *url_from; /* where it was written */
+    char *url_file; /* the file that it is in; NULL: it came from a variable */
     GPtrArray *texts; /* what rules and origins point into */
 };
 

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -529,6 +531,73 @@ static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **sta
     assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
 }
 
+/* What the file was that a report was to go to. */
+static void check_no_report_to(const char *path, const char *why)
+{
+    char variable[100], sentence[200];
+    struct actor *actor;
+
+    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s", path);
+    snprintf(sentence, sizeof sentence, "dmutex: the report cannot be written to %s: %s\n", path, why);
+    actor = start_program("legacy", rules, variable, NULL);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+    assert_said(sentence);
+}
+
+/* A stranger who knows the path has made a link there, to a file of the program's user. */
+static void test_no_report_is_written_when_its_path_is_a_link(void **state)
+{
+    char victim[100], path[100], line[10] = "";
+    FILE *file;
+
+    (void)state;
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    snprintf(path, sizeof path, "%s/linked", folder);
+    file = fopen(victim, "w");
+    assert_true(fputs("precious", file) > 0);
+    assert_int_equal(fclose(file), 0);
+    assert_return_code(symlink(victim, path), errno);
+    check_no_report_to(path, "it is a symbolic link");
+    assert_return_code(unlink(path), errno);
+    assert_return_code(link(victim, path), errno);
+    check_no_report_to(path, "it is no file of this user alone");
+    file = fopen(victim, "r");
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    assert_string_equal(line, "precious");
+}
+
+/* A FIFO that nobody reads, or somebody does: the program's end does not wait for that. */
+static void test_no_report_is_written_when_its_path_is_a_fifo(void **state)
+{
+    char path[100];
+    int reader;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_return_code(mkfifo(path, 0600), errno);
+    check_no_report_to(path, strerror(ENXIO));
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    check_no_report_to(path, "it is no file of this user alone");
+    close(reader);
+}
+
+/* A folder that everybody may change: the report could be led elsewhere. */
+static void test_no_report_is_written_when_others_can_change_the_folder(void **state)
+{
+    char place[100], path[120];
+
+    (void)state;
+    snprintf(place, sizeof place, "%s/wide", folder);
+    snprintf(path, sizeof path, "%s/report", place);
+    assert_return_code(mkdir(place, 0700), errno);
+    assert_return_code(chmod(place, 0777), errno);
+    check_no_report_to(path, "other users can change a folder above it");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +620,9 @@ int main(int argc, char **argv)
         test_of_program(test_a_report_is_of_one_process_when_it_forks),
         test_of_program(test_a_report_adds_up_when_objects_have_one_name),
         test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
+        test_of_program(test_no_report_is_written_when_its_path_is_a_link),
+        test_of_program(test_no_report_is_written_when_its_path_is_a_fifo),
+        test_of_program(test_no_report_is_written_when_others_can_change_the_folder),
         cmocka_unit_test(test_nothing_is_left),
     };
 

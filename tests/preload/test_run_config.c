@@ -141,7 +141,34 @@ static void test_config_is_refused_when_others_can_write_it(void **state)
     path = write_file("open/a.conf", 0644, "[server]\nUrl=redis://h\n");
     command_run("exec %s --config %s true", dmutex_run, path);
     assert_status(78);
-    assert_errors("/open: can be written by others than its owner");
+    assert_errors("/open/a.conf: others could put another file in its place, because ");
+    assert_errors("/open can be changed by others than its owner, user ");
+}
+
+/* Nor is it believed if others can change a directory far above it, or a link that leads to it. */
+static void test_config_is_refused_when_others_can_change_the_way_to_it(void **state)
+{
+    const char *path;
+
+    (void)state;
+    command_run("cd %s && mkdir -p far/near/here && chmod 0777 far", folder);
+    path = write_file("far/near/here/a.conf", 0644, "[server]\nUrl=redis://h\n");
+    command_run("exec %s --config %s true", dmutex_run, path);
+    assert_status(78);
+    assert_errors("/far can be changed by others than its owner, user ");
+    command_run("cd %s && chmod 0755 far && mkdir -m 0777 links && ln -s ../far/near links/way", folder);
+    command_run("exec %s --config %s/links/way/here/a.conf true", dmutex_run, folder);
+    assert_status(78);
+    assert_errors("/links can be changed by others");
+    command_run("cd %s && chmod 1777 links", folder); /* as /tmp: who owns the link decides */
+    command_run("exec %s --config %s/links/way/here/a.conf true", dmutex_run, folder);
+    assert_status(0);
+    if (getuid() != 0)
+        return;
+    command_run("cd %s && chown -h 65534 links/way", folder);
+    command_run("exec %s --config %s/links/way/here/a.conf true", dmutex_run, folder);
+    assert_status(78);
+    assert_errors("/links/way belongs to user 65534");
 }
 
 /* Somebody else's file, unless that is root. */
@@ -451,6 +478,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_is_refused_when_the_named_file_is_missing),
         cmocka_unit_test(test_config_is_refused_when_it_cannot_be_looked_at),
         cmocka_unit_test(test_config_is_refused_when_others_can_write_it),
+        cmocka_unit_test(test_config_is_refused_when_others_can_change_the_way_to_it),
         cmocka_unit_test(test_config_is_refused_when_it_is_another_users),
         cmocka_unit_test(test_config_is_compiled_when_it_is_good),
         cmocka_unit_test(test_config_keeps_ondown_apart_when_kinds_differ),

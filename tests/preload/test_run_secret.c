@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A password that stands in a configuration file stays there: neither the environment of the command nor that
+ * of anything it starts has it, and everything that is entitled to the file finds the server all the same.
+ */
+#include "run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/stranger.h"
+
+static char config[128];   /* mode 0600, with the password */
+static char library[4096]; /* the folder of libdmutex */
+static char keeper[4096];
+
+/* On this server nobody can do anything without the password. */
+static int setup(void **state)
+{
+    const char *end;
+
+    run_setup(state);
+    the_server = server_start();
+    assert_string_equal(side_text(the_server->side, "ACL SETUSER app on >s3cret ~* &* +@all"), "OK");
+    assert_string_equal(side_text(the_server->side, "ACL SETUSER default -evalsha -eval"), "OK");
+    snprintf(config, sizeof config, "%s/secret.conf", folder);
+    write_file("secret.conf", 0600, "# Url=redis://no\n[defaults]\nLease=5s\n\n [server]  \n  Url = unix://app:s3cret@%s?grace=off  \n"
+                                    "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock run/queue]\nMatch=sym:legacy:queue_lock\n",
+               the_server->path, folder);
+    end = strstr(dmutex_run, "/preload/here/");
+    snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(end - dmutex_run), dmutex_run);
+    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper", (int)(end - dmutex_run), dmutex_run);
+    unsetenv("DMUTEX_URL");
+    setenv("DMUTEX_KEEPER", keeper, 1);
+    setenv("DMUTEX_LOCAL_DIR", folder, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    server_end(the_server);
+    return run_teardown(state);
+}
+
+/* The command, what it starts, and dmutex-run's own words. */
+static void test_no_password_is_in_the_environment_when_a_file_has_it(void **state)
+{
+    (void)state;
+    command_run("exec %s --config %s sh -c 'env; sh -c \"env; cat /proc/self/environ\"'", dmutex_run, config);
+    assert_status(0);
+    assert_output("DMUTEX_URL_FILE=");
+    assert_null(strstr(ran.output, "s3cret"));
+    assert_null(strstr(ran.output, "DMUTEX_URL="));
+    assert_string_equal(ran.errors, "");
+    command_run("DMUTEX_URL=redis://other exec %s --config %s --dry-run true", dmutex_run, config);
+    assert_output("DMUTEX_URL='' ");
+    assert_null(strstr(ran.output, "s3cret"));
+}
+
+/* A mutex is locked on the server that wants the password. */
+static void test_a_mutex_is_locked_when_a_file_has_the_password(void **state)
+{
+    (void)state;
+    write_file("legacy.c", 0644,
+               "#include <pthread.h>\n"
+               "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
+               "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
+    compile("legacy.c", "legacy", "$SANITIZER_CFLAGS");
+    command_run("LD_LIBRARY_PATH=%s exec %s --config %s sh -c 'exec %s/legacy'", library, dmutex_run, config, folder);
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+    assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:queue"), 1);
+}
+
+/* So is a lock file, by a keeper that was told the password by nothing that others can read. */
+static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
+{
+    (void)state;
+    command_run("exec %s --config %s flock %s/x.lock sh -c 'keeper=$(pgrep -f dmutex-keepe[r].*%s/keeper-0x); "
+                "test -n \"$keeper\" && echo kept; cd /proc/$keeper && cat environ cmdline | tr \"\\0\" \"\\n\" | grep s3cret || true'", dmutex_run, config, folder, folder);
+    assert_status(0);
+    assert_string_equal(ran.output, "kept\n");
+    assert_string_equal(ran.errors, "");
+    assert_int_equal(side_count_keys(the_server->side, "dmutex:{f}:state:x.lock"), 1);
+}
+
+/* A dmutex-run inside, whose user has no configuration, goes by the same file. */
+static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **state)
+{
+    (void)state;
+    command_run("exec %s --config %s env -u DMUTEX_CONF HOME=/nowhere XDG_CONFIG_HOME=/nowhere %s --check true", dmutex_run,
+                config, dmutex_run);
+    assert_status(0);
+    assert_output("good: the server unix://***@");
+    assert_output("(DMUTEX_URL_FILE) answers\n");
+    assert_null(strstr(ran.output, "s3cret"));
+}
+
+/* Somebody else cannot read it, gets no lock, and is told why. */
+static void test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    assert_return_code(chmod(folder, 0755), errno);
+    command_run("touch %s/y.lock; chmod 0666 %s/y.lock; exec %s --config %s "
+                "setpriv --reuid=%d --regid=%d --clear-groups flock %s/y.lock echo is run", folder, folder, dmutex_run, config,
+                STRANGER, STRANGER, folder);
+    assert_int_not_equal(ran.status, 0);
+    assert_string_equal(ran.output, "");
+    assert_errors("dmutex: the server is not known: its URL is in ");
+    assert_errors("/secret.conf, and Permission denied; ");
+    assert_return_code(chmod(folder, 0700), errno);
+}
+
+/* A file that others may read is no place for a password. */
+static void test_a_warning_is_said_when_others_can_read_the_password(void **state)
+{
+    (void)state;
+    assert_return_code(chmod(config, 0644), errno);
+    command_run("exec %s --config %s true", dmutex_run, config);
+    assert_status(0);
+    assert_errors("/secret.conf: has a password, and can be read by others: chmod go-r ");
+    assert_return_code(chmod(config, 0600), errno);
+}
+
+/* A file that the module would read in another way than dmutex-run is refused. */
+static void test_the_file_is_refused_when_the_module_cannot_read_it(void **state)
+{
+    static char long_name[1200];
+
+    (void)state;
+    memset(long_name, 'x', sizeof long_name - 1);
+    write_file("long.conf", 0600, "[server]\nUrl=unix://app:s3cret@/%s\n[lock a]\nMatch=flock:/x\n", long_name);
+    command_run("exec %s --config %s/long.conf --dry-run true", dmutex_run, folder);
+    assert_status(78);
+    assert_null(strstr(ran.errors, "s3cret"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_password_is_in_the_environment_when_a_file_has_it),
+        cmocka_unit_test(test_a_mutex_is_locked_when_a_file_has_the_password),
+        cmocka_unit_test(test_a_file_is_locked_when_a_file_has_the_password),
+        cmocka_unit_test(test_the_file_is_found_when_another_dmutex_run_is_inside),
+        cmocka_unit_test(test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read),
+        cmocka_unit_test(test_a_warning_is_said_when_others_can_read_the_password),
+        cmocka_unit_test(test_the_file_is_refused_when_the_module_cannot_read_it),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
