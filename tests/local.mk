@@ -126,6 +126,7 @@ conformance_tests = \
     tests/conformance/test_private \
     tests/conformance/test_stacks \
     tests/conformance/test_time \
+    tests/conformance/test_torn \
     tests/conformance/test_unclear \
     tests/conformance/dropin/test_dropin \
     tests/conformance/shalls/test_shalls \
