@@ -9,6 +9,7 @@ bench_programs = \
     bench/threads \
     bench/relock \
     bench/cond \
+    bench/private \
     bench/preload
 
 # linked to nothing: bench/held runs it to see what the library adds, bench/preload what the module does
@@ -33,6 +34,9 @@ bench_handoff_LDADD = $(bench_libs)
 bench_held_SOURCES = bench/held.c $(bench_common)
 bench_held_LDADD = $(bench_libs)
 bench_footprint_LDADD =
+
+bench_private_SOURCES = bench/private.c $(bench_common)
+bench_private_LDADD = $(bench_libs)
 
 bench_preload_SOURCES = bench/preload.c $(bench_common)
 bench_preload_LDADD = $(bench_libs)

@@ -150,6 +150,7 @@ static int destroy_local(dmutex_t *mutex)
     if (error)
         return error == EBUSY ? dm_fail(DM_FAIL_IN_USE, NULL) : dm_local_fail(error);
     mutex->dm_state = DM_MARK_DESTROYED;
+    mutex->dm_named = DM_NAMED_DESTROYED;
     return 0;
 }
 

@@ -16,6 +16,8 @@ _Static_assert(offsetof(dmutex_t, dm_name) % _Alignof(pthread_mutex_t) == 0, "li
 _Static_assert(sizeof(pthread_cond_t) <= sizeof(((dcond_t *)0)->dm_own), "libc's condition variable has room");
 _Static_assert(offsetof(dcond_t, dm_own) % _Alignof(pthread_cond_t) == 0, "libc's condition variable is aligned");
 
+_Static_assert(offsetof(dmutex_t, dm_reserved) == offsetof(dmutex_t, dm_type) + 8, "a kind is eight bytes");
+
 /* DMUTEX_PRIVATE_LIBC_TYPE() of types.h, which cannot name the field. */
 _Static_assert(offsetof(pthread_mutex_t, __data.__kind) == sizeof DMUTEX_PRIVATE_WORDS_BEFORE_TYPE - 1,
                "the drop-in header's initialisers put the type where libc reads it");
@@ -26,18 +28,18 @@ _Static_assert(PTHREAD_MUTEX_RECURSIVE_NP == 1 && PTHREAD_MUTEX_ERRORCHECK_NP ==
 
 enum dm_local_mode dm_local_mode;
 
-enum dm_local_mode dm_local_read_mode(void)
+bool dm_local_read_mode(void)
 {
     const char *value = secure_getenv("DMUTEX_PRIVATE");
     enum dm_local_mode mode = value && strcmp(value, "server") == 0 ? DM_LOCAL_SERVER : DM_LOCAL_LIBC;
-    enum dm_local_mode unread = DM_LOCAL_UNREAD;
+    enum dm_local_mode before = DM_LOCAL_UNREAD;
 
     /* One thread's answer counts for all: a mutex must not change sides between its lock and its unlock. */
-    if (!__atomic_compare_exchange_n(&dm_local_mode, &unread, mode, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return unread;
+    if (!__atomic_compare_exchange_n(&dm_local_mode, &before, mode, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return before == DM_LOCAL_LIBC;
     if (value && mode == DM_LOCAL_LIBC && strcmp(value, "libc") != 0)
         dm_log_error("DMUTEX_PRIVATE=%s is neither libc nor server; private mutexes without a name are libc's", value);
-    return mode;
+    return mode == DM_LOCAL_LIBC;
 }
 
 /* ---- what libc says ---------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #define DM_API_LOCAL_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/real.h"
 #include "dmutex/types.h"
@@ -19,19 +20,35 @@
 /* DMUTEX_PRIVATE=server makes local mutexes anonymous ones of the server; read at the first use. */
 enum dm_local_mode { DM_LOCAL_UNREAD, DM_LOCAL_LIBC, DM_LOCAL_SERVER };
 extern enum dm_local_mode dm_local_mode;
-enum dm_local_mode dm_local_read_mode(void);
+bool dm_local_read_mode(void) __attribute__((__cold__)); /* true: libc's */
 
 static inline bool dm_local_is_enabled(void)
 {
-    enum dm_local_mode mode = __atomic_load_n(&dm_local_mode, __ATOMIC_RELAXED);
-
-    return (mode != DM_LOCAL_UNREAD ? mode : dm_local_read_mode()) == DM_LOCAL_LIBC;
+    return __builtin_expect(__atomic_load_n(&dm_local_mode, __ATOMIC_RELAXED) == DM_LOCAL_LIBC, 1) ||
+           dm_local_read_mode();
 }
 
-/* True if the mutex is libc's.  Every lock and unlock asks this, so it looks at three bytes and no more. */
+/*
+ * True if the mutex is libc's.  Every lock and unlock asks this, so it looks at two bytes and no more:
+ * dmutex_destroy() changes one of them.
+ */
 static inline bool dm_local_is(const dmutex_t *mutex)
 {
-    return mutex && !mutex->dm_named && !mutex->dm_pshared && !mutex->dm_state && dm_local_is_enabled();
+    return mutex && !mutex->dm_named && !mutex->dm_pshared && dm_local_is_enabled();
+}
+
+/*
+ * True if it is libc's and of the usual kind: normal, stalled.  Locking and unlocking that does not fail, so the
+ * call is a jump into libc.  The eight bytes from dm_type on are zero then.
+ */
+static inline bool dm_local_is_plain(const dmutex_t *mutex)
+{
+    uint64_t kind;
+
+    if (!mutex)
+        return false;
+    memcpy(&kind, (const char *)mutex + offsetof(dmutex_t, dm_type), sizeof kind);
+    return kind == 0 && dm_local_is_enabled();
 }
 
 static inline pthread_mutex_t *dm_local_mutex(dmutex_t *mutex)
@@ -45,7 +62,7 @@ static inline pthread_cond_t *dm_local_cond(dcond_t *cond)
 }
 
 /* Notes what libc has returned, other than 0, and returns it. */
-int dm_local_fail(int error);
+int dm_local_fail(int error) __attribute__((__cold__));
 int dm_local_fail_wait(int error);
 
 static inline int dm_local_result(int error)

@@ -23,6 +23,8 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
 
 int dmutex_lock(dmutex_t *mutex)
 {
+    if (dm_local_is_plain(mutex))
+        return dm_real.mutex_lock(dm_local_mutex(mutex));
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_lock(dm_local_mutex(mutex)));
     return acquire(mutex, true, &dm_deadline_endless);
@@ -96,6 +98,8 @@ static int release(dmutex_t *mutex)
 
 int dmutex_unlock(dmutex_t *mutex)
 {
+    if (dm_local_is_plain(mutex))
+        return dm_real.mutex_unlock(dm_local_mutex(mutex));
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_unlock(dm_local_mutex(mutex)));
     return release(mutex);
