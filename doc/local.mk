@@ -2,6 +2,7 @@
 dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
+    doc/man/dmutex-names.1 \
     doc/man/dmutex-preload.5 \
     doc/man/dmutex-preload.7 \
     doc/man/dmutex-pthread.7 \
@@ -33,6 +34,7 @@ links_to_cond_wait = \
     doc/links/dcond_signal.3 \
     doc/links/dcond_timedwait.3
 links_to_configure = \
+    doc/links/dmutex_readnames_np.3 \
     doc/links/dmutex_setlog_np.3 \
     doc/links/dmutex_setlost_np.3 \
     doc/links/dmutex_strerror_np.3 \

@@ -35,6 +35,10 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/error.h \
     libdmutex/base/ident.c \
     libdmutex/base/ident.h \
+    libdmutex/base/image.c \
+    libdmutex/base/image.h \
+    libdmutex/base/literal.c \
+    libdmutex/base/literal.h \
     libdmutex/base/log.c \
     libdmutex/base/log.h \
     libdmutex/base/place.c \
@@ -179,6 +183,8 @@ noinst_LTLIBRARIES += libdmutex/libapi.la
 libdmutex_libapi_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
 libdmutex_libapi_la_SOURCES = \
     libdmutex/api/attr.c \
+    libdmutex/api/automatic.c \
+    libdmutex/api/automatic.h \
     libdmutex/api/binding.c \
     libdmutex/api/binding.h \
     libdmutex/api/cond.c \

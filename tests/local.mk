@@ -151,9 +151,8 @@ dropin_programs = \
     tests/conformance/dropin/visits_group \
     tests/conformance/dropin/visits_longest \
     tests/conformance/dropin/visits_named \
-    tests/conformance/dropin/visits_too_long \
     tests/conformance/dropin/visits_unit
-dropin_cppflags = -I$(top_srcdir)/include -include dmutex/pthread.h
+dropin_cppflags = -I$(top_srcdir)/include -include dmutex/pthread.h -fmacro-prefix-map=$(top_srcdir)/=
 dropin_long_cppflags = \
     $(dropin_cppflags) -include $(top_srcdir)/tests/conformance/dropin/long.h -DDMUTEX_GROUP='"long"'
 visits_sources = tests/conformance/dropin/visits.c tests/conformance/dropin/visits.h
@@ -169,9 +168,6 @@ tests_conformance_dropin_visits_longest_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_named_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_named_CPPFLAGS = $(dropin_cppflags) -DNAME='"dropin/set"'
 tests_conformance_dropin_visits_named_LDADD = libdmutex/libdmutex.la
-tests_conformance_dropin_visits_too_long_SOURCES = $(visits_sources)
-tests_conformance_dropin_visits_too_long_CPPFLAGS = $(dropin_long_cppflags) -DDMUTEX_UNIT=TOO_LONG
-tests_conformance_dropin_visits_too_long_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_unit_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_unit_CPPFLAGS = \
     $(dropin_cppflags) -DDMUTEX_GROUP='"dropin"' -DDMUTEX_UNIT='"ledger"'
@@ -490,9 +486,11 @@ tests_chaos_test_check_LDADD = $(chaos_libs)
 
 # not programs
 script_tests = \
+    tests/conformance/dropin/test_automatic.sh \
     tests/conformance/dropin/test_compiles.sh \
     tests/conformance/dropin/test_names.sh \
-    tests/floors/test_floors.sh
+    tests/floors/test_floors.sh \
+    tests/tools/test_dmutex_names.sh
 EXTRA_DIST += \
     tests/conformance/dropin/layout.cc \
     tests/conformance/dropin/locals.cc \

@@ -66,6 +66,19 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
 DMUTEX_API int dmutex_configure_np(const char *url);
 
 /*
+ * Checks the automatic names of a program or shared library: those that <dmutex/pthread.h> gives to the static
+ * initialisers of units compiled with DMUTEX_GROUP.  That header calls this when the module is loaded; nothing
+ * else needs to.
+ *
+ * *is_read, a static variable of the module, is 0 before and 1 afterwards: then nothing more is done.
+ *
+ * Returns 0; EINVAL if an object cannot have its name: then every call on the object says EINVAL, and the sentence
+ * of dmutex_strerror_np() goes to the log or, if nothing takes the log, to standard error; ENOMEM.
+ * Does not block; one thread at a time, as the loader does.  Since 0.1.
+ */
+DMUTEX_API int dmutex_readnames_np(char *is_read);
+
+/*
  * The calling thread's last failure in one sentence that says what to do; "" before any.  The
  * thread's own memory, valid until its next failing call; not to be freed.
  */

@@ -14,12 +14,21 @@
  * that share the memory.  To exclude other processes and hosts they need names:
  *
  *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is "billing/<file>:k",
- *                                  <file> being its name on the compiler's command line: the same
- *                                  build has the same names everywhere.
+ *                                  <file> being its relative path on the compiler's command line:
+ *                                  the same build has the same names everywhere.  With absolute
+ *                                  paths: -fmacro-prefix-map=FOLDER/= as well.
  *   -DDMUTEX_UNIT='"ledger"'       Another word in the place of <file>.
  *   dmutexattr_setname_np(&attr, "billing/ledger")
  *                                  One added line before pthread_mutex_init(), for there a
  *                                  pthread_mutexattr_t is a dmutexattr_t; dcondattr_setname_np().
+ *
+ * Such a name is for one static object.  A name that is too long is the compiler's error.  Elements of
+ * an array that share an initialiser, two units of one name, objects on the heap, the stack or of a
+ * thread, and paths that depend on the folder of the build are refused: a sentence when the program
+ * starts or the object is first used, and EINVAL from every call.  dmutex-names(1) lists the names.
+ *
+ * Read-write locks, spin locks, barriers and semaphores stay in the process; their calls are marked
+ * deprecated, so that the compiler warns.  -DDMUTEX_NO_WARNINGS: it does not.
  *
  * The functions return what <dmutex/mutex.h> and <dmutex/cond.h> say; what differs from pthread is
  * in dmutex-pthread(7).  Since 0.1.
@@ -42,6 +51,7 @@
  * which <ext/concurrence.h> reads.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #ifdef __cplusplus
 #include <memory>
 #ifdef __GLIBCXX__
@@ -74,6 +84,32 @@
 #undef _DYNAMIC_STACK_SIZE_SOURCE
 #endif
 
+/* ---- what stays in the process ----------------------------------------------------------- */
+
+#if !defined(DMUTEX_NO_WARNINGS) && defined(__GNUC__)
+#define DMUTEX_PRIVATE_STAYS(function)      \
+    extern __typeof__(function) function __attribute__((__deprecated__( \
+        "it stays in this process: libdmutex shares mutexes and condition variables only; -DDMUTEX_NO_WARNINGS")))
+DMUTEX_BEGIN_DECLS
+#if defined(__USE_UNIX98) || defined(__USE_XOPEN2K)
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_rdlock);
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_tryrdlock);
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_wrlock);
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_trywrlock);
+#endif
+#ifdef __USE_XOPEN2K
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_timedrdlock);
+DMUTEX_PRIVATE_STAYS(pthread_rwlock_timedwrlock);
+DMUTEX_PRIVATE_STAYS(pthread_barrier_wait);
+DMUTEX_PRIVATE_STAYS(pthread_spin_lock);
+DMUTEX_PRIVATE_STAYS(pthread_spin_trylock);
+DMUTEX_PRIVATE_STAYS(sem_timedwait);
+#endif
+DMUTEX_PRIVATE_STAYS(sem_wait);
+DMUTEX_PRIVATE_STAYS(sem_trywait);
+DMUTEX_END_DECLS
+#endif
+
 /* ---- names of static initialisers -------------------------------------------------------- */
 
 #ifdef DMUTEX_GROUP
@@ -82,9 +118,26 @@
 #endif
 #define DMUTEX_PRIVATE_TEXT_OF(number) #number
 #define DMUTEX_PRIVATE_TEXT(number) DMUTEX_PRIVATE_TEXT_OF(number)
-#define DMUTEX_PRIVATE_NAMED 1
+#define DMUTEX_PRIVATE_NAMED 2
 #define DMUTEX_PRIVATE_NAME DMUTEX_GROUP "/" DMUTEX_UNIT ":" DMUTEX_PRIVATE_TEXT(__COUNTER__)
 #define DMUTEX_PRIVATE_NAME_OR(libc_type) DMUTEX_PRIVATE_NAME
+
+/*
+ * When the program or library is loaded, before its own code runs: the library lists its named objects.  Weak, so that
+ * a program without a mutex needs no -ldmutex; one variable for all units of a program or library.
+ */
+DMUTEX_BEGIN_DECLS
+extern int dmutex_readnames_np(char *) __attribute__((__weak__));
+extern char dmutex_private_names_are_read;
+char dmutex_private_names_are_read __attribute__((__weak__, __visibility__("hidden")));
+
+static void dmutex_private_read_names(void) __attribute__((__constructor__(101), __used__));
+static void dmutex_private_read_names(void)
+{
+    if (dmutex_readnames_np)
+        dmutex_readnames_np(&dmutex_private_names_are_read);
+}
+DMUTEX_END_DECLS
 #else
 #define DMUTEX_PRIVATE_NAMED 0
 #define DMUTEX_PRIVATE_NAME ""

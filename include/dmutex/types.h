@@ -65,7 +65,7 @@
  */
 typedef struct dmutex {
     uint64_t dm_id[2];      /* anonymous: made at first use by compare-and-swap, 0 before */
-    uint32_t dm_state;      /* 0 usable, else a mark left by dmutex_destroy() */
+    uint32_t dm_state;      /* 0 or DMUTEX_PRIVATE_STATIC_MUTEX usable, else a mark left by dmutex_destroy() */
     uint32_t dm_lease_ms;   /* 0: the default */
     uint32_t dm_maxhold_ms; /* 0: no limit */
     uint32_t dm_linger_ms;  /* 0: the default */
@@ -73,7 +73,7 @@ typedef struct dmutex {
     uint8_t dm_robust;      /* PTHREAD_MUTEX_STALLED, _ROBUST */
     uint8_t dm_pshared;     /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_fairness;    /* DMUTEX_THROUGHPUT_NP, DMUTEX_FAIR_NP */
-    uint8_t dm_named;       /* 1: dm_name is a name, even when it is empty (then: EINVAL) */
+    uint8_t dm_named;       /* 1: dm_name is a name, even when it is empty (then: EINVAL); 2: an unchecked automatic one */
     uint8_t dm_pad[3];
     uint32_t dm_reserved[2];
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous and private: libc's mutex */
@@ -90,8 +90,8 @@ typedef struct dcond {
     char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM]; /* anonymous: its id and what it is bound to */
     uint8_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
     uint8_t dm_pshared; /* PTHREAD_PROCESS_PRIVATE, _SHARED */
-    uint8_t dm_named;   /* 1: dm_name is a name */
-    uint32_t dm_state;  /* 0 usable, else a mark left by dcond_destroy() */
+    uint8_t dm_named;   /* 1: dm_name is a name; 2: an unchecked automatic one */
+    uint32_t dm_state;  /* 0 or DMUTEX_PRIVATE_STATIC_COND usable, else a mark left by dcond_destroy() */
 } DMUTEX_ALIGNED dcond_t;
 
 /* Attributes of a mutex: made by dmutexattr_init(), copied by dmutex_init(). */
@@ -124,9 +124,25 @@ typedef struct dcondattr {
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
 } DMUTEX_ALIGNED dcondattr_t;
 
+/* dm_state of objects that begin with a named static initialiser: marks that dmutex-names(1) finds in a file. */
+#define DMUTEX_PRIVATE_STATIC_MUTEX 0x7d4d9e35u
+#define DMUTEX_PRIVATE_STATIC_COND 0x7d439e35u
+
+/* The compiler refuses an automatic name (named: 2) of more than DMUTEX_NAME_MAX_NP bytes.  Its value is `named`. */
+#ifdef __cplusplus
+#define DMUTEX_PRIVATE_CHECKED(named, name) \
+    ((named) + 0 * sizeof(char[(named) != 2 || sizeof(name) <= DMUTEX_NAME_MAX_NP + 1 ? 1 : -1]))
+#else
+#define DMUTEX_PRIVATE_CHECKED(named, name) \
+    ((named) + 0 * sizeof(struct {          \
+         int this_name_is_longer_than_200_bytes : (named) != 2 || sizeof(name) <= DMUTEX_NAME_MAX_NP + 1 ? 1 : -1; \
+     }))
+#endif
+
 /* One static initialiser of a named mutex; the numbers are checked against <pthread.h> in the library. */
-#define DMUTEX_PRIVATE_INITIALIZER(type, robust, named, name) \
-    { { 0, 0 }, 0, 0, 0, 0, type, robust, 0, 0, named, { 0, 0, 0 }, { 0, 0 }, name }
+#define DMUTEX_PRIVATE_INITIALIZER(type, robust, named, name)                                           \
+    { { 0, 0 }, (named) ? DMUTEX_PRIVATE_STATIC_MUTEX : 0, 0, 0, 0, type, robust, 0, 0,                 \
+      DMUTEX_PRIVATE_CHECKED(named, name), { 0, 0, 0 }, { 0, 0 }, name }
 
 /*
  * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; a longer or
@@ -141,8 +157,9 @@ typedef struct dcondattr {
 #define DMUTEX_ANONYMOUS_INITIALIZER DMUTEX_PRIVATE_INITIALIZER(0, 0, 0, "")
 
 /* The same for condition variables. */
-#define DCOND_PRIVATE_INITIALIZER(named, name) \
-    { { 0, 0, 0, 0, 0, 0 }, name, 0, 0, named, 0 }
+#define DCOND_PRIVATE_INITIALIZER(named, name)                                              \
+    { { 0, 0, 0, 0, 0, 0 }, name, 0, 0, DMUTEX_PRIVATE_CHECKED(named, name),                \
+      (named) ? DMUTEX_PRIVATE_STATIC_COND : 0 }
 #define DCOND_INITIALIZER(name) DCOND_PRIVATE_INITIALIZER(1, "" name)
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
 

@@ -53,7 +53,8 @@ static int check(const dcond_t *cond)
 {
     if (cond->dm_state == DM_MARK_DESTROYED)
         return dm_fail(DM_FAIL_DESTROYED, NULL);
-    if (cond->dm_state != 0 || cond->dm_pshared > 1 || cond->dm_named > 1 ||
+    if ((cond->dm_state != 0 && cond->dm_state != DMUTEX_PRIVATE_STATIC_COND) || cond->dm_pshared > 1 ||
+        cond->dm_named > 1 ||
         (cond->dm_clock != CLOCK_REALTIME && cond->dm_clock != CLOCK_MONOTONIC))
         return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
     return cond->dm_named ? dm_object_check_name(cond->dm_name, sizeof cond->dm_name) : 0;
@@ -62,8 +63,13 @@ static int check(const dcond_t *cond)
 /* Copies the object and checks the copy.  0, or an errno value, noted. */
 static int take(const dcond_t *cond, dcond_t *ret_copy)
 {
+    int error;
+
     if (!cond)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    error = dm_object_settle_cond(cond);
+    if (error)
+        return error;
     dm_object_copy(cond, ret_copy);
     return check(ret_copy);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/automatic.h"
 #include "api/local.h"
 #include "base/error.h"
 
@@ -83,16 +84,36 @@ static int check(const dmutex_t *mutex)
 {
     if (mutex->dm_state == DM_MARK_DESTROYED)
         return dm_fail(DM_FAIL_DESTROYED, NULL);
-    if (mutex->dm_state != 0 || mutex->dm_type > PTHREAD_MUTEX_ADAPTIVE_NP || mutex->dm_robust > 1 ||
+    if ((mutex->dm_state != 0 && mutex->dm_state != DMUTEX_PRIVATE_STATIC_MUTEX) || mutex->dm_type > PTHREAD_MUTEX_ADAPTIVE_NP || mutex->dm_robust > 1 ||
         mutex->dm_pshared > 1 || mutex->dm_fairness > 1 || mutex->dm_named > 1)
         return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
     return mutex->dm_named ? dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name) : 0;
 }
 
+/* The list of named objects has none of a const variable: nothing is written there. */
+int dm_object_settle_mutex(const dmutex_t *mutex)
+{
+    if (__atomic_load_n(&mutex->dm_named, __ATOMIC_ACQUIRE) != DM_NAMED_AUTOMATICALLY)
+        return 0;
+    return dm_automatic_settle((dmutex_t *)mutex, DM_LITERAL_MUTEX);
+}
+
+int dm_object_settle_cond(const dcond_t *cond)
+{
+    if (__atomic_load_n(&cond->dm_named, __ATOMIC_ACQUIRE) != DM_NAMED_AUTOMATICALLY)
+        return 0;
+    return dm_automatic_settle((dcond_t *)cond, DM_LITERAL_COND);
+}
+
 int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
+    int error;
+
     if (!mutex)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    error = dm_object_settle_mutex(mutex);
+    if (error)
+        return error;
     dm_object_copy(mutex, ret_copy);
     return check(ret_copy);
 }

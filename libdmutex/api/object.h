@@ -38,6 +38,10 @@ void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2]);
 /* Copies an object of 256 bytes, each byte once, whoever writes meanwhile. */
 void dm_object_copy(const void *object, void *ret_copy);
 
+/* Checks the automatic name of an object that has one, before the object is copied.  0, or EINVAL, noted. */
+int dm_object_settle_mutex(const dmutex_t *mutex);
+int dm_object_settle_cond(const dcond_t *cond);
+
 /* Copies a mutex and checks the copy.  0 if it can be used, else an errno value, noted. */
 int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy);
 

@@ -74,10 +74,10 @@ static size_t write_head(int level, char head[HEAD_ROOM])
     return (size_t)snprintf(head, HEAD_ROOM, "libdmutex[%d]: %s: ", (int)getpid(), words[level]);
 }
 
-static void write_line(char *line, size_t length)
+static void write_line(int fd, char *line, size_t length)
 {
     line[length] = '\n';
-    if (write(env_fd, line, length + 1) < 0)
+    if (write(fd, line, length + 1) < 0)
         return; /* nowhere to tell it */
 }
 
@@ -165,7 +165,7 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
         else if (log)
             keep_line(level, message);
         if (to_env)
-            write_line(line, strlen(line));
+            write_line(env_fd, line, strlen(line));
     }
     errno = kept;
 }
@@ -184,6 +184,23 @@ DEFINE_LEVEL(dm_log_error, DMUTEX_LOG_ERROR)
 DEFINE_LEVEL(dm_log_warn, DMUTEX_LOG_WARN)
 DEFINE_LEVEL(dm_log_info, DMUTEX_LOG_INFO)
 DEFINE_LEVEL(dm_log_debug, DMUTEX_LOG_DEBUG)
+
+void dm_log_alarm(const char *format, ...)
+{
+    char line[HEAD_ROOM + LINE_ROOM];
+    size_t head;
+    va_list args;
+
+    va_start(args, format);
+    if (dm_log_is_heard(DMUTEX_LOG_ERROR)) {
+        emit(DMUTEX_LOG_ERROR, format, args);
+    } else {
+        head = write_head(DMUTEX_LOG_ERROR, line);
+        vsnprintf(line + head, LINE_ROOM, format, args);
+        write_line(STDERR_FILENO, line, strlen(line));
+    }
+    va_end(args);
+}
 
 void dm_log_set(dmutex_log_fn log, void *user)
 {

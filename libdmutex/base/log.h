@@ -9,6 +9,8 @@
 #include "dmutex/error.h"
 
 void dm_log_error(const char *format, ...) DM_PRINTF(1, 2);
+/* An error that would go unseen: to standard error, if neither a callback nor DMUTEX_LOG takes it. */
+void dm_log_alarm(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_warn(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_info(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);

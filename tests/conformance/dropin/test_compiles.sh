@@ -82,20 +82,42 @@ if [ -n "$CXX" ]; then
     in_cxx "behind the headers of the C++ library" '' "$(cat "$scratch/before")" "$included"
 fi
 
-# A name that does not fit into the object at all is the compiler's to tell.
-for compiler in "$CC -x c" ${CXX:+"$CXX -x c++"}; do
-    ! echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
-        $compiler $given -DDMUTEX_GROUP="\"$(printf %0205d 0)\"" -DDMUTEX_UNIT='"u"' -Werror \
-            -I"$srcdir/include" -fsyntax-only - 2>/dev/null ||
-        echo "a name of 209 bytes compiles: $compiler" >>"$scratch/complaints"
-    echo 'pthread_mutex_t long_one = PTHREAD_MUTEX_INITIALIZER;' |
-        compile $compiler $given -DDMUTEX_GROUP="\"$(printf %0203d 0)\"" -DDMUTEX_UNIT='"u"'
+# With "/u:0" behind the group: 201 bytes are one too many.
+for compiler in "$CC -x c -std=c99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ -std=c++98" "$CXX -x c++ -std=c++20"}; do
+    for object in mutex cond; do
+        initialiser=PTHREAD_$(echo $object | tr a-z A-Z)_INITIALIZER
+        ! echo "pthread_${object}_t long_one = $initialiser;" |
+            $compiler $given -DDMUTEX_GROUP="\"$(printf %0197d 0)\"" -DDMUTEX_UNIT='"u"' \
+                -I"$srcdir/include" -fsyntax-only - 2>"$scratch/said" ||
+            echo "a name of 201 bytes compiles: $compiler, $object" >>"$scratch/complaints"
+        [ "${compiler%c++*}" != "$compiler" ] || grep -q this_name_is_longer_than_200_bytes "$scratch/said" ||
+            echo "the compiler does not say that a name is too long: $compiler" >>"$scratch/complaints"
+        echo "pthread_${object}_t long_one = $initialiser;" |
+            compile $compiler $given -DDMUTEX_GROUP="\"$(printf %0196d 0)\"" -DDMUTEX_UNIT='"u"'
+    done
 done
-result "a name that has no room in an object is an error"
+result "a name that is too long is an error, and says so"
 
 # ---------------------------------------------------------------------------
 # What it leaves alone
 # ---------------------------------------------------------------------------
+
+# What keeps its threads apart, and other processes not: the compiler tells each of the calls.
+for compiler in "$CC -x c -std=gnu99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ -std=c++98" "$CXX -x c++ -std=c++20"}; do
+    for call in 'pthread_rwlock_t: pthread_rwlock_rdlock(&it)' 'pthread_rwlock_t: pthread_rwlock_trywrlock(&it)' \
+        'pthread_spinlock_t: pthread_spin_lock(&it)' 'pthread_barrier_t: pthread_barrier_wait(&it)' \
+        'sem_t: sem_wait(&it)'; do
+        {
+            printf '%s\n' '#include <semaphore.h>' '#include <pthread.h>' 'int use(void);'
+            echo "${call%%:*} it; int use(void) { return ${call##*: }; }"
+        } >"$scratch/unit"
+        ! $compiler $given -Werror -I"$srcdir/include" -fsyntax-only - <"$scratch/unit" 2>"$scratch/said" ||
+            echo "$call: no warning: $compiler" >>"$scratch/complaints"
+        grep -q 'stays in this process' "$scratch/said" || cat "$scratch/said" >>"$scratch/complaints"
+        compile $compiler $given -DDMUTEX_NO_WARNINGS <"$scratch/unit"
+    done
+done
+result "what stays in the process is told by a warning, which can be silenced"
 
 # build SOURCE NAME FLAGS...: a C++ program; one that is built is empty when there were complaints.
 build()

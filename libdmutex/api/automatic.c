@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/automatic.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/image.h"
+#include "base/log.h"
+#include "dmutex/error.h"
+
+enum fault { NO_FAULT, TWICE, FOLDER, PLACE };
+
+/*
+ * One object, or with the fault PLACE a name that no listed object has.  Entries are only ever added, in front, and
+ * never freed: readers need no lock.  Modules are loaded one at a time, under the loader's lock.
+ */
+struct entry {
+    struct entry *next;
+    void *object; /* atomic; NULL with PLACE */
+    int fault;    /* atomic */
+    char name[];
+};
+
+static struct entry *entries; /* atomic */
+
+static struct entry *first(void)
+{
+    return __atomic_load_n(&entries, __ATOMIC_ACQUIRE);
+}
+
+/* Memory where a module was once is no module's. */
+static struct entry *find_object(const void *object)
+{
+    struct entry *entry = first();
+    struct dm_image image;
+
+    while (entry && __atomic_load_n(&entry->object, __ATOMIC_RELAXED) != object)
+        entry = entry->next;
+    return entry && dm_image_find(object, &image) ? entry : NULL;
+}
+
+/* The next entry of the name, behind `entry` or, if that is NULL, from the first on. */
+static struct entry *next_of_name(struct entry *entry, const char *name)
+{
+    for (entry = entry ? entry->next : first(); entry; entry = entry->next) {
+        if (strcmp(entry->name, name) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+static struct entry *add(void *object, const char *name, enum fault fault)
+{
+    size_t size = strlen(name) + 1;
+    struct entry *entry = malloc(sizeof *entry + size);
+
+    if (!entry)
+        return NULL;
+    entry->object = object;
+    entry->fault = fault;
+    memcpy(entry->name, name, size);
+    entry->next = first();
+    while (!__atomic_compare_exchange_n(&entries, &entry->next, entry, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        ;
+    return entry;
+}
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+static int fail(enum fault fault, const char *name)
+{
+    static const enum dm_failure failures[] = {
+        [TWICE] = DM_FAIL_AUTOMATIC_TWICE, [FOLDER] = DM_FAIL_AUTOMATIC_FOLDER, [PLACE] = DM_FAIL_AUTOMATIC_PLACE
+    };
+
+    return dm_fail(failures[fault], "\"%s\"", name);
+}
+
+/* Code that was written for pthread mutexes ignores EINVAL: the sentence goes to standard error as well. */
+static int complain(enum fault fault, const char *name, const char *where)
+{
+    int error = fail(fault, name);
+
+    dm_log_alarm("%s, in %s", dm_error_sentence(), where);
+    return error;
+}
+
+static int note_place(const char *name, const void *object)
+{
+    struct entry *entry = next_of_name(NULL, name);
+
+    while (entry && entry->fault != PLACE)
+        entry = next_of_name(entry, name);
+    if (entry)
+        return fail(PLACE, name);
+    add(NULL, name, PLACE);
+    return complain(PLACE, name, dm_image_path(object));
+}
+
+/* ---- names of a module that is loaded ---------------------------------------------------- */
+
+/* False if the entry has no object, or if that was in a module that is unloaded. */
+static bool is_loaded(const struct entry *entry)
+{
+    struct dm_image image;
+    enum dm_literal_kind kind;
+
+    if (!entry->object || !dm_image_find(entry->object, &image))
+        return false;
+    kind = dm_literal_at(entry->object);
+    return kind && strcmp(dm_literal_name(entry->object, kind), entry->name) == 0;
+}
+
+/* The listed object that has the name, other than `object`, or NULL. */
+static struct entry *find_other(const char *name, const void *object)
+{
+    struct entry *entry = next_of_name(NULL, name);
+
+    while (entry && (entry->object == object || !is_loaded(entry)))
+        entry = next_of_name(entry, name);
+    return entry;
+}
+
+static int note_twice(struct entry *other, void *object, const char *name)
+{
+    bool is_known = __atomic_exchange_n(&other->fault, TWICE, __ATOMIC_RELAXED) == TWICE;
+
+    if (!add(object, name, TWICE))
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    if (is_known)
+        return fail(TWICE, name);
+    *dm_literal_named(other->object, dm_literal_at(other->object)) = DM_NAMED_AUTOMATICALLY;
+    return complain(TWICE, name, dm_image_path(object));
+}
+
+/* The entry of an object that has this name alone; one of a module that was unloaded is used again. */
+static struct entry *list_alone(void *object, const char *name)
+{
+    struct entry *entry = next_of_name(NULL, name);
+
+    while (entry && !entry->object)
+        entry = next_of_name(entry, name);
+    if (!entry)
+        return add(object, name, NO_FAULT);
+    __atomic_store_n(&entry->fault, NO_FAULT, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->object, object, __ATOMIC_RELAXED);
+    return entry;
+}
+
+static int list_object(void *object, enum dm_literal_kind kind)
+{
+    char *name = dm_literal_name(object, kind);
+    struct entry *other;
+
+    if (!dm_literal_normalise(name)) {
+        add(object, name, FOLDER);
+        return complain(FOLDER, name, dm_image_path(object));
+    }
+    other = find_other(name, object);
+    if (other)
+        return note_twice(other, object, name);
+    if (!list_alone(object, name))
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    *dm_literal_named(object, kind) = DM_NAMED;
+    return 0;
+}
+
+static int list_objects(uintptr_t from, uintptr_t end)
+{
+    int result = 0;
+
+    from = (from + DM_LITERAL_ALIGN - 1) / DM_LITERAL_ALIGN * DM_LITERAL_ALIGN;
+    while (from + DM_LITERAL_SIZE <= end) {
+        void *object = (void *)from; /* NOLINT: an address of the loader's */
+        enum dm_literal_kind kind = dm_literal_at(object);
+
+        if (kind && *dm_literal_named(object, kind) == DM_NAMED_AUTOMATICALLY) {
+            int error = list_object(object, kind);
+
+            result = result ? result : error;
+        }
+        from += kind ? DM_LITERAL_SIZE : DM_LITERAL_ALIGN;
+    }
+    return result;
+}
+
+int dmutex_readnames_np(char *is_read)
+{
+    struct dm_image image;
+    int result = 0, kept = errno;
+
+    if (!is_read)
+        return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    if (*is_read || !dm_image_find(is_read, &image))
+        return 0;
+    *is_read = 1;
+    for (unsigned i = 0; i < image.count; i++) {
+        int error = list_objects(image.parts[i].start, image.parts[i].end);
+
+        result = result ? result : error;
+    }
+    errno = kept;
+    return result;
+}
+
+/* ---- first use --------------------------------------------------------------------------- */
+
+/* All threads that come here write the same bytes, and dm_named is the last. */
+static void write_name(void *object, enum dm_literal_kind kind, const char *name)
+{
+    char *to = dm_literal_name(object, kind);
+
+    do
+        __atomic_store_n(to++, *name, __ATOMIC_RELAXED);
+    while (*name++);
+    __atomic_store_n(dm_literal_named(object, kind), DM_NAMED, __ATOMIC_RELEASE);
+}
+
+/*
+ * A program may hold a library's variable itself: the loader has copied the library's bytes to the zeros of the
+ * program, and both use the copy ("copy relocation").
+ */
+static struct entry *find_original(void *object, const char *name)
+{
+    struct entry *entry = find_other(name, object);
+    struct dm_image image, original;
+
+    if (!entry || !dm_image_find(object, &image) || !image.is_program || !dm_image_is_zeros(&image, object))
+        return NULL;
+    if (!dm_image_find(entry->object, &original) || original.is_program)
+        return NULL;
+    __atomic_store_n(&entry->object, object, __ATOMIC_RELAXED);
+    return entry;
+}
+
+int dm_automatic_settle(void *object, enum dm_literal_kind kind)
+{
+    char *name = dm_literal_name(object, kind);
+    struct entry *entry = find_object(object);
+    int fault;
+
+    if (!entry)
+        entry = find_original(object, name);
+    if (!entry)
+        return note_place(name, object);
+    fault = __atomic_load_n(&entry->fault, __ATOMIC_RELAXED);
+    if (fault)
+        return fail((enum fault)fault, entry->name);
+    write_name(object, kind, entry->name);
+    return 0;
+}

@@ -1,0 +1,89 @@
+#!/bin/sh
+# dmutex-names prints what the library will use, and fails on names that the library will refuse.
+# Speaks TAP. Run by `make check` in the build directory; srcdir and CC come from there.
+
+. "$srcdir/tests/lib/tap.sh"
+names=$PWD/tools/dmutex-names
+include=$(cd "$srcdir/include" && pwd)
+cd "$scratch" || exit 1
+
+# unit FLAGS...: compiles with automatic names.
+unit()
+{
+    $CC -std=gnu11 -I"$include" -include dmutex/pthread.h -DDMUTEX_GROUP='"billing"' "$@" 2>>complaints ||
+        complain "does not compile: $*"
+}
+
+# prints STATUS FILE LINE...: complains unless the sorted lines, with blanks for tabulators, are all.
+prints()
+{
+    status=$1
+    file=$2
+    shift 2
+    "$names" "$file" >output 2>errors
+    is "status of $file" $? "$status"
+    printf '%s\n' "$@" >wanted
+    tr '\t' ' ' <output | sort | diff wanted - >>complaints
+}
+
+cat >ledger.c <<'SOURCE'
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+static struct { char c; pthread_cond_t filled; } queue = { 'q', PTHREAD_COND_INITIALIZER };
+static dmutex_t given = DMUTEX_INITIALIZER("a\tb\\");
+static dmutex_t anonymous = DMUTEX_ANONYMOUS_INITIALIZER;
+void *use(int i);
+void *use(int i)
+{
+    static pthread_mutex_t inner = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    void *all[] = { &first, &queue, &given, &anonymous, &inner };
+    return all[i];
+}
+SOURCE
+unit -c ledger.c -o ledger.o
+unit -fPIC -shared ledger.c -o ledger.so
+for kind in o so; do
+    inner=$(nm ledger.$kind | sed -n 's/.* \(inner[.0-9]*\)$/\1/p')
+    prints 0 ledger.$kind "a\\x09b\\x5c mutex ledger.$kind given" "billing/ledger.c:0 mutex ledger.$kind first" \
+        "billing/ledger.c:1 cond ledger.$kind queue+0x8" "billing/ledger.c:2 mutex ledger.$kind $inner"
+done
+result "an object file's and a library's objects have their names, kinds and variables"
+
+cp ledger.so stripped.so
+strip stripped.so
+"$names" stripped.so | cut -f1,2 | sort >output
+"$names" ledger.so | cut -f1,2 | sort | diff - output >>complaints
+[ "$(wc -l <output)" -eq 4 ] || complain "not four names"
+result "a stripped library has the same names"
+
+printf 'pthread_mutex_t locks[2] = { [0 ... 1] = PTHREAD_MUTEX_INITIALIZER };\n' >array.c
+unit -c array.c -o array.o
+prints 1 array.o 'billing/array.c:0 mutex array.o locks' 'billing/array.c:0 mutex array.o locks+0x100'
+grep -q 'two objects have this automatic name' errors || complain "no sentence: $(cat errors)"
+result "two objects of one automatic name are a fault"
+
+unit -c "$PWD/array.c" -o absolute.o
+"$names" absolute.o >output 2>errors
+is "status" $? 1
+grep -q 'depends on the folder' errors || complain "no sentence: $(cat errors)"
+printf 'dmutex_t one = DMUTEX_INITIALIZER("/x"), two = DMUTEX_INITIALIZER("n"), three = DMUTEX_INITIALIZER("n");\n' >given.c
+unit -c given.c -o given.o
+prints 0 given.o '/x mutex given.o one' 'n mutex given.o three' 'n mutex given.o two'
+result "a name that depends on the folder is a fault; those that are given may repeat"
+
+"$names" "$scratch/none" ledger.o >output 2>errors
+is "status" $? 2
+[ "$(wc -l <output)" -eq 4 ] || complain "the file behind the missing one is not read"
+grep -q 'none: No such file' errors || complain "no reason: $(cat errors)"
+"$names" ledger.c >output 2>&1
+is "status of a source" $? 2
+"$names" >output 2>&1
+is "status without a file" $? 2
+size=$(wc -c <ledger.so)
+for cut in 1 17 63 64 65 $((size / 2)) $((size - 700)) $((size - 1)); do
+    head -c "$cut" ledger.so >damaged
+    "$names" damaged >output 2>&1
+    is "status of the first $cut bytes" $? 2
+done
+result "what cannot be read is told, and the rest is read"
+
+finish

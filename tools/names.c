@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex-names: prints the names that static initialisers give to the mutexes and condition variables of
+ * programs, libraries and object files, and fails if an automatic one cannot be used.
+ *
+ * The file is only read.  What lies in it is not trusted: all offsets are checked.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <dmutex/version.h>
+
+#include "base/literal.h"
+
+#define EXIT_FAULT 1 /* a name that cannot be used */
+#define EXIT_TROUBLE 2
+
+struct file {
+    const char *path;
+    const unsigned char *bytes;
+    size_t size;
+    const ElfW(Ehdr) *head;
+    const ElfW(Shdr) *sections;
+};
+
+/* One object, and the list of those of a file. */
+struct found {
+    char name[DM_LITERAL_SIZE];
+    bool is_automatic;
+};
+
+struct list {
+    struct found *entries;
+    size_t count;
+};
+
+static bool is_faulty;
+
+static int complain(const char *path, const char *sentence)
+{
+    fprintf(stderr, "dmutex-names: %s: %s\n", path, sentence);
+    return EXIT_TROUBLE;
+}
+
+static void fault(const char *path, const char *name, const char *sentence)
+{
+    fprintf(stderr, "dmutex-names: %s: \"%s\": %s\n", path, name, sentence);
+    is_faulty = true;
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+static bool is_inside(const struct file *file, uint64_t offset, uint64_t size)
+{
+    return offset <= file->size && size <= file->size - offset;
+}
+
+static bool is_elf(const struct file *file)
+{
+    static const unsigned char kind = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
+    static const unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+
+    return file->size >= sizeof *file->head && memcmp(file->bytes, ELFMAG, SELFMAG) == 0 &&
+           file->bytes[EI_CLASS] == kind && file->bytes[EI_DATA] == order;
+}
+
+static const char *read_head(struct file *file)
+{
+    if (!is_elf(file))
+        return "is no ELF file of this kind of machine";
+    file->head = (const void *)file->bytes;
+    if (file->head->e_shnum == 0)
+        return "has no section headers";
+    if (file->head->e_shentsize != sizeof *file->sections || file->head->e_shoff % _Alignof(ElfW(Shdr)) ||
+        !is_inside(file, file->head->e_shoff, (uint64_t)file->head->e_shnum * sizeof *file->sections))
+        return "is damaged: its section headers are not inside it";
+    file->sections = (const void *)(file->bytes + file->head->e_shoff);
+    return NULL;
+}
+
+/* The sentence of what is wrong, or NULL. */
+static const char *open_file(struct file *ret_file)
+{
+    int descriptor = open(ret_file->path, O_RDONLY | O_CLOEXEC);
+    const char *sentence = NULL;
+    struct stat status;
+    void *bytes;
+
+    if (descriptor < 0)
+        return strerror(errno);
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
+        close(descriptor);
+        return "is no ELF file";
+    }
+    bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (bytes == MAP_FAILED)
+        sentence = strerror(errno);
+    close(descriptor);
+    if (sentence)
+        return sentence;
+    ret_file->bytes = bytes;
+    ret_file->size = (size_t)status.st_size;
+    sentence = read_head(ret_file);
+    if (sentence)
+        munmap(bytes, (size_t)status.st_size);
+    return sentence;
+}
+
+/* ---- symbols ----------------------------------------------------------------------------- */
+
+static const char *string_at(const struct file *file, const ElfW(Shdr) *table, ElfW(Word) offset)
+{
+    const char *text = (const char *)file->bytes + table->sh_offset + offset;
+
+    if (!is_inside(file, table->sh_offset, table->sh_size) || offset >= table->sh_size ||
+        !memchr(text, '\0', table->sh_size - offset))
+        return "?";
+    return text;
+}
+
+/* True if the symbol is a variable that covers the address; in an object file, the place in its section. */
+static bool covers(const ElfW(Sym) *symbol, ElfW(Half) section, ElfW(Addr) address)
+{
+    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx == section &&
+           address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
+}
+
+static bool print_symbol_of(const struct file *file, const ElfW(Shdr) *table, ElfW(Half) section, ElfW(Addr) address)
+{
+    const ElfW(Sym) *symbols = (const void *)(file->bytes + table->sh_offset);
+
+    if (!is_inside(file, table->sh_offset, table->sh_size) || table->sh_offset % _Alignof(ElfW(Sym)) ||
+        table->sh_link >= file->head->e_shnum)
+        return false;
+    for (size_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
+        if (!covers(&symbols[i], section, address))
+            continue;
+        fputs(string_at(file, &file->sections[table->sh_link], symbols[i].st_name), stdout);
+        if (address > symbols[i].st_value)
+            printf("+0x%llx", (unsigned long long)(address - symbols[i].st_value));
+        return true;
+    }
+    return false;
+}
+
+static void print_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address)
+{
+    for (ElfW(Half) i = 0; i < file->head->e_shnum; i++) {
+        ElfW(Word) type = file->sections[i].sh_type;
+
+        if ((type == SHT_SYMTAB || type == SHT_DYNSYM) && print_symbol_of(file, &file->sections[i], section, address))
+            return;
+    }
+    printf("0x%llx", (unsigned long long)address);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+/* Names may hold any byte; a line holds one name. */
+static void print_name(const char *name)
+{
+    for (; *name; name++) {
+        if ((unsigned char)*name < ' ' || *name == '\\' || *name == 127)
+            printf("\\x%02x", (unsigned)*name);
+        else
+            putchar(*name);
+    }
+}
+
+static void check(const struct file *file, struct list *list, const struct found *found)
+{
+    if (!found->is_automatic)
+        return;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->entries[i].is_automatic && strcmp(list->entries[i].name, found->name) == 0) {
+            fault(file->path, found->name,
+                  "two objects have this automatic name: name them one by one, or give their units different -DDMUTEX_UNIT");
+            return;
+        }
+    }
+}
+
+static bool keep(struct list *list, const struct found *found)
+{
+    struct found *entries = reallocarray(list->entries, list->count + 1, sizeof *entries);
+
+    if (!entries)
+        return false;
+    list->entries = entries;
+    entries[list->count++] = *found;
+    return true;
+}
+
+/* Prints the object that lies there.  False without memory. */
+static bool take(const struct file *file, struct list *list, ElfW(Half) section, ElfW(Addr) address, void *object)
+{
+    enum dm_literal_kind kind = dm_literal_at(object);
+    struct found found = { .is_automatic = *dm_literal_named(object, kind) == DM_NAMED_AUTOMATICALLY };
+
+    strcpy(found.name, dm_literal_name(object, kind));
+    if (found.is_automatic && !dm_literal_normalise(found.name))
+        fault(file->path, found.name,
+              "depends on the folder of the build: compile with -fmacro-prefix-map=FOLDER/= or -DDMUTEX_UNIT");
+    check(file, list, &found);
+    print_name(found.name);
+    printf("\t%s\t%s\t", kind == DM_LITERAL_MUTEX ? "mutex" : "cond", file->path);
+    print_symbol(file, section, address);
+    putchar('\n');
+    return keep(list, &found);
+}
+
+/* Looks at a copy that is aligned as the section is in memory. */
+static bool search(const struct file *file, struct list *list, ElfW(Half) number)
+{
+    const ElfW(Shdr) *section = &file->sections[number];
+    size_t shift = section->sh_addr % DM_LITERAL_ALIGN;
+    bool is_good = true;
+    unsigned char *copy;
+
+    if (section->sh_type != SHT_PROGBITS || !(section->sh_flags & SHF_WRITE) ||
+        !is_inside(file, section->sh_offset, section->sh_size))
+        return true;
+    copy = calloc(1, shift + section->sh_size + 1);
+    if (!copy)
+        return false;
+    memcpy(copy + shift, file->bytes + section->sh_offset, section->sh_size);
+    for (size_t at = shift ? DM_LITERAL_ALIGN : 0; is_good && at + DM_LITERAL_SIZE <= shift + section->sh_size;) {
+        bool is_object = dm_literal_at(copy + at) != DM_LITERAL_NONE;
+
+        if (is_object)
+            is_good = take(file, list, number, section->sh_addr + at - shift, copy + at);
+        at += is_object ? DM_LITERAL_SIZE : DM_LITERAL_ALIGN;
+    }
+    free(copy);
+    return is_good;
+}
+
+static int print_names(const char *path)
+{
+    struct list list = { NULL, 0 };
+    const char *sentence;
+    bool is_good = true;
+    struct file file = { .path = path };
+
+    sentence = open_file(&file);
+    if (sentence)
+        return complain(path, sentence);
+    for (ElfW(Half) i = 0; is_good && i < file.head->e_shnum; i++)
+        is_good = search(&file, &list, i);
+    munmap((void *)file.bytes, file.size);
+    free(list.entries);
+    return is_good ? 0 : complain(path, strerror(ENOMEM));
+}
+
+static int print_usage(FILE *to, int status)
+{
+    fputs("usage: dmutex-names FILE...\n       dmutex-names --version\n", to);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int result = 0;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("dmutex-names " DMUTEX_VERSION_STRING) < 0;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return print_usage(stdout, 0);
+    if (argc < 2 || argv[1][0] == '-')
+        return print_usage(stderr, EXIT_TROUBLE);
+    for (int i = 1; i < argc; i++) {
+        int error = print_names(argv[i]);
+
+        result = result ? result : error;
+    }
+    if (fflush(stdout) != 0)
+        return complain("standard output", strerror(errno));
+    return result ? result : is_faulty ? EXIT_FAULT : 0;
+}
