@@ -188,6 +188,7 @@ static void take(struct elf_wish *wish, const struct image *image, const ElfW(Sy
     } else if (wish->found != ELF_NOT_UNIQUE) {
         wish->found = ELF_FOUND;
         wish->offset = symbol->st_value;
+        wish->size = symbol->st_size;
     }
 }
 

@@ -29,6 +29,7 @@ struct elf_wish {
     const char *symbol; /* NULL: nothing is looked for here */
     enum elf_found found;
     uint64_t offset; /* FOUND: from where the file is loaded */
+    uint64_t size;   /* FOUND: in bytes; 0: the file does not say */
     uint32_t hash;   /* while it is looked for */
     bool is_open;
 };

@@ -50,6 +50,7 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/real.h \
     preload/report.c \
     preload/report.h \
+    preload/rwlock.c \
     preload/seen.h \
     preload/settings.c \
     preload/settings.h \

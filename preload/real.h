@@ -48,6 +48,15 @@ struct real {
     int (*cnd_signal)(cnd_t *);
     int (*cnd_broadcast)(cnd_t *);
 
+    int (*rwlock_rdlock)(pthread_rwlock_t *);
+    int (*rwlock_wrlock)(pthread_rwlock_t *);
+    int (*rwlock_tryrdlock)(pthread_rwlock_t *);
+    int (*rwlock_trywrlock)(pthread_rwlock_t *);
+    int (*rwlock_timedrdlock)(pthread_rwlock_t *, const struct timespec *);
+    int (*rwlock_timedwrlock)(pthread_rwlock_t *, const struct timespec *);
+    int (*rwlock_clockrdlock)(pthread_rwlock_t *, clockid_t, const struct timespec *);
+    int (*rwlock_clockwrlock)(pthread_rwlock_t *, clockid_t, const struct timespec *);
+
     int (*flock)(int, int);
     int (*fcntl)(int, int, ...);
     int (*fcntl64)(int, int, ...);

@@ -21,6 +21,12 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
 /* Sends all of them a signal; returns how many. */
+/*
+ * Writes the line to the standard error of each process that has it locked: once, if several share that.  What is a
+ * socket cannot be written to.  Never blocks.
+ */
+void holders_tell(const struct kernel_lock *lock, const char *line);
+
 int holders_signal(const struct kernel_lock *lock, int number);
 
 #endif

@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "../text.h"
 #include "caller.h"
 #include "hold.h"
 #include "life.h"
@@ -45,10 +46,28 @@ static bool is_kept(struct hold *hold)
 
 /* ---- a hold that is lost ----------------------------------------------------------------- */
 
+/* The keeper has no standard error, but the processes that have the file locked do. */
+static void tell_holders(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
+{
+    char line[1024];
+    struct text text = text_in(line, sizeof line - 1);
+
+    text_add(&text, "dmutex: the lease of ");
+    text_add_clean(&text, hold->wish.name);
+    text_add(&text, " has ended while ");
+    text_add_clean(&text, hold->wish.path);
+    text_add(&text, " was locked: others may have it from now on");
+    text_add(&text, hold->wish.on_lost ? "" : " (OnLost= ends the program)");
+    strcpy(line + text.length, "\n");
+    for (int i = 0; i < count; i++)
+        holders_tell(&locks[i], line);
+}
+
 static void punish(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
 {
     int processes = 0;
 
+    tell_holders(hold, locks, count);
     for (int i = 0; i < count && hold->wish.on_lost; i++)
         processes += holders_signal(&locks[i], hold->wish.on_lost);
     say(DMUTEX_LOG_ERROR,

@@ -61,11 +61,12 @@ bool ask_configure(struct plan *plan, GError **error)
 bool ask_server(const struct plan *plan, GError **error)
 {
     g_autofree char *described = ask_describe(plan->url);
-    char name[PLAN_NAME_ROOM];
+    char name[PLAN_NAME_ROOM] = "dmutex-run/check";
+    bool has_rules = plan_count(plan) > 0;
     dmutex_t mutex;
     int is_locked;
 
-    if (!plan_example_name(&plan_at(plan, 0)->rule, name) || dmutex_init_np(&mutex, name, NULL) != 0)
+    if ((has_rules && !plan_example_name(&plan_at(plan, 0)->rule, name)) || dmutex_init_np(&mutex, name, NULL) != 0)
         return refuse(error, REFUSE_CONFIG, "%s", dmutex_strerror_np());
     if (dmutex_islocked_np(&mutex, &is_locked) == 0)
         return true;

@@ -14,7 +14,7 @@
 /* Refuses (78) when none is configured: what is to exclude other hosts never falls back to `local:`. */
 bool ask_configure(struct plan *plan, GError **error);
 
-/* Asks it about the first rule's mutex.  Refuses (69) when it does not answer, or does not serve us. */
+/* Asks it about the first rule's mutex, or without rules about any.  Refuses (69) when it does not answer, or does not serve us. */
 bool ask_server(const struct plan *plan, GError **error);
 
 /* Does a rule say that its lock is to fail without a server? */

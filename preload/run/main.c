@@ -81,7 +81,8 @@ static bool list(const struct run *run, char ***environment, GError **error)
 static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     static const char *const marks[] = {
-        [FINDING_GOOD] = "good", [FINDING_LATER] = "later", [FINDING_DOUBTFUL] = "not there", [FINDING_BAD] = "BAD"
+        [FINDING_GOOD] = "good", [FINDING_LATER] = "later", [FINDING_DOUBTFUL] = "not there",
+        [FINDING_SUSPECT] = "doubtful", [FINDING_BAD] = "BAD"
     };
     unsigned bad = 0;
 
@@ -108,6 +109,8 @@ static bool require_rules(const struct plan *plan, const GPtrArray *resolutions,
             return refuse(error, REFUSE_CONFIG, "%s: %s: %s", planned->origin, words, resolution->sentence);
         if (resolution->finding == FINDING_DOUBTFUL)
             say_warning("%s: %s: %s; it stays local", planned->origin, words, resolution->sentence);
+        else if (resolution->finding == FINDING_SUSPECT)
+            say_warning("%s: %s: %s", planned->origin, words, resolution->sentence);
         else
             say_note("%s => %s: %s", words, planned->rule.name, resolution->sentence);
     }
@@ -198,6 +201,8 @@ static bool prepare(struct run *run, GError **error)
         return false;
     if (has_rules)
         return check(run, error);
+    if (run->options.action == ACTION_CHECK)
+        return ask_configure(run->plan, error) && ask_server(run->plan, error);
     say_note("there is no rule: nothing is distributed");
     return true;
 }
@@ -208,9 +213,8 @@ static bool run_command(struct run *run, GError **error)
         return false;
     if (run->options.action != ACTION_CHECK)
         return act(run, error);
-    if (plan_count(run->plan) > 0)
-        report_server(run->plan);
-    else
+    report_server(run->plan);
+    if (plan_count(run->plan) == 0)
         puts("there is no rule: nothing is distributed");
     return true;
 }

@@ -129,6 +129,13 @@ static bool has_variants(const struct scene *scene, const char *path)
     return false;
 }
 
+/* No mutex has that size, but a structure that begins with one may. */
+static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
+{
+    return rule->kind == RULE_SYMBOL && rule->offset == 0 && !rule->is_condition &&
+           wish->size == sizeof(pthread_rwlock_t);
+}
+
 static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule, unsigned index)
 {
     const char *path = scene->paths[index];
@@ -143,6 +150,10 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
     why = find_in(rule, path, &scene->wishes[index], &offset);
     if (why)
         return resolution(rule->required == REQUIRED_NO ? FINDING_DOUBTFUL : FINDING_BAD, why);
+    if (is_like_rwlock(rule, &scene->wishes[index]))
+        return resolution(FINDING_SUSPECT,
+                          g_strdup_printf("%s+0x%" PRIx64 " has the size of a read-write lock, as std::shared_mutex: if it "
+                                          "is one, it is not distributed, and the rule has no effect", path, offset));
     return resolution(FINDING_GOOD, g_strdup_printf("%s+0x%" PRIx64, path, offset));
 }
 

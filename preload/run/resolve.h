@@ -14,6 +14,7 @@ enum finding {
     FINDING_GOOD,    /* it is there, or will be found when a file is locked or mapped */
     FINDING_LATER,   /* its module is not there yet, and need not be */
     FINDING_DOUBTFUL, /* it is not there, and is not required */
+    FINDING_SUSPECT, /* it is there, and may be something that is not distributed */
     FINDING_BAD      /* it is required, and is not there */
 };
 

@@ -442,6 +442,23 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     host_end(d);
 }
 
+/* Without OnLost= the program goes on, and a line on its standard error says what has happened: one, not one for each process. */
+static void test_a_line_is_said_when_the_lock_is_lost(void **state)
+{
+    struct host *c = host_make("l", "lease=" SHORT_LEASE);
+    struct job *holder = host_start(c, "exec 9>x.lock; flock 9; cat >/dev/null <&0 & echo has; read go");
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+
+    (void)state;
+    job_expect(holder, "has");
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    wait_until(host_has_said(c, "dmutex: the lease of f/x.lock has ended while "));
+    assert_true(host_has_said(c, "/x.lock was locked: others may have it from now on (OnLost= ends the program)\n"));
+    end(holder);
+    assert_int_equal(host_run(c, "test $(grep -c 'the lease of' said) = 1"), 0);
+    host_end(c);
+}
+
 /* ---- another pid namespace --------------------------------------------------------------- */
 
 /*
@@ -490,6 +507,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        host_test(test_a_line_is_said_when_the_lock_is_lost),
         host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -327,7 +327,14 @@ static void test_check_fails_when_something_is_wrong(void **state)
     assert_output("later: sym:x:m => a: when x is loaded\n");
     command_run("exec %s --check", dmutex_run);
     assert_status(0);
-    assert_string_equal(ran.output, "there is no rule: nothing is distributed\n");
+    assert_output("good: the server ");
+    assert_output(" answers\nthere is no rule: nothing is distributed\n");
+    command_run("DMUTEX_URL='%s' exec %s --check", dead_url(), dmutex_run);
+    assert_status(69);
+    assert_errors(" cannot be used: ");
+    command_run("unset DMUTEX_URL; exec %s --check", dmutex_run);
+    assert_status(78);
+    assert_errors("no server is configured");
     command_run("exec %s -e 'sym:x:m => a' --check", dmutex_run);
     assert_status(0);
     assert_output("later: sym:x:m => a: looked for in x when a command is given\n");

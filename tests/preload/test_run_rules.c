@@ -190,6 +190,30 @@ static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
     assert_errors("off:libplain.so.1@build-id:0011+0x");
 }
 
+/* A std::shared_mutex is a read-write lock.  What has its size is told of, before and while it is used. */
+static void test_rules_are_warned_of_when_they_name_a_read_write_lock(void **state)
+{
+    (void)state;
+    write_file("shared.c", 0644,
+               "#include <pthread.h>\n"
+               "pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;\n"
+               "int main(void)\n"
+               "{\n"
+               "    for (int i = 0; i < 3; i++)\n"
+               "        if (pthread_rwlock_wrlock(&table) || pthread_rwlock_unlock(&table) || pthread_rwlock_rdlock(&table) ||\n"
+               "            pthread_rwlock_unlock(&table)) return 1;\n"
+               "    return 0;\n"
+               "}\n");
+    compile("shared.c", "shared", "");
+    dry_run("[lock a]\nMatch=sym:shared:table\n", "shared");
+    assert_status(0);
+    assert_errors("has the size of a read-write lock, as std::shared_mutex: if it is one, it is not distributed");
+    command_run("DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -q -e 'sym:shared:table => a' %s/shared", dmutex_run, folder);
+    assert_status(0);
+    assert_string_equal(ran.errors, "dmutex: a: is a read-write lock, which is not distributed: it stays local, and the rule "
+                                    "has no effect\n");
+}
+
 /* ---- refused ----------------------------------------------------------------------------- */
 
 static void test_rules_are_refused_when_the_symbol_is_not_there(void **state)
@@ -300,6 +324,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rules_are_resolved_when_the_program_has_an_auditor),
         cmocka_unit_test(test_rules_are_resolved_when_a_library_is_missing),
         cmocka_unit_test(test_rules_find_an_offset_when_the_build_is_the_same),
+        cmocka_unit_test(test_rules_are_warned_of_when_they_name_a_read_write_lock),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_not_there),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_no_object),
         cmocka_unit_test(test_rules_are_refused_when_the_symbol_is_there_twice),
