@@ -237,12 +237,24 @@ static struct entry *find_original(void *object, const char *name)
     return entry;
 }
 
+/* A copy of the name, cut and ended: the object may lie in memory that another process changes. */
+static void copy_name(void *object, enum dm_literal_kind kind, char ret_name[DMUTEX_PRIVATE_NAME_ROOM])
+{
+    const char *from = dm_literal_name(object, kind);
+    size_t length = 0;
+
+    while (length <= DMUTEX_NAME_MAX_NP && (ret_name[length] = __atomic_load_n(&from[length], __ATOMIC_RELAXED)))
+        length++;
+    ret_name[length] = '\0';
+}
+
 int dm_automatic_settle(void *object, enum dm_literal_kind kind)
 {
-    char *name = dm_literal_name(object, kind);
+    char name[DMUTEX_PRIVATE_NAME_ROOM];
     struct entry *entry = find_object(object);
     int fault;
 
+    copy_name(object, kind, name);
     if (!entry)
         entry = find_original(object, name);
     if (!entry)

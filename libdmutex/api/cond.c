@@ -60,6 +60,12 @@ static int check(const dcond_t *cond)
     return cond->dm_named ? dm_object_check_name(cond->dm_name, sizeof cond->dm_name) : 0;
 }
 
+/* True if libc's condition variable in the object can be used: a look at one word, for calls that may end there. */
+static bool is_usable(const dcond_t *cond)
+{
+    return cond && (cond->dm_state == 0 || cond->dm_state == DMUTEX_PRIVATE_STATIC_COND);
+}
+
 /* Copies the object and checks the copy.  0, or an errno value, noted. */
 static int take(const dcond_t *cond, dcond_t *ret_copy)
 {
@@ -215,7 +221,7 @@ static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, 
 /* True if the mutex is libc's and so the wait is, whatever name the condition has. */
 static bool is_local_wait(const dcond_t *cond, const dmutex_t *mutex)
 {
-    return cond && !cond->dm_state && dm_local_is(mutex);
+    return is_usable(cond) && dm_local_is(mutex);
 }
 
 static int finish_local(int error)
@@ -272,13 +278,13 @@ static int signal_shared(dcond_t *cond, bool is_broadcast)
  */
 static bool is_local(const dcond_t *cond)
 {
-    return cond && !cond->dm_state && !cond->dm_named && !dm_binding_exists(cond);
+    return is_usable(cond) && !cond->dm_named && !dm_binding_exists(cond);
 }
 
 /* Waiters with a local mutex and those with one of the server are woken; a program has one of the two at a time. */
 int dcond_signal(dcond_t *cond)
 {
-    int error = cond && !cond->dm_state ? dm_real.cond_signal(dm_local_cond(cond)) : 0;
+    int error = is_usable(cond) ? dm_real.cond_signal(dm_local_cond(cond)) : 0;
 
     if (error)
         return dm_local_fail(error);
@@ -287,7 +293,7 @@ int dcond_signal(dcond_t *cond)
 
 int dcond_broadcast(dcond_t *cond)
 {
-    int error = cond && !cond->dm_state ? dm_real.cond_broadcast(dm_local_cond(cond)) : 0;
+    int error = is_usable(cond) ? dm_real.cond_broadcast(dm_local_cond(cond)) : 0;
 
     if (error)
         return dm_local_fail(error);
