@@ -66,6 +66,24 @@ preload_libdmutex_preload_la_LDFLAGS = \
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map
 EXTRA_DIST += preload/preload.map
 
+# The module that --list has besides.
+pkglib_LTLIBRARIES += preload/libdmutex-observer.la
+preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
+preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
+preload_libdmutex_observer_la_SOURCES = \
+    preload/observer.c \
+    preload/real.h \
+    preload/seen.h \
+    preload/text.c \
+    preload/text.h
+preload_libdmutex_observer_la_LIBADD =
+preload_libdmutex_observer_la_LDFLAGS = \
+    -module \
+    -avoid-version \
+    -shared \
+    -Wl,--as-needed \
+    -Wl,-z,nodelete
+
 # What the module shares with dmutex-run, and one file of the library's ground floor.
 preload_common = \
     libdmutex/base/place.c \

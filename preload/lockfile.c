@@ -62,15 +62,18 @@ static const struct rule *find_rule(enum rule_kind kind, const char *path)
 
 enum finding { NOT_MAPPED, MAPPED, NO_NAME };
 
+/* What is done with a file, for --list: -1, it is not locked; or the bits of seen.h. */
+enum { NOT_LOCKING = -1 };
+
 /* The rule's name for the file at this descriptor; notes the file, if that is wanted and it is locked. */
-static enum finding find_file(int fd, enum kernel_lock_kind kind, bool is_locking, struct mapped *ret_file)
+static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struct mapped *ret_file)
 {
     bool is_flock = kind == LOCK_OF_FLOCK;
 
     if (!find_path(fd, ret_file->path))
         return NOT_MAPPED;
-    if (settings_get()->list_folder && is_locking)
-        observe_file(is_flock ? SEEN_FLOCK : SEEN_FCNTL, ret_file->path);
+    if (settings_get()->list_folder && use != NOT_LOCKING)
+        observe_file(is_flock ? SEEN_FLOCK : SEEN_FCNTL, ret_file->path, (unsigned)use);
     ret_file->rule = find_rule(is_flock ? RULE_FLOCK : RULE_FCNTL, ret_file->path);
     if (!ret_file->rule)
         return NOT_MAPPED;
@@ -105,10 +108,10 @@ static int lock_by_flock(const struct mapped *file, int operation)
 /* Not among what is nearly always asked: this keeps the paths' room off the stack. */
 static __attribute__((__noinline__)) int find_and_flock(int fd, int operation)
 {
-    bool is_locking = (operation & ~LOCK_NB) != LOCK_UN;
+    int verb = operation & ~LOCK_NB;
     struct mapped file;
 
-    switch (find_file(fd, LOCK_OF_FLOCK, is_locking, &file)) {
+    switch (find_file(fd, LOCK_OF_FLOCK, verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0, &file)) {
     case NO_NAME:
         return -1;
     case MAPPED:
@@ -201,13 +204,20 @@ static int lock_by_fcntl(const struct mapped *file, int command, enum lock_verb 
     return mapped_lock(file, verb == WAIT);
 }
 
+static int use_of(int fd, enum lock_verb verb, const struct flock *lock)
+{
+    if (verb == GET || lock->l_type == F_UNLCK)
+        return NOT_LOCKING;
+    return (is_whole(fd, lock) ? 0 : SEEN_PART) | (lock->l_type == F_RDLCK ? SEEN_SHARED : 0);
+}
+
 static __attribute__((__noinline__)) int find_and_fcntl(int fd, int command, enum lock_verb verb,
                                                         enum kernel_lock_kind kind, struct flock *lock)
 {
-    bool is_locking = verb != GET && lock->l_type != F_UNLCK;
+    int use = settings_get()->list_folder ? use_of(fd, verb, lock) : NOT_LOCKING;
     struct mapped file;
 
-    switch (find_file(fd, kind, is_locking, &file)) {
+    switch (find_file(fd, kind, use, &file)) {
     case NO_NAME:
         return -1;
     case MAPPED:

@@ -171,7 +171,7 @@ void observe_condition(const pthread_cond_t *condition)
     observe(condition, SEEN_CONDITION, condition->__data.__wrefs & 1 ? 0x80 : 0);
 }
 
-void observe_file(enum seen_kind kind, const char *path)
+void observe_file(enum seen_kind kind, const char *path, unsigned bits)
 {
     struct seen what = { .kind = (uint8_t)kind, .place = SEEN_IN_FILE };
     struct seen *entry;
@@ -181,8 +181,10 @@ void observe_file(enum seen_kind kind, const char *path)
     strcpy(what.path, path);
     real_get()->mutex_lock(&writing);
     entry = is_open() ? entry_of(&what) : NULL;
-    if (entry)
+    if (entry) {
         __atomic_add_fetch(&entry->count, 1, __ATOMIC_RELAXED);
+        __atomic_or_fetch(&entry->bits, (uint16_t)bits, __ATOMIC_RELAXED);
+    }
     real_get()->mutex_unlock(&writing);
 }
 

@@ -12,7 +12,7 @@
 /* Nothing, unless DMUTEX_LIST is set.  A lock of a mutex, a wait on a condition, a lock of a file. */
 void observe_mutex(const pthread_mutex_t *mutex);
 void observe_condition(const pthread_cond_t *condition);
-void observe_file(enum seen_kind kind, const char *path);
+void observe_file(enum seen_kind kind, const char *path, unsigned bits);
 
 /* In a forked child: another thread may have been noting something. */
 void observe_in_child(void);

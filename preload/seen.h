@@ -26,12 +26,19 @@ enum seen_place {
 struct seen {
     uint8_t kind;  /* enum seen_kind; written last */
     uint8_t place; /* enum seen_place */
-    uint16_t bits; /* of a mutex: glibc's kind, 0x10 robust, 0x20 and 0x40 priorities, 0x80 shared */
+    uint16_t bits; /* of a mutex: glibc's kind, 0x10 robust, 0x20 and 0x40 priorities, 0x80 shared; of a file: below */
     uint32_t pad;
     uint64_t count; /* locks; waits of a condition */
     uint64_t offset;
     char path[SEEN_PATH_ROOM];
 };
+
+/* How a file was locked, too. */
+enum { SEEN_PART = 1, SEEN_SHARED = 2 };
+
+/* Files that were made, not locked (observer.c). */
+#define MADE_FILE "made"
+enum { MADE_BY_OPEN = 'x', MADE_BY_LINK = 'l', MADE_BY_MKDIR = 'm' };
 
 struct seen_file {
     uint32_t version;

@@ -77,7 +77,7 @@ bool environment_make(const struct plan *plan, const char *config, char ***ret_e
     g_auto(GStrv) environment = g_get_environ();
     g_autofree char *module = NULL, *preload = NULL;
 
-    if (!module_find(&module, error) || !set_rules(&environment, "DMUTEX_MAP", plan->map, error) ||
+    if (!module_find(MODULE_FILE, &module, error) || !set_rules(&environment, "DMUTEX_MAP", plan->map, error) ||
         !set_rules(&environment, "DMUTEX_RULES", plan->rules, error))
         return false;
     say_note("the module is %s", module);
@@ -88,6 +88,18 @@ bool environment_make(const struct plan *plan, const char *config, char ***ret_e
     if (config)
         set(&environment, "DMUTEX_CONF", config);
     *ret_environment = g_steal_pointer(&environment);
+    return true;
+}
+
+bool environment_observe(char ***environment, const char *folder, GError **error)
+{
+    g_autofree char *observer = NULL, *preload = NULL;
+
+    if (!module_find(MODULE_OBSERVER_FILE, &observer, error))
+        return false;
+    preload = module_add(g_environ_getenv(*environment, "LD_PRELOAD"), observer);
+    set(environment, "LD_PRELOAD", preload);
+    set(environment, "DMUTEX_LIST", folder);
     return true;
 }
 

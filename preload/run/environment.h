@@ -17,6 +17,9 @@
  */
 bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error);
 
+/* For --list: the folder in which modules note what is used, and the module that notes lock files that are made. */
+bool environment_observe(char ***environment, const char *folder, GError **error);
+
 /* What is new or different in it, and the command, as a shell takes it; without passwords. */
 void environment_print(char *const *environment, char *const *command);
 

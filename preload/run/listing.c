@@ -180,9 +180,19 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(left->rule, right->rule);
 }
 
+/* Why a rule would break the program: what it locks is no lock of a whole file.  NULL: it would not. */
+static const char *objection_to(const struct line *line)
+{
+    if (line->kind == SEEN_FCNTL && (line->bits & SEEN_PART))
+        return "  # parts of this file are locked, as databases do: that cannot be distributed";
+    return NULL;
+}
+
 /* Priorities do not reach beyond a host. */
 static const char *remark_of(const struct line *line)
 {
+    if ((line->kind == SEEN_FLOCK || line->kind == SEEN_FCNTL) && (line->bits & SEEN_SHARED))
+        return "  # shared locks, too: these need Shared=exclusive";
     if (line->kind == SEEN_MUTEX && (line->bits & 0x20))
         return "  # priority inheritance: stays local";
     if (line->kind == SEEN_MUTEX && (line->bits & 0x40))
@@ -192,13 +202,93 @@ static const char *remark_of(const struct line *line)
     return "";
 }
 
+/* A file's name may hold what a terminal obeys. */
+static void clean(char *text)
+{
+    for (; *text; text++)
+        if (g_ascii_iscntrl(*text))
+            *text = '?';
+}
+
 static void print_line(const struct line *line, FILE *to)
 {
     g_autoptr(GString) escaped = g_string_new(NULL);
 
     wording_escape(escaped, line->rule);
-    fprintf(to, "%10" PRIu64 "  %s%s\n", line->count, escaped->str, remark_of(line));
+    clean(escaped->str);
+    if (objection_to(line))
+        fprintf(to, "#%9" PRIu64 "  %s%s\n", line->count, escaped->str, objection_to(line));
+    else
+        fprintf(to, "%10" PRIu64 "  %s%s\n", line->count, escaped->str, remark_of(line));
 }
+
+/* ---- made, not locked -------------------------------------------------------------------- */
+
+/* A file that processes tried to make, so that one of them has it. */
+struct made {
+    char way;
+    unsigned count, failures;
+};
+
+/* WAY RESULT PATH */
+static void take_made(GHashTable *all, const char *line)
+{
+    struct made *made;
+
+    if (strlen(line) < 5)
+        return;
+    made = g_hash_table_lookup(all, line + 4);
+    if (!made) {
+        made = g_new0(struct made, 1);
+        made->way = line[0];
+        g_hash_table_insert(all, g_strdup(line + 4), made);
+    }
+    made->count++;
+    made->failures += line[2] == '1';
+}
+
+/* Files that are new for good are made in the same way, and so are folders. */
+static bool is_like_lock(const char *path, const struct made *made)
+{
+    static const char *const words[] = { "lock", "lck", ".pid" };
+    g_autofree char *name = g_ascii_strdown(text_basename(path), -1);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strstr(name, words[i]))
+            return true;
+    return made->way != MADE_BY_MKDIR && (made->count > 1 || made->failures > 0);
+}
+
+static const char *way_of(const struct made *made)
+{
+    return made->way == MADE_BY_OPEN ? "O_EXCL" : made->way == MADE_BY_LINK ? "link()" : "mkdir()";
+}
+
+static void print_made(const char *folder, FILE *to)
+{
+    g_autofree char *path = g_build_filename(folder, MADE_FILE, NULL), *text = NULL;
+    g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GList) paths = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return;
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++)
+        take_made(all, *line);
+    paths = g_list_sort(g_hash_table_get_keys(all), (GCompareFunc)strcmp);
+    for (GList *at = paths; at; at = at->next) {
+        const struct made *made = g_hash_table_lookup(all, at->data);
+
+        if (!is_like_lock(at->data, made))
+            continue;
+        clean(at->data);
+        fprintf(to, "# %s was made by %s, %u times: such a lock file cannot be distributed; use flock(1)\n",
+                (const char *)at->data, way_of(made), made->count);
+    }
+}
+
+/* ---- the rest ---------------------------------------------------------------------------- */
 
 static void print_rest(const struct listing *listing, FILE *to)
 {
@@ -226,6 +316,7 @@ void listing_print(const char *folder, FILE *to)
     g_ptr_array_sort(lines, compare);
     for (guint i = 0; i < lines->len; i++)
         print_line(lines->pdata[i], to);
+    print_made(folder, to);
     print_rest(&listing, to);
     fflush(to);
 }

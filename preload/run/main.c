@@ -49,8 +49,8 @@ static bool list_into(const struct run *run, const char *folder, FILE *to, char 
 {
     int status;
 
-    *environment = g_environ_setenv(*environment, "DMUTEX_LIST", folder, TRUE);
-    if (!child_run(run->path, run->options.command, *environment, &status, error)) {
+    if (!environment_observe(environment, folder, error) ||
+        !child_run(run->path, run->options.command, *environment, &status, error)) {
         listing_remove(folder);
         return false;
     }

@@ -6,8 +6,6 @@
 
 #include "refuse.h"
 
-#define FILE_NAME "libdmutex-preload.so"
-
 static char *own_directory(void)
 {
     g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
@@ -22,14 +20,14 @@ static char *stage_of(const char *directory)
                                                  g_strdup("");
 }
 
-bool module_find(char **ret_path, GError **error)
+bool module_find(const char *file_name, char **ret_path, GError **error)
 {
     g_autofree char *directory = own_directory(), *stage = stage_of(directory);
     char *places[] = {
-        g_strdup_printf("%s/" FILE_NAME, directory), /* a build tree: libtool's program is in .libs */
-        g_strdup_printf("%s/../.libs/" FILE_NAME, directory), /* the same, without libtool's script */
-        g_strdup_printf("%s%s/" FILE_NAME, stage, PKGLIBDIR),
-        g_strdup(PKGLIBDIR "/" FILE_NAME),
+        g_build_filename(directory, file_name, NULL), /* a build tree: libtool's program is in .libs */
+        g_strdup_printf("%s/../.libs/%s", directory, file_name), /* the same, without libtool's script */
+        g_strdup_printf("%s%s/%s", stage, PKGLIBDIR, file_name),
+        g_strconcat(PKGLIBDIR "/", file_name, NULL),
     };
     char *found = NULL;
 
@@ -39,7 +37,8 @@ bool module_find(char **ret_path, GError **error)
         g_free(places[i]);
     }
     if (!found)
-        return refuse(error, REFUSE_CONFIG, "%s/" FILE_NAME " is not there: install libdmutex again", PKGLIBDIR);
+        return refuse(error, REFUSE_CONFIG, "%s/%s is not there: install libdmutex again", PKGLIBDIR,
+                      file_name);
     if (strpbrk(found, ": ")) { /* what the loader takes for the end of a path */
         refuse(error, REFUSE_CONFIG, "%s cannot be preloaded, with a colon or blank in its path", found);
         g_free(found);

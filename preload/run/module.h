@@ -10,11 +10,15 @@
 #include <glib.h>
 
 /*
- * The absolute path of libdmutex-preload.so: of the build tree in which this program lies, of the
+ * The absolute path of a module: of the build tree in which this program lies, of the
  * directories below which both were installed, or of those for which both were built.  The caller
  * frees *ret_path.
  */
-bool module_find(char **ret_path, GError **error);
+bool module_find(const char *file_name, char **ret_path, GError **error);
+
+/* The module, and the one that --list has besides. */
+#define MODULE_FILE "libdmutex-preload.so"
+#define MODULE_OBSERVER_FILE "libdmutex-observer.so"
 
 /* The value of LD_PRELOAD with the module in front, once.  `before`: what is there; NULL.  To be freed. */
 char *module_add(const char *before, const char *module);

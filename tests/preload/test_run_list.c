@@ -151,6 +151,73 @@ static void test_list_names_a_lock_file_when_it_was_locked(void **state)
     assert_listed(1, rule);
 }
 
+/* Byte ranges, as databases have them: a rule would make them fail, so it is no rule that can be pasted. */
+static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **state)
+{
+    char line[300];
+
+    (void)state;
+    write_file("ranges.c", 0644,
+               "#include <fcntl.h>\n#include <sys/file.h>\n"
+               "static void lock(const char *path, short type, off_t length)\n"
+               "{\n"
+               "    struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = length ? 64 : 0, .l_len = length };\n"
+               "    fcntl(open(path, O_RDWR | O_CREAT, 0600), F_SETLK, &range);\n"
+               "}\n"
+               "int main(void)\n"
+               "{\n"
+               "    lock(\"db\", F_WRLCK, 1);\n    lock(\"db\", F_RDLCK, 510);\n    lock(\"whole\", F_WRLCK, 0);\n"
+               "    lock(\"both\", F_WRLCK, 0);\n    lock(\"both\", F_WRLCK, 1);\n    lock(\"readers\", F_RDLCK, 0);\n"
+               "    return flock(open(\"read\", O_RDWR | O_CREAT, 0600), LOCK_SH);\n"
+               "}\n");
+    compile("ranges.c", "ranges", "");
+    command_run("cd %s && exec %s --list ./ranges", folder, dmutex_run);
+    assert_status(0);
+    snprintf(line, sizeof line, "#        2  fcntl:%s/db  # parts of this file are locked, as databases do: that cannot be "
+                                "distributed\n", folder);
+    assert_errors(line);
+    snprintf(line, sizeof line, "#        2  fcntl:%s/both  # parts of this file", folder);
+    assert_errors(line);
+    snprintf(line, sizeof line, "fcntl:%s/whole\n", folder);
+    assert_listed(1, line);
+    snprintf(line, sizeof line, "fcntl:%s/readers  # shared locks, too: these need Shared=exclusive\n", folder);
+    assert_listed(1, line);
+    snprintf(line, sizeof line, "flock:%s/read  # shared locks, too: these need Shared=exclusive\n", folder);
+    assert_listed(1, line);
+}
+
+/* Lock files that are made, not locked: nothing can be done, but the user is told. */
+static void test_list_tells_of_lock_files_when_they_are_made_not_locked(void **state)
+{
+    char line[600];
+
+    (void)state;
+    write_file("makes.c", 0644,
+               "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
+               "int main(void)\n"
+               "{\n"
+               "    for (int i = 0; i < 3; i++) close(open(\"job.pid\", O_CREAT | O_EXCL | O_WRONLY, 0600));\n"
+               "    close(openat(AT_FDCWD, \"data\", O_CREAT | O_EXCL | O_WRONLY, 0640));\n"
+               "    close(open(\"plain\", O_CREAT | O_WRONLY, 0600));\n"
+               "    if (link(\"data\", \"mail.lock\") || mkdir(\"dir.lock\", 0700) || mkdir(\"folder\", 0700)) return 1;\n"
+               "    mkdir(\"folder\", 0700);\n"
+               "    return link(\"nothing\", \"none.lock\") == 0;\n"
+               "}\n");
+    compile("makes.c", "makes", "");
+    command_run("cd %s && exec %s --list ./makes", folder, dmutex_run);
+    assert_status(0);
+    snprintf(line, sizeof line, "# %1$s/dir.lock was made by mkdir(), 1 times: such a lock file cannot be distributed; use flock(1)\n"
+                                "# %1$s/job.pid was made by O_EXCL, 3 times: such a lock file cannot be distributed; use flock(1)\n"
+                                "# %1$s/mail.lock was made by link(), 1 times: such a lock file", folder);
+    assert_errors(line);
+    assert_null(strstr(ran.errors, "/data "));
+    assert_null(strstr(ran.errors, "/plain"));
+    assert_null(strstr(ran.errors, "/folder "));
+    assert_null(strstr(ran.errors, "/none.lock"));
+    command_run("cd %s && test $(stat -c %%a data) = 640", folder); /* what the program asked for was done */
+    assert_status(0);
+}
+
 /* Processes that the command starts are counted with it. */
 static void test_list_adds_up_when_there_are_more_processes(void **state)
 {
@@ -343,6 +410,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
         cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),
         cmocka_unit_test(test_list_names_a_lock_file_when_it_was_locked),
+        cmocka_unit_test(test_list_proposes_no_rule_when_parts_of_a_file_are_locked),
+        cmocka_unit_test(test_list_tells_of_lock_files_when_they_are_made_not_locked),
         cmocka_unit_test(test_list_adds_up_when_there_are_more_processes),
         cmocka_unit_test(test_list_names_an_offset_when_a_symbol_is_there_twice),
         cmocka_unit_test(test_list_says_so_when_nothing_was_used),
