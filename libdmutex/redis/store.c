@@ -197,7 +197,7 @@ int64_t dm_store_time_at(const redisReply *reply, size_t index)
     return time_of(dm_store_number_at(reply, index));
 }
 
-/* {owned, token, dead, now} {busy, remaining, now} {queued, position, remaining, arrival, now} ... */
+/* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} ... */
 bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = { 0 };
@@ -213,12 +213,14 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
         answer.remaining_ms = dm_store_time_at(reply, 1);
         answer.store_us = dm_store_time_at(reply, 2);
         answer.grace_ms = dm_store_time_at(reply, 3);
+        answer.is_wanted = dm_store_number_at(reply, 4) == 1;
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
         answer.position = dm_store_number_at(reply, 1);
         answer.remaining_ms = dm_store_time_at(reply, 2);
         answer.arrival = dm_store_number_at(reply, 3);
         answer.store_us = dm_store_time_at(reply, 4);
+        answer.is_wanted = dm_store_number_at(reply, 5) == 1;
     } else if (dm_reply_is(reply, "unknown")) {
         answer.verdict = DM_SAYS_UNKNOWN;
         answer.is_wanted = dm_store_number_at(reply, 1) == 1;

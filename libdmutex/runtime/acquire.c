@@ -147,7 +147,9 @@ static void ask(struct dm_wait *wait)
     owed_count = collect_owed(wait->name, &owed);
     dm_state_unlock();
 
-    answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+    do /* dead waiters stand before the free lock: each repetition goes on behind those that were looked at */
+        answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+    while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
 
     dm_wait_lock(wait);

@@ -129,8 +129,6 @@ static int take_answer(struct condition_wait *self, const struct dm_ask *ask,
     dm_wait_lock(wait);
     leave_locked(self);
     dm_step_clock(wait->runtime, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
-    if (answer->verdict == DM_SAYS_WAITING && answer->is_wanted)
-        dm_step_must_serve(wait->runtime, wait->name, true);
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){
                 .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });

@@ -60,6 +60,8 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
 
     if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
         claim->server = server_now(runtime);
+    if (event->answer && event->answer->is_wanted && event->answer->verdict != DM_SAYS_OWNED)
+        dm_step_must_serve(runtime, claim->name, true);
     if (claim->attempt.token > claim->name->seen)
         claim->name->seen = claim->attempt.token;
     if (actions & DM_DO_NEW_SERIAL) {

@@ -142,7 +142,7 @@ static void test_a_cancelled_wait_keeps_its_signal_when_its_lease_ended_in_the_c
     begin_grace();
     answer = cond_cancel(&a);
     assert_answer(answer, "queued");
-    assert_int_equal(number_of(answer, 5), 1);
+    assert_int_equal(number_of(answer, 6), 1);
     end_grace();
     answer = cond_cancel(&a);
     assert_answer(answer, "owned");

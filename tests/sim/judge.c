@@ -69,7 +69,7 @@ static bool is_waiting(const struct known *known, const char *id)
 
 /*
  * Who came before and is alive goes before.  Who came just now came behind all.  Those before the
- * cursor were not alive at the last look, and are not looked at this time.
+ * cursor were not alive at the last look, and are not looked at before they poll.
  */
 static void check_order(const struct known *known, int name, const char *id)
 {

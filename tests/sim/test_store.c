@@ -542,7 +542,7 @@ static void test_scripts_do_the_same_when_the_server_is_simulated(void **state)
 /* The comparison above would notice it if they did something else. */
 static void test_scripts_differ_when_a_line_of_one_is_changed(void **state)
 {
-    static const char old[] = "own(k, s, w, token, token_text)\nforget(k, id)\n", new[] = "own(k, s, w, token, token_text)\n";
+    static const char old[] = "own(k, s, winner, token, text(token))\nforget(k, winner.id)\n", new[] = "own(k, s, winner, token, text(token))\n";
     int calls_alike = 0;
     char *text = strdup(dm_lua_poll), *at = strstr(text, old);
 

@@ -43,23 +43,36 @@ end
 local function is_silent(w, now) return now - w.heard > math.max(w.lease * 2 / 3, 1000) * 1000 end
 local function is_gone(w, now) return now - w.heard > math.max(w.lease * 2, 2000) * 1000 end
 
--- Where serve() begins: after the heads that it looked at in vain last time, unless the caller
--- itself stands before them.
-local function first_unseen(k, s, me)
-  if not s.cursor then return '-inf' end
-  local mine = me and call('ZSCORE', k[3], me)
-  if mine and tonumber(mine) <= tonumber(s.cursor) then return '-inf' end
-  return '(' .. s.cursor
+-- `cursor`: the arrival number up to which all waiters were passed over, once 16 in a row were.  It outlives
+-- a grant, so that the next look begins behind them: each dead waiter is met once, not once per handoff.
+local function set_cursor(k, s, number)
+  s.cursor = text(number)
+  call('HSET', k[2], 'cursor', s.cursor)
 end
 
--- 16 heads were looked at in vain: the next call goes on behind them.  Fewer: it begins anew.
-local function note_unseen(k, s, heads)
-  if #heads == 16 then
-    call('HSET', k[2], 'cursor', text(tonumber(call('ZSCORE', k[3], heads[16]) or s.cursor or 0)))
-  elseif s.cursor then
+-- A waiter that was heard of is not passed over any more: the next look begins at it.
+local function revive(k, s, id)
+  local mine = s.cursor and call('ZSCORE', k[3], id)
+  if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
+end
+
+-- No look meets those before the cursor, so up to 16 of them that are gone are removed here.  The cursor
+-- goes with the last of them.
+local function sweep(k, s, now)
+  if not s.cursor then return end
+  local heads = call('ZRANGE', k[3], 0, 15)
+  for _, id in ipairs(heads) do
+    local w = entry(k, id)
+    if w and not is_gone(w, now) then
+      if tonumber(call('ZSCORE', k[3], id)) <= tonumber(s.cursor) then return end
+      heads = {}
+      break
+    end
+    leave(k, id)
+  end
+  if #heads < 16 then
     call('HDEL', k[2], 'cursor')
-  elseif #heads == 0 then
-    call('HDEL', k[2], 'wanted')
+    s.cursor = nil
   end
 end
 
@@ -74,27 +87,33 @@ end
 -- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at,
 -- or 'grace': there is one that must wait for its end.
 local function serve(k, s, inbox, now, born, server, me)
-  local heads = call('ZRANGE', k[3], first_unseen(k, s, me), '+inf', 'BYSCORE', 'LIMIT', 0, 16)
-  for i, id in ipairs(heads) do
+  if me then revive(k, s, me) end
+  sweep(k, s, now)
+  local heads = call('ZRANGE', k[3], s.cursor and '(' .. s.cursor or '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, 16)
+  local winner, token, dead, passed
+  for _, id in ipairs(heads) do
     local w = entry(k, id)
     if not w or (id ~= me and is_gone(w, now)) then
-      if i < 16 then leave(k, id) end
+      leave(k, id)
     elseif grace(born, w.lease, now) > 0 then
       return nil, nil, nil, 'grace'
-    elseif id == me or not is_silent(w, now) then
-      local token = next_token(s, w.seen, now)
-      local token_text = text(token)
-      local dead = w.robust == '1' and s.health or 0
-      if id == me or tell(inbox, id, 'granted ' .. attempt_of(id) .. ' ' .. w.request .. ' ' .. token_text .. ' ' ..
-          w.lease .. ' ' .. dead .. ' ' .. server) then
-        own(k, s, w, token, token_text)
-        forget(k, id)
-        if s.cursor then call('HDEL', k[2], 'cursor') end
-        return w, token, dead, false
+    else
+      token, dead = next_token(s, w.seen, now), w.robust == '1' and s.health or 0
+      if id == me or not is_silent(w, now) and tell(inbox, id, 'granted ' .. attempt_of(id) .. ' ' .. w.request ..
+          ' ' .. text(token) .. ' ' .. w.lease .. ' ' .. dead .. ' ' .. server) then
+        winner = w
+        break
       end
+      passed = id
     end
   end
-  note_unseen(k, s, heads)
+  if passed and (s.cursor or #heads == 16 and not winner) then set_cursor(k, s, call('ZSCORE', k[3], passed)) end
+  if winner then
+    own(k, s, winner, token, text(token))
+    forget(k, winner.id)
+    return winner, token, dead, false
+  end
+  if #heads == 0 and not s.cursor then call('HDEL', k[2], 'wanted') end
   return nil, nil, nil, #heads == 16
 end
 

@@ -5,7 +5,8 @@
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
 --       11 which server it is, 12... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
--- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody} {queued, position, remaining, arrival, now}
+-- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody, more}
+--        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve those who wait
 --        {full} {notrecoverable}
 local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
@@ -92,7 +93,7 @@ if ARGV[7] == 'try' then
   if is_held or wait > 0 then return { 'busy', left(k, s, me.lease, born, now), now, wait } end
   local winner, won, dead, more = serve(k, s, inbox, now, born, server, me.id)
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
-  if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now } end
+  if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now, 0, more == true and 1 or 0 } end
   local token = next_token(s, me.seen, now)
   return { 'owned', token, own(k, s, me, token, text(token)), now }
 end
@@ -105,12 +106,14 @@ if call('ZADD', k[3], 'NX', arrival_text, me.id) == 0 or ARGV[8] ~= '' then
   arrival_text = text(math.max(arrival, s.arrival))
 end
 hear(k, me)
+revive(k, s, me.id)
 call('HSET', k[2], 'wanted', 1, 'arrival', arrival_text)
 if s.is_new then expire_state(k) end
+local winner, token, dead, more
 if not is_held then
-  local winner, token, dead = serve(k, s, inbox, now, born, server, me.id)
+  winner, token, dead, more = serve(k, s, inbox, now, born, server, me.id)
   if winner and winner.id == me.id then return { 'owned', token, dead, now } end
   s.lease = winner and tonumber(winner.lease)
   position = call('ZRANK', k[3], me.id) + 1
 end
-return { 'queued', position, left(k, s, me.lease, born, now), arrival, now }
+return { 'queued', position, left(k, s, me.lease, born, now), arrival, now, more == true and 1 or 0 }

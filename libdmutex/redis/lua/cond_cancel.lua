@@ -3,7 +3,7 @@
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix,
 --       7 since when the server is there, us, 8 which server it is
--- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, n} {unknown, 0, n}
+-- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, more, n} {unknown, 0, n}
 --        {notrecoverable, n}; n = 1: a signal came first
 --@include _own
 --@include _state
@@ -37,12 +37,14 @@ if call('ZSCORE', c[3], me.id) then
 elseif call('ZSCORE', k[3], me.id) then
   is_signalled = (call('HGET', k[4], me.id) or ''):match('^%d+ %d+ %d %d+ %d+ @') and 1 or 0
   hear(k, me)
+  revive(k, s, me.id)
 else
   return { 'unknown', 0, 0 }
 end
+local winner, token, dead, more
 if not is_held then
-  local winner, token, dead = serve(k, s, ARGV[6], now, ARGV[7], ARGV[8], me.id)
+  winner, token, dead, more = serve(k, s, ARGV[6], now, ARGV[7], ARGV[8], me.id)
   if winner and winner.id == me.id then return owned(is_signalled, token, dead) end
   s.lease = winner and tonumber(winner.lease)
 end
-return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, ARGV[7], now), 0, now, is_signalled }
+return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, ARGV[7], now), 0, now, more == true and 1 or 0, is_signalled }

@@ -33,6 +33,7 @@ if was_mine then enqueue(k, s, me, now) end
 local rank = call('ZRANK', k[3], me.id)
 if rank then
   hear(k, me)
+  revive(k, s, me.id)
   return { 'queued', rank + 1, left(k, s, me.lease, born, now), 0, now }
 end
 

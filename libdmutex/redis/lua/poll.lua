@@ -4,8 +4,9 @@
 -- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, 4 which server it is, then per attempt: id, request,
 --       lease ms, robust, highest token seen, number of its keys (4 or 6).  An attempt that waits for nothing (serving only) polls as
 --       attempt 0.
--- Answer now, then per attempt {owned, token, dead} {queued, position, remaining} {waiting}
---        {unknown, more} {notrecoverable} {error, message}
+-- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
+--        {waiting} {unknown}; where waiters are left to be served: {queued, position, remaining, 0, now, 1}
+--        {waiting, 1} {unknown, 1}  {notrecoverable} {error, message}
 --@include _own
 --@include _state
 --@include _tell
@@ -40,10 +41,7 @@ local function look(k, me)
   local is_waiting = call('ZSCORE', k[3], me.id)
   if is_waiting then
     hear(k, me)
-    if s.cursor and tonumber(is_waiting) <= tonumber(s.cursor) then -- it was passed over, and lives
-      call('HDEL', k[2], 'cursor')
-      s.cursor = nil
-    end
+    revive(k, s, me.id)
   end
   if not is_held then
     local winner, token, dead, rest = serve(k, s, inbox, now, born, server, is_waiting and me.id)
@@ -51,10 +49,9 @@ local function look(k, me)
     s.lease = winner and tonumber(winner.lease)
     is_held, more = winner, rest
   end
-  if not is_waiting then
-    return c and call('ZSCORE', c[3], me.id) and { 'waiting' } or { 'unknown', more == true and 1 or 0 }
-  end
-  return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, born, now) }
+  more = more == true and 1 or nil
+  if not is_waiting then return { c and call('ZSCORE', c[3], me.id) and 'waiting' or 'unknown', more } end
+  return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, born, now), more and 0, more and now, more }
 end
 
 local answer, key = { now }, 0
