@@ -4,12 +4,16 @@
 #include "base/log.h"
 #include "base/real.h"
 
-/* How many of the library's locks the calling thread holds. */
+/*
+ * How many of the library's locks the calling thread holds, or is about to take or has just given up: a signal handler that
+ * finds 0 has interrupted no section.
+ */
 static __thread unsigned held_count;
 
 #ifdef DM_LOCK_CHECKS
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How often the calling thread holds a lock of each rank; connections are two of one rank. */
 static __thread unsigned char held[DM_RANK_COUNT];
@@ -49,16 +53,18 @@ bool dm_mutex_holds_none(void)
 void dm_mutex_lock(struct dm_mutex *mutex)
 {
     check_order(mutex->rank);
+    held_count++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     dm_real.mutex_lock(&mutex->mutex);
     note(mutex->rank, 1);
-    held_count++;
 }
 
 void dm_mutex_unlock(struct dm_mutex *mutex)
 {
-    held_count--;
     note(mutex->rank, -1);
     dm_real.mutex_unlock(&mutex->mutex);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    held_count--;
     if (held_count == 0)
         dm_log_deliver();
 }
@@ -69,8 +75,12 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 
     dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen it taken */
     mutex->mutex = fresh;
+}
+
+void dm_mutex_fork_child(void)
+{
     held_count = 0;
 #ifdef DM_LOCK_CHECKS
-    held[mutex->rank] = 0;
+    memset(held, 0, sizeof held);
 #endif
 }

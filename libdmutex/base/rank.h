@@ -31,10 +31,13 @@ struct dm_mutex {
 void dm_mutex_lock(struct dm_mutex *mutex);
 void dm_mutex_unlock(struct dm_mutex *mutex);
 
-/* In a forked child, of a lock that this thread took before fork(): it is free and new. */
+/* In a forked child: the lock is free and new. */
 void dm_mutex_reset(struct dm_mutex *mutex);
 
-/* True if the calling thread holds no lock of this library. */
+/* In a forked child whose parent took all locks before fork(): none of them is held any more. */
+void dm_mutex_fork_child(void);
+
+/* True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a section. */
 bool dm_mutex_holds_none(void);
 
 #endif

@@ -284,5 +284,6 @@ void dm_conn_fork_child(struct dm_conn *conn)
     if (conn->leader_bell >= 0)
         close(conn->leader_bell);
     conn->fd = conn->leader_bell = -1;
+    conn->state = DM_CONN_ENDED;
     dm_mutex_reset(&conn->lock);
 }

@@ -50,7 +50,8 @@ void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
     struct dm_slot *slot;
 
     drop_socket(conn);
-    conn->state = state;
+    if (conn->state != DM_CONN_ENDED) /* for good: in a forked child it is the parent's */
+        conn->state = state;
     conn->is_wanted = false;
     while ((slot = dm_conn_pop_slot(conn)) != NULL)
         dm_conn_finish(conn, slot, NULL);

@@ -253,11 +253,20 @@ bool dm_runtime_pause(const struct dm_deadline *deadline)
 }
 
 /*
- * fork(): all locks are taken in their order, so that the child's copy of every table is whole and
- * no command is half written.
+ * fork(): all locks are taken in their order, so that the child's copy of every table is whole and no command is half
+ * written.
+ *
+ * Not in a signal handler that has interrupted a section of the library in this very thread: it would wait for itself.
+ * The child needs no table, because it begins anew.  A socket that another thread is just opening may go along then; so the
+ * server may see the parent alive as long as the child.
  */
+static __thread bool is_fork_bare;
+
 void dm_runtime_fork_prepare(void)
 {
+    is_fork_bare = !dm_mutex_holds_none();
+    if (is_fork_bare)
+        return;
     dm_loop_fork_prepare();
     dm_mutex_lock(&start);
     dm_state_lock();
@@ -270,6 +279,8 @@ void dm_runtime_fork_prepare(void)
 
 void dm_runtime_fork_parent(void)
 {
+    if (is_fork_bare)
+        return;
     dm_log_fork_parent();
     if (current) {
         dm_conn_fork_parent(current->inbox);
@@ -280,11 +291,15 @@ void dm_runtime_fork_parent(void)
     dm_loop_fork_parent();
 }
 
-/* The child closes the parent's sockets, forgets its tables unfreed, and begins anew when used. */
+/*
+ * The child closes the parent's sockets, forgets its tables unfreed, and begins anew when used.  A call that the handler
+ * has interrupted ends there with ENOLCK if it needs the server, and never speaks in the parent's name.
+ */
 void dm_runtime_fork_child(void)
 {
     dm_log_fork_child();
     if (current) {
+        current->is_retired = true;
         dm_conn_fork_child(current->inbox);
         dm_conn_fork_child(current->commands);
     }
@@ -293,4 +308,6 @@ void dm_runtime_fork_child(void)
     dm_mutex_reset(&start);
     dm_loop_fork_child();
     dm_self_fork_child();
+    if (!is_fork_bare)
+        dm_mutex_fork_child();
 }

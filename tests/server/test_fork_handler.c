@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fork() in a signal handler, at any instruction of the library.  Left out under the thread sanitizer.
+ *
+ * glibc's own fork() waits for ever if its handler has interrupted malloc() in the same thread.  So the handler forks
+ * only where the interrupted instruction is the library's own, or GLib's.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+#define FORKS 100
+
+static dmutex_t mutex;
+
+struct range {
+    uintptr_t from, to;
+};
+static struct range ranges[8];
+static int range_count;
+static volatile sig_atomic_t forks, failures;
+
+static uintptr_t interrupted_at(const void *context)
+{
+    const ucontext_t *at = context;
+
+#if defined(__x86_64__)
+    return (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (uintptr_t)at->uc_mcontext.pc;
+#else
+#error "say where this processor keeps the address of the interrupted instruction"
+#endif
+}
+
+/* The code of libdmutex and of GLib, as the kernel has mapped it. */
+static void find_ranges(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+
+    while (maps && range_count < 8 && fgets(line, sizeof line, maps)) {
+        struct range *range = &ranges[range_count];
+        char rights[8];
+
+        if ((strstr(line, "/libdmutex.so") || strstr(line, "/libglib-2.0.so")) &&
+            sscanf(line, "%zx-%zx %7s", &range->from, &range->to, rights) == 3 && rights[2] == 'x')
+            range_count++;
+    }
+    if (maps)
+        fclose(maps);
+}
+
+static bool is_in_library(uintptr_t address)
+{
+    for (int i = 0; i < range_count; i++) {
+        if (address >= ranges[i].from && address < ranges[i].to)
+            return true;
+    }
+    return false;
+}
+
+/* The next signal comes after another while, so that each instruction has its turn. */
+static void set_timer(void)
+{
+    struct itimerval timer = { .it_value = { .tv_usec = 50 + rand() % 500 } };
+
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void fork_here(int number, siginfo_t *info, void *context)
+{
+    int kept = errno, status;
+    pid_t pid;
+
+    (void)number;
+    (void)info;
+    if (is_in_library(interrupted_at(context))) {
+        pid = fork();
+        if (pid == 0)
+            _exit(0);
+        failures += waitpid(pid, &status, 0) != pid || status != 0;
+        forks++;
+    }
+    set_timer();
+    errno = kept;
+}
+
+/* A child of the test, so that a deadlock does not stop the test: 0 if all was well. */
+static int lock_while_handlers_fork(void)
+{
+    struct sigaction action = { .sa_sigaction = fork_here, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+    find_ranges();
+    if (range_count < 2)
+        return 2;
+    sigaction(SIGALRM, &action, NULL);
+    set_timer();
+    while (forks < repetitions(FORKS)) {
+        if (dmutex_lock(&mutex) != 0 || dmutex_unlock(&mutex) != 0)
+            return 3;
+    }
+    return failures ? 4 : 0;
+}
+
+/* Attack C7: the handler has interrupted a section of the library in the same thread. */
+static void test_fork_comes_back_when_its_handler_has_interrupted_the_library(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    make_normal(&mutex, "fork/handler", 0);
+    pid = keeper_fork();
+    if (pid == 0)
+        _exit(lock_while_handlers_fork());
+    assert_int_equal(keeper_reap(pid), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fork_comes_back_when_its_handler_has_interrupted_the_library),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
