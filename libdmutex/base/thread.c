@@ -1,11 +1,66 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/thread.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
 
 #define STACK_MIN ((size_t)256 * 1024)
+
+/*
+ * A new thread inherits policy, priority, nice value and cores of the thread that makes it, which may be the least of
+ * the process, bound to one core.  What all holds depend on has those of the process as they were when the library was loaded.
+ */
+static struct {
+    bool is_known;
+    cpu_set_t cores;
+    int policy, nice;
+    struct sched_param priority;
+} usual;
+
+__attribute__((constructor)) static void note_usual(void)
+{
+    usual.policy = sched_getscheduler(0);
+    usual.nice = getpriority(PRIO_PROCESS, 0);
+    usual.is_known = usual.policy >= 0 && sched_getparam(0, &usual.priority) == 0 &&
+                     sched_getaffinity(0, sizeof usual.cores, &usual.cores) == 0;
+}
+
+/* Linux keeps all of these by thread.  To raise a priority takes a right, CAP_SYS_NICE or RLIMIT_NICE. */
+static void become_usual(void)
+{
+    bool is_lower;
+
+    if (!usual.is_known)
+        return;
+    sched_setaffinity(0, sizeof usual.cores, &usual.cores);
+    is_lower = sched_getscheduler(0) != usual.policy && sched_setscheduler(0, usual.policy, &usual.priority) != 0;
+    is_lower |= getpriority(PRIO_PROCESS, 0) != usual.nice && setpriority(PRIO_PROCESS, 0, usual.nice) != 0;
+    if (is_lower)
+        dm_log_warn("the library's thread has the priority of the thread that locked first, and may not raise it: renewals "
+                    "may be late on a busy machine");
+}
+
+struct task {
+    void *(*run)(void *);
+    void *user;
+};
+
+static void *begin(void *user)
+{
+    struct task task = *(struct task *)user;
+
+    free(user);
+    become_usual();
+    return task.run(task.user);
+}
 
 static void describe(pthread_attr_t *attributes)
 {
@@ -22,14 +77,20 @@ int dm_thread_start(void *(*run)(void *), void *user)
     pthread_t thread;
     pthread_attr_t attributes;
     sigset_t all, mask;
-    int error = pthread_attr_init(&attributes);
+    struct task *task = malloc(sizeof *task);
+    int error = task ? pthread_attr_init(&attributes) : ENOMEM;
 
-    if (error)
+    if (error) {
+        free(task);
         return error;
+    }
+    *task = (struct task){ run, user };
     describe(&attributes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    error = pthread_create(&thread, &attributes, run, user);
+    error = pthread_create(&thread, &attributes, begin, task);
+    if (error)
+        free(task);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     pthread_attr_destroy(&attributes);
     return error;

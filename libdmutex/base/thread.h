@@ -5,8 +5,8 @@
 
 /*
  * Starts a detached thread that takes no signal of the application.  Its stack is never smaller than 256 KiB,
- * whatever the application made the default: callbacks and host name look-ups run there.  0 or an errno
- * value.
+ * whatever the application made the default: callbacks and host name look-ups run there.  Its scheduling is the
+ * process's, whatever the calling thread's is.  0 or an errno value.
  */
 int dm_thread_start(void *(*run)(void *), void *user);
 
