@@ -46,6 +46,7 @@ server_tests = \
     tests/server/test_cond_ends \
     tests/server/test_cond_forks \
     tests/server/test_cond_network \
+    tests/server/test_cond_refused \
     tests/server/test_cond_server \
     tests/server/test_cond_storm \
     tests/server/test_conditions \
@@ -58,6 +59,7 @@ server_tests = \
     tests/server/test_explain \
     tests/server/test_forces \
     tests/server/test_forgeries \
+    tests/server/test_fork_handler \
     tests/server/test_forks \
     tests/server/test_grace \
     tests/server/test_impostors \
@@ -66,6 +68,7 @@ server_tests = \
     tests/server/test_limits \
     tests/server/test_local \
     tests/server/test_local_strangers \
+    tests/server/test_loop_thread \
     tests/server/test_loss \
     tests/server/test_network \
     tests/server/test_orphans \
@@ -522,7 +525,7 @@ EXTRA_DIST += \
 
 # fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
 # programs that know nothing of it
-TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
+TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
     tests/preload/test_names tests/preload/test_places tests/faults/test_faults \

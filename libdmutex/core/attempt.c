@@ -26,7 +26,8 @@ static int64_t max64(int64_t a, int64_t b)
 
 /*
  * The lease of every request: the object's, or less with a max-hold, such that 0.8 of it is enough.
- * Always the same: a request that is late must not undercut one that came after it.
+ * Always the same: a request that is late must not undercut one that came after it.  Never less than the shortest lease,
+ * or an answer would come too late to be of use.
  */
 static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
 {
@@ -34,7 +35,7 @@ static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
         lease_ms = DM_LEASE_DEFAULT_MS;
     if (maxhold_ms == 0)
         return lease_ms;
-    return (uint32_t)min64(lease_ms, (int64_t)maxhold_ms * 5 / 4 + 1);
+    return (uint32_t)min64(lease_ms, max64((int64_t)maxhold_ms * 5 / 4 + 1, DM_LEASE_MIN_MS));
 }
 
 void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread, uint32_t lease_ms,
@@ -91,9 +92,15 @@ static int64_t renewal_by(const struct dm_attempt *attempt, uint64_t serial)
     return request->sent_ns + ms(attempt->lease_ms) / 3;
 }
 
+/* The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its grant. */
+static int64_t maxhold_end_ns(const struct dm_attempt *attempt)
+{
+    return attempt->is_entered ? attempt->hold_ends_ns : DM_NEVER;
+}
+
 bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns)
 {
-    return attempt->phase == DM_HELD && now_ns < attempt->certain_until_ns && now_ns < attempt->hold_ends_ns;
+    return attempt->phase == DM_HELD && now_ns < attempt->certain_until_ns && now_ns < maxhold_end_ns(attempt);
 }
 
 bool dm_attempt_is_waiting(const struct dm_attempt *attempt)
@@ -338,7 +345,7 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
 int64_t dm_attempt_next_ns(const struct dm_attempt *attempt)
 {
     if (attempt->phase == DM_HELD)
-        return min64(attempt->renew_ns, min64(attempt->certain_until_ns, attempt->hold_ends_ns));
+        return min64(attempt->renew_ns, min64(attempt->certain_until_ns, maxhold_end_ns(attempt)));
     if (dm_attempt_is_waiting(attempt))
         return attempt->poll_ns;
     return DM_NEVER;

@@ -77,7 +77,7 @@ struct dm_attempt {
     unsigned depth;
     uint64_t token; /* the store's */
     int64_t certain_until_ns;
-    int64_t hold_ends_ns; /* max-hold */
+    int64_t hold_ends_ns; /* max-hold, once is_entered */
     int64_t renew_ns;     /* when to renew; DM_NEVER while a renewal is on its way */
 };
 

@@ -31,10 +31,11 @@ void dm_wait_lock(struct dm_wait *wait)
 
 /*
  * The thread's own hold decides first.  Rules, first match wins:
- *  1. no hold, or a lost one: a fresh acquire
- *  2. recursive: one deeper
- *  3. error-checking: EDEADLK, or EBUSY for a try
- *  4. normal: EBUSY for a try, else wait behind oneself
+ *  1. a lost hold of a recursive mutex: EPERM until an unlock has ended it, because an outer level is broken
+ *  2. no hold, or a lost one: a fresh acquire
+ *  3. recursive: one deeper
+ *  4. error-checking: EDEADLK, or EBUSY for a try
+ *  5. normal: EBUSY for a try, else wait behind oneself
  */
 static int look_at_own(struct dm_wait *wait)
 {
@@ -42,6 +43,8 @@ static int look_at_own(struct dm_wait *wait)
 
     if (hold)
         dm_step_time(wait->runtime, hold);
+    if (hold && hold->attempt.phase == DM_LOST && wait->target->type == PTHREAD_MUTEX_RECURSIVE)
+        return dm_fail(DM_FAIL_LOST_DEPTH, NULL);
     if (!hold || hold->attempt.phase == DM_LOST) {
         if (hold)
             dm_step_close(wait->runtime, hold);
@@ -184,12 +187,6 @@ static int fail_without_answer(struct dm_wait *wait)
     return dm_fail(dm_conn_is_ready(wait->runtime->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", wait->reason);
 }
 
-/* An answer of the script itself; anything else says nothing about an earlier request. */
-static bool is_final(enum dm_verdict refusal)
-{
-    return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
-}
-
 static bool make_claim(struct dm_wait *wait)
 {
     bool is_made;
@@ -198,6 +195,22 @@ static bool make_claim(struct dm_wait *wait)
     is_made = dm_wait_make_claim(wait);
     dm_state_unlock();
     return is_made;
+}
+
+/* An answer of the script itself; anything else says nothing about an earlier request. */
+static bool is_final(enum dm_verdict refusal)
+{
+    return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
+}
+
+/* An earlier request may have been executed, or a grant read too late: then the store is told.  State lock held. */
+static void close_refused(struct dm_wait *wait)
+{
+    const struct dm_attempt *attempt = &wait->claim->attempt;
+
+    if (attempt->phase == DM_OVER && !is_final(attempt->refusal) && attempt->last_request > 1)
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    dm_step_close(wait->runtime, wait->claim);
 }
 
 /*
@@ -209,7 +222,7 @@ static bool begin_anew(struct dm_wait *wait)
     dm_wait_lock(wait);
     if (wait->claim->attempt.phase == DM_LOST)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
-    dm_step_close(wait->runtime, wait->claim);
+    close_refused(wait);
     dm_state_unlock();
     while (!make_claim(wait)) {
         if (!wait->is_pledged)
@@ -234,9 +247,7 @@ static int fail_refused(struct dm_wait *wait)
         return ask_anew(wait);
     dm_wait_lock(wait);
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
-    if (!is_final(refusal) && wait->claim->attempt.last_request > 1) /* one before may have been executed */
-        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
-    dm_step_close(wait->runtime, wait->claim);
+    close_refused(wait);
     dm_state_unlock();
     switch (refusal) {
     case DM_SAYS_BUSY:
@@ -269,6 +280,7 @@ static bool enter(struct dm_wait *wait)
             dm_step_close(wait->runtime, old);
         }
         attempt->is_entered = true;
+        dm_attempt_restart_maxhold(attempt, dm_clock_boot_ns());
         attempt->depth = wait->depth;
         wait->claim->is_waiting = false;
         wait->name->is_not_recoverable = false;

@@ -30,7 +30,8 @@ enum { GO_ON = -1 };
 
 /* What an unlock is to send, once the state lock is free. */
 struct sending {
-    struct dm_name *name; /* pinned */
+    struct dm_name *name;      /* pinned */
+    struct dm_name *condition; /* from which a signal brought the hold; pinned; NULL: none */
     struct dm_ask ask;
     enum dm_end end;
     bool is_awaited;
@@ -54,7 +55,10 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
     ret_sending->is_awaited = is_awaited(runtime, claim);
     ret_sending->name = claim->name;
     claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
+    ret_sending->condition = claim->condition;
     dm_registry_pin(claim->name);
+    if (claim->condition)
+        dm_registry_pin(claim->condition);
     dm_step_give_back_now(runtime, claim, ret_sending->end);
     ret_sending->ask = dm_step_ask(claim, (struct dm_request){ 0 });
     return GO_ON;
@@ -106,6 +110,8 @@ int dm_release(struct dm_runtime *runtime, const char *key)
         post(runtime, &sending);
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, sending.name);
+    if (sending.condition)
+        dm_registry_unpin(&runtime->registry, sending.condition);
     dm_state_unlock();
     return result;
 }

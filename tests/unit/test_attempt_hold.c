@@ -264,6 +264,7 @@ static void test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter(void **
     begin(10000, 400);
     assert_in_range(attempt.lease_ms, 500, 501);
     say(DM_SAYS_OWNED, send_at(0), 0);
+    attempt.is_entered = true;
     assert_certain_until(400);
 }
 
@@ -279,6 +280,28 @@ static void test_attempt_asks_for_the_same_lease_when_max_hold_nears(void **stat
     renewed(DM_SAYS_OWNED, send_due_at(900), 901);
     assert_int_equal(attempt.lease_ms, lease_ms);
     assert_certain_until(1001);
+}
+
+/* Attack C15: a max-hold of a millisecond asks for the shortest lease; an answer would be too late for a shorter lease. */
+static void test_attempt_asks_for_the_shortest_lease_when_max_hold_is_very_short(void **state)
+{
+    (void)state;
+    begin(10000, 1);
+    assert_int_equal(attempt.lease_ms, DM_LEASE_MIN_MS);
+}
+
+/* Attack C15: a grant is not lost to the max-hold before its thread has woken up; from then on the max-hold counts. */
+static void test_attempt_stays_held_when_its_thread_wakes_up_after_max_hold(void **state)
+{
+    (void)state;
+    begin(10000, 1);
+    say(DM_SAYS_OWNED, send_at(0), 0);
+    pass_time(50);
+    assert_int_equal(attempt.phase, DM_HELD);
+    attempt.is_entered = true;
+    dm_attempt_restart_maxhold(&attempt, at(50));
+    assert_true(dm_attempt_is_certain(&attempt, at(50)));
+    assert_false(dm_attempt_is_certain(&attempt, at(51)));
 }
 
 /* A waiter polls by the lease that the store knows: a shorter one asks for more polls. */
@@ -356,6 +379,8 @@ int main(void)
         USUAL(test_attempt_is_lost_at_max_hold_when_renewed_all_the_time),
         USUAL(test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter),
         USUAL(test_attempt_asks_for_the_same_lease_when_max_hold_nears),
+        USUAL(test_attempt_asks_for_the_shortest_lease_when_max_hold_is_very_short),
+        USUAL(test_attempt_stays_held_when_its_thread_wakes_up_after_max_hold),
         USUAL(test_attempt_polls_by_the_short_lease_when_max_hold_is_shorter),
         USUAL(test_attempt_lasts_longer_when_max_hold_is_restarted),
         USUAL(test_attempt_has_no_end_when_there_is_no_max_hold),
