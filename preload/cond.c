@@ -9,6 +9,7 @@
 #include "real.h"
 #include "report.h"
 #include "text.h"
+#include "used.h"
 
 /* glibc's bit of a condition variable that is timed by CLOCK_MONOTONIC. */
 #define CLOCK_BIT 2
@@ -29,6 +30,7 @@ static enum object_state make(struct object *object, const struct library *libra
 
     library->condattr_init(&attr);
     library->condattr_setclock(&attr, clock_id);
+    used_note(object->rule);
     if (library->cond_init(&object->condition, object->name, &attr) == 0)
         return OBJECT_READY;
     text_say(object->name, ": ", library->strerror(), "; the condition variable is left local", NULL);

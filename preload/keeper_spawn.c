@@ -50,7 +50,7 @@ static pid_t fork_unseen(void)
 static bool is_for_keeper(const char *string)
 {
     static const char *const others[] = { "LD_PRELOAD=",  "DMUTEX_MAP=",    "DMUTEX_RULES=", "DMUTEX_LIST=",
-                                          "DMUTEX_REPORT=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=" };
+                                          "DMUTEX_REPORT=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_USED=" };
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strncmp(string, others[i], strlen(others[i])) == 0)

@@ -21,6 +21,7 @@
 #include "report.h"
 #include "settings.h"
 #include "text.h"
+#include "used.h"
 
 /* ---- which file dlopen() means ----------------------------------------------------------- */
 
@@ -212,6 +213,7 @@ static void in_child(void)
 __attribute__((constructor)) static void begin(void)
 {
     objects_begin();
+    used_begin();
     if (settings_get()->count > 0 || settings_get()->list_folder)
         pthread_atfork(before_fork, gate_after_fork, in_child);
 }

@@ -54,6 +54,8 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/seen.h \
     preload/settings.c \
     preload/settings.h \
+    preload/used.c \
+    preload/used.h \
     $(preload_common)
 preload_libdmutex_preload_la_LIBADD =
 preload_libdmutex_preload_la_LDFLAGS = \
@@ -127,6 +129,8 @@ preload_librun_la_SOURCES = \
     preload/run/listing.h \
     preload/run/loaded.c \
     preload/run/loaded.h \
+    preload/run/mark.c \
+    preload/run/mark.h \
     preload/run/module.c \
     preload/run/module.h \
     preload/run/options.c \
@@ -144,6 +148,7 @@ preload_librun_la_SOURCES = \
     preload/run/wording.c \
     preload/run/wording.h \
     preload/seen.h \
+    preload/used.h \
     $(preload_common)
 
 bin_PROGRAMS += preload/dmutex-run

@@ -17,6 +17,7 @@
 #include "rules.h"
 #include "settings.h"
 #include "text.h"
+#include "used.h"
 
 /* One layout for fcntl() and fcntl64(), one set of commands. */
 _Static_assert(sizeof(struct flock) == sizeof(struct flock64), "off_t has 64 bits");
@@ -77,6 +78,7 @@ static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struc
     ret_file->rule = find_rule(is_flock ? RULE_FLOCK : RULE_FCNTL, ret_file->path);
     if (!ret_file->rule)
         return NOT_MAPPED;
+    used_note(ret_file->rule);
     ret_file->fd = fd;
     ret_file->kind = kind;
     if (settings_name(ret_file->rule, ret_file->path, ret_file->name, sizeof ret_file->name))

@@ -6,6 +6,7 @@
 #include "real.h"
 #include "report.h"
 #include "text.h"
+#include "used.h"
 
 /* glibc's bits of a mutex, which are as old as they are public in <pthread.h>'s initialisers. */
 #define KIND_TYPE 0x03
@@ -43,6 +44,7 @@ static int set_up(struct object *object, const struct library *library, int kind
         library->attr_setlease(&attr, rule->lease_ms);
     if (rule->linger_ms)
         library->attr_setlinger(&attr, rule->linger_ms);
+    used_note(rule);
     return library->mutex_init(&object->mutex, object->name, &attr);
 }
 

@@ -50,6 +50,7 @@ struct rule {
     bool is_state_shared;   /* the memory that the mutex guards is shared too: no warning */
     bool shared_is_exclusive; /* a shared lock of a file is taken for an exclusive one */
     const char *program;    /* basename or path of the only program that is meant; NULL: all */
+    unsigned number;        /* its place among all that the module was told (used.h) */
 };
 
 #define RULES_REASON_ROOM 256

@@ -37,6 +37,7 @@ static void note(const struct rule *rule)
 /* Keeps the rules for this program.  A wrong one ends it: it would run without the mutex. */
 static void read_rules(const char *variable, struct rule *rules)
 {
+    static unsigned before; /* rules of the variables before this one */
     const char *value = secure_getenv(variable);
     char reason[RULES_REASON_ROOM], *text;
     struct rule *read;
@@ -55,9 +56,11 @@ static void read_rules(const char *variable, struct rule *rules)
     for (int i = 0; i < count; i++) {
         if (!rules_is_for(&read[i], settings.program))
             continue;
+        read[i].number = before + (unsigned)i;
         rules[settings.count] = read[i];
         note(&rules[settings.count++]);
     }
+    before += (unsigned)count;
 }
 
 /* Once for all modules that are compared with it. */

@@ -227,7 +227,8 @@ preload_tests = \
     tests/preload/test_run_loaded \
     tests/preload/test_run_program \
     tests/preload/test_run_rules \
-    tests/preload/test_run_secret
+    tests/preload/test_run_secret \
+    tests/preload/test_run_unused
 run_parts = tests/preload/run.c tests/preload/run.h
 run_libs = $(test_libs) preload/librun.la libdmutex/libdmutex.la
 tests_preload_test_run_SOURCES = tests/preload/test_run.c $(run_parts)
@@ -240,6 +241,7 @@ tests_preload_test_run_program_SOURCES = tests/preload/test_run_program.c $(run_
 tests_preload_test_run_program_LDADD = $(run_libs)
 tests_preload_test_run_rules_SOURCES = tests/preload/test_run_rules.c $(run_parts)
 tests_preload_test_run_secret_SOURCES = tests/preload/test_run_secret.c $(run_parts)
+tests_preload_test_run_unused_SOURCES = tests/preload/test_run_unused.c $(run_parts)
 # two hosts, with lock files
 tests_preload_libhost_la_SOURCES = tests/preload/host.c tests/preload/host.h
 host_libs = tests/preload/libhost.la $(LDADD)

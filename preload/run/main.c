@@ -15,6 +15,7 @@
 #include "environment.h"
 #include "gather.h"
 #include "listing.h"
+#include "mark.h"
 #include "options.h"
 #include "program.h"
 #include "refuse.h"
@@ -33,12 +34,14 @@ struct run {
 /* ---- becoming the command ---------------------------------------------------------------- */
 
 /* Returns only if it cannot. */
-static bool become(const struct run *run, char *const *environment, GError **error)
+static bool become(const struct run *run, char ***environment, GError **error)
 {
-    int reason;
+    bool is_marked = plan_count(run->plan) > 0 && say_level >= SAY_WARNINGS;
+    int mark = is_marked ? mark_begin(run->plan, environment) : -1, reason;
 
-    execve(run->path, run->options.command, environment);
+    execve(run->path, run->options.command, *environment);
     reason = errno;
+    mark_end(mark);
     return refuse(error, reason == ENOENT ? REFUSE_NOT_FOUND : REFUSE_CANNOT_RUN, "%s: %s", run->path,
                   g_strerror(reason));
 }
@@ -185,7 +188,7 @@ static bool act(const struct run *run, GError **error)
         environment_print(environment, run->options.command);
         return true;
     }
-    return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, environment, error);
+    return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, &environment, error);
 }
 
 /* Without rules there is nothing that the command could be unfit for, except to be listed. */

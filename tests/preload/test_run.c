@@ -218,12 +218,12 @@ static void test_run_changes_nothing_when_it_is_nested(void **state)
 
     (void)state;
     strcpy(path, write_file("nested.conf", 0644, "[lock a]\nMatch=flock:/x\\;y\n"));
-    command_run("exec %s --config %s env | grep -v ^_=", dmutex_run, path);
+    command_run("exec %s --config %s env | grep -v -e ^_= -e ^DMUTEX_USED=", dmutex_run, path);
     assert_status(0);
     strcpy(once, ran.output);
-    command_run("exec %s --config %s %s env | grep -v ^_=", dmutex_run, path, dmutex_run);
+    command_run("exec %s --config %s %s env | grep -v -e ^_= -e ^DMUTEX_USED=", dmutex_run, path, dmutex_run);
     assert_string_equal(ran.output, once);
-    command_run("cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' | grep -v ^_= | grep -v -e ^PWD -e ^HOME",
+    command_run("cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' | grep -v -e ^_= -e ^DMUTEX_USED= | grep -v -e ^PWD -e ^HOME",
                 dmutex_run, path, dmutex_run);
     assert_output("DMUTEX_RULES=flock:/x\\;y => a\n");
 }

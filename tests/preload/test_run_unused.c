@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A rule that matches nothing does nothing: the command says so when it ends, and only then, and only if the rule
+ * was meant for it.
+ */
+#include "run.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOTHING "dmutex: no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses\n"
+
+static char keeper[4096];
+
+static int setup(void **state)
+{
+    run_setup(state);
+    the_server = server_start();
+    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper", (int)(strstr(dmutex_run, "/preload/here/") - dmutex_run),
+             dmutex_run);
+    setenv("DMUTEX_URL", the_server->url, 1);
+    setenv("DMUTEX_KEEPER", keeper, 1);
+    setenv("DMUTEX_LOCAL_DIR", folder, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    server_end(the_server);
+    return run_teardown(state);
+}
+
+/* Is there a piece of System V's shared memory that this process has made? */
+static bool has_memory_of(pid_t pid)
+{
+    FILE *file = fopen("/proc/sysvipc/shm", "r");
+    char line[300];
+    bool is_any = false;
+    int creator;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        is_any |= sscanf(line, "%*s %*s %*s %*s %d", &creator) == 1 && creator == pid;
+    fclose(file);
+    return is_any;
+}
+
+/* With that rule of the command line, and that command in the folder. */
+static void run_with(const char *rule, const char *command)
+{
+    command_run("cd %s && exec %s -e '%s' %s", folder, dmutex_run, rule, command);
+    assert_status(0);
+}
+
+/* The path has a slip of the pen. */
+static void test_a_line_is_said_when_no_rule_matches(void **state)
+{
+    (void)state;
+    run_with("flock:/run/lok/x => a", "flock x.lock true");
+    assert_string_equal(ran.errors, NOTHING);
+    command_run("cd %s && exec %s -q -e 'flock:/run/lok/x => a' flock x.lock true", folder, dmutex_run);
+    assert_string_equal(ran.errors, "");
+}
+
+/* One of the rules does. */
+static void test_each_rule_of_the_command_line_is_told_when_it_matches_nothing(void **state)
+{
+    char rules[300];
+
+    (void)state;
+    snprintf(rules, sizeof rules, "flock:%s/*.lock => f/%%b; sym:flock:nothing => b required=no; fcntl:/none => c", folder);
+    command_run("cd %s && exec %s -e '%s' flock x.lock true", folder, dmutex_run, rules);
+    assert_status(0);
+    assert_errors("dmutex: the rule sym:flock:nothing => b has matched nothing: dmutex-run --list shows ");
+    assert_errors("dmutex: the rule fcntl:/none => c has matched nothing: ");
+    assert_null(strstr(ran.errors, "f/%b"));
+}
+
+/* A child has used it; the command itself is a program that only waits for the child. */
+static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
+{
+    char rule[200];
+
+    (void)state;
+    snprintf(rule, sizeof rule, "flock:%s/*.lock => f/%%b", folder);
+    run_with(rule, "timeout 60 flock x.lock true");
+    assert_string_equal(ran.errors, "");
+}
+
+/* A system's configuration has rules for many programs. */
+static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
+{
+    const char *path = write_file("many.conf", 0644, "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock other]\nMatch=flock:/other\n", folder);
+
+    (void)state;
+    command_run("cd %s && exec %s --config %s flock x.lock true", folder, dmutex_run, path);
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+    command_run("cd %s && exec %s --config %s flock x.other true", folder, dmutex_run, path);
+    assert_string_equal(ran.errors, NOTHING);
+}
+
+/* However the command ends; and when it becomes another program. */
+static void test_no_memory_is_left_when_the_command_has_ended(void **state)
+{
+    static const char *const commands[] = { "sh -c 'kill -KILL $$'", "env true", "true", "env -u LD_PRELOAD true" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        pid_t pid = command_start("exec %s -e 'flock:/x => a' %s", dmutex_run, commands[i]);
+
+        command_await(pid);
+        assert_false(has_memory_of(pid));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_line_is_said_when_no_rule_matches),
+        cmocka_unit_test(test_each_rule_of_the_command_line_is_told_when_it_matches_nothing),
+        cmocka_unit_test(test_nothing_is_said_when_a_child_has_used_the_rule),
+        cmocka_unit_test(test_a_rule_of_a_file_is_not_told_when_another_matches),
+        cmocka_unit_test(test_no_memory_is_left_when_the_command_has_ended),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
