@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "redis/greeting.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/attrs.h"
+#include "base/ident.h"
 #include "base/log.h"
 #include "redis/reply.h"
 #include "redis/scripts.h"
@@ -26,6 +28,8 @@ bool dm_server_is_same_run(const struct dm_server *server, const struct dm_serve
 /* An old connection is remembered until its kill was answered, however many come and go meanwhile. */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
+    if (!greeting->probe)
+        dm_ident_random(&greeting->probe, 1);
     if (greeting->client_id && !greeting->old_client_id) {
         greeting->old_client_id = greeting->client_id;
         greeting->old_server = greeting->server;
@@ -75,8 +79,8 @@ static void write_probe(const struct dm_greeting *greeting, struct dm_args *args
 {
     const char *prefix = greeting->url->prefix;
 
-    snprintf(room[0], 160, "%s:{probe}:state", prefix);
-    snprintf(room[1], 160, "%s:{probe}:queue", prefix);
+    snprintf(room[0], 160, "%s:{~probe.%016" PRIx64 "}:state", prefix, greeting->probe);
+    snprintf(room[1], 160, "%s:{~probe.%016" PRIx64 "}:queue", prefix, greeting->probe);
     snprintf(room[2], 160, "%s:inbox:probe", prefix);
     dm_args_text(args, "EVAL");
     dm_args_text(args, dm_lua_probe);
@@ -304,6 +308,21 @@ static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char
     return false;
 }
 
+/* The mark has one name for all clients, so that another program may have taken it. */
+static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
+{
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "WRONGTYPE", 9) == 0) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the key %.70s:server is not the library's: find out who writes it, and delete it",
+                 greeting->url->prefix);
+        return false;
+    }
+    if (!take_plain(DM_STEP_BORN, reply, ret_reason))
+        return false;
+    take_born(greeting, reply);
+    return true;
+}
+
 bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
@@ -315,10 +334,7 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
         take_id(greeting, reply);
         return true;
     case DM_STEP_BORN:
-        if (!take_plain(step, reply, ret_reason))
-            return false;
-        take_born(greeting, reply);
-        return true;
+        return take_mark(greeting, reply, ret_reason);
     case DM_STEP_KILL:
         return take_kill(greeting, reply, ret_reason);
     case DM_STEP_INFO:

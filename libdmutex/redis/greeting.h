@@ -45,6 +45,7 @@ bool dm_server_is_same_run(const struct dm_server *server, const struct dm_serve
 
 struct dm_greeting {
     const struct dm_url *url;
+    uint64_t probe;    /* random, in the names of the probe's keys, so that no other client can spoil them */
     const char *inbox; /* the channel to subscribe to, or NULL: a connection for commands */
 
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */

@@ -356,7 +356,7 @@ void enter_sleepers(const char *uuid, const char *cond, int count, long long age
 
 const char *probe(void)
 {
-    return run_script(dm_lua_probe, 2, "dmutex:{probe}:state", "dmutex:{probe}:queue",
+    return run_script(dm_lua_probe, 2, "dmutex:{~probe}:state", "dmutex:{~probe}:queue",
                       INBOX "probe", NULL);
 }
 

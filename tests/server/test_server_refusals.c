@@ -140,6 +140,40 @@ static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
     actor_end(a);
 }
 
+/* A key in the way of the probe of 0.1.0 hinders nobody: each client probes keys of its own. */
+static void test_lock_is_had_when_a_key_of_the_probe_is_not_ours(void **state)
+{
+    struct server *server = server_start();
+    struct actor *a;
+
+    (void)state;
+    side_text(server->side, "SET dmutex:{probe}:state x");
+    side_text(server->side, "SET dmutex:{probe}:queue x");
+    a = actor_start(server);
+    actor_do(a, "0", "trylock fault/probe");
+    actor_do(a, "0", "unlock fault/probe");
+    actor_end(a);
+    assert_int_equal(side_count_keys(server->side, "*probe.*"), 0);
+    server_end(server);
+}
+
+/* The mark has the same name for all; a sentence says which key is in the way, and what to do. */
+static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
+{
+    struct server *server = server_start();
+    struct actor *a;
+    char url[160];
+
+    (void)state;
+    side_text(server->side, "SET dmutex:server x");
+    snprintf(url, sizeof url, "DMUTEX_URL=unix://%s?command_timeout=300", server->path);
+    a = actor_start_with(server, url, NULL);
+    actor_do(a, "ENOLCK", "trylock fault/mark");
+    check_sentence(a, "the key dmutex:server is not the library's");
+    actor_end(a);
+    server_end(server);
+}
+
 /* A wrong password is told, but not in plain text, and a lock waits until it is the right one. */
 static void test_lock_waits_when_the_password_is_wrong(void **state)
 {
@@ -335,6 +369,8 @@ int main(int argc, char **argv)
         REFUSAL_TEST(test_calls_say_enolck_when_a_right_is_taken_away),
         REFUSAL_TEST(test_calls_say_enolck_when_a_key_is_not_ours),
         REFUSAL_TEST(test_a_hold_is_lost_when_its_key_is_not_ours),
+        REFUSAL_TEST(test_lock_is_had_when_a_key_of_the_probe_is_not_ours),
+        REFUSAL_TEST(test_calls_name_the_key_when_the_mark_is_not_ours),
         REFUSAL_TEST(test_lock_waits_when_the_password_is_wrong),
         REFUSAL_TEST(test_the_password_is_told_nobody_when_the_server_quotes_it),
         REFUSAL_TEST(test_lock_says_which_when_the_database_does_not_exist),

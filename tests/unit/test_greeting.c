@@ -139,7 +139,7 @@ static void test_greeting_asks_for_role_and_rights_when_for_commands(void **stat
     (void)state;
     begin("redis://h", NULL);
     assert_round((const char *const[]){ "ROLE", "CLIENT", "ID", "INFO", "EVAL",
-                                        "dmutex:{probe}:state", "EVAL", "dmutex:server", "" });
+                                        "dmutex:{~probe.", "EVAL", "dmutex:server", "" });
 }
 
 /* The password and the database come before all that needs them. */
@@ -148,7 +148,7 @@ static void test_greeting_logs_in_first_when_there_is_a_password(void **state)
     (void)state;
     begin("redis://me:s3cret@h/5?prefix=p", NULL);
     assert_round((const char *const[]){ "AUTH", "me", "s3cret", "ROLE", "SELECT", "5", "EVAL",
-                                        "p:{probe}", "" });
+                                        "p:{~probe.", "" });
 }
 
 /* An inbox is subscribed on a master, and does nothing else. */

@@ -5,10 +5,11 @@
 -- ARGV  1 a channel below the inbox prefix
 -- Answer now; an error that names the command
 local h, z = KEYS[1], KEYS[2]
-local tries = {
+local tries = { -- first what takes the keys away again, should a later command fail
+  { 'DEL', h, z }, { 'PEXPIRE', h, 1000 },
   { 'HSET', h, 'a', 1 }, { 'HMGET', h, 'a' }, { 'HGET', h, 'a' }, { 'HGETALL', h }, { 'HLEN', h },
   { 'ZADD', z, 1, 'a' }, { 'ZRANGE', z, 0, 1 }, { 'ZRANK', z, 'a' }, { 'ZSCORE', z, 'a' }, { 'ZCARD', z },
-  { 'EXISTS', h }, { 'PEXPIRE', h, 1000 }, { 'PTTL', h }, { 'PUBLISH', ARGV[1], '' },
+  { 'EXISTS', h }, { 'PTTL', h }, { 'PUBLISH', ARGV[1], '' },
   { 'PUBSUB', 'NUMSUB', ARGV[1] },
   { 'HDEL', h, 'a' }, { 'ZREM', z, 'a' }, { 'DEL', h, z }, { 'TIME' },
 }
@@ -16,6 +17,7 @@ local result
 for _, command in ipairs(tries) do
   result = redis.pcall(unpack(command))
   if type(result) == 'table' and result.err then
+    redis.pcall('DEL', h, z)
     local name = command[1] == 'PUBSUB' and 'PUBSUB NUMSUB' or command[1]
     return redis.error_reply('NOPERM ' .. name .. ' failed: ' .. result.err)
   end
