@@ -57,6 +57,7 @@ server_tests = \
     tests/server/test_ends \
     tests/server/test_exit \
     tests/server/test_explain \
+    tests/server/test_floods \
     tests/server/test_forces \
     tests/server/test_forgeries \
     tests/server/test_fork_handler \
@@ -69,6 +70,7 @@ server_tests = \
     tests/server/test_local \
     tests/server/test_local_strangers \
     tests/server/test_loop_thread \
+    tests/server/test_logs \
     tests/server/test_loss \
     tests/server/test_network \
     tests/server/test_orphans \

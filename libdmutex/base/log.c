@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/rank.h"
 #include "base/text.h"
 
@@ -29,6 +32,7 @@ static void *callback_user;
 static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
 static int env_level; /* 0: nothing goes to env_fd */
 static int env_fd = STDERR_FILENO;
+static unsigned lines_dropped; /* atomic */
 
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
 
@@ -46,26 +50,6 @@ static int level_by_name(const char *name, size_t length)
     return 0;
 }
 
-/* DMUTEX_LOG=warn|info|debug[:path] */
-static void read_environment(void)
-{
-    const char *value = secure_getenv("DMUTEX_LOG");
-    const char *colon;
-
-    if (!value)
-        return;
-    colon = strchrnul(value, ':');
-    env_level = level_by_name(value, (size_t)(colon - value));
-    if (*colon) {
-        int fd = open(colon + 1, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-
-        if (fd >= 0)
-            env_fd = fd;
-        else
-            env_level = 0;
-    }
-}
-
 /* What stands before a message in env_fd; its length. */
 static size_t write_head(int level, char head[HEAD_ROOM])
 {
@@ -74,11 +58,97 @@ static size_t write_head(int level, char head[HEAD_ROOM])
     return (size_t)snprintf(head, HEAD_ROOM, "libdmutex[%d]: %s: ", (int)getpid(), words[level]);
 }
 
+/*
+ * A line is dropped where it would have to wait, as in a pipe that nobody reads: the caller may hold a
+ * connection's lock, and the loop thread must renew.  The next line says how many were dropped.
+ */
+static bool is_writable(int fd)
+{
+    struct pollfd poller = { .fd = fd, .events = POLLOUT };
+
+    return poll(&poller, 1, 0) > 0 && (poller.revents & POLLOUT);
+}
+
+static void tell_dropped(int fd)
+{
+    unsigned dropped = __atomic_exchange_n(&lines_dropped, 0, __ATOMIC_RELAXED);
+
+    if (dropped)
+        dprintf(fd, "libdmutex[%d]: warning: %u lines of the log were dropped\n", (int)getpid(), dropped);
+}
+
+/* The line has room for one more byte. */
 static void write_line(int fd, char *line, size_t length)
 {
+    if (!is_writable(fd)) {
+        __atomic_add_fetch(&lines_dropped, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    tell_dropped(fd);
     line[length] = '\n';
     if (write(fd, line, length + 1) < 0)
         return; /* nowhere to tell it */
+}
+
+/* About the log itself, to where the log goes now. */
+static void DM_PRINTF(1, 2) say(const char *format, ...)
+{
+    char line[HEAD_ROOM + LINE_ROOM];
+    size_t head = write_head(DMUTEX_LOG_WARN, line);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line + head, LINE_ROOM, format, args);
+    va_end(args);
+    dm_text_clean(line + head);
+    write_line(env_fd, line, strlen(line));
+}
+
+/*
+ * A file, or a device such as a terminal; never through a link, which may be another user's, nor anything
+ * that makes its writers wait.
+ */
+static int open_log(const char *path, const char **ret_why)
+{
+    struct stat status;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+
+    if (fd < 0) {
+        *ret_why = errno == ELOOP ? "is a symbolic link"
+                   : errno == ENXIO ? "is a FIFO or a socket"
+                                    : "cannot be opened";
+        return -1;
+    }
+    if (fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISCHR(status.st_mode)))
+        return fd;
+    close(fd);
+    *ret_why = "is neither a file nor a device";
+    return -1;
+}
+
+
+/* DMUTEX_LOG=warn|info|debug[:path] */
+static void read_environment(void)
+{
+    const char *value = secure_getenv("DMUTEX_LOG");
+    const char *colon, *why = "";
+
+    if (!value)
+        return;
+    colon = strchrnul(value, ':');
+    env_level = level_by_name(value, (size_t)(colon - value));
+    if (!env_level) {
+        env_level = DMUTEX_LOG_WARN;
+        say("DMUTEX_LOG: \"%.*s\" is none of warn, info and debug: warn is taken", (int)(colon - value), value);
+    }
+    if (*colon) {
+        int fd = dm_descriptor_move_up(open_log(colon + 1, &why));
+
+        if (fd >= 0)
+            env_fd = fd;
+        else
+            say("DMUTEX_LOG: %.400s cannot be the log, because it %s: the log goes to standard error", colon + 1, why);
+    }
 }
 
 /* Without memory the line is lost, and nothing else. */
@@ -197,6 +267,7 @@ void dm_log_alarm(const char *format, ...)
     } else {
         head = write_head(DMUTEX_LOG_ERROR, line);
         vsnprintf(line + head, LINE_ROOM, format, args);
+        dm_text_clean(line + head);
         write_line(STDERR_FILENO, line, strlen(line));
     }
     va_end(args);

@@ -194,6 +194,27 @@ void dm_conn_want(struct dm_conn *conn)
     dm_conn_leave(conn);
 }
 
+void dm_conn_note_lease(struct dm_conn *conn, unsigned lease_ms)
+{
+    dm_conn_enter(conn);
+    if (conn->lease_ms != lease_ms) {
+        conn->lease_ms = lease_ms;
+        if (conn->state == DM_CONN_CLOSED && conn->failures)
+            dm_conn_plan_retry(conn);
+    }
+    dm_conn_leave(conn);
+}
+
+void dm_conn_retry_soon(struct dm_conn *conn)
+{
+    dm_conn_enter(conn);
+    if (conn->state == DM_CONN_CLOSED && conn->is_wanted) {
+        conn->retry_ns = dm_clock_boot_ns();
+        conn->is_change_news = true;
+    }
+    dm_conn_leave(conn);
+}
+
 void dm_conn_end(struct dm_conn *conn)
 {
     dm_conn_enter(conn);
@@ -248,7 +269,7 @@ void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
     ret_watch->is_attended = conn->leader != NULL;
     ret_watch->activity = conn->activity;
     ret_watch->is_unanswered = conn->first != NULL;
-    ret_watch->is_down = conn->state == DM_CONN_CLOSED && !conn->is_wanted;
+    ret_watch->is_closed = conn->state == DM_CONN_CLOSED;
     ret_watch->was_wanted = conn->was_wanted;
     dm_conn_leave(conn);
 }

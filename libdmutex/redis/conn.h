@@ -101,6 +101,15 @@ void dm_conn_end(struct dm_conn *conn);
 /* Opens the connection if it is not, without waiting. */
 void dm_conn_want(struct dm_conn *conn);
 
+/*
+ * The shortest lease of what the process holds, in ms; 0: it holds nothing.  A connection that is closed is
+ * tried again accordingly.
+ */
+void dm_conn_note_lease(struct dm_conn *conn, unsigned lease_ms);
+
+/* Another connection to the same server is ready: tries again soon if this one is closed. */
+void dm_conn_retry_soon(struct dm_conn *conn);
+
 /* The server turned out to be the wrong one: connect anew. */
 void dm_conn_distrust(struct dm_conn *conn, const char *reason);
 
@@ -135,7 +144,7 @@ struct dm_conn_watch {
     bool is_attended;   /* a thread sleeps in ppoll() on it */
     uint64_t activity;  /* grows with every reply read */
     bool is_unanswered; /* a reply is awaited */
-    bool is_down;       /* closed, and nobody wants it open: somebody may say dm_conn_want() */
+    bool is_closed;     /* it broke, or was never wanted */
     bool was_wanted;    /* somebody once did */
 };
 void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch);

@@ -13,8 +13,24 @@
 #include "redis/reply.h"
 
 #define ADDRESS_ROOM 108
+#define PIECES_AT_ONCE 4
+/*
+ * The pause before the next try is random, up to a limit that doubles with each failure: processes that lost
+ * one server do not come back in step.  A restart or a failover is over within seconds: so long the limit
+ * stays at 250 ms.  Behind some 8 s of failures it goes on to 2 s, the usual command_timeout, so that a call
+ * sees a try.  A hold has 0.8 - 1/3 of its lease left when its renewal is not answered: while the process
+ * has one, the limit ends at a twentieth of the shortest lease, for some ten tries.
+ */
 #define RETRY_MIN_MS 10
-#define RETRY_MAX_MS 250 /* a short lease leaves little time to come back */
+#define RETRY_USUAL_MS 250
+#define RETRY_MAX_MS 2000
+#define FAILURES_USUAL 64 /* with that limit */
+#define FAILURES_STEP 8   /* with each limit behind it */
+#define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
+#define RETRIES_IN_LEASE 20
+
+/* So long a connection must be of use before it counts as back. */
+#define USE_NS DM_NS_PER_S
 
 /* ---- breaking ---------------------------------------------------------------------------- */
 
@@ -33,16 +49,57 @@ static void drop_socket(struct dm_conn *conn)
     conn->out_length = 0;
 }
 
-/* Full jitter keeps processes that lost one server from coming back in step. */
-static int64_t retry_after(unsigned failures)
+static int64_t sooner(int64_t limit_ms, int64_t other_ms)
 {
-    int64_t limit_ms = RETRY_MIN_MS << (failures < 7 ? failures : 7);
+    return limit_ms < other_ms ? limit_ms : other_ms;
+}
+
+static int64_t retry_limit_ms(const struct dm_conn *conn)
+{
+    unsigned failures = conn->failures;
+    int64_t limit_ms = sooner(RETRY_MIN_MS << sooner(failures - 1, 5), RETRY_USUAL_MS);
+    int64_t lease_ms = conn->lease_ms / RETRIES_IN_LEASE;
+
+    if (failures > FAILURES_USUAL)
+        limit_ms = sooner(RETRY_USUAL_MS << sooner(1 + (failures - FAILURES_USUAL) / FAILURES_STEP, 3), RETRY_MAX_MS);
+    if (conn->lease_ms)
+        limit_ms = sooner(limit_ms, lease_ms > RETRY_MIN_MS ? lease_ms : RETRY_MIN_MS);
+    return limit_ms;
+}
+
+/* Behind a failure.  The random part stays the same, whatever the limit has become since. */
+void dm_conn_plan_retry(struct dm_conn *conn)
+{
+    conn->retry_ns = conn->failed_ns + retry_limit_ms(conn) * (DM_NS_PER_MS / 1000) * conn->retry_part;
+}
+
+static void note_failure(struct dm_conn *conn)
+{
     uint64_t random;
 
-    if (limit_ms > RETRY_MAX_MS)
-        limit_ms = RETRY_MAX_MS;
     dm_ident_random(&random, 1);
-    return limit_ms * DM_NS_PER_MS / 2 + (int64_t)(random % (uint64_t)(limit_ms * DM_NS_PER_MS / 2));
+    conn->retry_part = (int64_t)(random % 1000);
+    conn->failed_ns = dm_clock_boot_ns();
+    conn->failures++;
+    dm_conn_plan_retry(conn);
+}
+
+/* A connection that answers and breaks, again and again, gets work done: it is worth quick tries. */
+static void note_answer(struct dm_conn *conn)
+{
+    if (conn->failures > FAILURES_ANSWERED)
+        conn->failures = FAILURES_ANSWERED;
+}
+
+/* Until then a connection that breaks again counts as one that was never back. */
+static void note_use(struct dm_conn *conn)
+{
+    if (conn->failures == 0 || conn->state != DM_CONN_READY || dm_clock_boot_ns() - conn->ready_ns < USE_NS)
+        return;
+    conn->failures = 0;
+    if (conn->is_told)
+        dm_log_info("the connection is back");
+    conn->is_told = false;
 }
 
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
@@ -86,9 +143,12 @@ void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
     va_start(args, format);
     note_reason(conn, format, args);
     va_end(args);
-    if (conn->failures == 0)
+    if (!conn->first) /* what broke had nothing to answer: being open was use enough */
+        note_use(conn);
+    if (!conn->is_told)
         dm_log_warn("the connection to %s", conn->reason);
-    conn->retry_ns = dm_clock_boot_ns() + retry_after(conn->failures++);
+    conn->is_told = true;
+    note_failure(conn);
     dm_conn_shut(conn, DM_CONN_CLOSED);
 }
 
@@ -175,6 +235,7 @@ static void take_message(struct dm_conn *conn, redisReply *reply)
         dm_conn_fail(conn, "lost a message (out of memory)");
         return;
     }
+    note_answer(conn);
     slot->is_message = true;
     slot->server = conn->server;
     dm_conn_finish_later(conn, slot, reply);
@@ -198,6 +259,7 @@ static void take_reply(struct dm_conn *conn, redisReply *reply)
     struct dm_slot *slot;
 
     conn->activity++;
+    note_use(conn);
     if (conn->greeting.inbox && conn->state == DM_CONN_READY) {
         take_message(conn, reply);
         return;
@@ -209,6 +271,7 @@ static void take_reply(struct dm_conn *conn, redisReply *reply)
     } else if (slot->is_greeting) {
         take_greeting(conn, slot, reply);
     } else {
+        note_answer(conn);
         dm_conn_finish(conn, slot, reply);
     }
 }
@@ -218,7 +281,7 @@ static void parse(struct dm_conn *conn)
     void *reply = NULL;
 
     while (conn->reader) {
-        if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK || !dm_reply_reader_is_sane(conn->reader)) {
+        if (!dm_reply_reader_next(conn->reader, &reply)) {
             dm_conn_fail(conn, "sent nonsense: is this a Redis server?");
             return;
         }
@@ -228,19 +291,29 @@ static void parse(struct dm_conn *conn)
     }
 }
 
+static ssize_t read_some(struct dm_conn *conn)
+{
+    ssize_t got = recv(conn->fd, conn->in, sizeof conn->in, MSG_DONTWAIT);
+
+    if (got == 0)
+        dm_conn_fail(conn, "was closed by the server");
+    else if (got < 0 && errno != EAGAIN && errno != EINTR)
+        dm_conn_fail(conn, "broke (%s)", strerror(errno));
+    else if (got > 0 && !dm_reply_reader_feed(conn->reader, conn->in, (size_t)got))
+        dm_conn_fail(conn, "sent a reply without end: is this a Redis server?");
+    else if (got > 0)
+        parse(conn);
+    return got;
+}
+
+/*
+ * Reads what is there, but no more than some pieces: handlers, deadlines and the other connection have their
+ * turn before the rest, also where the server never stops talking.
+ */
 void dm_conn_read(struct dm_conn *conn)
 {
-    ssize_t got;
-
-    do {
-        got = recv(conn->fd, conn->in, sizeof conn->in, MSG_DONTWAIT);
-        if (got == 0) {
-            dm_conn_fail(conn, "was closed by the server");
-        } else if (got > 0) {
-            redisReaderFeed(conn->reader, conn->in, (size_t)got);
-            parse(conn);
-        } else if (errno != EAGAIN && errno != EINTR) {
-            dm_conn_fail(conn, "broke (%s)", strerror(errno));
-        }
-    } while (got == (ssize_t)sizeof conn->in && conn->fd >= 0);
+    for (int piece = 0; piece < PIECES_AT_ONCE && conn->fd >= 0; piece++) {
+        if (read_some(conn) < (ssize_t)sizeof conn->in)
+            return;
+    }
 }

@@ -17,6 +17,7 @@ static void begin_greeting(struct dm_conn *conn)
         dm_conn_fail(conn, "cannot be opened (out of memory)");
         return;
     }
+    dm_reply_reader_count(conn->reader, &conn->budget);
     dm_greeting_begin(&conn->greeting);
     conn->state = DM_CONN_CONNECTING;
     conn->deadline_ns = dm_clock_boot_ns() + conn->url->connect_timeout_ms * DM_NS_PER_MS;
@@ -154,12 +155,10 @@ static void note_server(struct dm_conn *conn)
 static void become_ready(struct dm_conn *conn)
 {
     note_server(conn);
-    if (conn->failures)
-        dm_log_info("the connection is back");
     dm_addresses_free(conn->addresses);
     conn->addresses = NULL;
     conn->state = DM_CONN_READY;
-    conn->failures = 0;
+    conn->ready_ns = dm_clock_boot_ns();
     dm_conn_note_reason(conn, DM_NO_ANSWER);
     conn->is_ready_news = true;
     conn->is_change_news = true;

@@ -21,6 +21,7 @@
 #include "base/rank.h"
 #include "base/self.h"
 #include "redis/conn.h"
+#include "redis/reply.h"
 #include "redis/socket.h"
 
 /* Where a reply goes: to a thread that waits, to a handler, or, with neither, nowhere. */
@@ -84,12 +85,17 @@ struct dm_conn {
     unsigned hopeless; /* how often it turned out that there can be no connection */
     int64_t retry_ns;    /* DM_CONN_CLOSED */
     int64_t deadline_ns; /* DM_CONN_CONNECTING, DM_CONN_GREETING */
-    unsigned failures;   /* since it was last DM_CONN_READY */
+    unsigned failures;   /* since it was last of use, for a second */
+    bool is_told;        /* the log has said that it broke, and not that it is back */
+    int64_t ready_ns;    /* when it last became DM_CONN_READY */
+    int64_t failed_ns, retry_part; /* when it last failed; thousandths of the limit of the pause behind it */
+    unsigned lease_ms;   /* see dm_conn_note_lease() */
     char reason[DM_REASON_ROOM];
     struct dm_addresses *addresses;
 
     int fd;
     redisReader *reader;
+    struct dm_reply_budget budget; /* of the reply that `reader` is in */
     char in[DM_CONN_READ_ROOM]; /* bytes between the socket and the reader */
     char *out; /* bytes that the kernel did not take yet */
     size_t out_length;
@@ -138,6 +144,8 @@ void dm_conn_note_reason(struct dm_conn *conn, const char *format, ...) DM_PRINT
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
 bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length);
 void dm_conn_flush(struct dm_conn *conn);
+/* Sets retry_ns by what is known of failures and leases. */
+void dm_conn_plan_retry(struct dm_conn *conn);
 /* Sends on an open connection and takes a slot for the reply; NULL if the connection broke. */
 struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t length);
 void dm_conn_read(struct dm_conn *conn);

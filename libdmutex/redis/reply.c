@@ -6,6 +6,7 @@
 
 /* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
 #define ELEMENTS_MAX 1024
+#define ELEMENTS_OF_REPLY_MAX 4096
 #define BUFFERED_MAX (256 * 1024)
 
 static const struct {
@@ -96,9 +97,19 @@ typedef int element_count;
 
 static void *(*create_array)(const redisReadTask *, element_count);
 
+/* False if a reply would have more elements than any of ours, in one array or in all. */
+static bool is_within_budget(struct dm_reply_budget *budget, element_count elements)
+{
+    if (elements > ELEMENTS_MAX)
+        return false;
+    if (budget && elements > 0)
+        budget->elements += (size_t)elements;
+    return !budget || budget->elements <= ELEMENTS_OF_REPLY_MAX;
+}
+
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
-    return elements <= ELEMENTS_MAX ? create_array(task, elements) : NULL;
+    return is_within_budget(task->privdata, elements) ? create_array(task, elements) : NULL;
 }
 
 /* Always the same values, so that it does not matter which of two threads writes them. */
@@ -122,6 +133,32 @@ redisReader *dm_reply_reader_new(void)
     }
     reader->fn = &capped;
     return reader;
+}
+
+void dm_reply_reader_count(redisReader *reader, struct dm_reply_budget *budget)
+{
+    *budget = (struct dm_reply_budget){ 0 };
+    reader->privdata = budget;
+}
+
+bool dm_reply_reader_feed(redisReader *reader, const char *bytes, size_t length)
+{
+    struct dm_reply_budget *budget = reader->privdata;
+
+    budget->bytes += length;
+    return budget->bytes <= BUFFERED_MAX && redisReaderFeed(reader, bytes, length) == REDIS_OK;
+}
+
+bool dm_reply_reader_next(redisReader *reader, void **ret_reply)
+{
+    struct dm_reply_budget *budget = reader->privdata;
+
+    *ret_reply = NULL;
+    if (redisReaderGetReply(reader, ret_reply) != REDIS_OK || !dm_reply_reader_is_sane(reader))
+        return false;
+    if (*ret_reply)
+        *budget = (struct dm_reply_budget){ .bytes = reader->len - reader->pos };
+    return true;
 }
 
 bool dm_reply_reader_is_sane(const redisReader *reader)

@@ -126,7 +126,7 @@ static bool set_prefix(struct dm_url *url, struct part value)
     for (size_t i = 0; i < value.length; i++) {
         unsigned char byte = (unsigned char)value.text[i];
 
-        if (!isalnum(byte) && !strchr("._:-", byte))
+        if (!isalnum(byte) && !strchr("._-", byte))
             return false;
     }
     return set_text(&url->prefix, value);
@@ -173,6 +173,13 @@ static bool set_grace(struct dm_url *url, struct part value)
     return url->has_grace || is_word(value, "off");
 }
 
+/* Rights on a prefix, "~billing:*", would cover a longer one behind a colon: so there is none. */
+static bool has_colon(struct part value)
+{
+    return memchr(value.text, ':', value.length) || memmem(value.text, value.length, "%3A", 3) ||
+           memmem(value.text, value.length, "%3a", 3);
+}
+
 static bool set_option(struct dm_url *url, struct part key, struct part value, char *ret_reason)
 {
     bool is_good;
@@ -183,6 +190,9 @@ static bool set_option(struct dm_url *url, struct part key, struct part value, c
         is_good = read_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
     else if (is_word(key, "db"))
         is_good = url->kind == DM_URL_UNIX && read_number(value, 0, 999999, &url->db);
+    else if (is_word(key, "prefix") && has_colon(value))
+        return complain(ret_reason, "a prefix has no colon, because the rights of the part before it would reach it",
+                        value);
     else if (is_word(key, "prefix"))
         is_good = set_prefix(url, value);
     else if (is_word(key, "password_file"))

@@ -96,6 +96,20 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 
 /* ---- what to wait for -------------------------------------------------------------------- */
 
+/* Of what is held; 0: nothing is. */
+static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
+{
+    unsigned shortest_ms = 0;
+
+    for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
+        const struct dm_attempt *attempt = &claim->attempt;
+
+        if (attempt->phase == DM_HELD && (shortest_ms == 0 || attempt->lease_ms < shortest_ms))
+            shortest_ms = attempt->lease_ms;
+    }
+    return shortest_ms;
+}
+
 /*
  * While there is any claim, a connection that broke is opened again, by its own back-off, without
  * waiting for a call: waiters need their inbox, holds their renewals.
@@ -103,15 +117,18 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 static void watch_conn(struct dm_runtime *runtime, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
 {
     bool is_needed;
+    unsigned lease_ms;
 
     dm_conn_watch(conn, ret_watch);
-    if (!ret_watch->is_down || !ret_watch->was_wanted)
+    if (!ret_watch->is_closed || !ret_watch->was_wanted)
         return;
     dm_state_lock();
     is_needed = runtime->registry.claims != NULL;
+    lease_ms = shortest_lease_ms(runtime);
     dm_state_unlock();
     if (!is_needed)
         return;
+    dm_conn_note_lease(conn, lease_ms);
     dm_conn_want(conn);
     dm_conn_watch(conn, ret_watch);
 }

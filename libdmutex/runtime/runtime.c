@@ -32,6 +32,9 @@ static void *lost_user;
 
 static void commands_ready(void *user)
 {
+    struct dm_runtime *runtime = user;
+
+    dm_conn_retry_soon(runtime->inbox);
     dm_schedule_reconnected(user);
 }
 

@@ -37,6 +37,7 @@ enum manner {
     CLOSING,         /* closes what it has accepted */
     BABBLING,        /* answers whatever comes with the nonsense */
     CLOSING_HALFWAY, /* answers properly, by half, and closes */
+    FLAPPING,        /* a proper server that closes when it gets a script */
     LYING            /* a proper server, but for the scripts: those it answers with the nonsense */
 };
 
@@ -89,14 +90,18 @@ static const char *proper_answer(const redisReply *command)
     return NULL;
 }
 
-static void serve_command(int fd, const redisReply *command)
+/* False: the guest is to go. */
+static bool serve_command(int fd, const redisReply *command)
 {
     const char *answer = proper_answer(command);
 
-    if (!answer)
-        say_nonsense(fd);
-    else
+    if (answer)
         say(fd, answer, strlen(answer));
+    else if (fake.manner == FLAPPING)
+        fake.said++;
+    else
+        say_nonsense(fd);
+    return answer || fake.manner != FLAPPING;
 }
 
 /* False: the guest is to go. */
@@ -104,6 +109,7 @@ static bool serve(int guest, const char *bytes, size_t length)
 {
     int fd = fake.guests[guest].fd;
     void *command = NULL;
+    bool is_welcome = true;
 
     switch (fake.manner) {
     case SILENT:
@@ -117,14 +123,15 @@ static bool serve(int guest, const char *bytes, size_t length)
         fake.said++;
         say(fd, "*3\r\n$6\r\nmas", 11);
         return false;
+    case FLAPPING:
     case LYING:
         redisReaderFeed(fake.guests[guest].reader, bytes, length);
         while (redisReaderGetReply(fake.guests[guest].reader, &command) == REDIS_OK && command) {
-            serve_command(fd, command);
+            is_welcome = is_welcome && serve_command(fd, command);
             freeReplyObject(command);
             command = NULL;
         }
-        return true;
+        return is_welcome;
     }
     return false;
 }
@@ -366,6 +373,42 @@ static void test_calls_say_enolck_when_the_server_closes(void **state)
     }
 }
 
+static int times_said(void)
+{
+    int said;
+
+    pthread_mutex_lock(&fake.guard);
+    said = fake.said;
+    pthread_mutex_unlock(&fake.guard);
+    return said;
+}
+
+/*
+ * One that greets properly and closes at the first script, again and again: it is tried less and less often,
+ * and the log says once that the connection broke.
+ */
+static void test_a_server_is_tried_less_often_when_it_always_closes(void **state)
+{
+    char log[192], url[224];
+    struct actor *a;
+
+    (void)state;
+    snprintf(url, sizeof url, "DMUTEX_URL=%s", fake.url);
+    snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/flapping", the_server->folder);
+    fake_be(FLAPPING, "", 0);
+    a = actor_start_with(the_server, url, log, NULL);
+    actor_send(a, "lock bad/flapping");
+    wait_until(times_said() > 0);
+    let_pass(3000);
+    if (times_said() > 80) /* 10, 20, 40, ... 250 ms, half of it on the average: some 30; 240 without */
+        fail_msg("it was tried %d times", times_said());
+    assert_true(actor_is_silent(a));
+    command_run("test $(grep -c 'the connection' %s/flapping) -eq 1", the_server->folder);
+    assert_status(0);
+    actor_kill(a);
+    actor_end(a);
+}
+
 /*
  * One that accepts and never answers: each call ends by its own time, lock goes on trying, and the
  * process can end all the same.
@@ -428,6 +471,7 @@ int main(int argc, char **argv)
         FAKE_TEST(test_calls_say_enolck_when_scripts_are_answered_by_nonsense),
         FAKE_TEST(test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name),
         FAKE_TEST(test_calls_say_enolck_when_the_server_closes),
+        FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_closes),
         FAKE_TEST(test_calls_end_in_time_when_the_server_never_answers),
         FAKE_TEST(test_calls_name_the_server_when_no_answer_has_come_yet),
         cmocka_unit_test(test_nothing_is_left),

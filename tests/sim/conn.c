@@ -334,7 +334,7 @@ void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
 void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
 {
     *ret_watch = (struct dm_conn_watch){ .fd = -1, .due_ns = DM_NEVER };
-    ret_watch->is_down = conn->state == CLOSED && !conn->is_wanted;
+    ret_watch->is_closed = conn->state == CLOSED;
     ret_watch->was_wanted = conn->was_wanted;
 }
 

@@ -318,7 +318,7 @@ static void want_again(struct dm_runtime *runtime, struct dm_conn *conn)
     struct dm_conn_watch watch;
 
     dm_conn_watch(conn, &watch);
-    if (watch.is_down && watch.was_wanted && runtime->registry.claims)
+    if (watch.is_closed && watch.was_wanted && runtime->registry.claims)
         dm_conn_want(conn);
 }
 

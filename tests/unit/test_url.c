@@ -128,12 +128,12 @@ static void test_url_takes_options_when_given(void **state)
         struct dm_url *url;
 
         snprintf(text, sizeof text,
-                 "%s?connect_timeout=1&command_timeout=3600000&prefix=a.b_c-d:e&eviction=allow",
+                 "%s?connect_timeout=1&command_timeout=3600000&prefix=a.b_c-d&eviction=allow",
                  schemes[i]);
         url = parse(text);
         assert_int_equal(url->connect_timeout_ms, 1);
         assert_int_equal(url->command_timeout_ms, 3600000);
-        assert_string_equal(url->prefix, "a.b_c-d:e");
+        assert_string_equal(url->prefix, "a.b_c-d");
         assert_true(url->may_evict);
         dm_url_free(url);
     }
@@ -201,6 +201,8 @@ static const char *const bad[] = {
     "redis://h?command_timeout=1.5",
     "redis://h?command_timeout=99999999999999999999",
     "redis://h?prefix=",
+    "redis://h?prefix=a:b",
+    "redis://h?prefix=a%3Ab",
     "redis://h?prefix=a{b",
     "redis://h?prefix=a%7Bb",
     "redis://h?prefix=a b",

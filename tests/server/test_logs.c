@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMUTEX_LOG=level:path: what is no file makes nobody wait and is followed nowhere; the log goes to standard
+ * error then, and says why.
+ *
+ * This program executes itself with --lock: locks and unlocks once.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+static int lock_once(void)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("logs/x");
+    int error = dmutex_lock(&mutex);
+
+    return error ? error : dmutex_unlock(&mutex);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
+    return path;
+}
+
+/* Locks once at a server that is not there, so that there is something to log. */
+static void lock_with_log(const char *log)
+{
+    command_run("DMUTEX_URL='unix:///nowhere?command_timeout=200' DMUTEX_ONDOWN=fail DMUTEX_LOG='%s' exec %s --lock",
+                log, program_path);
+    assert_status(ENOLCK);
+}
+
+static void lock_with_log_at(const char *name)
+{
+    char log[160];
+
+    snprintf(log, sizeof log, "warn:%s", in_folder(name));
+    lock_with_log(log);
+}
+
+/* A file is made, appended to, and closed to others. */
+static void test_the_log_is_a_file_when_it_can_be(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    lock_with_log_at("plain");
+    lock_with_log_at("plain");
+    assert_string_equal(ran.errors, "");
+    assert_return_code(stat(in_folder("plain"), &status), errno);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    command_run("test $(grep -c 'the connection to /nowhere' %s) -eq 2", in_folder("plain"));
+    assert_status(0);
+}
+
+/* Security: a link may lead to a file that the program's user may write and the link's maker may not. */
+static void test_the_log_is_not_written_when_its_path_is_a_link(void **state)
+{
+    (void)state;
+    assert_return_code(symlink("target", in_folder("link")), errno);
+    lock_with_log_at("link");
+    assert_errors("is a symbolic link: the log goes to standard error");
+    assert_errors("the connection to /nowhere");
+    assert_int_equal(access(in_folder("target"), F_OK), -1);
+}
+
+/* Nobody reads from it, or somebody has it open and does not read: the program ends all the same. */
+static void test_nobody_waits_when_the_log_is_a_fifo(void **state)
+{
+    int reader;
+
+    (void)state;
+    assert_return_code(mkfifo(in_folder("fifo"), 0600), errno);
+    lock_with_log_at("fifo");
+    assert_errors("is a FIFO or a socket: the log goes to standard error");
+    reader = open(in_folder("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    lock_with_log_at("fifo");
+    assert_errors("is neither a file nor a device: the log goes to standard error");
+    close(reader);
+}
+
+/* Lines for a full pipe are dropped; writing them would stop the renewals. */
+static void test_nobody_waits_when_standard_error_is_full(void **state)
+{
+    char bytes[4096] = "";
+    int ends[2], status;
+    pid_t pid;
+
+    (void)state;
+    assert_return_code(pipe(ends), errno);
+    assert_return_code(fcntl(ends[1], F_SETFL, O_NONBLOCK), errno);
+    while (write(ends[1], bytes, sizeof bytes) > 0)
+        continue;
+    assert_return_code(fcntl(ends[1], F_SETFL, 0), errno);
+    pid = keeper_fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        setenv("DMUTEX_URL", "unix:///nowhere?command_timeout=200", 1);
+        setenv("DMUTEX_ONDOWN", "fail", 1);
+        setenv("DMUTEX_LOG", "debug", 1);
+        execl(program_path, program_path, "--lock", (char *)NULL);
+        _exit(127);
+    }
+    wait_until(waitpid(pid, &status, WNOHANG) == pid);
+    assert_int_equal(WEXITSTATUS(status), ENOLCK);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A level that is none is told, and not taken for silence. */
+static void test_the_log_says_so_when_its_level_is_none(void **state)
+{
+    (void)state;
+    lock_with_log("verbose");
+    assert_errors("DMUTEX_LOG: \"verbose\" is none of warn, info and debug");
+    assert_errors("the connection to /nowhere");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_log_is_a_file_when_it_can_be),
+        cmocka_unit_test(test_the_log_is_not_written_when_its_path_is_a_link),
+        cmocka_unit_test(test_nobody_waits_when_the_log_is_a_fifo),
+        cmocka_unit_test(test_nobody_waits_when_standard_error_is_full),
+        cmocka_unit_test(test_the_log_says_so_when_its_level_is_none),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "--lock") == 0)
+        return lock_once();
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
