@@ -23,7 +23,10 @@ DMUTEX_API int dmutexattr_init(dmutexattr_t *attr);
 /* Ends the use of the object; using it then is EINVAL until it is set up again. */
 DMUTEX_API int dmutexattr_destroy(dmutexattr_t *attr);
 
-/* PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK or _DEFAULT (which is _NORMAL). */
+/*
+ * PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK or _DEFAULT (which is _NORMAL).  PTHREAD_MUTEX_ADAPTIVE_NP is
+ * libc's for local mutexes (mutex.h) and _NORMAL for those of the server.
+ */
 DMUTEX_API int dmutexattr_settype(dmutexattr_t *attr, int type);
 DMUTEX_API int dmutexattr_gettype(const dmutexattr_t *attr, int *ret_type);
 
@@ -39,11 +42,15 @@ DMUTEX_API int dmutexattr_getrobust(const dmutexattr_t *attr, int *ret_robust);
 DMUTEX_API int dmutexattr_setpshared(dmutexattr_t *attr, int pshared);
 DMUTEX_API int dmutexattr_getpshared(const dmutexattr_t *attr, int *ret_pshared);
 
-/* PTHREAD_PRIO_NONE; PTHREAD_PRIO_INHERIT and _PROTECT: ENOTSUP. */
+/*
+ * PTHREAD_PRIO_NONE (default), _INHERIT or _PROTECT, for local mutexes: libc's.  dmutex_init() returns ENOTSUP for a
+ * mutex of the server that has another than _NONE.  Set by pthread_mutexattr_setprotocol() of <dmutex/pthread.h>,
+ * _INHERIT is a hint there: accepted, told by getprotocol, and without effect.
+ */
 DMUTEX_API int dmutexattr_setprotocol(dmutexattr_t *attr, int protocol);
 DMUTEX_API int dmutexattr_getprotocol(const dmutexattr_t *attr, int *ret_protocol);
 
-/* EINVAL always: there are no ceilings without PTHREAD_PRIO_PROTECT. */
+/* As libc's, for local mutexes of PTHREAD_PRIO_PROTECT: a priority of SCHED_FIFO; EINVAL for another number. */
 DMUTEX_API int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling);
 DMUTEX_API int dmutexattr_getprioceiling(const dmutexattr_t *attr, int *ret_ceiling);
 

@@ -18,6 +18,11 @@
  * with any: the group of the mutex of its first waiter, until nobody waits.  All waiters of one
  * moment must use one mutex.
  *
+ * A condition variable follows the mutex that it is waited on with.  A wait with a local mutex (mutex.h) is
+ * libc's, whatever name the condition variable has: a signal of a thread of the same process ends it.  Signal
+ * and broadcast reach both kinds of waiters, and ask the server about a named condition variable always, about
+ * an anonymous one if it was ever waited on with a mutex of the server.
+ *
  * Further errors that every function which uses a condition variable may return:
  *
  *   EINVAL     the object is none, was destroyed, or its name is empty or too long
@@ -80,8 +85,9 @@ DMUTEX_API int dcond_getname_np(const dcond_t *cond, char *buf, size_t size);
  *   ENOTRECOVERABLE  not owned: nobody can own the mutex any more
  *   EPERM            the caller does not own the mutex: nothing was done; or its hold was lost, which
  *                    it also is when a request stays without an answer and its repetition is refused
- *   EINVAL           others wait with another mutex, or the groups differ; nothing was done, the
- *                    mutex is still owned
+ *   EINVAL           others wait with another mutex, or the groups differ, or the group of the mutex is longer
+ *                    than 179 bytes and the condition variable has no name; nothing was done, the mutex is
+ *                    still owned
  *   EAGAIN           10 000 wait already, or the server is out of memory; nothing was done
  *   ENOMEM           there is no memory for the wait; nothing was done
  *   ENOLCK           as above, nothing was done; or DMUTEX_ONDOWN=fail and no answer within

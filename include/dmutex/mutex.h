@@ -14,6 +14,13 @@
  *              A child of vfork() must not call anything here.
  *   Since      0.1, each of them.
  *
+ * Local mutexes: a mutex without a name that is PTHREAD_PROCESS_PRIVATE, the default and an all-zero
+ * object, is libc's own pthread_mutex_t, inside the object.  No server knows it.  The functions that
+ * <pthread.h> has do what libc's do, cancellation, fork() and destroy included; what the others do is
+ * said at each.  DMUTEX_PRIVATE=server in the environment, read at the first use, makes such objects
+ * anonymous mutexes of the server instead, for tests of the protocol.  All that is said below of leases,
+ * servers and tokens is said of mutexes of the server: with a name, or PTHREAD_PROCESS_SHARED.
+ *
  * Further errors that every function which uses a mutex may return:
  *
  *   EINVAL     the object is not a mutex, was destroyed, or its name is empty or too long
@@ -31,7 +38,8 @@ DMUTEX_BEGIN_DECLS
  * another process holds the same name.  Does not talk to the server, and does not read the old
  * bytes of *mutex.
  *
- * Returns 0; EINVAL for an attribute object that dmutexattr_init() has not set up.
+ * Returns 0; EINVAL for an attribute object that dmutexattr_init() has not set up; ENOTSUP for a mutex
+ * of the server whose protocol is not PTHREAD_PRIO_NONE, and what libc returns for a local one.
  *
  * Source: POSIX pthread_mutex_init().
  */
@@ -143,8 +151,8 @@ DMUTEX_API int dmutex_unlock(dmutex_t *mutex);
 DMUTEX_API int dmutex_consistent(dmutex_t *mutex);
 
 /*
- * There are no priority ceilings across hosts.  Both return EINVAL, as POSIX asks for a mutex of
- * protocol PTHREAD_PRIO_NONE, and touch nothing.
+ * As libc's, for local mutexes.  There are no priority ceilings across hosts: for mutexes of the server
+ * both return EINVAL, as POSIX asks where the protocol is PTHREAD_PRIO_NONE, and touch nothing.
  */
 DMUTEX_API int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling);
 DMUTEX_API int dmutex_setprioceiling(dmutex_t *mutex, int ceiling, int *ret_old_ceiling);
@@ -160,7 +168,7 @@ DMUTEX_API int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size);
  * Asks the server now to confirm the caller's hold for a whole lease; a max-hold starts anew.
  *
  * Returns 0 confirmed; EPERM not held or lost; ENOLCK no answer within command_timeout: the hold
- * goes on as long as dmutex_remaining_np() says.
+ * goes on as long as dmutex_remaining_np() says.  A local mutex: 0 while the caller owns it, no I/O.
  */
 DMUTEX_API int dmutex_renew_np(dmutex_t *mutex);
 
@@ -169,14 +177,15 @@ DMUTEX_API int dmutex_renew_np(dmutex_t *mutex);
  * any host.  Give it to the guarded resource, and let that refuse a lower one.  No I/O.
  *
  * Returns 0; EPERM when the caller neither holds the mutex nor has just lost it (a lost hold still
- * tells its old token).
+ * tells its old token); ENOTSUP for a local mutex.
  */
 DMUTEX_API int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token);
 
 /*
  * Milliseconds for which the caller's hold is certain, by the local CLOCK_BOOTTIME.  No I/O.
  *
- * Returns 0; EPERM when it is not held; a lost hold returns 0 with *ret_ms = 0.
+ * Returns 0; EPERM when it is not held; a lost hold returns 0 with *ret_ms = 0.  A local mutex that is held:
+ * INT64_MAX, because its hold cannot be lost.
  */
 DMUTEX_API int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms);
 
@@ -191,7 +200,7 @@ DMUTEX_API int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count);
  * Asks the server whether anybody holds the mutex.
  *
  * Returns 0 and 0 or 1 in *ret_locked; ENOLCK when the server does not answer within
- * command_timeout.
+ * command_timeout.  A local mutex: looks into the object.
  */
 DMUTEX_API int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked);
 
@@ -199,7 +208,8 @@ DMUTEX_API int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked);
  * Asks the server for all it knows of the mutex.  info->struct_size must be sizeof(*info).
  *
  * Returns 0; EINVAL for a wrong struct_size; ENOLCK when the server does not answer within
- * command_timeout.  *info is untouched on failure.
+ * command_timeout.  *info is untouched on failure.  A local mutex: this process, the thread's number as the
+ * kernel knows it, no token, no owner's name, no waiters; remaining_ms is INT64_MAX while it is locked.
  */
 DMUTEX_API int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info);
 
@@ -209,7 +219,7 @@ DMUTEX_API int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info);
  * checks tokens is safe.  The next owner gets a higher token and, robust, EOWNERDEAD.
  *
  * Returns 0, also when it was free; ENOLCK when the server does not answer within command_timeout
- * (then it may still be done).
+ * (then it may still be done); ENOTSUP for a local mutex.
  */
 DMUTEX_API int dmutex_forceunlock_np(dmutex_t *mutex);
 

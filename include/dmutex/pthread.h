@@ -10,8 +10,9 @@
  * C++ alike.  All that is linked together and shares a mutex must be compiled so.  Objects that
  * other libraries made, and those of the C++ library (std::mutex), stay what they were.
  *
- * Objects are anonymous: they exclude the threads of a process and, PTHREAD_PROCESS_SHARED, of all
- * that share the memory.  To exclude other processes and hosts they need names:
+ * An object without a name stays what it was, libc's own mutex or condition variable inside a larger
+ * object; or, PTHREAD_PROCESS_SHARED, excludes all that share the memory.  To exclude other processes and
+ * hosts it needs a name:
  *
  *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is "billing/<file>:k",
  *                                  <file> being its relative path on the compiler's command line:

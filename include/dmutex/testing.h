@@ -125,7 +125,7 @@ DMUTEX_API int dmutex_test_server_resume(dmutex_test_server_t *server);
  * dmutexattr_setlease_np(&attr, 100).
  *
  * Returns 0; EPERM when the caller does not hold it, or lost the hold before; EINVAL for an object
- * that is no mutex.
+ * that is no mutex; ENOTSUP for a local mutex (mutex.h), which no other process could own next.
  *
  * Any thread, at any time.  No I/O.
  */

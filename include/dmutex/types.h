@@ -49,7 +49,8 @@
  *
  * Invariant: two objects stand for one mutex if and only if they have the same name on the same
  * server; or, both being anonymous and PTHREAD_PROCESS_SHARED, if they are the same memory; or,
- * both being anonymous and PTHREAD_PROCESS_PRIVATE, if they are the same memory of one process.
+ * both being anonymous and PTHREAD_PROCESS_PRIVATE, if they are the same memory of one process: those are
+ * local, which is libc's own mutex inside the object (mutex.h).
  *
  * An all-zero object is a valid anonymous, private, normal mutex, as DMUTEX_ANONYMOUS_INITIALIZER
  * makes it.  A copy of an object is not a mutex.
