@@ -132,7 +132,7 @@ result "each internal header compiles alone"
 # ---------------------------------------------------------------------------
 for header in "$srcdir"/include/dmutex/*.h; do
     echo "#include <dmutex/${header##*/}>"
-done | $CC -E -P -x c -D_GNU_SOURCE -I"$srcdir/include" - |
+done | $CC -E -P -x c -D_GNU_SOURCE -I"$srcdir/include" - | grep -v '^static ' |
     grep -oE '\b(dmutex|dcond)[a-z]*_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u >"$scratch/declared"
 $NM -D --defined-only libdmutex/.libs/libdmutex.so |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$scratch/exported"
