@@ -48,10 +48,11 @@ enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys
 {
     struct dm_args args;
 
-    if (!dm_store_begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 1, 0))
+    if (!dm_store_begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 2, 0))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, is_anonymous ? "delete" : "clean");
+    dm_args_text(&args, store->inbox_prefix);
     return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 

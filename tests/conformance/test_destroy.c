@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How objects end: scenarios 15 to 17. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../lib/testlib.h"
 
@@ -221,16 +223,64 @@ static void test_object_needs_no_server_when_never_used(void **state)
     actor_end(a);
 }
 
+/* An anonymous mutex that process-shared memory would have, with a lease that no test waits for. */
+static void make_shared(dmutex_t *mutex)
+{
+    dmutexattr_t attr;
+
+    assert_result(dmutexattr_init(&attr), 0);
+    assert_result(dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
+    assert_result(dmutexattr_setlease_np(&attr, 600000), 0);
+    assert_result(dmutex_init(mutex, &attr), 0);
+}
+
+/*
+ * A process that waits is stopped, granted the mutex and killed; or killed first.  Once the server sees that it is
+ * gone, neither its hold nor its place keeps the owner of the object from destroying it.
+ */
+static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
+{
+    char path[64];
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/destroyed", the_server->folder);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_return_code(ftruncate(fd, 4096), errno);
+    for (int is_granted = 0; is_granted < 2; is_granted++) {
+        dmutex_t *mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        struct actor *a = actor_start(the_server);
+        int channels = side_count_channels(the_server->side);
+
+        make_shared(mutex);
+        assert_result(dmutex_lock(mutex), 0);
+        actor_do(a, "0", "map m %s 0", path);
+        actor_send(a, "lock m");
+        wait_until(waiters_of(mutex) == 1);
+        if (is_granted) {
+            actor_stop(a);
+            assert_result(dmutex_unlock(mutex), 0);
+            wait_until(waiters_of(mutex) == 0);
+            assert_result(dmutex_destroy(mutex), EBUSY);
+        }
+        actor_kill(a);
+        wait_until(side_count_channels(the_server->side) == channels);
+        if (!is_granted)
+            assert_result(dmutex_unlock(mutex), 0);
+        wait_until(dmutex_destroy(mutex) == 0);
+        actor_end(a);
+        munmap(mutex, 4096);
+    }
+    close(fd);
+}
+
 /* The hold that an object has lost does not keep it from its end. */
 static void test_destroy_succeeds_when_the_hold_was_lost(void **state)
 {
-    dmutexattr_t attr;
     dmutex_t mutex;
 
     (void)state;
-    assert_result(dmutexattr_init(&attr), 0);
-    assert_result(dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED), 0);
-    assert_result(dmutex_init(&mutex, &attr), 0);
+    make_shared(&mutex);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     wait_until(holdcount_of(&mutex) == 0);
@@ -249,6 +299,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_destroy_spares_the_name_when_another_process_holds),
         cmocka_unit_test(test_object_works_when_set_up_again_with_another_type),
         cmocka_unit_test(test_object_needs_no_server_when_never_used),
+        cmocka_unit_test(test_destroy_succeeds_when_a_waiter_was_killed),
         cmocka_unit_test(test_destroy_succeeds_when_the_hold_was_lost),
         cmocka_unit_test(test_nothing_is_left),
     };

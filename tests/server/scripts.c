@@ -252,7 +252,7 @@ const char *info(const char *leaf)
 
 const char *drop(const char *leaf, const char *how)
 {
-    return run_script(dm_lua_drop, 4, KEYS(leaf), how, NULL);
+    return run_script(dm_lua_drop, 4, KEYS(leaf), how, INBOX, NULL);
 }
 
 /* ---- the scripts of conditions ----------------------------------------------------------- */

@@ -317,6 +317,7 @@ static void test_a_death_is_still_told_when_dropped_clean(void **state)
 static void test_nothing_is_dropped_when_it_is_in_use(void **state)
 {
     static const char *const ways[] = { "clean", "delete" };
+    struct inbox *holder = inbox_open("a"), *waiter;
     struct who a = who("a"), b = who("b");
 
     (void)state;
@@ -328,13 +329,35 @@ static void test_nothing_is_dropped_when_it_is_in_use(void **state)
         before = dump();
         assert_string_equal(drop("x", ways[way]), "0");
         release(&a, UNLOCKED);
+        waiter = inbox_open("b"); /* too late to be granted the lock */
         before = dump();
         assert_string_equal(drop("x", ways[way]), "0");
         assert_string_equal(dump(), before);
+        inbox_close(waiter);
         age(&b, 2 * LEASE + 1);
         assert_string_equal(drop("x", ways[way]), "1");
         release(&b, UNLOCKED);
     }
+    assert_string_equal(dump(), "");
+    inbox_close(holder);
+}
+
+/* A process without an inbox keeps no anonymous mutex, by its hold or its place; it keeps a named one. */
+static void test_an_anonymous_lock_is_dropped_when_only_the_dead_use_it(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    assert_string_equal(drop("x", "clean"), "0");
+    assert_string_equal(drop("x", "delete"), "1");
+    assert_string_equal(dump(), "");
+    acquire(&a, TRY);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_string_equal(drop("x", "clean"), "0");
+    assert_string_equal(drop("x", "delete"), "1");
     assert_string_equal(dump(), "");
 }
 
@@ -552,6 +575,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_waiters_are_told_when_the_lock_is_not_recoverable),
         SCRIPT_TEST(test_the_lock_is_usable_again_when_dropped_clean),
         SCRIPT_TEST(test_a_death_is_still_told_when_dropped_clean),
+        SCRIPT_TEST(test_an_anonymous_lock_is_dropped_when_only_the_dead_use_it),
         SCRIPT_TEST(test_nothing_is_dropped_when_it_is_in_use),
         SCRIPT_TEST(test_force_breaks_the_lock_when_held),
         SCRIPT_TEST(test_force_grants_to_the_waiter_when_there_is_one),

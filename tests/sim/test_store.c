@@ -464,6 +464,7 @@ static void call_drop(struct call *call, const struct who *who)
     (void)who;
     add_keys(call, 4);
     add(call, "%s", ANY("clean", "clean", "delete"));
+    add(call, "d:inbox:");
 }
 
 static void call_cond_drop(struct call *call, const struct who *who)

@@ -1,10 +1,16 @@
--- Tells the inbox of the process that `id` belongs to.  Returns whether the inbox is there: NUMSUB
--- counts neither pattern subscribers (a monitor) nor subscribers of other servers (a replica's).
--- PUBLISH counts the first and reaches the second, so its own count does not say that a waiter lives.
--- An error (no right) means: not there.
-local function tell(inbox, id, message)
+-- Whether the inbox of the process that `id` belongs to is there, and its channel: NUMSUB counts neither
+-- pattern subscribers (a monitor) nor subscribers of other servers (a replica's).  An error (no right)
+-- means: not there.
+local function is_there(inbox, id)
   local channel = inbox .. id:match('^[^:]*')
   local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
-  if not subscribers or subscribers == 0 then return false end
+  return subscribers and subscribers ~= 0, channel
+end
+
+-- Tells the inbox.  Returns whether it is there: PUBLISH counts a monitor and reaches subscribers of
+-- replicas, so its own count does not say that a waiter lives.
+local function tell(inbox, id, message)
+  local found, channel = is_there(inbox, id)
+  if not found then return false end
   return type(redis.pcall('PUBLISH', channel, message)) == 'number'
 end
