@@ -72,7 +72,7 @@ bool keeper_find_place(struct keeper_place *ret_place)
     bool is_good;
 
     write_folder(&folder);
-    text_add(&name, "keeper-");
+    text_add(&name, "keeper-"); /* KEEPER_SOCKET_PREFIX */
     text_add_hex(&name, identify());
     is_good = ret_place->folder[0] == '/' && !folder.is_cut &&
               folder.length + 1 + name.length < sizeof ret_place->folder;

@@ -7,6 +7,7 @@
  *                                               ok | busy | errno NUMBER SENTENCE
  *     test NAME PATH                            free | held | errno NUMBER SENTENCE
  *     unlock                                    (none)
+ *     holders                                   one text: lines of NAME PATH PID PROGRAM
  *
  * LEASE, LINGER, DOWN, LOST: those of struct rule.  KERNEL-LOCK: as kernel_lock_write() does.
  */
@@ -26,6 +27,12 @@
  * it reads the server's URL, if that is not in DMUTEX_URL.
  */
 enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_URL_FD, KEEPER_FREE_FD };
+
+/* What its sockets are called, in the folder, before a number. */
+#define KEEPER_SOCKET_PREFIX "keeper-0x"
+
+#define KEEPER_LIST "holders"
+#define KEEPER_LIST_ROOM 65536
 
 #define KEEPER_QUESTION_ROOM 8192
 #define KEEPER_ANSWER_ROOM 512

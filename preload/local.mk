@@ -125,6 +125,8 @@ preload_librun_la_SOURCES = \
     preload/run/environment.h \
     preload/run/gather.c \
     preload/run/gather.h \
+    preload/run/holders.c \
+    preload/run/holders.h \
     preload/run/listing.c \
     preload/run/listing.h \
     preload/run/loaded.c \
@@ -147,6 +149,7 @@ preload_librun_la_SOURCES = \
     preload/run/resolve.h \
     preload/run/wording.c \
     preload/run/wording.h \
+    preload/keeper_talk.h \
     preload/seen.h \
     preload/used.h \
     $(preload_common)

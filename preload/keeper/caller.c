@@ -35,12 +35,22 @@ void caller_dismiss(struct caller *caller)
     life_remove();
 }
 
+static void send_answer(struct caller *caller, const GString *texts, size_t limit)
+{
+    if (send(caller->fd, texts->str, MIN(texts->len, limit), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        say(DMUTEX_LOG_DEBUG, "process %d does not wait for its answer", (int)caller->pid);
+    caller_dismiss(caller);
+}
+
 /* The texts, each with its NUL. */
 static void answer(struct caller *caller, const GString *texts)
 {
-    if (send(caller->fd, texts->str, MIN(texts->len, KEEPER_ANSWER_ROOM - 1), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        say(DMUTEX_LOG_DEBUG, "process %d does not wait for its answer", (int)caller->pid);
-    caller_dismiss(caller);
+    send_answer(caller, texts, KEEPER_ANSWER_ROOM - 1);
+}
+
+void caller_answer_text(struct caller *caller, const GString *text)
+{
+    send_answer(caller, text, KEEPER_LIST_ROOM);
 }
 
 void caller_answer(struct caller *caller, const char *word)

@@ -3,6 +3,7 @@
 #ifndef DM_PRELOAD_KEEPER_CALLER_H
 #define DM_PRELOAD_KEEPER_CALLER_H
 
+#include <glib.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,6 +22,7 @@ pid_t caller_pid(const struct caller *caller);
 
 /* One of these, once. */
 void caller_answer(struct caller *caller, const char *word);
+void caller_answer_text(struct caller *caller, const GString *text); /* without its NUL; may be long */
 void caller_fail(struct caller *caller, int error, const char *sentence);
 void caller_dismiss(struct caller *caller); /* without an answer: it may ask anew */
 

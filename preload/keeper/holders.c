@@ -115,6 +115,33 @@ static bool send_signal(int folder, pid_t pid, int number)
     return kill(pid, number) == 0;
 }
 
+/* As the kernel calls it, without its newline. */
+static void read_program(int folder, char ret_program[HOLDER_PROGRAM_ROOM])
+{
+    int fd = openat(folder, "comm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, ret_program, HOLDER_PROGRAM_ROOM - 1) : 0;
+
+    ret_program[length > 0 ? length : 0] = '\0';
+    ret_program[strcspn(ret_program, "\n")] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
+{
+    DIR *processes = opendir("/proc");
+    char fd[12];
+    int folder = next_holder(processes, lock, ret_pid, fd);
+
+    if (folder >= 0) {
+        read_program(folder, ret_program);
+        close(folder);
+    }
+    if (processes)
+        closedir(processes);
+    return folder >= 0;
+}
+
 /* Standard errors that were written to. */
 struct told {
     struct stat files[16];

@@ -21,6 +21,11 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
 /* Sends all of them a signal; returns how many. */
+#define HOLDER_PROGRAM_ROOM 64
+
+/* The first process that has it locked, and its program; false: none that can be seen. */
+bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM]);
+
 /*
  * Writes the line to the standard error of each process that has it locked: once, if several share that.  What is a
  * socket cannot be written to.  Never blocks.

@@ -137,6 +137,7 @@ static void on_granted(void *user)
 {
     struct hold *hold = user;
     struct caller *caller = detach(hold);
+    pid_t pid = caller ? caller_pid(caller) : 0;
 
     life_add();
     hold->is_granted = true;
@@ -146,7 +147,7 @@ static void on_granted(void *user)
         caller_dismiss(caller); /* somebody else had the file by then */
     else if (caller)
         caller_answer(caller, "ok");
-    say(DMUTEX_LOG_INFO, "%s (%s) is locked", hold->wish.path, hold->wish.name);
+    say(DMUTEX_LOG_INFO, "%s (%s) is locked for process %d", hold->wish.path, hold->wish.name, (int)pid);
 }
 
 static void on_over(void *user)
@@ -284,6 +285,40 @@ enum holds_owner holds_who(const char *name, const char *path)
             return hold->is_ending || strcmp(hold->wish.path, path) == 0 ? HOLDS_FOR_FILE : HOLDS_FOR_OTHER;
     }
     return HOLDS_NOTHING;
+}
+
+/* What a terminal would obey is not in it. */
+static void add_clean(GString *to, const char *word)
+{
+    char room[1024];
+    struct text text = text_in(room, sizeof room);
+
+    text_add_clean(&text, word);
+    g_string_append(to, room);
+    g_string_append_c(to, ' ');
+}
+
+static void list_hold(GString *to, const struct hold *hold)
+{
+    char program[HOLDER_PROGRAM_ROOM] = "?";
+    pid_t pid = 0;
+
+    for (int i = 0; i < BACKINGS && pid == 0; i++)
+        if (hold->backings[i].is_there && !holders_find(&hold->backings[i].lock, &pid, program))
+            pid = 0;
+    add_clean(to, hold->wish.name);
+    add_clean(to, hold->wish.path);
+    g_string_append_printf(to, "%d ", (int)pid);
+    add_clean(to, program);
+    to->str[to->len - 1] = '\n';
+}
+
+void holds_list(GString *to)
+{
+    holds_look();
+    for (GList *at = holds; at; at = at->next)
+        if (is_kept(at->data))
+            list_hold(to, at->data);
 }
 
 /* ---- looking ----------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #ifndef DM_PRELOAD_KEEPER_HOLDS_H
 #define DM_PRELOAD_KEEPER_HOLDS_H
 
+#include <glib.h>
 #include <stdbool.h>
 
 #include "../kernel_lock.h"
@@ -31,6 +32,9 @@ void holds_ask(struct caller *caller, const struct wish *wish);
 
 /* Gives back what the kernel does not list any more; false if there is nothing to look after. */
 bool holds_look(void);
+
+/* Adds a line NAME PATH PID PROGRAM for each lock that is held: of the process that has it, not of this one. */
+void holds_list(GString *to);
 
 /* Does this keeper hold the name: for this file, for which the kernel decides then, or for another? */
 enum holds_owner { HOLDS_NOTHING, HOLDS_FOR_FILE, HOLDS_FOR_OTHER };

@@ -84,6 +84,14 @@ static void on_test(struct caller *caller, const char *name, const char *path)
     }
 }
 
+static void on_list(struct caller *caller)
+{
+    g_autoptr(GString) lines = g_string_new(NULL);
+
+    holds_list(lines);
+    caller_answer_text(caller, lines);
+}
+
 static void on_question(struct caller *caller, const char *question, size_t length)
 {
     const char *texts[TEXTS];
@@ -94,6 +102,8 @@ static void on_question(struct caller *caller, const char *question, size_t leng
         holds_ask(caller, &wish);
     } else if (count == 3 && strcmp(texts[0], "test") == 0) {
         on_test(caller, texts[1], texts[2]);
+    } else if (count == 1 && strcmp(texts[0], KEEPER_LIST) == 0) {
+        on_list(caller);
     } else if (count == 1 && strcmp(texts[0], "unlock") == 0) {
         watch_soon();
         caller_dismiss(caller);

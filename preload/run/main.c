@@ -14,6 +14,7 @@
 #include "child.h"
 #include "environment.h"
 #include "gather.h"
+#include "holders.h"
 #include "listing.h"
 #include "mark.h"
 #include "options.h"
@@ -230,6 +231,8 @@ static bool run_options(struct run *run, int argc, char **argv, GError **error)
         options_print_help();
     else if (run->options.action == ACTION_VERSION)
         puts("dmutex-run " DMUTEX_VERSION_STRING);
+    else if (run->options.action == ACTION_HOLDERS)
+        return holders_print(error);
     else
         return run_command(run, error);
     return true;

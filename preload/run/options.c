@@ -6,12 +6,13 @@
 
 #include "refuse.h"
 
-enum { OUTPUT = 256, LIST, CHECK, DRY_RUN, VERSION };
+enum { OUTPUT = 256, LIST, CHECK, DRY_RUN, HOLDERS, VERSION };
 
 static const struct option long_options[] = {
     { "config", required_argument, NULL, 'c' }, { "map", required_argument, NULL, 'e' },
     { "list", no_argument, NULL, LIST },        { "output", required_argument, NULL, OUTPUT },
     { "check", no_argument, NULL, CHECK },      { "dry-run", no_argument, NULL, DRY_RUN },
+    { "holders", no_argument, NULL, HOLDERS },
     { "verbose", no_argument, NULL, 'v' },      { "quiet", no_argument, NULL, 'q' },
     { "help", no_argument, NULL, 'h' },         { "version", no_argument, NULL, VERSION },
     { NULL, 0, NULL, 0 },
@@ -30,6 +31,7 @@ void options_print_help(void)
          "      --output FILE   print them there, not to standard error\n"
          "      --check         find what the rules name, and ask the server; run nothing\n"
          "      --dry-run       print what would be run\n"
+         "      --holders       print which processes of this host have lock files that others wait for\n"
          "  -v, --verbose       say what is done\n"
          "  -q, --quiet         no warnings\n"
          "  -h, --help          this text\n"
@@ -52,6 +54,7 @@ static bool take(struct options *options, int option)
     case LIST: options->action = ACTION_LIST; return true;
     case CHECK: options->action = ACTION_CHECK; return true;
     case DRY_RUN: options->action = ACTION_DRY_RUN; return true;
+    case HOLDERS: options->action = ACTION_HOLDERS; return true;
     case VERSION: options->action = ACTION_VERSION; return true;
     default: return false;
     }

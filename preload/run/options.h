@@ -10,7 +10,7 @@
 #include <glib.h>
 
 /* What is to be done with the command. */
-enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HOLDERS, ACTION_HELP, ACTION_VERSION };
 
 struct options {
     enum action action;

@@ -102,6 +102,24 @@ static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
     assert_string_equal(ran.errors, NOTHING);
 }
 
+/* The server knows the keeper as the owner; its host knows the job. */
+static void test_the_job_is_named_when_the_holders_are_asked_for(void **state)
+{
+    char wanted[300];
+    pid_t pid;
+
+    (void)state;
+    command_run("exec %s --holders", dmutex_run);
+    assert_status(0);
+    assert_string_equal(ran.output, "");
+    pid = command_start("cd %s && exec %s -e 'flock:%s/*.lock => f/%%b' flock y.lock sh -c '%s --holders; true'",
+                        folder, dmutex_run, folder, dmutex_run);
+    command_await(pid);
+    assert_status(0);
+    snprintf(wanted, sizeof wanted, "f/y.lock %s/y.lock %d flock\n", folder, (int)pid);
+    assert_string_equal(ran.output, wanted);
+}
+
 /* However the command ends; and when it becomes another program. */
 static void test_no_memory_is_left_when_the_command_has_ended(void **state)
 {
@@ -123,6 +141,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_rule_of_the_command_line_is_told_when_it_matches_nothing),
         cmocka_unit_test(test_nothing_is_said_when_a_child_has_used_the_rule),
         cmocka_unit_test(test_a_rule_of_a_file_is_not_told_when_another_matches),
+        cmocka_unit_test(test_the_job_is_named_when_the_holders_are_asked_for),
         cmocka_unit_test(test_no_memory_is_left_when_the_command_has_ended),
     };
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* --holders: which processes of this host have the lock files that this user's keepers hold elsewhere. */
+#ifndef DM_RUN_HOLDERS_H
+#define DM_RUN_HOLDERS_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* Asks each keeper of this user, and prints NAME PATH PID PROGRAM for each lock.  Refuses what it cannot ask. */
+bool holders_print(GError **error);
+
+#endif
