@@ -11,6 +11,11 @@
  *
  * Each script is one step, as on the server.  Each client is one thread of its own process, with what
  * the loop thread does for it in any order.
+ *
+ * TWOCOPIES.  Two servers, of which one is the master; each restart is a promotion of the other.  The replica
+ * gives its subscribers all messages of the master, which the master's count does not contain.  A promotion
+ * ends no connection: commands learn of it by READONLY or by their end, and an inbox stays where it is, until it is
+ * opened again on the master (DEAFS).
  */
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -62,7 +67,7 @@
 #define TIMEOUTS 0 /* a waiting thread has waited long enough */
 #endif
 #ifndef RESTARTS
-#define RESTARTS 0 /* the server comes back empty */
+#define RESTARTS 0 /* the server comes back empty; with TWOCOPIES, the other one is promoted */
 #endif
 #define SILENT 2 /* ticks after which a waiter is passed over, and after which it is gone */
 #define GONE 3
@@ -97,6 +102,7 @@
 #define I8
 #endif
 #define I12
+#define HEARS
 #endif
 
 /* clang-format off */
@@ -114,6 +120,9 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
 #ifdef RELEASE_ENDS_GRACE
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
 bool is_returned; /* this script's grant follows a release */
+#elif defined TWOCOPIES /* the caller's own word since when the server is there, of its greeting */
+#define is_grace(id) (grace > 0 && is_up_to_date && LEASE - grace < lease_of(id))
+bool is_up_to_date;
 #else
 #define is_grace(id) (grace > 0 && LEASE - grace < lease_of(id))
 #endif
@@ -138,6 +147,16 @@ byte copy_ttl, copy_hold, copy_last, copy_waiting;
 byte born; /* the newest token of the server before; 0: this is the first one */
 Place copy[PLACES];
 #endif
+#ifdef TWOCOPIES
+bit master;          /* the run id of the server that executes scripts */
+byte epoch = 1;      /* its replid: another with each promotion */
+byte mark, copy_mark; /* born.lua; it goes with the data */
+#ifdef MARK_WITHOUT_REPLID
+#define IDENTITY (master + 1)
+#else
+#define IDENTITY epoch
+#endif
+#endif
 byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
 
 /* ---- a client ------------------------------------------------------------------------------ */
@@ -160,11 +179,25 @@ typedef Client {
     bool is_subscribed = 1; /* the inbox, as the server knows */
     bool is_misheard;       /* the next message is counted and lost */
     bool is_dead;
+#ifdef TWOCOPIES
+    bit asks_at, hears_at;  /* run ids of the servers where the two connections are */
+    byte greeted;           /* the identity of the server that greeted the commands */
+#endif
 };
 Client k[CLIENTS];
 chan command[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
 chan reply[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
+#ifdef TWOCOPIES
+chan inbox[CLIENTS] = [LETTERS] of { byte, byte, byte, bit };
+#define BY_WHOM , master
+#define SKIP_WHOM , _
+#define hears(c) (k[c].is_subscribed && k[c].hears_at == master)
+#else
 chan inbox[CLIENTS] = [LETTERS] of { byte, byte, byte };
+#define BY_WHOM
+#define SKIP_WHOM
+#define hears(c) k[c].is_subscribed
+#endif
 #ifdef NO_KILL
 chan stale[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
 #endif
@@ -248,21 +281,35 @@ inline forget(who)
     fi
 }
 
-/* _serve.lua tell() */
+/* _serve.lua tell(): is_heard by PUBSUB NUMSUB, or, as it was, by the count of PUBLISH, which also reaches the
+ * replica's subscribers and counts those of patterns. */
+#ifdef COUNTS_BY_PUBLISH
+#define is_told(c) k[c].is_subscribed
+#else
+#define is_told(c) hears(c)
+#endif
+#ifdef PATTERNS /* a PSUBSCRIBE of everything */
+#define is_counted(c) true
+#else
+#define is_counted(c) hears(c)
+#endif
 inline tell_granted(who, its_request)
 {
+    is_heard = is_counted(client_of(who));
     if
-    :: k[client_of(who)].is_subscribed ->
-        is_heard = 1;
+    :: is_told(client_of(who)) ->
         if
         :: k[client_of(who)].is_misheard -> k[client_of(who)].is_misheard = 0
         :: else ->
             if
             :: k[client_of(who)].is_dead
-            :: else -> assert(len(inbox[client_of(who)]) < LETTERS); inbox[client_of(who)]!attempt_of(who), its_request, token + ONE
+            :: !k[client_of(who)].is_dead && !is_heard && len(inbox[client_of(who)]) > 0 /* again; enough are on their way */
+            :: else ->
+                assert(len(inbox[client_of(who)]) < LETTERS);
+                inbox[client_of(who)]!attempt_of(who), its_request, token + ONE BY_WHOM
             fi
         fi
-    :: else -> is_heard = 0
+    :: else
     fi
 }
 
@@ -322,6 +369,9 @@ inline serve(me)
             if
             :: is_heard ->
                 winner = queue[i].id;
+#ifdef HEARS /* nobody is granted whose inbox is known to be gone */
+                assert(winner == me || hears(client_of(winner)));
+#endif
                 check_order(queue[i].number);
                 own(winner);
 #ifndef NO_FORGET
@@ -587,9 +637,8 @@ inline check_places()
 #endif
 }
 
-inline execute(from, has_reply)
+inline run_script()
 {
-    from?op, id, request, owed;
     if
     :: op == ACQUIRE -> acquire(true)
     :: op == TRY -> acquire(false)
@@ -597,6 +646,31 @@ inline execute(from, has_reply)
     :: op == RENEW -> renew()
     :: op == POLL -> poll()
     :: op == CANCEL -> cancel()
+    fi
+}
+
+/* A command is written for the server that greeted its connection: READONLY, or another look (ROLE, replid), ends
+ * the connection of any other. */
+#ifdef TWOCOPIES
+#ifdef LOOKS_ONCE /* when the connection is opened, and never again */
+#define is_for_me(c) (k[c].asks_at == master)
+#else
+#define is_for_me(c) (k[c].asks_at == master && k[c].greeted == IDENTITY)
+#endif
+#else
+#define is_for_me(c) true
+#endif
+
+inline execute(from, has_reply)
+{
+    from?op, id, request, owed;
+    said = LEFT;
+#ifdef TWOCOPIES
+    is_up_to_date = k[client_of(id)].greeted == IDENTITY;
+#endif
+    if
+    :: !is_for_me(client_of(id)) -> k[client_of(id)].is_up = 0
+    :: else -> run_script()
     fi;
     check_places();
     check_belief();
@@ -607,7 +681,7 @@ inline execute(from, has_reply)
         k[client_of(id)].posted = k[client_of(id)].posted & ~bit(attempt_of(id))
     :: has_reply && !k[client_of(id)].is_dead && said != RELEASED ->
 #else
-    :: has_reply && !k[client_of(id)].is_dead ->
+    :: has_reply && !k[client_of(id)].is_dead && is_for_me(client_of(id)) ->
 #endif
         number = token;
         if
@@ -618,7 +692,6 @@ inline execute(from, has_reply)
     :: else
     fi
 }
-
 /* Named apart, for the traces. */
 inline server_of(c) { d_step { len(command[c]) > 0 -> execute(command[c], k[c].is_up); skip } }
 
@@ -638,6 +711,9 @@ end:
 #ifdef OLDER
     :: d_step { !is_copied ->
         copy_ttl = ttl; copy_hold = hold; copy_wanted = wanted; copy_last = last; copy_waiting = waiting;
+#ifdef TWOCOPIES
+        copy_mark = mark;
+#endif
         is_copied = 1;
         i = 0;
         do
@@ -654,8 +730,16 @@ end:
 #if RESTARTS > 0
     :: d_step {
         restarts > 0 -> restarts--;
+#ifdef TWOCOPIES
+        master = 1 - master;
+        epoch++;
+#endif
 #ifdef OLDER
+#ifdef TWOCOPIES
+        mark = copy_mark;
+#else
         born = token;
+#endif
         ttl = copy_ttl; hold = copy_hold; wanted = copy_wanted; last = copy_last; waiting = copy_waiting;
         is_copied = 1;
         i = 0;
@@ -668,7 +752,7 @@ end:
             i++
         :: else -> break
         od;
-#else
+#elif defined LOSES || !defined TWOCOPIES /* with LOSES the mark was copied before */
         is_blank = 1; /* token stays: the clock gives higher ones */
         ttl = 0; hold = 0; wanted = 0;
         do
@@ -676,6 +760,7 @@ end:
         :: else -> break
         od;
 #endif
+#ifndef TWOCOPIES
         i = 0;
         do /* connections end; what was answered before may still be read */
         :: i < CLIENTS && len(command[i]) > 0 -> command[i]?_, _, _, _
@@ -685,7 +770,11 @@ end:
 #ifdef GRACE
         grace = LEASE;
 #endif
+#endif
         skip }
+#endif
+#if defined TWOCOPIES && (defined OLDER || defined LOSES) /* a promotion of a replica that has everything */
+    :: d_step { restarts > 0 -> restarts--; master = 1 - master; epoch++ }
 #endif
     od
 }
@@ -948,15 +1037,35 @@ inline forget_proofs(c)
     fi
 }
 
-/* inbox.c: a message of an attempt that is no claim any more is ignored. */
+#ifdef TWOCOPIES
+#ifdef BELIEVES_ANY_SERVER
+#define is_word_of_my_server(c) true
+#else
+#define is_word_of_my_server(c) (owed == k[c].hears_at)
+#endif
+#else
+#define is_word_of_my_server(c) true
+#endif
+
+/* inbox.c: a message of an attempt that is no claim any more is ignored; one of another server than the one that
+ * the inbox hears is only a hint. */
 inline take_message(c)
 {
+#ifdef TWOCOPIES
+    inbox[c]?id, request, number, owed;
+#else
     inbox[c]?id, request, number;
+#endif
     if
+    :: id == k[c].attempt && !is_word_of_my_server(c) ->
+        if
+        :: k[c].phase == QUEUED -> k[c].phase = ASKING; k[c].is_poll_due = 0
+        :: else
+        fi
 #ifdef MESSAGE_WITHOUT_ATTEMPT
     :: k[c].phase == ASKING || k[c].phase == QUEUED ->
 #else
-    :: id == k[c].attempt ->
+    :: id == k[c].attempt && is_word_of_my_server(c) ->
 #endif
 #ifdef MESSAGE_WITHOUT_REQUEST
         request = k[c].last;
@@ -998,6 +1107,27 @@ inline break_connection(c)
     fi
 }
 
+/* born.lua, by the greeting of a connection: a server that is new to the data begins its grace. */
+inline greet(c)
+{
+    skip;
+#ifdef TWOCOPIES
+    k[c].asks_at = master;
+    k[c].greeted = IDENTITY;
+    if
+    :: mark != IDENTITY ->
+#ifdef OLDER
+        born = token;
+#endif
+#ifdef GRACE
+        grace = (mark == 0 -> 0 : LEASE);
+#endif
+        mark = IDENTITY
+    :: else
+    fi
+#endif
+}
+
 /* CLIENT KILL of the connection before is awaited: what lies in its buffers is gone. */
 inline reconnect(c)
 {
@@ -1005,6 +1135,7 @@ inline reconnect(c)
     :: len(command[c]) > 0 -> command[c]?_, _, _, _
     :: else -> break
     od;
+    greet(c);
     k[c].is_up = 1;
     poll_soon(c);
     renew_soon(c)
@@ -1100,7 +1231,13 @@ end:
     :: d_step { !k[c].is_dead && !k[c].is_hearing ->
         k[c].is_hearing = 1;
         k[c].is_subscribed = 1;
+#ifdef TWOCOPIES
+        k[c].hears_at = master;
+#endif
         poll_soon(c) }
+#ifdef TWOCOPIES
+    :: d_step { !k[c].is_dead && k[c].is_up && !is_for_me(c) -> break_connection(c) }
+#endif
     od
 }
 
@@ -1115,7 +1252,7 @@ inline faults_of(c)
         k[c].is_hearing = 0;
         k[c].is_subscribed = 0;
         do
-        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _
+        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _ SKIP_WHOM
         :: else -> break
         od; skip }
     :: d_step { losses > 0 && !k[c].is_misheard && !k[c].is_dead && k[c].thread != DONE -> losses--; k[c].is_misheard = 1 }
@@ -1123,7 +1260,7 @@ inline faults_of(c)
         kills--;
         k[c].is_dead = 1;
         do
-        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _
+        :: len(inbox[c]) > 0 -> inbox[c]?_, _, _ SKIP_WHOM
         :: len(reply[c]) > 0 -> reply[c]?_, _, _, _
         :: else -> break
         od;
@@ -1149,6 +1286,7 @@ init
         do
         :: i < CLIENTS ->
             rename(i);
+            greet(i);
 #ifdef NOT_YET_SUBSCRIBED
             k[i].is_hearing = 0;
             k[i].is_subscribed = 0;
