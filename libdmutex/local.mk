@@ -28,6 +28,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/attrs.h \
     libdmutex/base/clock.c \
     libdmutex/base/clock.h \
+    libdmutex/base/conffile.c \
+    libdmutex/base/conffile.h \
     libdmutex/base/descriptor.c \
     libdmutex/base/descriptor.h \
     libdmutex/base/error.c \

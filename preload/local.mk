@@ -107,6 +107,8 @@ preload_librun_la_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='
 preload_librun_la_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
 preload_librun_la_LIBADD = $(GLIB_LIBS)
 preload_librun_la_SOURCES = \
+    libdmutex/base/conffile.c \
+    libdmutex/base/conffile.h \
     preload/run/ask.c \
     preload/run/ask.h \
     preload/run/binary.c \

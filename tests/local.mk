@@ -17,6 +17,7 @@ unit_tests = \
     tests/unit/test_clean \
     tests/unit/test_clock \
     tests/unit/test_command \
+    tests/unit/test_conffile \
     tests/unit/test_error \
     tests/unit/test_greeting \
     tests/unit/test_keys \
@@ -31,6 +32,7 @@ tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_clean_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_clock_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_command_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_conffile_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
@@ -118,6 +120,7 @@ tests_server_test_scripts_retry_LDADD = $(scripts_libs)
 conformance_tests = \
     tests/conformance/test_attributes \
     tests/conformance/test_clocks_apart \
+    tests/conformance/test_config_file \
     tests/conformance/test_configure \
     tests/conformance/test_destroy \
     tests/conformance/test_errors \
@@ -615,7 +618,8 @@ SH_LOG_COMPILER = timeout -k 5 $(TEST_TIMEOUT) $(SHELL)
 # Nothing from the user's environment may reach a test.
 AM_TESTS_ENVIRONMENT = \
     unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
-    unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
+    unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
+    export XDG_CONFIG_HOME=/nonexistent; \
     unset DMUTEX_CONF DMUTEX_MAP DMUTEX_RULES DMUTEX_LIST DMUTEX_REPORT; \
     export CMOCKA_MESSAGE_OUTPUT=TAP; \
     export DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' DMUTEX_TEST_SERVER='$(REDIS_SERVER)'; \

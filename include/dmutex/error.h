@@ -58,7 +58,8 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *
  * Options: connect_timeout, command_timeout (ms, default 2000), prefix (default "dmutex"),
  * password_file, eviction=allow (accept a server that may evict keys).  Values are
- * percent-decoded.  The string is copied.  Without this call: DMUTEX_URL, else "local:".
+ * percent-decoded.  The string is copied.  Without this call: DMUTEX_URL, else Url of dmutex.conf(5),
+ * else "local:", unless that file or DMUTEX_LOCAL forbids it.
  *
  * Returns 0; EINVAL when it does not parse, with the reason in dmutex_strerror_np(); EBUSY after
  * the first use.  While a server of <dmutex/testing.h> is there, that one is used all the same.

@@ -37,7 +37,6 @@ int dmutexattr_init(dmutexattr_t *attr)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     memset(attr, 0, sizeof *attr);
     attr->dm_state = DM_MARK_ATTR;
-    attr->dm_lease_ms = DM_LEASE_DEFAULT_MS;
     return 0;
 }
 
@@ -76,8 +75,8 @@ DEFINE_CHOICE(pshared, dm_pshared, PTHREAD_PROCESS_SHARED)
 DEFINE_CHOICE(fairness_np, dm_fairness, DMUTEX_FAIR_NP)
 DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
 
-/* A time in milliseconds, least..most. */
-#define DEFINE_TIME(name, field, least, most)                            \
+/* A time in milliseconds, least..most; 0 is told as `unset`. */
+#define DEFINE_TIME(name, field, least, most, unset)                     \
     int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)            \
     {                                                                    \
         int error = check(attr);                                         \
@@ -94,13 +93,13 @@ DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
         int error = check_get(attr, ret_ms);                             \
                                                                          \
         if (!error)                                                      \
-            *ret_ms = attr->field;                                       \
+            *ret_ms = attr->field ? attr->field : (unset);               \
         return error;                                                    \
     }
 
-DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS)
-DEFINE_TIME(maxhold_np, dm_maxhold_ms, 0, UINT32_MAX - 1)
-DEFINE_TIME(linger_np, dm_linger_ms, 0, UINT32_MAX - 1)
+DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS, DM_LEASE_DEFAULT_MS)
+DEFINE_TIME(maxhold_np, dm_maxhold_ms, 0, UINT32_MAX - 1, 0)
+DEFINE_TIME(linger_np, dm_linger_ms, 0, UINT32_MAX - 1, 0)
 
 int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling)
 {

@@ -176,7 +176,7 @@ int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_
     ret_target->type = copy.dm_type == PTHREAD_MUTEX_ADAPTIVE_NP ? PTHREAD_MUTEX_NORMAL : copy.dm_type;
     ret_target->is_robust = copy.dm_robust == PTHREAD_MUTEX_ROBUST;
     ret_target->is_anonymous = !copy.dm_named;
-    ret_target->lease_ms = copy.dm_lease_ms;
+    ret_target->lease_ms = copy.dm_lease_ms || !runtime ? copy.dm_lease_ms : runtime->settings.lease_ms;
     ret_target->maxhold_ms = copy.dm_maxhold_ms;
     if (copy.dm_named) {
         ret_target->key[0] = 'n';

@@ -56,7 +56,7 @@ static int drop(int fd)
 
 /* ---- the way ----------------------------------------------------------------------------- */
 
-static bool is_trusted(uid_t owner)
+bool dm_place_is_trusted(uid_t owner)
 {
     struct stat root;
 
@@ -66,7 +66,7 @@ static bool is_trusted(uid_t owner)
 /* A folder or link on the way.  What a link leads to is checked by itself. */
 static bool check_step(const struct stat *status, struct dm_fault *fault)
 {
-    if (!is_trusted(status->st_uid))
+    if (!dm_place_is_trusted(status->st_uid))
         return fail_by_owner(fault, "belongs to user", status->st_uid) == 0;
     if (S_ISDIR(status->st_mode) && (status->st_mode & 022) && !(status->st_mode & S_ISVTX))
         return fail_by_owner(fault, "can be changed by others than its owner, user", status->st_uid) == 0;

@@ -32,6 +32,9 @@ struct dm_fault {
     char place[DM_FAULT_ROOM]; /* cut if it is longer */
 };
 
+/* True for root, this user, and the owner of "/". */
+bool dm_place_is_trusted(uid_t owner);
+
 /*
  * Opens the folder of an absolute path's last part, by O_PATH.  Each folder and symbolic link on the way is
  * checked, so what was checked is what is opened.  *ret_leaf points to the last part, in `path`.

@@ -86,7 +86,7 @@ static int make(struct dm_runtime **ret_runtime)
     runtime->pid = getpid();
     dm_settings_read(&runtime->settings);
     dm_ident_draw(&runtime->ident);
-    error = dm_settings_url(switched_url ? switched_url : configured_url, &runtime->url);
+    error = dm_settings_url(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
     if (error) {
         free(runtime);
         return error;

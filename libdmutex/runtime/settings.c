@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/conffile.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/local.h"
@@ -15,6 +16,15 @@ static bool is_env(const char *name, const char *value)
     const char *found = secure_getenv(name);
 
     return found && strcmp(found, value) == 0;
+}
+
+/* A variable that has one of two values, or is absent.  Tells of any other. */
+static void check_values(const char *name, const char *one, const char *other)
+{
+    const char *value = secure_getenv(name);
+
+    if (value && *value && strcmp(value, one) != 0 && strcmp(value, other) != 0)
+        dm_log_alarm("%s=%s is neither %s nor %s, and is ignored", name, value, one, other);
 }
 
 static int signal_by_name(const char *name)
@@ -45,7 +55,7 @@ static void read_on_lost(struct dm_settings *settings)
     if (settings->lost_signal)
         settings->on_lost = DM_LOST_SIGNAL;
     else
-        dm_log_error("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME; a lost hold is only logged", value);
+        dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME; a lost hold is only logged", value);
 }
 
 void dm_settings_read(struct dm_settings *ret_settings)
@@ -55,6 +65,8 @@ void dm_settings_read(struct dm_settings *ret_settings)
         ret_settings->sync_unlock = DM_SYNC_ALWAYS;
     else if (is_env("DMUTEX_SYNC_UNLOCK", "0"))
         ret_settings->sync_unlock = DM_SYNC_NEVER;
+    check_values("DMUTEX_SYNC_UNLOCK", "1", "0");
+    check_values("DMUTEX_ONDOWN", "wait", "fail");
     ret_settings->fails_when_down = is_env("DMUTEX_ONDOWN", "fail");
     read_on_lost(ret_settings);
 }
@@ -64,24 +76,71 @@ static bool place_local(struct dm_url *url, char *ret_reason)
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
 }
 
-int dm_settings_url(const char *configured, struct dm_url **ret_url)
+/* Forbidden by DMUTEX_LOCAL or, without it, by the file; ret_by says which. */
+static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_by)
 {
-    const char *environment = secure_getenv("DMUTEX_URL");
-    const char *text = configured ? configured : environment;
+    const char *environment = secure_getenv("DMUTEX_LOCAL");
+
+    *ret_by = environment ? "DMUTEX_LOCAL" : file->forbidden_by;
+    if (!environment)
+        return file->forbids_local;
+    if (strcmp(environment, "allow") != 0 && strcmp(environment, "forbid") != 0)
+        dm_log_alarm("DMUTEX_LOCAL=%s is none of forbid and allow; it is taken as forbid", environment);
+    return strcmp(environment, "allow") != 0;
+}
+
+/* Reads the URL.  `from` says where it was, for the sentence; NULL: DMUTEX_URL, or the application. */
+static int read_url(const char *text, const char *from, struct dm_url **ret_url)
+{
     char reason[DM_REASON_ROOM];
-    struct dm_url *url;
+    struct dm_url *url = dm_url_parse(text, reason);
     bool is_memory_out;
 
-    if (!text || !*text) {
-        dm_log_warn("no server is configured: falling back to \"local:\"; set DMUTEX_URL to share mutexes with other hosts");
-        text = "local:";
-    }
-    url = dm_url_parse(text, reason);
     if (url && place_local(url, reason)) {
         *ret_url = url;
         return 0;
     }
     is_memory_out = errno == ENOMEM;
     dm_url_free(url);
-    return is_memory_out ? dm_fail(DM_FAIL_NO_MEMORY, NULL) : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
+    if (is_memory_out)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    return from ? dm_fail(DM_FAIL_BAD_FILE, "%.200s: Url: %s", from, reason) : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
+}
+
+/* No call of the application and no variable names the server. */
+static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_url)
+{
+    const char *by;
+
+    if (*file->url)
+        return read_url(file->url, file->url_from, ret_url);
+    if (is_local_forbidden(file, &by))
+        return dm_fail(DM_FAIL_NO_SERVER, "by %s: set DMUTEX_URL, or Url= of [server] in " DM_CONFFILE_SYSTEM, by);
+    dm_log_warn("no server is configured: falling back to \"local:\"; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM
+                ", to share mutexes with other hosts");
+    return read_url("local:", NULL, ret_url);
+}
+
+int dm_settings_url(const char *configured, struct dm_settings *settings, struct dm_url **ret_url)
+{
+    const char *environment = secure_getenv("DMUTEX_URL");
+    const char *text = configured ? configured : environment;
+    bool is_named = text && *text, is_good;
+    char reason[DM_CONFFILE_REASON_ROOM];
+    struct dm_conffile *file = malloc(sizeof *file);
+    int error;
+
+    if (!file)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    is_good = dm_conffile_read_all(file, reason);
+    if (is_good)
+        settings->lease_ms = file->lease_ms;
+    if (is_named && !is_good)
+        dm_log_alarm("the configuration file is not used: %s", reason);
+    if (is_named)
+        error = read_url(text, NULL, ret_url);
+    else
+        error = is_good ? read_url_of_file(file, ret_url) : dm_fail(DM_FAIL_BAD_FILE, "%s", reason);
+    free(file);
+    return error;
 }

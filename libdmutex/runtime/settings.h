@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the application and the environment have decided.  Read once, when the runtime starts. */
+/* What the application, the environment and the configuration files have decided.  Read once, when the runtime starts. */
 #ifndef DM_RUNTIME_SETTINGS_H
 #define DM_RUNTIME_SETTINGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "redis/url.h"
 
@@ -15,14 +16,15 @@ struct dm_settings {
     bool fails_when_down;            /* DMUTEX_ONDOWN=fail */
     enum dm_on_lost on_lost;         /* DMUTEX_ONLOST */
     int lost_signal;
+    uint32_t lease_ms; /* of objects that have no lease of their own: Lease of dmutex.conf(5), else 0 */
 };
 
 void dm_settings_read(struct dm_settings *ret_settings);
 
 /*
- * The server: what the application configured, else DMUTEX_URL, else the local one.  To be freed
- * by dm_url_free().  0, or an errno value, noted.
+ * The server: what the application configured, else DMUTEX_URL, else that of the configuration files, else
+ * the local one.  To be freed by dm_url_free().  Notes the lease of the files in *settings.  0, or an errno value, noted.
  */
-int dm_settings_url(const char *configured, struct dm_url **ret_url);
+int dm_settings_url(const char *configured, struct dm_settings *settings, struct dm_url **ret_url);
 
 #endif

@@ -6,6 +6,7 @@
 #include <dmutex/dmutex.h>
 
 #include "../url_file.h"
+#include "base/conffile.h"
 #include "refuse.h"
 
 char *ask_describe(const char *url)
@@ -39,6 +40,21 @@ static bool read_file(struct plan *plan, const char *path, GError **error)
     return true;
 }
 
+/* dmutex.conf(5), which is also the library's. */
+static bool read_conffile(struct plan *plan, GError **error)
+{
+    g_autofree struct dm_conffile *file = g_new(struct dm_conffile, 1);
+    char reason[DM_CONFFILE_REASON_ROOM];
+
+    if (!dm_conffile_read_all(file, reason))
+        return refuse(error, REFUSE_CONFIG, "%s", reason);
+    if (*file->url) {
+        plan->url = g_strdup(file->url);
+        plan->url_from = g_strdup_printf("%s: [server] Url", file->url_from);
+    }
+    return true;
+}
+
 bool ask_configure(struct plan *plan, GError **error)
 {
     const char *environment = g_getenv("DMUTEX_URL"), *file = g_getenv(URL_FILE_VARIABLE);
@@ -49,6 +65,8 @@ bool ask_configure(struct plan *plan, GError **error)
     } else if (!plan->url && file && !read_file(plan, file, error)) {
         return false;
     }
+    if (!plan->url && !read_conffile(plan, error))
+        return false;
     if (!plan->url)
         return refuse(error, REFUSE_CONFIG,
                       "no server is configured: write Url=redis://HOST into [server] of the configuration, or set "

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "base/ident.h"
+#include "base/log.h"
 #include "fuzz.h"
 #include "runtime/settings.h"
 
@@ -17,7 +18,7 @@ static const char *const seeds[] = {
 };
 
 static const char *const words[] = {
-    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_SYNC_UNLOCK=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "signal:",
+    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_SYNC_UNLOCK=", "DMUTEX_LOCAL=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "forbid", "signal:",
     "signal:SIG", "SIGRTMIN", "abort", "log", "fail", "local:", "unix:///s", "redis://h", "\n", "=",
     "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", NULL,
 };
@@ -25,7 +26,7 @@ static const char *const words[] = {
 const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
 
 static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_SYNC_UNLOCK",
-                                     "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
+                                     "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
 
 /* Lines of other names are left out: they might be PATH.  Not by setenv(), which keeps all values for ever. */
 static void set_environment(char *lines)
@@ -44,10 +45,18 @@ static void set_environment(char *lines)
     }
 }
 
+/* Values that are not known are told; here nobody reads that. */
+static void ignore(int level, const char *message, void *user)
+{
+    (void)user;
+    must(level > 0 && message);
+}
+
 static void read_settings(void)
 {
     struct dm_settings settings;
 
+    dm_log_set(ignore, NULL);
     dm_settings_read(&settings);
     must((settings.on_lost == DM_LOST_SIGNAL) == (settings.lost_signal > 0 && settings.lost_signal < NSIG));
     must(settings.on_lost == DM_LOST_SIGNAL || settings.lost_signal == 0);
@@ -55,9 +64,10 @@ static void read_settings(void)
 
 static void read_url(void)
 {
+    struct dm_settings settings;
     struct dm_url *url = NULL;
 
-    if (dm_settings_url(NULL, &url) != 0)
+    if (dm_settings_url(NULL, &settings, &url) != 0)
         return;
     must(url);
     if (url->kind != DM_URL_TCP)

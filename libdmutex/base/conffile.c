@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/conffile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/attrs.h"
+#include "base/place.h"
+
+#define LARGEST 65536 /* bytes; what is larger is no configuration */
+
+enum section { SECTION_NONE, SECTION_SERVER, SECTION_DEFAULTS };
+
+/* What is being read. */
+struct reader {
+    const char *path;
+    struct dm_conffile *file;
+    char *reason;
+    unsigned line;
+    enum section section;
+    unsigned seen; /* bits: keys that the file had already */
+    const char *password_file;
+    bool has_url;
+};
+
+static bool complain(const struct reader *reader, const char *format, ...) DM_PRINTF(2, 3);
+static bool complain(const struct reader *reader, const char *format, ...)
+{
+    char place[16] = "";
+    va_list args;
+    int used;
+
+    if (reader->line)
+        snprintf(place, sizeof place, ":%u", reader->line);
+    used = snprintf(reader->reason, DM_CONFFILE_REASON_ROOM, "%.200s%s: ", reader->path, place);
+    va_start(args, format);
+    vsnprintf(reader->reason + used, DM_CONFFILE_REASON_ROOM - (size_t)used, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static bool copy(const struct reader *reader, char *to, size_t room, const char *value)
+{
+    if (strlen(value) >= room)
+        return complain(reader, "this value is longer than %zu bytes", room - 1);
+    strcpy(to, value);
+    return true;
+}
+
+static bool read_url(struct reader *reader, char *value)
+{
+    if (!*value)
+        return complain(reader, "Url is empty: write redis://HOST or unix:///PATH");
+    reader->has_url = true;
+    return copy(reader, reader->file->url, sizeof reader->file->url, value) &&
+           copy(reader, reader->file->url_from, sizeof reader->file->url_from, reader->path);
+}
+
+static bool read_password_file(struct reader *reader, char *value)
+{
+    if (*value != '/')
+        return complain(reader, "PasswordFile \"%.100s\" is no absolute path", value);
+    reader->password_file = value;
+    return true;
+}
+
+static bool read_local(struct reader *reader, char *value)
+{
+    reader->file->forbids_local = strcmp(value, "forbid") == 0;
+    if (!reader->file->forbids_local && strcmp(value, "allow") != 0)
+        return complain(reader, "Local \"%.100s\" is neither forbid nor allow", value);
+    return copy(reader, reader->file->forbidden_by, sizeof reader->file->forbidden_by, reader->path);
+}
+
+/* 10s, 500ms, 2min, or bare milliseconds: as in dmutex-preload(5). */
+static bool read_lease(struct reader *reader, char *value)
+{
+    static const struct {
+        const char *unit;
+        unsigned long ms;
+    } units[] = { { "", 1 }, { "ms", 1 }, { "s", 1000 }, { "min", 60000 } };
+    unsigned long number;
+    char *end;
+
+    errno = 0;
+    number = strtoul(value, &end, 10);
+    for (size_t i = 0; i < DM_COUNT(units); i++) {
+        if (errno || *value < '0' || *value > '9' || strcmp(end, units[i].unit) != 0 || number > 3600000 / units[i].ms ||
+            number * units[i].ms < 100)
+            continue;
+        reader->file->lease_ms = (uint32_t)(number * units[i].ms);
+        return true;
+    }
+    return complain(reader, "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds",
+                    value);
+}
+
+static const struct key {
+    const char *name;
+    enum section section;
+    bool (*read)(struct reader *reader, char *value);
+} keys[] = { { "Url", SECTION_SERVER, read_url },
+             { "PasswordFile", SECTION_SERVER, read_password_file },
+             { "Local", SECTION_SERVER, read_local },
+             { "Lease", SECTION_DEFAULTS, read_lease } };
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static char *strip(char *text)
+{
+    size_t length;
+
+    while (is_blank(*text))
+        text++;
+    for (length = strlen(text); length && is_blank(text[length - 1]); length--)
+        ;
+    text[length] = '\0';
+    return text;
+}
+
+static bool read_section(struct reader *reader, const char *line)
+{
+    if (strcmp(line, "[server]") == 0)
+        reader->section = SECTION_SERVER;
+    else if (strcmp(line, "[defaults]") == 0)
+        reader->section = SECTION_DEFAULTS;
+    else
+        return complain(reader, "there is no section %.100s: there are [server] and [defaults]", line);
+    return true;
+}
+
+static bool read_key(struct reader *reader, char *line)
+{
+    char *value = strchr(line, '=');
+
+    if (!value)
+        return complain(reader, "a line is Key=value, [section], or # and a comment");
+    *value++ = '\0';
+    line = strip(line);
+    for (size_t i = 0; i < DM_COUNT(keys); i++) {
+        if (strcmp(line, keys[i].name) != 0 || keys[i].section != reader->section)
+            continue;
+        if (reader->seen & (1u << i))
+            return complain(reader, "%s is there twice", line);
+        if (strchr(value, '\\'))
+            return complain(reader, "the value of %s has a backslash: write %%5C in a Url", line);
+        reader->seen |= 1u << i;
+        return keys[i].read(reader, strip(value));
+    }
+    return complain(reader, "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local, [defaults] has Lease",
+                    line);
+}
+
+static bool read_line(struct reader *reader, char *line)
+{
+    line = strip(line);
+    if (!*line || *line == '#')
+        return true;
+    return *line == '[' ? read_section(reader, line) : read_key(reader, line);
+}
+
+/* Adds the password file to the URL, as an option. */
+static bool join(struct reader *reader)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    char *url = reader->file->url;
+    size_t length = strlen(url);
+
+    reader->line = 0;
+    if (!reader->password_file)
+        return true;
+    if (!reader->has_url)
+        return complain(reader, "PasswordFile without Url: name the server that the password is for");
+    length += (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length, "%cpassword_file=", strchr(url, '?') ? '&' : '?');
+    for (const char *c = reader->password_file; *c; c++) {
+        if (length + 4 > DM_CONFFILE_URL_ROOM)
+            return complain(reader, "Url and PasswordFile are too long");
+        length += (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length,
+                                   strchr(plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+    }
+    return true;
+}
+
+static bool read_text(struct reader *reader, char *text)
+{
+    for (char *line; (line = strsep(&text, "\n"));) {
+        reader->line++;
+        if (!read_line(reader, line))
+            return false;
+    }
+    return join(reader);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static bool check_status(struct reader *reader, const struct stat *status)
+{
+    if (!S_ISREG(status->st_mode) || status->st_size > LARGEST)
+        return complain(reader, "is not a file of at most %d bytes", LARGEST);
+    if (!dm_place_is_trusted(status->st_uid))
+        return complain(reader, "belongs to user %u: give it to root or to the user of this program",
+                        (unsigned)status->st_uid);
+    if (status->st_mode & 022)
+        return complain(reader, "can be written by others than its owner: chmod go-w");
+    return true;
+}
+
+static bool read_open(struct reader *reader, int fd)
+{
+    struct stat status;
+    ssize_t length;
+    char *text;
+    bool is_good;
+
+    if (fstat(fd, &status) != 0)
+        return complain(reader, "%s", strerror(errno));
+    if (!check_status(reader, &status))
+        return false;
+    text = malloc(LARGEST + 1);
+    length = text ? read(fd, text, LARGEST) : -1;
+    if (length < 0) {
+        is_good = complain(reader, "%s", strerror(errno));
+    } else {
+        text[length] = '\0';
+        is_good = strlen(text) == (size_t)length ? read_text(reader, text) : complain(reader, "is no text");
+    }
+    free(text);
+    return is_good;
+}
+
+static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
+{
+    if (fault->kind == DM_FAULT_OWNER)
+        return complain(reader, "is not used: %s %s %u", fault->place, fault->words, (unsigned)fault->owner);
+    return complain(reader, "%s", strerror(fault->error));
+}
+
+bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reason[DM_CONFFILE_REASON_ROOM])
+{
+    struct reader reader = { .path = path, .file = file, .reason = ret_reason };
+    struct dm_fault fault;
+    const char *leaf;
+    bool is_good;
+    int folder = dm_place_open_parent(path, &leaf, &fault), fd;
+
+    if (folder < 0 && (fault.kind == DM_FAULT_ABSENT || fault.error == ENOENT || fault.error == ENOTDIR))
+        return true;
+    if (folder < 0)
+        return complain_of_way(&reader, &fault);
+    fd = openat(folder, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        is_good = true;
+    else if (fd < 0)
+        is_good = complain(&reader, errno == ELOOP ? "is a symbolic link%s: put the file itself there" : "%s",
+                           errno == ELOOP ? "" : strerror(errno));
+    else
+        is_good = read_open(&reader, fd);
+    if (fd >= 0)
+        close(fd);
+    close(folder);
+    return is_good;
+}
+
+bool dm_conffile_user_path(char ret_path[DM_CONFFILE_PATH_ROOM])
+{
+    const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+    int length;
+
+    if (config && *config == '/')
+        length = snprintf(ret_path, DM_CONFFILE_PATH_ROOM, "%s/dmutex/dmutex.conf", config);
+    else if (home && *home == '/')
+        length = snprintf(ret_path, DM_CONFFILE_PATH_ROOM, "%s/.config/dmutex/dmutex.conf", home);
+    else
+        return false;
+    return length > 0 && length < DM_CONFFILE_PATH_ROOM;
+}
+
+bool dm_conffile_read_all(struct dm_conffile *ret_file, char ret_reason[DM_CONFFILE_REASON_ROOM])
+{
+    char path[DM_CONFFILE_PATH_ROOM];
+
+    memset(ret_file, 0, sizeof *ret_file);
+    return dm_conffile_read(DM_CONFFILE_SYSTEM, ret_file, ret_reason) &&
+           (!dm_conffile_user_path(path) || dm_conffile_read(path, ret_file, ret_reason));
+}

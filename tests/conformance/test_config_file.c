@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The configuration file decides where nothing else does: dmutex.conf(5). */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+static char home[300], path[400];
+static dmutex_t mutex;
+
+__attribute__((format(printf, 1, 2))) static void write_file(const char *format, ...)
+{
+    FILE *file = fopen(path, "we");
+    va_list words;
+
+    assert_non_null(file);
+    va_start(words, format);
+    assert_true(vfprintf(file, format, words) > 0);
+    va_end(words);
+    assert_int_equal(fclose(file), 0);
+    assert_return_code(chmod(path, 0600), errno);
+}
+
+static int setup(void **state)
+{
+    int error = test_group_setup(state);
+
+    if (error)
+        return error;
+    snprintf(home, sizeof home, "%s/home", the_server->folder);
+    snprintf(path, sizeof path, "%s/home/dmutex/dmutex.conf", the_server->folder);
+    if (mkdir(home, 0700) != 0)
+        return -1;
+    setenv("XDG_CONFIG_HOME", home, 1);
+    return mkdir(strcat(home, "/dmutex"), 0700);
+}
+
+static void assert_sentence(struct actor *a, const char *words)
+{
+    const char *sentence;
+
+    actor_send(a, "strerror");
+    sentence = actor_answer(a);
+    if (!strstr(sentence, words))
+        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
+}
+
+/* Without a URL in the environment the file's server is used, with its lease. */
+static void test_the_file_names_the_server_when_nothing_else_does(void **state)
+{
+    struct actor *a;
+
+    (void)state;
+    write_file("[server]\nUrl=%s\nLocal=forbid\n[defaults]\nLease=60s\n", the_server->url);
+    make_normal(&mutex, "file/server", 0);
+    a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
+    actor_do(a, "0", "lock file/server");
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_send(a, "remaining file/server");
+    {
+        const char *answer = actor_answer(a), *number = strchr(answer, ' ');
+
+        if (!number || atoi(number) < 20000 || atoi(number) > 60000)
+            fail_msg("\"%s\" is not the rest of a lease of 60 s", answer);
+    }
+    actor_do(a, "0", "unlock file/server");
+    actor_end(a);
+}
+
+/* The environment goes before the file, and the program before both. */
+static void test_the_environment_and_the_program_go_before_the_file(void **state)
+{
+    struct actor *a;
+
+    (void)state;
+    write_file("[server]\nUrl=%s\n", "unix:///nonexistent/socket?command_timeout=1");
+    make_normal(&mutex, "file/last", 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    a = actor_start_with(the_server, "DMUTEX_ONDOWN=fail", NULL);
+    actor_do(a, "EBUSY", "trylock file/last");
+    actor_end(a);
+    a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
+    actor_do(a, "0", "configure %s", the_server->url);
+    actor_do(a, "EBUSY", "trylock file/last");
+    actor_end(a);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* Where local: is forbidden, no private server is started: ENOLCK, and what to do. */
+static void test_local_is_not_fallen_back_to_when_it_is_forbidden(void **state)
+{
+    struct actor *a;
+
+    (void)state;
+    write_file("[server]\nLocal=%s\n", "forbid");
+    a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
+    actor_do(a, "ENOLCK", "lock file/local");
+    assert_sentence(a, path);
+    assert_sentence(a, "set DMUTEX_URL");
+    actor_end(a);
+    write_file("[server]\nLocal=%s\n", "allow");
+    a = actor_start_with(the_server, "DMUTEX_URL=", "DMUTEX_LOCAL=forbid", NULL);
+    actor_do(a, "ENOLCK", "lock file/local");
+    assert_sentence(a, "by DMUTEX_LOCAL");
+    actor_end(a);
+}
+
+/* A file that cannot be used is not ignored: ENOLCK and why, unless something else names the server. */
+static void test_a_file_that_cannot_be_used_is_told(void **state)
+{
+    struct actor *a;
+
+    (void)state;
+    write_file("[server]\nUrl=%s\n", the_server->url);
+    assert_return_code(chmod(path, 0622), errno);
+    a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
+    actor_do(a, "ENOLCK", "lock file/open");
+    assert_sentence(a, "can be written by others");
+    actor_end(a);
+    a = actor_start_with(the_server, NULL);
+    actor_do(a, "0", "lock file/open");
+    actor_do(a, "0", "unlock file/open");
+    actor_end(a);
+    write_file("[server]\nUrl=%s\n", "nonsense");
+    a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
+    actor_do(a, "ENOLCK", "lock file/bad");
+    assert_sentence(a, path);
+    actor_end(a);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_file_names_the_server_when_nothing_else_does),
+        cmocka_unit_test(test_the_environment_and_the_program_go_before_the_file),
+        cmocka_unit_test(test_local_is_not_fallen_back_to_when_it_is_forbidden),
+        cmocka_unit_test(test_a_file_that_cannot_be_used_is_told),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, test_group_teardown);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex.conf(5) as it is read (base/conffile.h): its grammar, and which files are refused. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+#include "base/conffile.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static char folder[32], path[64];
+static char reason[DM_CONFFILE_REASON_ROOM];
+static struct dm_conffile conf;
+
+static int setup(void **state)
+{
+    (void)state;
+    keeper_make_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/dmutex.conf", folder);
+    memset(&conf, 0, sizeof conf);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    keeper_remove_folder(folder);
+    return 0;
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_return_code(chmod(path, 0600), errno);
+}
+
+static void assert_refused(const char *words)
+{
+    reason[0] = '\0';
+    assert_false(dm_conffile_read(path, &conf, reason));
+    if (!strstr(reason, words) || strncmp(reason, path, strlen(path)) != 0)
+        fail_msg("\"%s\" does not name the file and \"%s\"", reason, words);
+}
+
+/* All keys are read, blanks and comments are left out, and the password file becomes a part of the URL. */
+static void test_a_file_is_read_when_it_has_all_keys(void **state)
+{
+    (void)state;
+    write_file("# comment\n\n [server]\nUrl = redis://h?db=1 \r\nPasswordFile=/a b/%\nLocal=forbid\n[defaults]\nLease=2min");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.url, "redis://h?db=1&password_file=/a%20b/%25");
+    assert_string_equal(conf.url_from, path);
+    assert_true(conf.forbids_local);
+    assert_string_equal(conf.forbidden_by, path);
+    assert_int_equal(conf.lease_ms, 120000);
+}
+
+/* A second file changes what it says, and nothing else; a password stays with the server that it is for. */
+static void test_a_second_file_changes_only_what_it_says(void **state)
+{
+    (void)state;
+    write_file("[server]\nUrl=redis://h\nPasswordFile=/p\nLocal=forbid\n[defaults]\nLease=500ms\n");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    write_file("[server]\nUrl=unix:///s\n");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.url, "unix:///s");
+    assert_true(conf.forbids_local);
+    assert_int_equal(conf.lease_ms, 500);
+    write_file("[server]\nLocal=allow\n[defaults]\nLease=3600000\n");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.url, "unix:///s");
+    assert_false(conf.forbids_local);
+    assert_int_equal(conf.lease_ms, 3600000);
+}
+
+/* What is not there says nothing, be it the file or its folder. */
+static void test_an_absent_file_says_nothing(void **state)
+{
+    (void)state;
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_true(dm_conffile_read("/nonexistent/folder/dmutex.conf", &conf, reason));
+    assert_string_equal(conf.url, "");
+}
+
+/* A mistake is told with file, line, and what could stand there. */
+static void test_a_mistake_is_told_with_its_line(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } mistakes[] = {
+        { "Url=redis://h\n", ":1: there is no key \"Url\" here" },
+        { "[server]\nurl=redis://h\n", ":2: there is no key \"url\" here" },
+        { "[server]\nLease=10s\n", ":2: there is no key \"Lease\" here" },
+        { "\n[sever]\n", ":2: there is no section [sever]" },
+        { "[server]\nUrl\n", ":2: a line is" },
+        { "[server]\nUrl=\n", ":2: Url is empty" },
+        { "[server]\nUrl=a\nUrl=b\n", ":3: Url is there twice" },
+        { "[server]\nUrl=a\\sb\n", ":2: the value of Url has a backslash" },
+        { "[server]\nLocal=no\n", ":2: Local \"no\" is neither" },
+        { "[server]\nUrl=a\nPasswordFile=p\n", ":3: PasswordFile \"p\" is no absolute path" },
+        { "[server]\nPasswordFile=/p\n", ": PasswordFile without Url" },
+        { "[defaults]\nLease=99\n", ":2: Lease \"99\" is not a time" },
+        { "[defaults]\nLease=61min\n", ":2: Lease \"61min\" is not a time" },
+        { "[defaults]\nLease=-1\n", "Lease \"-1\" is not a time" },
+        { "[defaults]\nLease=10 s\n", "Lease \"10 s\" is not a time" },
+        { "[defaults]\nLease=99999999999999999999s\n", "is not a time" },
+        { "[defaults]\nLease=\n", "Lease \"\" is not a time" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        write_file(mistakes[i].text);
+        assert_refused(mistakes[i].words);
+    }
+}
+
+/* A value that has no room is refused, not cut. */
+static void test_a_long_value_is_refused(void **state)
+{
+    char text[2 * DM_CONFFILE_URL_ROOM];
+
+    (void)state;
+    snprintf(text, sizeof text, "[server]\nUrl=%0*d\n", DM_CONFFILE_URL_ROOM, 0);
+    write_file(text);
+    assert_refused("longer than");
+    snprintf(text, sizeof text, "[server]\nUrl=a\nPasswordFile=/%0*d\n", DM_CONFFILE_URL_ROOM, 0);
+    write_file(text);
+    assert_refused("too long");
+}
+
+/* A file that others can write, or put in its place, is refused. */
+static void test_a_file_is_refused_when_others_can_change_it(void **state)
+{
+    char target[64];
+
+    (void)state;
+    write_file("[server]\nUrl=redis://h\n");
+    assert_return_code(chmod(path, 0620), errno);
+    assert_refused("can be written by others than its owner: chmod go-w");
+    assert_return_code(chmod(path, 0602), errno);
+    assert_refused("can be written by others");
+    assert_return_code(chmod(path, 0644), errno);
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_return_code(chmod(folder, 0770), errno);
+    assert_refused("can be changed by others");
+    assert_return_code(chmod(folder, 0700), errno);
+    snprintf(target, sizeof target, "%s/target", folder);
+    assert_return_code(rename(path, target), errno);
+    assert_return_code(symlink(target, path), errno);
+    assert_refused("is a symbolic link");
+}
+
+/* What is no file does not block, and is refused. */
+static void test_a_fifo_is_refused(void **state)
+{
+    (void)state;
+    assert_return_code(mkfifo(path, 0600), errno);
+    assert_refused("is not a file");
+    assert_return_code(unlink(path), errno);
+    assert_return_code(mkdir(path, 0700), errno);
+    assert_refused("is not a file");
+}
+
+/* A file of another user is refused.  Only root can make one: others look at a file that they cannot read. */
+static void test_a_file_is_refused_when_it_is_of_another_user(void **state)
+{
+    (void)state;
+    write_file("[server]\nUrl=redis://h\n");
+    if (geteuid() == 0) {
+        assert_return_code(chown(path, 12345, (gid_t)-1), errno);
+        assert_refused("belongs to user 12345");
+        assert_return_code(chown(path, 0, (gid_t)-1), errno);
+        assert_return_code(chown(folder, 12345, (gid_t)-1), errno);
+        assert_refused("belongs to user 12345");
+    } else {
+        assert_return_code(chmod(path, 0), errno);
+        assert_refused(strerror(EACCES));
+    }
+}
+
+/* The user's file is below XDG_CONFIG_HOME, else below HOME; without an absolute one there is none. */
+static void test_the_users_path_follows_the_environment(void **state)
+{
+    char user[DM_CONFFILE_PATH_ROOM];
+
+    (void)state;
+    setenv("HOME", "/h", 1);
+    setenv("XDG_CONFIG_HOME", "/x", 1);
+    assert_true(dm_conffile_user_path(user));
+    assert_string_equal(user, "/x/dmutex/dmutex.conf");
+    setenv("XDG_CONFIG_HOME", "relative", 1);
+    assert_true(dm_conffile_user_path(user));
+    assert_string_equal(user, "/h/.config/dmutex/dmutex.conf");
+    unsetenv("XDG_CONFIG_HOME");
+    unsetenv("HOME");
+    assert_false(dm_conffile_user_path(user));
+}
+
+#define with_a_folder(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        with_a_folder(test_a_file_is_read_when_it_has_all_keys),
+        with_a_folder(test_a_second_file_changes_only_what_it_says),
+        with_a_folder(test_an_absent_file_says_nothing),
+        with_a_folder(test_a_mistake_is_told_with_its_line),
+        with_a_folder(test_a_long_value_is_refused),
+        with_a_folder(test_a_file_is_refused_when_others_can_change_it),
+        with_a_folder(test_a_fifo_is_refused),
+        with_a_folder(test_a_file_is_refused_when_it_is_of_another_user),
+        cmocka_unit_test(test_the_users_path_follows_the_environment),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
