@@ -6,8 +6,8 @@
 # this machine does not have installed.
 
 set -eu
-packages="anacron apache2-bin apache2-utils cron g++ iproute2 libjemalloc2 liblmdb0 logrotate memcached
-    moreutils pigz python3 python3-lmdb stress-ng"
+packages="anacron apache2-bin apache2-utils cmake cron g++ iproute2 libjemalloc2 liblmdb0 logrotate memcached
+    meson moreutils ninja-build pigz python3 python3-lmdb stress-ng"
 
 DMUTEX_TEST_PACKAGES=$(mktemp -d "${TMPDIR:-/tmp}/dmutex-packages-XXXXXX")
 export DMUTEX_TEST_PACKAGES
