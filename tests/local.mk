@@ -499,6 +499,7 @@ script_tests = \
     tests/conformance/dropin/test_automatic.sh \
     tests/conformance/dropin/test_compiles.sh \
     tests/conformance/dropin/test_names.sh \
+    tests/conformance/test_sentences.sh \
     tests/floors/test_floors.sh \
     tests/tools/test_dmutex_names.sh
 EXTRA_DIST += \
@@ -515,11 +516,17 @@ debian_tests = \
     tests/programs/test_harmless.sh \
     tests/programs/test_lmdb.sh \
     tests/programs/test_lock_files.sh \
-    tests/programs/test_offsets.sh
+    tests/programs/test_offsets.sh \
+    tests/programs/test_recipes.sh
 EXTRA_DIST += \
     $(debian_tests) \
     tests/lib/tap.sh \
     tests/programs/increments.py \
+    tests/programs/recipes/CMakeLists.txt \
+    tests/programs/recipes/Makefile.am \
+    tests/programs/recipes/configure.ac \
+    tests/programs/recipes/main.c \
+    tests/programs/recipes/meson.build \
     tests/programs/lib.sh \
     tests/programs/memcached_load.py \
     tests/programs/tally/cxx.cc \

@@ -28,7 +28,7 @@ static int check_choice(const dmutexattr_t *attr, int value, int most)
 
     if (error)
         return error;
-    return value >= 0 && value <= most ? 0 : dm_fail(DM_FAIL_BAD_VALUE, NULL);
+    return value >= 0 && value <= most ? 0 : dm_fail(DM_FAIL_BAD_VALUE, "%d is not in 0..%d", value, most);
 }
 
 int dmutexattr_init(dmutexattr_t *attr)
@@ -82,7 +82,8 @@ DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
         int error = check(attr);                                         \
                                                                          \
         if (!error && (ms + 1u < (least) + 1u || ms > (most)))           \
-            error = dm_fail(DM_FAIL_BAD_VALUE, NULL);                    \
+            error = dm_fail(DM_FAIL_BAD_VALUE, "%u ms is not in %u..%u", \
+                            ms, (unsigned)(least), (unsigned)(most));    \
         if (!error)                                                      \
             attr->field = ms;                                            \
         return error;                                                    \

@@ -158,7 +158,7 @@ static int unbind(struct dm_runtime *runtime, const struct dm_condition *conditi
     case DM_SAYS_REFUSED:
         return dm_fail(DM_FAIL_REFUSED, "%s", reason);
     default:
-        return dm_fail(DM_FAIL_NO_ANSWER, "%s", reason);
+        return dm_runtime_fail_unanswered(runtime, reason);
     }
 }
 

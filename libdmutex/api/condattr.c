@@ -65,7 +65,7 @@ int dcondattr_setpshared(dcondattr_t *attr, int pshared)
     if (error)
         return error;
     if (pshared != PTHREAD_PROCESS_PRIVATE && pshared != PTHREAD_PROCESS_SHARED)
-        return dm_fail(DM_FAIL_BAD_VALUE, NULL);
+        return dm_fail(DM_FAIL_BAD_VALUE, "%d is not in 0..1", pshared);
     attr->dm_pshared = (uint8_t)pshared;
     return 0;
 }

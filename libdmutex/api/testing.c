@@ -7,6 +7,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "runtime/release.h"
 #include "runtime/testserver.h"
 
@@ -79,6 +80,8 @@ int dmutex_test_group_setup(void **state)
 
     if (!error)
         *state = server;
+    else
+        dm_log_alarm("dmutex_test_group_setup: %s", dm_error_sentence());
     return error;
 }
 

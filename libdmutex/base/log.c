@@ -126,7 +126,6 @@ static int open_log(const char *path, const char **ret_why)
     return -1;
 }
 
-
 /* DMUTEX_LOG=warn|info|debug[:path] */
 static void read_environment(void)
 {

@@ -146,20 +146,33 @@ static bool read_secret(FILE *file, char secret[SECRET_ROOM])
     return true;
 }
 
-static bool set_password_file(struct dm_url *url, struct part value)
+static bool complain_of_file(char *ret_reason, const char *path, const char *why)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "password_file \"%.200s\": %s", path, why);
+    return false;
+}
+
+static bool read_password(struct dm_url *url, const char *path, char *ret_reason)
 {
     char secret[SECRET_ROOM];
-    char *path = decode(value);
-    FILE *file = path ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
 
-    free(path);
     if (!file)
-        return false;
+        return complain_of_file(ret_reason, path, strerror(errno));
     free(url->password);
     url->password = read_secret(file, secret) ? strdup(secret) : NULL;
     explicit_bzero(secret, sizeof secret);
     fclose(file);
-    return url->password != NULL;
+    return url->password || complain_of_file(ret_reason, path, "its first line is no password");
+}
+
+static bool set_password_file(struct dm_url *url, struct part value, char *ret_reason)
+{
+    char *path = decode(value);
+    bool is_good = path ? read_password(url, path, ret_reason) : complain(ret_reason, "the path cannot be decoded", value);
+
+    free(path);
+    return is_good;
 }
 
 static bool is_word(struct part part, const char *word)
@@ -196,7 +209,7 @@ static bool set_option(struct dm_url *url, struct part key, struct part value, c
     else if (is_word(key, "prefix"))
         is_good = set_prefix(url, value);
     else if (is_word(key, "password_file"))
-        is_good = set_password_file(url, value);
+        return set_password_file(url, value, ret_reason);
     else if (is_word(key, "eviction"))
         is_good = url->may_evict = is_word(value, "allow");
     else if (is_word(key, "grace"))
@@ -265,7 +278,7 @@ static bool read_address(struct dm_url *url, struct part address, char *ret_reas
     if (host.length == 0)
         return complain(ret_reason, "the host is missing", address);
     if (!read_number(port, 1, 65535, &number))
-        return complain(ret_reason, "the port is not in 1..65535", rest(""));
+        return complain(ret_reason, "the port is not in 1..65535", port);
     return (set_text(&url->host, host) && set_text(&url->port, port)) ||
            complain(ret_reason, "the host cannot be decoded", host);
 }

@@ -184,7 +184,7 @@ static int fail_without_answer(struct dm_wait *wait)
     abandon(wait);
     if (wait->may_wait && !wait->deadline.is_endless)
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
-    return dm_fail(dm_conn_is_ready(wait->runtime->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", wait->reason);
+    return dm_runtime_fail_unanswered(wait->runtime, wait->reason);
 }
 
 static bool make_claim(struct dm_wait *wait)

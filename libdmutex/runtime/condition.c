@@ -207,7 +207,7 @@ static int give_up_hold(struct condition_wait *self)
         if (is_known_to_wait(self))
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)
-            return fail(self, dm_fail(DM_FAIL_NO_ANSWER, "%s", wait->reason));
+            return fail(self, dm_runtime_fail_unanswered(wait->runtime, wait->reason));
         if (dm_conn_is_ready(wait->runtime->commands))
             dm_wait_rest(wait);
     }
@@ -470,7 +470,7 @@ static int heed(struct signalling *self, const struct dm_signalled *signalled)
         return dm_fail(DM_FAIL_REFUSED, "%s", self->reason);
     if (signalled->verdict != DM_SAYS_BOUND)
         return dm_runtime_pause(&self->deadline) ? DM_GO_ON
-                                                 : dm_fail(DM_FAIL_NO_ANSWER, "%s", self->reason);
+                                                 : dm_runtime_fail_unanswered(self->runtime, self->reason);
     if (dm_deadline_left_ns(&self->deadline) == 0)
         return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");
     dm_state_lock();

@@ -36,7 +36,10 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
     dmutex_lost_fn lost;
     void *user;
 
-    dm_log_error("the hold of \"%s\" with token %" PRIu64 " was lost", loss->name, loss->token);
+    if (*loss->name)
+        dm_log_error("the hold of \"%s\" with token %" PRIu64 " was lost", loss->name, loss->token);
+    else
+        dm_log_error("the hold of a mutex without a name with token %" PRIu64 " was lost", loss->token);
     dm_runtime_get_lost(&lost, &user);
     if (lost) {
         dm_loop_leave_gate();

@@ -250,9 +250,9 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     dm_state_unlock();
     if (answer.verdict == DM_SAYS_UNKNOWN || !is_held)
         return dm_fail(DM_FAIL_LOST, NULL);
-    if (answer.verdict != DM_SAYS_OWNED)
-        return dm_fail(answer.verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
-    return 0;
+    if (answer.verdict == DM_SAYS_REFUSED)
+        return dm_fail(DM_FAIL_REFUSED, "%s", reason);
+    return answer.verdict == DM_SAYS_OWNED ? 0 : dm_runtime_fail_unanswered(runtime, reason);
 }
 
 static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct dm_ask *ask,
@@ -301,5 +301,5 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         return 0;
     if (verdict == DM_SAYS_UNKNOWN)
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, "the hold was lost");
-    return dm_fail(verdict == DM_SAYS_REFUSED ? DM_FAIL_REFUSED : DM_FAIL_NO_ANSWER, "%s", reason);
+    return verdict == DM_SAYS_REFUSED ? dm_fail(DM_FAIL_REFUSED, "%s", reason) : dm_runtime_fail_unanswered(runtime, reason);
 }

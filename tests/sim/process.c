@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "check.h"
 #include "fiber.h"
+#include "redis/conn.h"
 #include "runtime/ending.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
@@ -355,6 +357,11 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
 {
     *ret_lost = lost;
     *ret_user = NULL;
+}
+
+int dm_runtime_fail_unanswered(const struct dm_runtime *of, const char *reason)
+{
+    return dm_fail(dm_conn_is_ready(of->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
 }
 
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
