@@ -10,8 +10,8 @@
  *   Signals    Not async-signal-safe.  A signal handler that runs during a wait does not end it.
  *   Cancel     The wait functions are cancellation points, and no other.  A cancelled waiter owns
  *              the mutex again before its cleanup handlers run, and takes no signal from others.
- *   Fork       The child of fork() waits on nothing; an anonymous private object is another one
- *              in the child.
+ *   Fork       The child of fork() waits on nothing; a private object without a name is another one in
+ *              the child.
  *   Since      0.1, each of them.
  *
  * A named condition variable works with mutexes of its own group ("group/leaf"), an anonymous one

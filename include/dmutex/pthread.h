@@ -146,7 +146,7 @@ DMUTEX_END_DECLS
 #endif
 
 /* Without a name the initialiser says the type twice: to libdmutex, and to libc's mutex inside the object. */
-#define DMUTEX_PRIVATE_OF_TYPE(type, byte)           \
+#define DMUTEX_PRIVATE_OF_TYPE(type, byte)                    \
     DMUTEX_PRIVATE_INITIALIZER(type, 0, DMUTEX_PRIVATE_NAMED, \
                                DMUTEX_PRIVATE_NAME_OR(DMUTEX_PRIVATE_LIBC_TYPE(byte)))
 

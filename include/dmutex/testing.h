@@ -48,7 +48,7 @@ typedef struct dmutex_test_server dmutex_test_server_t;
  *
  * To the library this is a new beginning: this process is another owner, with no hold and no thread
  * that waits, and reads the other environment variables anew at its next use of a mutex.  Objects
- * stay as they are; named ones are free on the new server, anonymous private ones are new mutexes.
+ * stay as they are; named ones are free on the new server, local ones (mutex.h) have nothing to do with it.
  *
  * Returns 0 and the server in *ret_server
  *   EBUSY    a thread of this process holds a mutex or waits for one

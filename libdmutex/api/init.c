@@ -27,6 +27,7 @@ static void copy_attributes(dmutex_t *mutex, const dmutexattr_t *attr)
     mutex->dm_robust = attr->dm_robust;
     mutex->dm_pshared = attr->dm_pshared;
     mutex->dm_fairness = attr->dm_fairness;
+    mutex->dm_protocol = attr->dm_protocol;
 }
 
 static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)

@@ -38,8 +38,8 @@ static inline bool dm_local_is(const dmutex_t *mutex)
 }
 
 /*
- * True if it is libc's and of the usual kind: normal, stalled.  Locking and unlocking that does not fail, so the
- * call is a jump into libc.  The eight bytes from dm_type on are zero then.
+ * True if it is libc's and of the usual kind: normal, stalled, without a protocol.  To lock and to unlock it does
+ * not fail, so the call is a jump into libc.  The eight bytes from dm_type on are zero then.
  */
 static inline bool dm_local_is_plain(const dmutex_t *mutex)
 {
