@@ -81,6 +81,15 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     return DM_SAYS_NOTHING;
 }
 
+/* "WRONGTYPE" alone names no key: another program has written one of those that the script was given. */
+static void name_key(const struct dm_args *args, const redisReply *reply, char *ret_reason)
+{
+    if (args->count > 3 && strncmp(reply->str, "WRONGTYPE", 9) == 0)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%.*s, or a key beside it, is not the library's: find out who writes it, and delete it: %.60s",
+                 (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3], reply->str);
+}
+
 /* In the words for the server that there is now. */
 static struct dm_command format(struct dm_store *store, struct dm_args *args)
 {
@@ -131,6 +140,9 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
         args->lengths[1] = strlen(script.text);
         result = call(store, args, deadline, &reply);
     }
+    verdict = result == DM_CONN_OK ? verdict_of(store, reply, ret_reason) : DM_SAYS_NOTHING;
+    if (result == DM_CONN_OK && verdict == DM_SAYS_REFUSED)
+        name_key(args, reply, ret_reason);
     dm_args_free(args);
     if (result == DM_CONN_NO_MEMORY)
         return dm_store_no_memory(ret_reason);
@@ -138,7 +150,6 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
         note_conn_reason(store->conn, ret_reason);
         return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
-    verdict = verdict_of(store, reply, ret_reason);
     if (verdict == DM_SAYS_DONE)
         *ret_reply = reply;
     else

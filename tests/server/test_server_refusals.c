@@ -111,7 +111,7 @@ static void test_calls_say_enolck_when_a_key_is_not_ours(void **state)
         const char *key = key_of(kinds_of_keys[i], "fault/foreign");
 
         side_text(the_server->side, "SET %s precious", key);
-        check_refused(a, "fault/foreign", "WRONGTYPE");
+        check_refused(a, "fault/foreign", "foreign, or a key beside it, is not the library's");
         actor_do(a, "0", "lock fault/other");
         actor_do(a, "0", "unlock fault/other");
         assert_string_equal(side_text(the_server->side, "GET %s", key), "precious");
