@@ -120,6 +120,7 @@ lua_scripts = \
     libdmutex/redis/lua/renew.lua
 lua_includes = \
     libdmutex/redis/lua/_condition.lua \
+    libdmutex/redis/lua/_epoch.lua \
     libdmutex/redis/lua/_handover.lua \
     libdmutex/redis/lua/_own.lua \
     libdmutex/redis/lua/_serve.lua \

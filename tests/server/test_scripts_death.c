@@ -2,6 +2,7 @@
 /* The Lua scripts: deaths and what follows them, force, and tokens that only rise. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "scripts.h"
 
@@ -10,6 +11,14 @@
 static const char *health(void)
 {
     return command("HGET %s health", key("state", "x"));
+}
+
+static long long wall_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
 static void set_token(const char *token)
@@ -428,7 +437,7 @@ static void test_a_token_is_above_all_before_when_given(void **state)
     (void)state;
     now = number_of(acquire(&a, TRY), 3);
     token = number_of(info("x"), 3);
-    assert_true(token >= now);
+    assert_true(token >= now - 1577836800000000); /* of 2020 */
     release(&a, UNLOCKED);
     set_token("3000000000000000");
     a.attempt = 2;
@@ -494,6 +503,44 @@ static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
     (void)state;
     command("FLUSHALL");
     assert_true(number_of(acquire(&b, TRY), 1) > token);
+}
+
+/* I2: a token counts the microseconds since 2020; of a name that has a larger one the next is one more. */
+static void test_a_token_is_the_time_since_2020_when_none_is_larger(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    struct inbox *inbox = inbox_open("b");
+    long long before = wall_us() - 1577836800000000, token = number_of(acquire(&a, TRY), 1);
+
+    (void)state;
+    assert_in_range(token, before, before + 3600000000LL);
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_in_range(number_of(info("x"), 3), token + 1, token + 3600000000LL);
+    release(&b, UNLOCKED);
+    set_token("1790000000000000"); /* microseconds since 1970, of version 0.1.0 */
+    a.attempt++;
+    assert_string_equal(line_of(acquire(&a, TRY), 1), "1790000000000001");
+    b.attempt++;
+    acquire(&b, QUEUE);
+    release(&a, UNLOCKED);
+    assert_string_equal(line_of(info("x"), 3), "1790000000000002");
+    inbox_close(inbox);
+}
+
+/* A state whose tokens go on from a larger one lives a week on, too: their days do not change with the clock's. */
+static void test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock(void **state)
+{
+    struct who a = who("a");
+
+    (void)state;
+    acquire(&a, TRY);
+    release(&a, UNLOCKED);
+    set_token("1790000000000000");
+    command("PEXPIRE %s 100000", key("state", "x"));
+    a.attempt++;
+    acquire(&a, TRY);
+    assert_in_range(lifetime("state", "x"), 604000000, 604800000);
 }
 
 /* Finding 19: a token beyond 2^52 is refused before anything is written. */
@@ -587,6 +634,8 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_52),
         SCRIPT_TEST(test_a_token_is_refused_when_the_caller_has_seen_too_much),
         SCRIPT_TEST(test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52),
+        SCRIPT_TEST(test_a_token_is_the_time_since_2020_when_none_is_larger),
+        SCRIPT_TEST(test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock),
     };
 
     test_begin(argc, argv);

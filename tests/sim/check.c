@@ -97,9 +97,9 @@ static void begin_again(struct known *known)
     for (int i = 0; queue && i < queue->count; i++)
         look_note_arrival(queue->items[i].name, 0);
     known->is_hold_found = true;
-    known->lost_us = (uint64_t)server_now_us();
-    if (known->lost_us < known->ever_token)
-        known->lost_us = known->ever_token;
+    known->lost_token = server_now_token();
+    if (known->lost_token < known->ever_token)
+        known->lost_token = known->ever_token;
 }
 
 void check_forgive(enum forgiven what)
@@ -133,7 +133,7 @@ void check_entered(int name, const struct dm_claim *claim)
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = look_hash(id, strlen(id));
-    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_us &&
+    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_token &&
         world_now() >= check.forgiven_until_ns)
         world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->attempt.token,
                     known->entered_token);

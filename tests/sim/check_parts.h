@@ -27,7 +27,7 @@ struct known {
     char hold[80]; /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token; /* since the last loss of data */
     uint64_t ever_token;                /* the highest there ever was */
-    uint64_t lost_us; /* where the server's clock was when data were lost: behind it nothing is known */
+    uint64_t lost_token; /* where the server's clock was when data were lost: behind it nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
     bool is_hold_found; /* was there when data were lost: how it began is not known */

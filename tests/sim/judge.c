@@ -53,7 +53,7 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
         if (known->holds[i].id == hash && known->holds[i].token == token)
             return;
     }
-    if (token <= known->most_token && (uint64_t)server_now_us() > known->lost_us)
+    if (token <= known->most_token && server_now_token() > known->lost_token)
         world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
     known->most_token = token;
     if (token > known->ever_token)

@@ -27,6 +27,11 @@ int64_t server_now_us(void)
     return START_US + world_now() / 1000 + server.ahead_us;
 }
 
+uint64_t server_now_token(void)
+{
+    return (uint64_t)(server_now_us() - INT64_C(1577836800000000)); /* microseconds since 2020 */
+}
+
 struct store *server_store(void)
 {
     server.store.now_ms = server_now_us() / 1000;

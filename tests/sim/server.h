@@ -52,6 +52,7 @@ struct link *server_link(uint32_t number);
 
 struct store *server_store(void);
 int64_t server_now_us(void);
+uint64_t server_now_token(void); /* the token that the clock makes */
 
 /* Somebody listens to this process's inbox, as far as the server knows. */
 bool server_hears(struct text uuid);

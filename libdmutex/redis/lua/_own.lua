@@ -5,6 +5,7 @@
 -- hold, in `state`: "<id> <lease ms> <label>" of the hold that was not given back.
 local call = redis.call
 
+--@include _epoch
 -- Tokens are below 2^52, and the next one must be, too; a larger one would make the name unusable for all.
 local function is_token(number) return number and number >= 0 and number < 4503599627370495 end
 
@@ -17,14 +18,13 @@ local function clock()
   return t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
 end
 
-local function next_token(s, seen, now) return math.max(s.last + 1, seen + 1, now) end
+local function next_token(s, seen, now) return math.max(s.last + 1, seen + 1, now - epoch_us) end
 
--- `state` outlives the lock by a week; put off once a day.
+-- `state` outlives the lock by a week.  The usual ways put that off once a day, by the days of their tokens, which
+-- are the clock's; a token that goes on from a larger one tells no day.
 local function expire_state(k) call('PEXPIRE', k[2], 604800000) end
 
-local function give_token(k, s, hold, token, token_text)
+local function give_token(k, hold, token_text)
   call('HSET', k[2], 'hold', hold, 'token', token_text)
-  if math.floor(s.last / 86400000000) ~= math.floor(token / 86400000000) then
-    expire_state(k)
-  end
+  expire_state(k)
 end

@@ -109,7 +109,7 @@ local function serve(k, s, inbox, now, born, server, me)
   end
   if passed and (s.cursor or #heads == 16 and not winner) then set_cursor(k, s, call('ZSCORE', k[3], passed)) end
   if winner then
-    own(k, s, winner, token, text(token))
+    own(k, s, winner, text(token))
     forget(k, winner.id)
     return winner, token, dead, false
   end
@@ -135,13 +135,18 @@ local function give_up(k, s, how)
   end
 end
 
+-- Whether this server gave the token, as far as that can be told: a token above the clock's tells no moment.
+local function is_given_here(token, born, now)
+  return tonumber(born) == 0 or token >= born - epoch_us and token <= now - epoch_us
+end
+
 -- Whether the attempt that `hold` names is the owner.  Not if its lease ended before this server came:
 -- one who owned after it may come back in the grace, and later a renewal of his may be executed that
 -- lay somewhere and has a higher token.  Then it is as if it had not been the owner yet, which the
 -- second result says; it will own by a new token.
 local function still_owns(k, s, me, born, now)
   if s.id ~= me.id then return false, false end
-  if call('HLEN', k[1]) > 0 or (s.last >= tonumber(born) and grace(born, me.lease, now) == 0) then
+  if call('HLEN', k[1]) > 0 or (is_given_here(s.last, born, now) and grace(born, me.lease, now) == 0) then
     go_on(k, me.id, me.lease)
     return true, false
   end

@@ -28,11 +28,11 @@ local function heir(k, s, robust)
   return 0
 end
 
--- w: the new owner (id, lease, robust, label), with its token.  Returns 1 for "one died".
-local function own(k, s, w, token, token_text)
+-- w: the new owner (id, lease, robust, label), with its token as text.  Returns 1 for "one died".
+local function own(k, s, w, token_text)
   call('HSET', k[1], owner_of(w.id), 1)
   call('PEXPIRE', k[1], w.lease)
-  give_token(k, s, w.id .. ' ' .. w.lease .. ' ' .. w.label, token, token_text)
+  give_token(k, w.id .. ' ' .. w.lease .. ' ' .. w.label, token_text)
   return heir(k, s, w.robust)
 end
 

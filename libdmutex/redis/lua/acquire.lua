@@ -13,6 +13,7 @@ local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 
 local ttl = call('PTTL', KEYS[1]) -- -2: there is no lock
 local t = call('TIME')
 local now, now_text = t[1] * 1000000 + t[2], t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]
+--@include _epoch
 
 if KEYS[5] then -- a server with older data may have it on the condition still
   local id = ARGV[2]:match('^%S+')
@@ -23,15 +24,16 @@ end
 -- The two usual cases, written out: a third of the time that the parts below would take.  Nobody
 -- died, and the clock makes a token and an arrival that are new to all.
 local last, seen, arrived = tonumber(v[2] or 0), tonumber(ARGV[4]), tonumber(v[6] or 0)
-local is_usual = not v[3] and last and last < now and seen and seen < now and arrived and arrived < now
+local token = now - epoch_us
+local is_usual = not v[3] and last and last < token and seen and seen < token and arrived and arrived < now
 
 -- Free, and nobody waits: the caller's.
 if is_usual and not (ttl ~= -2 or v[1] or v[4]) and (ARGV[10] == '0' or now - ARGV[10] >= ARGV[3] * 1000) then
   call('HSET', KEYS[1], ARGV[1], 1)
   call('PEXPIRE', KEYS[1], ARGV[3])
-  call('HSET', KEYS[2], 'hold', ARGV[2], 'token', now_text)
-  if math.floor(last / 86400000000) ~= math.floor(now / 86400000000) then call('PEXPIRE', KEYS[2], 604800000) end
-  return { 'owned', now, 0, now }
+  call('HSET', KEYS[2], 'hold', ARGV[2], 'token', string.format('%.0f', token))
+  if math.floor(last / 86400000000) ~= math.floor(token / 86400000000) then call('PEXPIRE', KEYS[2], 604800000) end
+  return { 'owned', token, 0, now }
 end
 
 -- Held by another attempt, and nothing to catch up on: the caller is the last of the queue.
@@ -95,7 +97,7 @@ if ARGV[7] == 'try' then
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
   if winner or more then return { 'busy', winner and tonumber(winner.lease) or 0, now, 0, more == true and 1 or 0 } end
   local token = next_token(s, me.seen, now)
-  return { 'owned', token, own(k, s, me, token, text(token)), now }
+  return { 'owned', token, own(k, s, me, text(token)), now }
 end
 
 if waiting >= 10000 and not call('ZSCORE', k[3], me.id) then return { 'full' } end

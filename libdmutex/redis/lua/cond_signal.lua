@@ -10,6 +10,7 @@ local call = redis.call
 local bound, newest = unpack(call('HMGET', KEYS[2], 'mutex', 'arrival'))
 local inbox = ARGV[2]
 
+--@include _epoch
 --@include _tell
 --@include _handover
 -- One signal, and a free mutex that nobody waits for.

@@ -9,6 +9,7 @@ local call = redis.call
 local hold, wanted = unpack(call('HMGET', KEYS[2], 'hold', 'wanted'))
 local is_mine = hold and hold:find(ARGV[1] .. ' ', 1, true) == 1
 
+--@include _epoch
 --@include _tell
 --@include _handover
 if is_mine and ARGV[2] == '0' then
