@@ -13,6 +13,15 @@
 
 enum batch_kind { RENEWALS, POLLS };
 
+/*
+ * No more batches of a kind are under way.  Thousands posted at once would all wait for the same slow server while each
+ * one's command_timeout runs, and again after the reconnect.
+ */
+#define UNDER_WAY_MOST 8
+
+/* While so many are under way, time passes for the claims this often; an answer comes sooner. */
+#define PACE_NS (5 * DM_NS_PER_MS)
+
 /* One script call about many attempts; its names are pinned until it is answered. */
 struct batch {
     struct dm_runtime *runtime;
@@ -153,6 +162,8 @@ static void take_answer(const struct batch *batch, int index, const struct redis
 
 static void take_answers(struct batch *batch, const struct redisReply *reply)
 {
+    if (batch->runtime->under_way[batch->kind]-- == UNDER_WAY_MOST)
+        dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
     batch->runtime->by_text = dm_store_wants_text(reply);
     for (int i = 0; i < batch->count; i++) {
         take_answer(batch, i, reply);
@@ -182,13 +193,23 @@ static enum dm_conn_result post_batch(struct batch *batch)
     return dm_store_post_renew(&runtime->store, batch->of.renewals, batch->count, runtime->by_text, batch_answered, batch);
 }
 
+static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
+{
+    bool is_most;
+
+    dm_state_lock();
+    is_most = runtime->under_way[kind] >= UNDER_WAY_MOST;
+    dm_state_unlock();
+    return is_most;
+}
+
 /*
  * Chosen and posted under one hold of the state lock: a release that comes later is behind it on
  * the connection, so nothing is renewed after it was given back.  True if there may be more.
  */
 static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
 {
-    struct batch *batch = calloc(1, sizeof *batch);
+    struct batch *batch = is_paced(runtime, kind) ? NULL : calloc(1, sizeof *batch);
     bool is_full;
 
     if (!batch)
@@ -203,10 +224,14 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
         collect_names_to_serve(batch);
     }
     is_full = batch->count == DM_BATCH;
-    if (batch->count == 0)
+    if (batch->count == 0) {
         free(batch);
-    else if (post_batch(batch) == DM_CONN_DOWN)
-        take_answers(batch, NULL);
+    } else {
+        runtime->under_way[kind]++;
+        if (post_batch(batch) == DM_CONN_DOWN)
+            take_answers(batch, NULL);
+    }
+    is_full = is_full && runtime->under_way[kind] < UNDER_WAY_MOST;
     dm_state_unlock();
     return is_full;
 }
@@ -312,7 +337,10 @@ static void plan_next(struct dm_runtime *runtime)
     dm_state_lock();
     for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
         next_ns = MIN(next_ns, next_look(claim));
-    dm_loop_wake_at(runtime->loop, next_ns);
+    if (runtime->under_way[RENEWALS] < UNDER_WAY_MOST && runtime->under_way[POLLS] < UNDER_WAY_MOST)
+        dm_loop_wake_at(runtime->loop, next_ns);
+    else /* what is due cannot be sent before an answer */
+        dm_loop_rearm(runtime->loop, MAX(next_ns, dm_clock_boot_ns() + PACE_NS));
     dm_state_unlock();
 }
 
