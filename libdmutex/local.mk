@@ -17,7 +17,7 @@ dmutexinclude_HEADERS = \
 
 # Exceptions: a thread may be cancelled inside a call of ours and unwinds through it.
 # A caller's thread may have a stack of 16 KiB: FRAME_CFLAGS bound each frame.
-floor_cflags = $(common_cflags) $(FRAME_CFLAGS) -fvisibility=hidden -fexceptions
+floor_cflags = $(common_cflags) $(HARDENING_CFLAGS) $(FRAME_CFLAGS) -fvisibility=hidden -fexceptions
 
 # ---------------------------------------------------------------------------
 # base: no glib, no hiredis
@@ -221,6 +221,7 @@ libdmutex_libdmutex_la_LDFLAGS = \
     -version-info $(ABI_VERSION) \
     -no-undefined \
     -Wl,-z,nodelete \
+    $(HARDENING_LDFLAGS) \
     -Wl,--version-script=$(srcdir)/libdmutex/libdmutex.map
 EXTRA_libdmutex_libdmutex_la_DEPENDENCIES = libdmutex/libdmutex.map
 EXTRA_DIST += libdmutex/libdmutex.map

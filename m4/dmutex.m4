@@ -31,3 +31,21 @@ AC_DEFUN([DM_SANITIZER], [
     ])
     AC_SUBST([$1])
 ])
+
+dnl DM_HARDENING: HARDENING_CFLAGS and HARDENING_LDFLAGS, for all that is installed; PIE_CFLAGS and PIE_LDFLAGS,
+dnl for programs besides.  What the compiler does not know is left out.  _FORTIFY_SOURCE wants optimization.
+AC_DEFUN([DM_HARDENING], [
+    DM_WARNINGS([HARDENING_CFLAGS], [-fstack-protector-strong -fstack-clash-protection -fcf-protection])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#ifndef __OPTIMIZE__
+#error it does not optimize
+#endif
+int it_does;]])],
+        [HARDENING_CFLAGS="$HARDENING_CFLAGS -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"])
+    DM_WARNINGS([HARDENING_LDFLAGS], [-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
+    PIE_CFLAGS= PIE_LDFLAGS=
+    DM_TRY_FLAGS([-fPIE -pie])
+    AS_IF([test $dm_taken = yes], [PIE_CFLAGS=-fPIE PIE_LDFLAGS=-pie])
+    AC_SUBST([PIE_CFLAGS])
+    AC_SUBST([PIE_LDFLAGS])
+])

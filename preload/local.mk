@@ -3,7 +3,7 @@
 
 # Unwind tables, for threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
 # Nor sanitizers: the programs that it is preloaded into have none.
-preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
+preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) $(HARDENING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------
 # The module: linked to libc only.  An anonymous version script, so that its names satisfy references
@@ -64,6 +64,7 @@ preload_libdmutex_preload_la_LDFLAGS = \
     -shared \
     -Wl,--as-needed \
     -Wl,-z,nodelete \
+    $(HARDENING_LDFLAGS) \
     -Wl,--version-script=$(srcdir)/preload/preload.map
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map
 EXTRA_DIST += preload/preload.map
@@ -80,6 +81,7 @@ preload_libdmutex_observer_la_SOURCES = \
     preload/text.h
 preload_libdmutex_observer_la_LIBADD =
 preload_libdmutex_observer_la_LDFLAGS = \
+    $(HARDENING_LDFLAGS) \
     -module \
     -avoid-version \
     -shared \
@@ -104,7 +106,7 @@ preload_common = \
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += preload/librun.la
 preload_librun_la_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"'
-preload_librun_la_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_librun_la_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(GLIB_CFLAGS)
 preload_librun_la_LIBADD = $(GLIB_LIBS)
 preload_librun_la_SOURCES = \
     libdmutex/base/conffile.c \
@@ -158,9 +160,9 @@ preload_librun_la_SOURCES = \
 
 bin_PROGRAMS += preload/dmutex-run
 preload_dmutex_run_SOURCES = preload/run/main.c
-preload_dmutex_run_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
+preload_dmutex_run_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(GLIB_CFLAGS)
 preload_dmutex_run_LDADD = preload/librun.la libdmutex/libdmutex.la
-preload_dmutex_run_LDFLAGS =
+preload_dmutex_run_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
 # The same for the tests: not the script in which libtool wraps programs that are installed, for that
 # has an LD_LIBRARY_PATH of its own.

@@ -503,7 +503,11 @@ script_tests = \
     tests/conformance/test_sentences.sh \
     tests/floors/test_floors.sh \
     tests/tools/test_dmutex_names.sh
+if HARDENING
+script_tests += tests/floors/test_hardening.sh
+endif
 EXTRA_DIST += \
+    tests/floors/test_hardening.sh \
     tests/conformance/dropin/layout.cc \
     tests/conformance/dropin/locals.cc \
     tests/conformance/dropin/unmapped \
@@ -635,6 +639,7 @@ AM_TESTS_ENVIRONMENT = \
     export UBSAN_OPTIONS="print_stacktrace=1 $$UBSAN_OPTIONS"; \
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 $$TSAN_OPTIONS"; \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
+    export HARDENING_FLAGS='$(HARDENING_CFLAGS) $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)' LIBDIR='$(libdir)'; \
     export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; \
     export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)';
 

@@ -1,8 +1,8 @@
 # dmutex-keeper, which holds the distributed locks of lock files.  Installed, so with libtool's wrapper
 # in the build tree, unlike what is not.
 pkglibexec_PROGRAMS += preload/keeper/dmutex-keeper
-preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)
-preload_keeper_dmutex_keeper_LDFLAGS =
+preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(GLIB_CFLAGS)
+preload_keeper_dmutex_keeper_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
 preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/caller.c \
