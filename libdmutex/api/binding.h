@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an anonymous condition is bound to: its first waiter writes the mutex's key into the object,
- * for signallers who know no more than the object, in whatever process.  A key that has no room there
- * is written without its leaf: the server tells the mutex then, at the first signal.
+ * The binding of an anonymous condition: the first waiter writes the mutex's key into the object, where a
+ * signaller of another process finds the mutex.  A key without room in the object is written without its
+ * leaf; then the server names the mutex at the first signal.
  *
  * Lies in the place of the name, with the condition's id before it.
  */

@@ -24,7 +24,7 @@ _Static_assert(offsetof(pthread_mutex_t, __data.__kind) == sizeof DMUTEX_PRIVATE
 _Static_assert(PTHREAD_MUTEX_RECURSIVE_NP == 1 && PTHREAD_MUTEX_ERRORCHECK_NP == 2 && PTHREAD_MUTEX_ADAPTIVE_NP == 3,
                "the drop-in header's initialisers name the types");
 
-/* ---- whether ----------------------------------------------------------------------------- */
+/* ---- the mode ---------------------------------------------------------------------------- */
 
 enum dm_local_mode dm_local_mode;
 
@@ -42,9 +42,9 @@ bool dm_local_read_mode(void)
     return mode == DM_LOCAL_LIBC;
 }
 
-/* ---- what libc says ---------------------------------------------------------------------- */
+/* ---- libc's errors ----------------------------------------------------------------------- */
 
-/* `failure` is noted; libc's number is returned, which is the table's for all but LOCAL_REFUSED. */
+/* Notes `failure` and returns libc's number: the table's, but for LOCAL_REFUSED. */
 static int note(enum dm_failure failure, int error)
 {
     dm_fail(failure, NULL);

@@ -29,8 +29,8 @@ static inline bool dm_local_is_enabled(void)
 }
 
 /*
- * True if the mutex is libc's.  Every lock and unlock asks this, so it looks at two bytes and no more:
- * dmutex_destroy() changes one of them.
+ * True if the mutex is libc's.  Reads two bytes only, because every lock and unlock calls this function;
+ * dmutex_destroy() changes one of the two.
  */
 static inline bool dm_local_is(const dmutex_t *mutex)
 {
@@ -38,8 +38,8 @@ static inline bool dm_local_is(const dmutex_t *mutex)
 }
 
 /*
- * True if it is libc's and of the usual kind: normal, stalled, without a protocol.  To lock and to unlock it does
- * not fail, so the call is a jump into libc.  The eight bytes from dm_type on are zero then.
+ * True if the mutex is libc's, normal, stalled and without a protocol: lock and unlock cannot fail then, and are a
+ * jump into libc.  The eight bytes from dm_type on are zero.
  */
 static inline bool dm_local_is_plain(const dmutex_t *mutex)
 {
@@ -61,7 +61,7 @@ static inline pthread_cond_t *dm_local_cond(dcond_t *cond)
     return (void *)cond->dm_own;
 }
 
-/* Notes what libc has returned, other than 0, and returns it. */
+/* Notes an error of libc, and returns the error. */
 int dm_local_fail(int error) __attribute__((__cold__));
 int dm_local_fail_wait(int error);
 
@@ -78,10 +78,10 @@ int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr);
 int dm_local_set_ceiling(dmutexattr_t *attr, int ceiling);
 int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling);
 
-/* How deep the calling thread holds a local mutex; 0: it does not. */
+/* The calling thread's depth of a local mutex; 0 if the thread does not hold the mutex. */
 unsigned dm_local_depth(dmutex_t *mutex);
 
-/* What dmutex_getinfo_np() tells of a local mutex. */
+/* Fills the answer of dmutex_getinfo_np() for a local mutex. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Private mutexes without a name are libc's own.  What libc's functions do is compared clause by clause in shalls/;
- * here stands what this library adds: no server, thread or connection, the functions that only dmutex_t has, and
- * condition variables that are waited on with mutexes of both kinds.
+ * Private mutexes without a name are libc's own.  shalls/ compares them with libc's clause by clause.  Here: no
+ * server, thread or connection; the functions that only dmutex_t has; condition variables with mutexes of both
+ * kinds.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ static int execute_five(void)
     return keeper_reap(pid);
 }
 
-/* A process that has private mutexes only starts no thread, opens nothing, and needs no server. */
+/* A process with private mutexes only starts no thread, opens no descriptor and needs no server. */
 static void test_private_mutex_needs_no_thread_and_no_server(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void test_private_mutex_needs_no_thread_and_no_server(void **state)
     setenv("DMUTEX_URL", the_server->url, 1);
 }
 
-/* 200 runs of a program with five private mutexes leave no key, and the server hears of none. */
+/* 200 runs of a program with five private mutexes leave no key and make no connection. */
 static void test_private_mutexes_leave_no_key_when_a_program_runs_again_and_again(void **state)
 {
     int64_t connections = side_calls(the_server->side, "hello"), keys = side_int(the_server->side, "DBSIZE");
@@ -99,7 +99,7 @@ static void test_private_mutexes_leave_no_key_when_a_program_runs_again_and_agai
 
 /* ---- what only dmutex_t has -------------------------------------------------------------- */
 
-/* What only a server can tell is refused, and nothing else. */
+/* Token and force need a server: ENOTSUP. */
 static void test_private_mutex_has_no_token_and_no_force(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
@@ -126,7 +126,7 @@ static int holdcount_np(dmutex_t *mutex)
     return (int)holdcount_of(mutex);
 }
 
-/* A hold is certain for ever, for its thread; to others it is none. */
+/* The holder's time is endless, and other threads are no holders. */
 static void test_private_hold_is_certain_while_it_lasts(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void test_private_hold_is_certain_while_it_lasts(void **state)
     }
 }
 
-/* The depth counts, a wait gives it back and has it again, and a forked child holds nothing. */
+/* The count is the depth; a wait restores the depth; a forked child holds nothing. */
 static void test_private_holdcount_is_the_depth(void **state)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 5);
@@ -292,7 +292,7 @@ static int lock_asynchronously(dmutex_t *mutex)
     return dmutex_lock(mutex);
 }
 
-/* As with libc's: a thread that waits is cancelled when it has asked for that at any time. */
+/* As with libc: a waiting thread with asynchronous cancellation is cancelled. */
 static void test_private_lock_is_cancelled_when_cancellation_is_asynchronous(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;

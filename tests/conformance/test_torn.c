@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects in memory that another process changes while they are used: their names end, and do not end, from one
- * moment to the next.  Whatever a call makes of it, it writes nowhere else: the mutex lies at the end of a page behind
- * which there is none, the caller's frame is watched by the compiler's canary, and the buffer by bytes behind it.
+ * Objects in memory that another process changes during calls: a name has an end at one moment and none at the next.
+ * No call reads or writes elsewhere.  The mutex is at the end of a page with no page behind; the compiler's canary
+ * guards the caller's frame, and bytes behind the buffer guard the buffer.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static bool is_told_or_refused(int result)
     return result == 0 || result == EINVAL || result == EPERM || result == EBUSY;
 }
 
-/* The name is one of those that were there, with its end, or refused. */
+/* The name begins as the real one, or the call has refused. */
 static void check_name(int result, const char *name, const char *whole)
 {
     assert_true(result == 0 || result == EINVAL);
@@ -101,7 +101,7 @@ static void test_getname_writes_a_name_when_it_is_being_torn(void **state)
     }
 }
 
-/* Calls that make a key of the name make one of a name, or refuse. */
+/* Calls that make a key of the name use one version of the name, or refuse. */
 static void test_calls_end_when_the_name_is_being_torn(void **state)
 {
     unsigned depth;
@@ -114,7 +114,7 @@ static void test_calls_end_when_the_name_is_being_torn(void **state)
     }
 }
 
-/* The same with the server: a lock is of one of the names, and can be given back under one of them. */
+/* The same with the server: lock, signal and unlock each use one version of the name. */
 static void test_locks_end_when_the_name_is_being_torn(void **state)
 {
     (void)state;
