@@ -187,10 +187,14 @@ enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_c
 
 void dm_conn_want(struct dm_conn *conn)
 {
+    bool is_known;
+
     dm_conn_enter(conn);
+    is_known = conn->is_wanted;
     conn->is_wanted = conn->was_wanted = true;
     dm_conn_open_if_due(conn);
-    conn->is_change_news = true;
+    if (!is_known || conn->state != DM_CONN_CLOSED) /* else a caller that wants it in each of its turns would wake itself */
+        conn->is_change_news = true;
     dm_conn_leave(conn);
 }
 

@@ -288,9 +288,12 @@ enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *
 
 void dm_conn_want(struct dm_conn *conn)
 {
+    bool is_known = conn->is_wanted;
+
     conn->is_wanted = conn->was_wanted = true;
     conn_open_if_due(conn);
-    conn->is_change_news = true;
+    if (!is_known || conn->state != CLOSED)
+        conn->is_change_news = true;
     conn_leave(conn);
     conn_plan(conn);
 }
