@@ -92,13 +92,13 @@ static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_dea
     struct dm_deadline until = left == DM_NEVER ? *deadline : dm_deadline_sooner(deadline, left);
     sigset_t masked;
 
-    me->is_asleep = true;
+    dm_conn_note_sleep(conn, me, true);
     dm_conn_leave(conn);
     pthread_sigmask(SIG_SETMASK, mask, &masked);
     dm_self_sleep(me->self, &until);
     pthread_sigmask(SIG_SETMASK, &masked, NULL);
     dm_conn_enter(conn);
-    me->is_asleep = false;
+    dm_conn_note_sleep(conn, me, false);
 }
 
 /* Reads what is there already: a server that shares our core has answered within our send. */
@@ -127,11 +127,11 @@ static void wait_turn(struct dm_conn *conn, struct dm_call *me, const struct dm_
 /* Somebody must sleep in ppoll() while threads wait. */
 static void promote(struct dm_conn *conn)
 {
-    struct dm_call *call = conn->calls;
+    struct dm_call *call = conn->leader || conn->asleep == 0 ? NULL : conn->calls;
 
     while (call && (call->is_done || !call->is_asleep))
         call = call->next;
-    if (call && !conn->leader)
+    if (call)
         dm_conn_wake(conn, call);
 }
 
@@ -140,16 +140,18 @@ static void add_call(struct dm_conn *conn, struct dm_call *call)
     call->self = dm_self_get();
     call->hopeless = conn->hopeless;
     call->next = conn->calls;
+    call->link = &conn->calls;
+    if (call->next)
+        call->next->link = &call->next;
     conn->calls = call;
 }
 
 static void remove_call(struct dm_conn *conn, struct dm_call *call)
 {
-    struct dm_call **at = &conn->calls;
-
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
+    conn->draining -= call->drains != 0;
     if (call->slot && !call->is_done)
         call->slot->call = NULL; /* the slot stays: its reply will come */
     promote(conn);
@@ -240,8 +242,10 @@ bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadlin
 static bool is_drained(struct dm_conn *conn, struct dm_call *call, void *user)
 {
     (void)user;
-    if (call->drains == 0)
+    if (call->drains == 0) {
         call->drains = conn->pushed;
+        conn->draining += call->drains != 0;
+    }
     return conn->popped >= call->drains;
 }
 

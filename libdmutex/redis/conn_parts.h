@@ -39,7 +39,7 @@ struct dm_slot {
 
 /* A thread in dm_conn_call(); on its stack, in conn->calls while it is there. */
 struct dm_call {
-    struct dm_call *next;
+    struct dm_call *next, **link;
     struct dm_self *self;
     struct dm_slot *slot; /* once sent */
     redisReply *reply;
@@ -109,6 +109,7 @@ struct dm_conn {
     struct dm_call *leader;
     int leader_bell; /* an eventfd beside the socket in the leader's ppoll() */
     struct dm_call *calls;
+    unsigned asleep, draining; /* calls with is_asleep, with drains: so that a reply to one of thousands walks past none */
     unsigned glances_missed, glances_left_out; /* see conn_call.c */
 
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
@@ -132,6 +133,7 @@ struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn);
 /* Hands a reply, or NULL, to where it belongs. */
 void dm_conn_finish(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
 void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
+void dm_conn_note_sleep(struct dm_conn *conn, struct dm_call *call, bool is_asleep);
 void dm_conn_wake(struct dm_conn *conn, struct dm_call *call);
 void dm_conn_wake_all(struct dm_conn *conn);
 

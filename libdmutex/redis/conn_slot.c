@@ -57,13 +57,19 @@ void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply
     conn->finished_end = &slot->next;
 }
 
+void dm_conn_note_sleep(struct dm_conn *conn, struct dm_call *call, bool is_asleep)
+{
+    conn->asleep = conn->asleep - call->is_asleep + is_asleep;
+    call->is_asleep = is_asleep;
+}
+
 /* A follower sleeps on its semaphore; the leader in ppoll(), if somebody else has read for it. */
 void dm_conn_wake(struct dm_conn *conn, struct dm_call *call)
 {
     if (call == conn->leader)
         dm_bell_ring(&conn->leader_bell);
     if (call->is_asleep) {
-        call->is_asleep = false;
+        dm_conn_note_sleep(conn, call, false);
         dm_self_wake(call->self);
     }
 }
@@ -77,7 +83,7 @@ void dm_conn_wake_all(struct dm_conn *conn)
 
 static void wake_drained(struct dm_conn *conn)
 {
-    for (struct dm_call *call = conn->calls; call; call = call->next) {
+    for (struct dm_call *call = conn->draining ? conn->calls : NULL; call; call = call->next) {
         if (call->drains && conn->popped >= call->drains)
             dm_conn_wake(conn, call);
     }
