@@ -150,8 +150,12 @@ static int walk_from_root(const char *path, size_t length, struct dm_fault *faul
     int root = open("/", STEP_FLAGS | O_DIRECTORY);
 
     set_place(fault, "/", 1);
-    if (root < 0 || fstat(root, &status) < 0)
+    if (root < 0)
         return fail(fault, DM_FAULT_ERROR, errno);
+    if (fstat(root, &status) < 0) {
+        fail(fault, DM_FAULT_ERROR, errno);
+        return drop(root);
+    }
     if (!check_step(&status, fault))
         return drop(root);
     return walk(root, path, length, 0, fault);
