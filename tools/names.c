@@ -3,7 +3,7 @@
  * dmutex-names: prints the names that static initialisers give to the mutexes and condition variables of
  * programs, libraries and object files, and fails if an automatic one cannot be used.
  *
- * The file is only read.  What lies in it is not trusted: all offsets are checked.
+ * Files are only read, and not trusted: all offsets are checked.
  */
 #include <elf.h>
 #include <errno.h>

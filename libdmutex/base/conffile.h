@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The configuration files, dmutex.conf(5): /etc/dmutex/dmutex.conf and $XDG_CONFIG_HOME/dmutex/dmutex.conf
- * (without that variable: $HOME/.config).  The user's file is read last, and what it says counts.
+ * (without that variable: $HOME/.config).  The user's file is read last; its keys take the place of the other's.
  *
  * A file is used if it belongs to root or to the user, nobody else can write it, and nobody else can put
  * another in its place (base/place.h).  A file that is there and cannot be used is a failure, never ignored.

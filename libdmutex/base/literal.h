@@ -17,7 +17,7 @@ enum dm_literal_kind { DM_LITERAL_NONE, DM_LITERAL_MUTEX, DM_LITERAL_COND };
 #define DM_NAMED 1
 #define DM_NAMED_AUTOMATICALLY 2
 
-/* What the DM_LITERAL_SIZE bytes are.  bytes are aligned to DM_LITERAL_ALIGN. */
+/* Returns the kind of object in the DM_LITERAL_SIZE bytes, which are aligned to DM_LITERAL_ALIGN. */
 enum dm_literal_kind dm_literal_at(const void *bytes);
 
 /* The object's dm_named and dm_name: `kind` is not DM_LITERAL_NONE. */
