@@ -17,7 +17,10 @@ enum batch_kind { RENEWALS, POLLS };
  * No more batches of a kind are under way.  Thousands posted at once would all wait for the same slow server while each
  * one's command_timeout runs, and again after the reconnect.
  */
-#define UNDER_WAY_MOST 8
+#define UNDER_WAY_MOST 16
+
+/* Then the next ones go out together: each run of the schedule walks past all claims. */
+#define UNDER_WAY_REFILL (UNDER_WAY_MOST / 2)
 
 /* While so many are under way, time passes for the claims this often; an answer comes sooner. */
 #define PACE_NS (5 * DM_NS_PER_MS)
@@ -162,7 +165,7 @@ static void take_answer(const struct batch *batch, int index, const struct redis
 
 static void take_answers(struct batch *batch, const struct redisReply *reply)
 {
-    if (batch->runtime->under_way[batch->kind]-- == UNDER_WAY_MOST)
+    if (--batch->runtime->under_way[batch->kind] == UNDER_WAY_REFILL)
         dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
     batch->runtime->by_text = dm_store_wants_text(reply);
     for (int i = 0; i < batch->count; i++) {
