@@ -15,7 +15,7 @@
 #define DM_PRELOAD_KEEPER_TALK_H
 
 /* Another number when the words change: a new module finds no old keeper. */
-#define KEEPER_VERSION "1"
+#define KEEPER_VERSION "2"
 
 #define KEEPER_PROGRAM "dmutex-keeper"
 

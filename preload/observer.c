@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A module of `dmutex-run --list` alone: notes lock files that are made, not locked, by O_EXCL, link() or mkdir().
- * These cannot be distributed, and nobody would know of them.  The usual module does not come between a program
+ * A module of `dmutex-run --list` alone: notes lock files that programs make by O_EXCL, link() or mkdir(), without a
+ * lock of the kernel.  Such lock files cannot be distributed.  The usual module does not come between a program
  * and open().
  *
  * Each process adds lines to the file `made` in the folder that DMUTEX_LIST names: WAY RESULT PATH, with
- * a WAY of MADE_WAYS and a RESULT of 1 if it was there already, else 0.  No malloc, no stdio.
+ * a WAY of seen.h and a RESULT of 1 if the file was there already, else 0.  No malloc, no stdio.
  */
 #undef _FORTIFY_SOURCE /* its open() is none that can be defined */
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ static void get_ready(void)
 
 /* ---- a note ------------------------------------------------------------------------------ */
 
-/* The folder that a relative path begins in. */
+/* Adds the folder in which a relative path begins. */
 static void add_folder(struct text *text, int folder)
 {
     char link[32], path[1024];
@@ -81,7 +81,7 @@ static void add_folder(struct text *text, int folder)
     text_add(text, "/");
 }
 
-/* Not by functions that are ours. */
+/* Appends to the file, by system calls: open() is this module's own. */
 static void append(const char *line, size_t length)
 {
     char path[512];
@@ -125,7 +125,7 @@ static bool is_exclusive(int flags)
     return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 }
 
-/* A mode is given with some flags only; another argument than it is is looked at by nobody. */
+/* Callers give a mode with some flags only; without these libc does not look at the argument. */
 #define DEFINE_OPEN(name, parameters, arguments, folder)                                       \
     EXPORT int name parameters                                                                 \
     {                                                                                          \

@@ -48,7 +48,7 @@ static bool copy_value(struct piece value, char ret_url[URL_ROOM])
     return length > 0;
 }
 
-/* The line's value, if its key is Url. */
+/* Finds the line's value if the key is Url. */
 static bool is_url(struct piece line, struct piece *ret_value)
 {
     const char *equals = memchr(line.at, '=', line.length);
@@ -76,7 +76,7 @@ static bool find_value(const char *text, size_t size, struct piece *ret_value)
     return false;
 }
 
-/* NULL, or why the file is not believed. */
+/* Returns NULL, or the reason to refuse the file. */
 static const char *check(int fd, struct stat *ret_status)
 {
     if (fstat(fd, ret_status) < 0)

@@ -30,7 +30,7 @@ static struct used *attach(int id, const char *cookie)
     return NULL;
 }
 
-/* From the command's attaching on, the memory lasts as long as processes have it. */
+/* Marks the memory for removal once the command has attached it: the last process that detaches removes it. */
 void used_begin(void)
 {
     const char *variable = secure_getenv(USED_VARIABLE), *cookie = variable ? strchr(variable, ' ') : NULL;

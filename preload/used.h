@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which rules have matched something, in any process of a command: a rule with a slip of the pen would do nothing, and
- * nobody would know.
+ * Notes the rules that have matched an object in any process of a command: a rule with a slip of the pen does
+ * nothing, and the user would not know.
  *
- * dmutex-run makes a piece of System V's shared memory, which is gone with the last process that has it,
- * however that ends.  The process that becomes the command says at its exit what has not matched.
+ * dmutex-run makes a piece of System V's shared memory.  The kernel removes the memory with the last process that
+ * has attached it, also if the process is killed.  The process of the command names unmatched rules at its exit.
  */
 #ifndef DM_PRELOAD_USED_H
 #define DM_PRELOAD_USED_H
@@ -17,12 +17,12 @@
 /* One mark for each rule: those of DMUTEX_MAP, then those of DMUTEX_RULES. */
 enum used_mark {
     USED_NOT,         /* of a configuration, which may have rules for other programs */
-    USED_NOT_THOUGH,  /* was written for this very command */
+    USED_NOT_THOUGH,  /* written for this very command */
     USED_YES
 };
 
 struct used {
-    char cookie[USED_COOKIE_ROOM]; /* so that other memory with the same number is not taken for this */
+    char cookie[USED_COOKIE_ROOM]; /* tells this memory from later memory with the same number */
     int32_t owner;                 /* the command's pid */
     uint32_t count;
     uint8_t marks[];

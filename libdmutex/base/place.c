@@ -14,7 +14,7 @@
 #define TARGET_ROOM 256
 #define STEP_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
-/* /proc/self is the first thread, which has no descriptors any more once it has ended. */
+/* Not /proc/self: the first thread has no descriptors any more once that thread has ended. */
 #define OWN_DESCRIPTORS "/proc/thread-self/fd/"
 
 /* ---- faults ------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ bool dm_place_is_trusted(uid_t owner)
     return owner == 0 || owner == geteuid() || (stat("/", &root) == 0 && owner == root.st_uid);
 }
 
-/* A folder or link on the way.  What a link leads to is checked by itself. */
+/* Checks a folder or link on the way.  The target of a link is checked in a step of its own. */
 static bool check_step(const struct stat *status, struct dm_fault *fault)
 {
     if (!dm_place_is_trusted(status->st_uid))
@@ -75,7 +75,7 @@ static bool check_step(const struct stat *status, struct dm_fault *fault)
 
 static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault);
 
-/* Goes on from the folder `from` to where the link leads.  Closes both descriptors. */
+/* Goes on from the folder `from` along the link.  Closes both descriptors. */
 static int follow(int from, int link, int links, struct dm_fault *fault)
 {
     char target[TARGET_ROOM];
@@ -88,7 +88,7 @@ static int follow(int from, int link, int links, struct dm_fault *fault)
     return fail(fault, DM_FAULT_ERROR, length == (ssize_t)sizeof target ? ENAMETOOLONG : ELOOP);
 }
 
-/* One step from the folder `from`, which is closed. */
+/* Takes one step from the folder `from`, and closes `from`. */
 static int take_step(int from, const char *name, int links, struct dm_fault *fault)
 {
     int fd = openat(from, name, STEP_FLAGS);
@@ -110,7 +110,7 @@ static int take_step(int from, const char *name, int links, struct dm_fault *fau
     return fd;
 }
 
-/* From the folder `from`, which is closed, along the path; the folder at its end. */
+/* Walks from the folder `from`, and closes `from`.  Returns the folder at the end of the path. */
 static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault)
 {
     const char *at = path, *end = path + length;
@@ -143,7 +143,7 @@ static int walk(int from, const char *path, size_t length, int links, struct dm_
     return from;
 }
 
-/* So many bytes of an absolute path. */
+/* Walks along the first `length` bytes of an absolute path. */
 static int walk_from_root(const char *path, size_t length, struct dm_fault *fault)
 {
     struct stat status;
@@ -220,7 +220,7 @@ int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_faul
 
 /* ---- a socket in it ---------------------------------------------------------------------- */
 
-/* OWN_DESCRIPTORS, the number, the name. */
+/* Writes OWN_DESCRIPTORS, the descriptor's number, the name. */
 bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_address)
 {
     char digits[12], *at = digits + sizeof digits - 1;
@@ -241,7 +241,7 @@ bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_addr
     return true;
 }
 
-/* Nobody listens; or the path leads nowhere because there is no /proc. */
+/* Tells an absent listener from an absent /proc. */
 static int fail_to_connect(struct dm_fault *fault, int error)
 {
     bool is_absent = error == ENOENT || error == ECONNREFUSED;

@@ -2,9 +2,9 @@
 /*
  * Folders and sockets that no other user can have put in the place of ours.
  *
- * A folder is trusted if nobody but root, this user and the owner of "/" can change one of the folders on
- * the way to it.  (The owner of "/" is root, or, in a user namespace, the number that stands for root.)
- * Sticky folders as /tmp may be written by all: entries there are checked by their own owners.
+ * A folder is trusted if only root, this user and the owner of "/" can change the folders on the way there.
+ * (The owner of "/" is root or, in a user namespace, the number that stands for root.)
+ * Sticky folders as /tmp may be written by all: each entry there is checked by its owner.
  *
  * All functions are async-signal-safe: no malloc, no stdio, no lock.  The preload module is built with this
  * file, too.
@@ -23,7 +23,7 @@ enum dm_fault_kind {
 
 #define DM_FAULT_ROOM 160
 
-/* Why a place is not used, for a sentence: "PLACE WORDS OWNER", or "PLACE: ERROR". */
+/* The reason to refuse a place, for a sentence: "PLACE WORDS OWNER", or "PLACE: ERROR". */
 struct dm_fault {
     enum dm_fault_kind kind;
     int error;         /* ABSENT and ERROR: an errno value */
@@ -36,18 +36,18 @@ struct dm_fault {
 bool dm_place_is_trusted(uid_t owner);
 
 /*
- * Opens the folder of an absolute path's last part, by O_PATH.  Each folder and symbolic link on the way is
- * checked, so what was checked is what is opened.  *ret_leaf points to the last part, in `path`.
+ * Opens the folder of an absolute path's last part, by O_PATH.  Checks each folder and symbolic link on the way
+ * by its descriptor, so no other folder can come in between.  *ret_leaf points to the last part, in `path`.
  * Returns a descriptor that the caller closes, or -1 with the fault.
  */
 int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault);
 
-/* The same for the path's last part itself, which may be a file, or a link that is followed. */
+/* Opens the path's last part in the same way: a folder or a file.  Follows a link. */
 int dm_place_open(const char *path, struct dm_fault *ret_fault);
 
 /*
- * The same for a folder of this user's own: no link, owned by the effective user, closed to all others.
- * may_make: makes one that is absent.
+ * Opens a folder of this user's own in the same way: no link, owned by the effective user, mode 0700 or less.
+ * may_make: makes the folder if there is none.
  */
 int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault);
 
@@ -58,7 +58,7 @@ bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_addr
 
 /*
  * Connects to the socket of that name in a folder of dm_place_open_own(), through the descriptor, so that no
- * path is looked up again.  The listener must be of the effective user.  `type`: as of socket(); with
+ * path is looked up again.  The effective user must listen there.  `type`: as of socket(); with
  * SOCK_NONBLOCK a full queue is DM_FAULT_ERROR with EAGAIN.  Needs /proc.
  * Returns a socket that is closed on exec, or -1 with the fault.
  */

@@ -25,7 +25,7 @@ static void begin_greeting(struct dm_conn *conn)
     dm_conn_wake_all(conn);
 }
 
-/* -1: errno or, of a local server, the reason says why. */
+/* Goes on with the socket; -1: fails with the reason. */
 static void take_socket(struct dm_conn *conn, int fd, const char *reason)
 {
     conn->fd = fd;

@@ -49,7 +49,7 @@ bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM])
     return url->path || complain(ret_reason, "out of memory");
 }
 
-/* The folder of the server's socket, its slashes at the end left out. */
+/* Copies the folder of the server's socket, without slashes at the end. */
 static void copy_folder(const struct dm_url *url, char ret_folder[256])
 {
     size_t length = strlen(url->path) - strlen("/" DM_SERVER_SOCKET);
@@ -61,7 +61,7 @@ static void copy_folder(const struct dm_url *url, char ret_folder[256])
 
 /* ---- refused ----------------------------------------------------------------------------- */
 
-/* A name, where one is known, helps to find the person.  Only where blocking is allowed. */
+/* Writes the owner's number, and the name if there is one.  Looking the name up may block. */
 static void describe_owner(uid_t owner, bool may_block, char *ret_text, size_t size)
 {
     char room[1024];
@@ -90,7 +90,7 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
 
 /* ---- connected --------------------------------------------------------------------------- */
 
-/* A socket whose listener is of this user; -1 with the fault, whose place is the socket's path. */
+/* Connects to a server of this user.  Returns the socket, or -1 with a fault whose place is the socket's path. */
 static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret_fault)
 {
     int fd = dm_place_connect(folder, DM_SERVER_SOCKET, SOCK_STREAM | SOCK_NONBLOCK, ret_fault);
@@ -109,7 +109,7 @@ static void reap(pid_t pid)
         continue;
 }
 
-/* Nobody listens yet, or more callers are in the queue than it holds. */
+/* Is a server about to come?  No listener yet, or a full queue of callers. */
 static bool may_come(const struct dm_fault *fault)
 {
     return fault->kind == DM_FAULT_ABSENT || (fault->kind == DM_FAULT_ERROR && fault->error == EAGAIN);
@@ -147,7 +147,7 @@ static bool start_server(const char *directory, char *ret_reason)
     return true;
 }
 
-/* The lock of starters is held. */
+/* Called with the lock of starters. */
 static int connect_or_start(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     struct dm_fault fault;

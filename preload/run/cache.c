@@ -28,7 +28,7 @@ struct cache {
     size_t count;
 };
 
-/* "" if there is none at that offset. */
+/* Returns "" if no text begins at the offset. */
 static const char *text_at(const struct cache *cache, uint32_t offset)
 {
     if (offset >= cache->size || !memchr(cache->bytes + offset, '\0', cache->size - offset))
@@ -49,7 +49,7 @@ static bool read_head(GMappedFile *file, struct cache *ret_cache)
     return true;
 }
 
-/* Those for newer processors are in folders of their own below. */
+/* Libraries for newer processors lie in folders below. */
 static bool is_plain(const char *path)
 {
     return path[0] == '/' && !strstr(path, "/glibc-hwcaps/");

@@ -180,7 +180,7 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(left->rule, right->rule);
 }
 
-/* Why a rule would break the program: what it locks is no lock of a whole file.  NULL: it would not. */
+/* Returns the reason not to propose the rule, because the program would fail under that rule; or NULL. */
 static const char *objection_to(const struct line *line)
 {
     if (line->kind == SEEN_FCNTL && (line->bits & SEEN_PART))
@@ -202,7 +202,7 @@ static const char *remark_of(const struct line *line)
     return "";
 }
 
-/* A file's name may hold what a terminal obeys. */
+/* Replaces the controls in a text, because a terminal obeys these. */
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -224,7 +224,7 @@ static void print_line(const struct line *line, FILE *to)
 
 /* ---- made, not locked -------------------------------------------------------------------- */
 
-/* A file that processes tried to make, so that one of them has it. */
+/* A file that processes have made, or tried to make. */
 struct made {
     char way;
     unsigned count, failures;
@@ -247,7 +247,7 @@ static void take_made(GHashTable *all, const char *line)
     made->failures += line[2] == '1';
 }
 
-/* Files that are new for good are made in the same way, and so are folders. */
+/* Programs make ordinary new files and folders in the same way: names and repetitions tell lock files. */
 static bool is_like_lock(const char *path, const struct made *made)
 {
     static const char *const words[] = { "lock", "lck", ".pid" };

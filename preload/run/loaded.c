@@ -11,7 +11,7 @@
 #include "binary.h"
 #include "cache.h"
 
-/* One file, and what it says to the loader. */
+/* One file, with its entries for the loader. */
 struct file {
     char *path;
     const struct file *parent; /* that needed this one; NULL: the program */
@@ -19,7 +19,7 @@ struct file {
     char *rpath, *runpath; /* NULL: none */
 };
 
-/* What is being found. */
+/* The state of one search. */
 struct search {
     GPtrArray *files;  /* of struct file, in the order in which they are loaded */
     GPtrArray *loaded; /* of struct loaded; the same files */
@@ -48,7 +48,7 @@ static void free_file(gpointer pointer)
 
 /* ---- where ------------------------------------------------------------------------------- */
 
-/* A file of this machine's kind: the loader passes over others. */
+/* Is the file of this machine's kind?  The loader passes over others. */
 static bool is_fit(const char *path)
 {
     struct binary own, binary;
@@ -62,7 +62,7 @@ static bool is_fit(const char *path)
     return is_same;
 }
 
-/* $ORIGIN is the folder of the file that says so.  NULL: another word, which nobody but the loader knows. */
+/* Expands $ORIGIN to the folder of the file.  NULL: another word, known to the loader only. */
 static char *expand(const char *text, const struct file *file)
 {
     g_autofree char *origin = g_path_get_dirname(file->path);
@@ -80,7 +80,7 @@ static char *find_in_folder(const char *folder, const char *name)
     return is_fit(path) ? g_steal_pointer(&path) : NULL;
 }
 
-/* In the folders of a list like "/a:/b"; `file` says what $ORIGIN is.  list NULL: none. */
+/* Looks in the folders of a list like "/a:/b"; `file` gives $ORIGIN.  list NULL: no folder. */
 static char *find_in_list(const char *list, const char *name, const struct file *file)
 {
     g_auto(GStrv) folders = g_strsplit_set(list ? list : "", ":;", -1);
@@ -94,7 +94,7 @@ static char *find_in_list(const char *list, const char *name, const struct file 
     return found;
 }
 
-/* DT_RPATH of the file and of those that led to it; a file that has DT_RUNPATH has none. */
+/* Looks by DT_RPATH of the file and of its parents.  DT_RUNPATH in a file turns its DT_RPATH off. */
 static char *find_by_rpath(const struct file *file, const char *name)
 {
     char *found = NULL;
@@ -107,7 +107,7 @@ static char *find_by_rpath(const struct file *file, const char *name)
     return found;
 }
 
-/* The folder of our own libc is one of those that the loader was built with. */
+/* Looks in the loader's default folders; the folder of this program's libc is one of these. */
 static char *find_in_system(const char *name)
 {
     static const char *const folders[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
@@ -124,7 +124,7 @@ static char *find_in_system(const char *name)
     return found;
 }
 
-/* In the order of ld.so(8). */
+/* Looks in the order of ld.so(8). */
 static char *find(const struct file *file, const char *name)
 {
     char *found;
@@ -158,7 +158,7 @@ static void take_text(void *user, int64_t tag, const char *text)
         file->runpath = g_strdup(text);
 }
 
-/* The loader prefers what fits a newer processor, in folders of their own beside the plain file. */
+/* Are there builds for newer processors beside the plain file?  The loader prefers these. */
 static bool has_variants(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);

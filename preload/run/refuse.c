@@ -3,6 +3,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "../text.h"
 
 enum say_level say_level = SAY_WARNINGS;
 
@@ -19,9 +22,11 @@ bool refuse(GError **error, enum refuse_status status, const char *format, ...)
 
 static void G_GNUC_PRINTF(2, 0) say(const char *kind, const char *format, va_list args)
 {
-    g_autofree char *sentence = g_strdup_vprintf(format, args);
+    g_autofree char *sentence = g_strdup_vprintf(format, args), *room = g_malloc(strlen(sentence) + 1);
+    struct text clean = text_in(room, strlen(sentence) + 1);
 
-    fprintf(stderr, "dmutex-run: %s%s\n", kind, sentence);
+    text_add_clean(&clean, sentence);
+    fprintf(stderr, "dmutex-run: %s%s\n", kind, room);
 }
 
 void say_error(const char *format, ...)
