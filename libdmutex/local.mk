@@ -80,6 +80,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/conn.h \
     libdmutex/redis/conn_call.c \
     libdmutex/redis/conn_io.c \
+    libdmutex/redis/conn_look.c \
     libdmutex/redis/conn_open.c \
     libdmutex/redis/conn_parts.h \
     libdmutex/redis/conn_slot.c \

@@ -59,6 +59,7 @@ server_tests = \
     tests/server/test_ends \
     tests/server/test_exit \
     tests/server/test_explain \
+    tests/server/test_failover \
     tests/server/test_floods \
     tests/server/test_forces \
     tests/server/test_forgeries \

@@ -236,6 +236,19 @@ void dm_conn_distrust(struct dm_conn *conn, const char *reason)
     dm_conn_leave(conn);
 }
 
+static bool is_other(const struct dm_server *server, const struct dm_server *other)
+{
+    return server->run && other->run && !dm_server_is_same(server, other);
+}
+
+void dm_conn_distrust_other(struct dm_conn *conn, const struct dm_server *server, const char *reason)
+{
+    dm_conn_enter(conn);
+    if (conn->state == DM_CONN_READY && is_other(&conn->server, server))
+        dm_conn_fail(conn, "%s", reason);
+    dm_conn_leave(conn);
+}
+
 bool dm_conn_is_ready(struct dm_conn *conn)
 {
     bool is_ready_now;

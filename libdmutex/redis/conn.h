@@ -113,6 +113,21 @@ void dm_conn_retry_soon(struct dm_conn *conn);
 /* The server turned out to be the wrong one: connect anew. */
 void dm_conn_distrust(struct dm_conn *conn, const char *reason);
 
+/*
+ * The same if it is connected to another server than `server`, or to the same from before a promotion.  Nothing
+ * where either does not say who it is.
+ */
+void dm_conn_distrust_other(struct dm_conn *conn, const struct dm_server *server, const char *reason);
+
+/*
+ * A connection for commands: asks the server whether it is still the one that has greeted, if the last time is
+ * DM_LOOK_NS ago, as each command that is sent does before it.  The answer that says no closes the connection, and what was
+ * sent behind the question has no answer.  Returns when the next look is due; DM_NEVER: the connection is not ready.
+ * Calls nothing, as dm_conn_post_quietly().
+ */
+#define DM_LOOK_NS DM_NS_PER_S
+int64_t dm_conn_look(struct dm_conn *conn);
+
 bool dm_conn_is_ready(struct dm_conn *conn);
 
 /*

@@ -206,8 +206,12 @@ void dm_conn_flush(struct dm_conn *conn)
 /* Sends on an open connection and takes a slot for the reply; NULL if the connection broke. */
 struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t length)
 {
-    struct dm_slot *slot = dm_conn_take_slot(conn);
+    struct dm_slot *slot;
 
+    dm_conn_look_if_due(conn);
+    if (conn->fd < 0)
+        return NULL;
+    slot = dm_conn_take_slot(conn);
     if (!slot) {
         dm_conn_fail(conn, "cannot be used (out of memory)");
         return NULL;
@@ -270,6 +274,9 @@ static void take_reply(struct dm_conn *conn, redisReply *reply)
         dm_conn_fail(conn, "sent a reply to nothing: is this a Redis server?");
     } else if (slot->is_greeting) {
         take_greeting(conn, slot, reply);
+    } else if (slot->is_look) {
+        dm_conn_spare_slot(conn, slot);
+        dm_conn_take_look(conn, reply);
     } else {
         note_answer(conn);
         dm_conn_finish(conn, slot, reply);

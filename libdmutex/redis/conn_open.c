@@ -145,7 +145,7 @@ void dm_conn_open_if_due(struct dm_conn *conn)
 static void note_server(struct dm_conn *conn)
 {
     const struct dm_server *server = &conn->greeting.server;
-    bool is_same = dm_server_is_same_run(server, &conn->server) && server->born_us == conn->server.born_us;
+    bool is_same = dm_server_is_same(server, &conn->server) && server->born_us == conn->server.born_us;
 
     conn->server = *server;
     if (!is_same)
@@ -158,7 +158,7 @@ static void become_ready(struct dm_conn *conn)
     dm_addresses_free(conn->addresses);
     conn->addresses = NULL;
     conn->state = DM_CONN_READY;
-    conn->ready_ns = dm_clock_boot_ns();
+    conn->ready_ns = conn->looked_ns = dm_clock_boot_ns();
     dm_conn_note_reason(conn, DM_NO_ANSWER);
     conn->is_ready_news = true;
     conn->is_change_news = true;

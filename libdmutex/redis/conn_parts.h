@@ -5,6 +5,7 @@
  *   conn.c       its life, and what can be done at any moment without blocking
  *   conn_open.c  how it comes to be ready: address, socket, greeting
  *   conn_io.c    bytes out, bytes in, and its end
+ *   conn_look.c  whether the server is still the one that has greeted
  *   conn_slot.c  replies to where they belong; the lock
  *   conn_call.c  threads that wait for replies: leader and followers
  *
@@ -34,7 +35,7 @@ struct dm_slot {
     struct dm_server server; /* of a message: whose it is */
     size_t bytes;
     int64_t sent_ns;
-    bool is_greeting, is_message;
+    bool is_greeting, is_look, is_message;
 };
 
 /* A thread in dm_conn_call(); on its stack, in conn->calls while it is there. */
@@ -79,6 +80,7 @@ struct dm_conn {
 
     uint64_t server_number; /* see dm_conn_server(); 1: none was there yet */
     struct dm_server server;
+    int64_t looked_ns; /* when it was last asked which it is */
 
     enum dm_conn_state state;
     bool is_wanted, was_wanted;
@@ -156,6 +158,11 @@ void dm_conn_read(struct dm_conn *conn);
 void dm_conn_open_if_due(struct dm_conn *conn);
 /* The next round of the greeting, or ready. */
 void dm_conn_greet(struct dm_conn *conn);
+
+/* conn_look.c */
+/* Before a command is sent.  May break the connection. */
+void dm_conn_look_if_due(struct dm_conn *conn);
+void dm_conn_take_look(struct dm_conn *conn, redisReply *reply);
 
 /* conn.c */
 int64_t dm_conn_due_ns(const struct dm_conn *conn);

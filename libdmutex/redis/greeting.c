@@ -25,6 +25,11 @@ bool dm_server_is_same_run(const struct dm_server *server, const struct dm_serve
     return server->run && server->run == other->run;
 }
 
+bool dm_server_is_same(const struct dm_server *server, const struct dm_server *other)
+{
+    return dm_server_is_same_run(server, other) && server->epoch == other->epoch;
+}
+
 /* An old connection is remembered until its kill was answered, however many come and go meanwhile. */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
@@ -127,7 +132,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
         dm_args_text(args, "ROLE");
         return;
     case DM_STEP_INFO:
-        write_words(args, (const char *const[]){ "INFO", "server", "memory", NULL });
+        write_words(args, (const char *const[]){ "INFO", "server", "memory", "replication", NULL });
         return;
     case DM_STEP_PROBE:
         write_probe(greeting, args, room);
@@ -138,6 +143,9 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
     case DM_STEP_KILL:
         write_words(args, (const char *const[]){ "CLIENT", "KILL", "ID", NULL });
         dm_args_number(args, greeting->old_client_id);
+        return;
+    case DM_STEP_LOOK:
+        write_words(args, (const char *const[]){ "INFO", "server", "replication", NULL });
         return;
     case DM_STEP_SUBSCRIBE:
         write_words(args, (const char *const[]){ "SUBSCRIBE", greeting->inbox, NULL });
@@ -194,6 +202,14 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting)
     return all;
 }
 
+struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
+{
+    struct dm_command command = { 0 };
+
+    append_step(greeting, greeting->server.run ? DM_STEP_LOOK : DM_STEP_ROLE, &command);
+    return command;
+}
+
 bool dm_greeting_is_round_over(const struct dm_greeting *greeting)
 {
     return greeting->steps_done == greeting->step_count;
@@ -219,10 +235,28 @@ static void find_line(const char *info, const char *key, char *value, size_t siz
         snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\r\n"), at + strlen(key));
 }
 
+/*
+ * The epoch: a promotion draws a new master_replid, and keeps the one before it as the second.  A new one without a
+ * second is no promotion: the master's first replica has come, or the last one has been gone for an hour.
+ */
+static struct dm_server server_of(const char *info)
+{
+    struct dm_server server = { 0 };
+    char run_id[48], replid[48], second[48];
+
+    find_line(info, "\nrun_id:", run_id, sizeof run_id);
+    find_line(info, "\nmaster_replid:", replid, sizeof replid);
+    find_line(info, "\nmaster_replid2:", second, sizeof second);
+    server.run = dm_server_read_run(run_id);
+    if (strspn(second, "0") < strlen(second))
+        server.epoch = dm_server_read_run(replid);
+    return server;
+}
+
 /* A server that throws keys away under memory pressure throws locks away. */
 static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
-    char policy[40], run_id[48];
+    char policy[40];
 
     if (reply->type != REDIS_REPLY_STRING) {
         if (!greeting->inbox)
@@ -230,8 +264,7 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
                         "takes a round trip more");
         return true;
     }
-    find_line(reply->str, "\nrun_id:", run_id, sizeof run_id);
-    greeting->server.run = dm_server_read_run(run_id);
+    greeting->server = server_of(reply->str);
     find_line(reply->str, "\nmaxmemory_policy:", policy, sizeof policy);
     if (!policy[0] || strcmp(policy, "noeviction") == 0 || greeting->url->may_evict)
         return true;
@@ -344,4 +377,33 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     default:
         return take_plain(step, reply, ret_reason);
     }
+}
+
+static bool is_unchanged(const struct dm_greeting *greeting, const char *info, char *ret_reason)
+{
+    struct dm_server server = server_of(info);
+    char role[16];
+
+    find_line(info, "\nrole:", role, sizeof role);
+    if (strcmp(role, "master") == 0 && dm_server_is_same(&server, &greeting->server))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "the server is not the one any more that it was (its role is %.15s now)", role);
+    return false;
+}
+
+/*
+ * Where the server does not say who it is, its role alone can be looked at.  One that is only not ready is looked at
+ * again a second later.
+ */
+bool dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    if (dm_reply_row(reply) == DM_ROW_RETRY)
+        return true;
+    if (!greeting->server.run)
+        return take_plain(DM_STEP_ROLE, reply, ret_reason) && take_role(reply, ret_reason);
+    if (reply->type == REDIS_REPLY_STRING)
+        return is_unchanged(greeting, reply->str, ret_reason);
+    snprintf(ret_reason, DM_REASON_ROOM, "the server does not say any more who it is: %.200s",
+             reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
+    return false;
 }

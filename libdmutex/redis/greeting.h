@@ -28,19 +28,22 @@ enum dm_greeting_step {
     DM_STEP_PROBE,
     DM_STEP_BORN,
     DM_STEP_KILL,
+    DM_STEP_LOOK,
     DM_STEP_SUBSCRIBE
 };
 
 /* Which server has greeted. */
 struct dm_server {
     uint64_t run;     /* the first 16 hexadecimal digits of its run id; 0: not known */
+    uint64_t epoch;   /* likewise of the master_replid that it got when it was promoted; 0: it never was */
     uint64_t born_us; /* since when it is the one it is, by its own clock; 0: since long, or not known */
 };
 
 /* The first 16 digits of a run id; 0 where there are fewer. */
 uint64_t dm_server_read_run(const char *text);
 
-/* False where either is not known. */
+/* The same process; and since the same promotion.  False where either is not known. */
+bool dm_server_is_same(const struct dm_server *server, const struct dm_server *other);
 bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other);
 
 struct dm_greeting {
@@ -68,6 +71,14 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting);
 
 /* Takes the next reply.  False with the reason if the server cannot be used. */
 bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+
+/*
+ * Is the server still the one that has greeted?  The command that asks, without waiting for the answer; bytes is NULL
+ * without memory.  To be freed by free().  False with the reason if it is not.
+ */
+struct dm_command dm_greeting_look(const struct dm_greeting *greeting);
+bool dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,
+                           char ret_reason[DM_REASON_ROOM]);
 
 /* True when all replies of the round have been taken. */
 bool dm_greeting_is_round_over(const struct dm_greeting *greeting);

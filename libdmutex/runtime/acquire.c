@@ -139,6 +139,7 @@ static void ask(struct dm_wait *wait)
     struct dm_ask request;
     int owed_count;
     bool may_queue = wait->may_wait && dm_conn_is_ready(runtime->inbox);
+    struct dm_server server;
 
     dm_wait_lock(wait);
     wait->claim->is_asking = wait->claim->attempt.phase == DM_ASKING; /* or a message was quicker */
@@ -150,10 +151,12 @@ static void ask(struct dm_wait *wait)
     owed_count = collect_owed(wait->name, &owed);
     dm_state_unlock();
 
+    dm_conn_server(runtime->commands, &server);
     do /* dead waiters stand before the free lock: each repetition goes on behind those that were looked at */
         answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
+    wait->asked = answer.verdict == DM_SAYS_NOTHING ? server : (struct dm_server){ 0 };
 
     dm_wait_lock(wait);
     wait->claim->is_asking = false;
@@ -214,13 +217,27 @@ static void close_refused(struct dm_wait *wait)
 }
 
 /*
- * A hold that was lost before it was entered: as if it had never been, under a new claim.  Who gave a
- * hold up for a condition goes on until there is memory for that.
+ * A server that was promoted anew did not know that when it executed what was behind our look at it, and gave no grace:
+ * what it has granted then may be another's.
+ */
+static bool is_promoted_since_asked(struct dm_wait *wait)
+{
+    struct dm_server server;
+
+    if (!wait->asked.run || !dm_conn_await_ready(wait->runtime->commands, &wait->patience))
+        return false;
+    dm_conn_server(wait->runtime->commands, &server);
+    return dm_server_is_same_run(&server, &wait->asked) && !dm_server_is_same(&server, &wait->asked);
+}
+
+/*
+ * A hold that was lost before it was entered, or is not to be believed: as if it had never been, under a new claim,
+ * which names it to be given back.  Who gave a hold up for a condition goes on until there is memory for that.
  */
 static bool begin_anew(struct dm_wait *wait)
 {
     dm_wait_lock(wait);
-    if (wait->claim->attempt.phase == DM_LOST)
+    if (wait->claim->attempt.phase != DM_OVER)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     close_refused(wait);
     dm_state_unlock();
@@ -437,7 +454,9 @@ int dm_wait_run(struct dm_wait *wait)
     while (result == DM_GO_ON) {
         switch (dm_wait_phase(wait)) {
         case DM_ASKING:
-            if (!is_asked(wait))
+            if (is_promoted_since_asked(wait) && !begin_anew(wait))
+                result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+            else if (!is_asked(wait))
                 result = fail_without_answer(wait);
             break;
         case DM_WAITING:

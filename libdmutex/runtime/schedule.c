@@ -333,11 +333,27 @@ static int64_t next_look(const struct dm_claim *claim)
     return MIN(owed_ns, dm_attempt_next_ns(&claim->attempt));
 }
 
+static bool is_any_waiting(const struct dm_registry *registry)
+{
+    const struct dm_claim *claim = registry->claims;
+
+    while (claim && !dm_attempt_is_waiting(&claim->attempt))
+        claim = claim->next;
+    return claim != NULL;
+}
+
+/* Who waits on the inbox sends nothing for long: whether the server is still the one it was is asked for them. */
+static int64_t look_at_server(struct dm_runtime *runtime)
+{
+    return is_any_waiting(&runtime->registry) ? dm_conn_look(runtime->commands) : DM_NEVER;
+}
+
 static void plan_next(struct dm_runtime *runtime)
 {
-    int64_t next_ns = DM_NEVER;
+    int64_t next_ns;
 
     dm_state_lock();
+    next_ns = look_at_server(runtime);
     for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
         next_ns = MIN(next_ns, next_look(claim));
     if (runtime->under_way[RENEWALS] < UNDER_WAY_MOST && runtime->under_way[POLLS] < UNDER_WAY_MOST)
@@ -368,8 +384,21 @@ static void ask(struct dm_runtime *runtime, struct dm_claim *claim)
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
 }
 
+/*
+ * Commands and inbox go to one server: where the address has come to lead to another, the connection that has greeted
+ * last is right.
+ */
+static void keep_together(struct dm_conn *newest, struct dm_conn *other)
+{
+    struct dm_server server;
+
+    dm_conn_server(newest, &server);
+    dm_conn_distrust_other(other, &server, "leads to another server than before");
+}
+
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
+    keep_together(runtime->inbox, runtime->commands);
     dm_state_lock();
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (dm_attempt_is_waiting(&claim->attempt))
@@ -383,6 +412,7 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
 
+    keep_together(runtime->commands, runtime->inbox);
     dm_state_lock();
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)

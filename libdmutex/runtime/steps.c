@@ -74,6 +74,8 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
         owe_soon(runtime, claim, end_of_lost(claim));
     if (actions & DM_DO_WAKE && claim->is_waiting)
         dm_self_wake(claim->self);
+    if (dm_attempt_is_waiting(&claim->attempt))
+        dm_loop_wake_at(runtime->loop, now_ns + DM_LOOK_NS); /* the server is looked at for those who wait */
     dm_loop_wake_at(runtime->loop, dm_attempt_next_ns(&claim->attempt));
     return actions;
 }

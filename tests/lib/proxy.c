@@ -227,6 +227,11 @@ void proxy_lead_to(struct proxy *proxy, const struct server *server)
     proxy_cut(proxy);
 }
 
+void proxy_lead_new_to(struct proxy *proxy, const struct server *server)
+{
+    name_server(proxy, server);
+}
+
 void proxy_refuse(struct proxy *proxy)
 {
     proxy_set(proxy->orders->is_refusing, 1);

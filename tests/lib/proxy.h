@@ -88,6 +88,9 @@ void proxy_trickle(struct proxy *proxy, enum proxy_way ways, int bytes);
 /* Closes all connections, and the next ones are to this server. */
 void proxy_lead_to(struct proxy *proxy, const struct server *server);
 
+/* The next connections are to this server; those that are open stay. */
+void proxy_lead_new_to(struct proxy *proxy, const struct server *server);
+
 /* Closes all connections; it has happened when this returns.  What is held in them is gone. */
 void proxy_cut(struct proxy *proxy);
 

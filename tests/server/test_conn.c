@@ -64,9 +64,48 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     server_restart(the_server);
 }
 
+/* The end of a connection is seen by who looks. */
+static bool is_another_server(uint64_t number)
+{
+    struct dm_server server;
+
+    dm_conn_work(conn);
+    dm_conn_want(conn);
+    return dm_conn_is_ready(conn) && dm_conn_server(conn, &server) != number;
+}
+
+/* What was written for one server is not sent to another, whether a new server gives grace or not. */
+static void test_the_servers_number_changes_when_it_is_another_without_grace(void **state)
+{
+    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    struct dm_deadline soon = dm_deadline_in_ms(5000);
+    struct dm_command command = ping();
+    char reason[DM_REASON_ROOM];
+    struct dm_server before, server;
+
+    (void)state;
+    url = dm_url_parse(the_server->url, reason);
+    assert_false(url->has_grace);
+    conn = dm_conn_new(url, NULL, &hooks);
+    dm_conn_want(conn);
+    assert_true(dm_conn_await_ready(conn, &soon));
+    command.server = dm_conn_server(conn, &before);
+    assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OK);
+    server_kill(the_server);
+    server_restart(the_server);
+    wait_until(is_another_server(command.server));
+    dm_conn_server(conn, &server);
+    assert_false(dm_server_is_same_run(&before, &server));
+    assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OTHER);
+    dm_command_free(&command);
+    dm_conn_end(conn);
+    answers = broken = 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_servers_number_changes_when_it_is_another_without_grace),
         cmocka_unit_test(test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller),
     };
 

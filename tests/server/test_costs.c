@@ -120,11 +120,21 @@ static bool is_asleep_for_good(const struct actor *actor)
     return sleeps_of(actor) == before;
 }
 
-/* POSIX scenario 10, failure 14: a release wakes one process; the others sleep on. */
+/* Of its own thread alone: the library's looks at the server each second while a thread waits. */
+static long own_sleeps_of(const struct actor *actor)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof pid, "%d", (int)actor_pid(actor));
+    return sleeps_of_thread(actor_pid(actor), pid);
+}
+
+/* POSIX scenario 10, failure 14: a release tells one process, and wakes one thread; the others sleep on. */
 static void test_a_release_wakes_one_process_when_many_wait(void **state)
 {
     struct actor *waiters[6];
     long sleeps[6];
+    int64_t messages;
 
     (void)state;
     make_normal(&mutex, "cost/wake", LONG_LEASE);
@@ -136,14 +146,16 @@ static void test_a_release_wakes_one_process_when_many_wait(void **state)
     }
     for (int i = 1; i < 6; i++) {
         wait_until(is_asleep_for_good(waiters[i]));
-        sleeps[i] = sleeps_of(waiters[i]);
+        sleeps[i] = own_sleeps_of(waiters[i]);
     }
+    messages = side_calls(the_server->side, "publish");
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(waiters[0], "0");
+    assert_int_equal(side_calls(the_server->side, "publish"), messages + 1);
     let_pass(100);
     for (int i = 1; i < 6; i++) {
         assert_true(actor_is_silent(waiters[i]));
-        assert_int_equal(sleeps_of(waiters[i]), sleeps[i]);
+        assert_int_equal(own_sleeps_of(waiters[i]), sleeps[i]);
     }
     for (int i = 0; i < 6; i++) {
         if (i > 0)
@@ -282,11 +294,11 @@ static void test_an_idle_process_sends_no_command(void **state)
     actor_end(actor);
 }
 
-/* Holds and waiters of long leases cost nothing while nothing changes. */
+/* Holds and waiters of long leases cost nothing while nothing changes, but a look at the server in each second of a wait. */
 static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
 {
     struct actor *waiter = start_warm("cost/long");
-    int64_t before;
+    int64_t before, looks;
 
     (void)state;
     make_normal(&mutex, "cost/long", LONG_LEASE);
@@ -294,7 +306,9 @@ static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
     actor_send(waiter, "lock cost/long");
     wait_until(waiters_of(&mutex) == 1);
     before = commands();
+    looks = side_calls(the_server->side, "info");
     let_pass(1500);
+    assert_in_range(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* our own, and those */
     assert_int_equal(commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(waiter, "0");

@@ -37,7 +37,7 @@ static void make_old(void)
 
     assert_non_null(id);
     snprintf(run_id, sizeof run_id, "%.40s", id + strlen("run_id:"));
-    side_text(the_server->side, "HSET dmutex:server server %s born 1", run_id);
+    side_text(the_server->side, "HSET dmutex:server mark %s/- since 1", run_id);
 }
 
 static void restart_empty(void)
@@ -138,9 +138,9 @@ static void test_the_grace_is_the_same_for_all_who_come(void **state)
     (void)state;
     restart_empty();
     actor_end(start_holder(start, "grace/first", 100));
-    born = side_int(the_server->side, "HGET dmutex:server born");
+    born = side_int(the_server->side, "HGET dmutex:server since");
     actor_end(start_holder(start, "grace/second", 100));
-    assert_int_equal(side_int(the_server->side, "HGET dmutex:server born"), born);
+    assert_int_equal(side_int(the_server->side, "HGET dmutex:server since"), born);
 }
 
 /* The server's uptime is told in seconds that begin and end as the clock's do. */
@@ -155,7 +155,7 @@ static void test_a_server_is_no_older_than_its_start_when_a_second_ends_just_the
     restart_empty();
     wait_until(strstr(side_text(the_server->side, "INFO server"), "uptime_in_seconds:1"));
     actor_end(start_holder(start, "grace/second", 100));
-    assert_true(side_int(the_server->side, "HGET dmutex:server born") >=
+    assert_true(side_int(the_server->side, "HGET dmutex:server since") >=
                 (int64_t)began.tv_sec * 1000000 + began.tv_nsec / 1000);
 }
 
@@ -169,7 +169,7 @@ static void test_a_signal_does_not_grant_in_the_grace(void **state)
     a = start_holder(start, "grace/mutex", SHORT_LEASE * 4);
     actor_send(a, "wait grace/cond grace/mutex");
     wait_until(side_int(the_server->side, "ZCARD dmutex:{grace}:cond:cond") == 1);
-    side_text(the_server->side, "HSET dmutex:server server other");
+    side_text(the_server->side, "HSET dmutex:server mark other");
     side_text(the_server->side, "CLIENT KILL TYPE normal SKIPME yes");
     b = start();
     actor_do(b, "0", "signal grace/cond");

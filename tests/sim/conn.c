@@ -305,6 +305,20 @@ void dm_conn_distrust(struct dm_conn *conn, const char *reason)
     conn_leave(conn);
 }
 
+void dm_conn_distrust_other(struct dm_conn *conn, const struct dm_server *server, const char *reason)
+{
+    if (conn->state == READY && conn->server.run && server->run && !dm_server_is_same(&conn->server, server))
+        conn_fail(conn, reason);
+    conn_leave(conn);
+}
+
+/* A server here does not change while connections to it stay open. */
+int64_t dm_conn_look(struct dm_conn *conn)
+{
+    (void)conn;
+    return DM_NEVER;
+}
+
 bool dm_conn_is_ready(struct dm_conn *conn)
 {
     return conn->state == READY;

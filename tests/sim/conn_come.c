@@ -13,7 +13,7 @@
 static void note_server(struct dm_conn *conn)
 {
     const struct dm_server *server = &conn->greeting.server;
-    bool is_same = dm_server_is_same_run(server, &conn->server) && server->born_us == conn->server.born_us;
+    bool is_same = dm_server_is_same(server, &conn->server) && server->born_us == conn->server.born_us;
 
     conn->server = *server;
     if (!is_same)

@@ -245,6 +245,77 @@ static void test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is(vo
     assert_false(dm_server_is_same_run(&greeting.server, &greeting.server));
 }
 
+/* What INFO says of a server that was promoted if `second` is the id of before, or was not. */
+static void write_replication(const char *role, const char *run_id, const char *id, const char *second, char *ret_bytes)
+{
+    char info[300];
+    int length = snprintf(info, sizeof info,
+                          "# Server\r\nrun_id:%s\r\n# Replication\r\nrole:%s\r\nmaster_replid:%s\r\nmaster_replid2:%s\r\n",
+                          run_id, role, id, second);
+
+    snprintf(ret_bytes, 400, "$%d\r\n%s\r\n", length, info);
+}
+
+static bool is_still_the_same(const char *bytes)
+{
+    redisReader *reader = dm_reply_reader_new();
+    void *reply = NULL;
+    bool is_same;
+
+    redisReaderFeed(reader, bytes, strlen(bytes));
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    is_same = dm_greeting_take_look(&greeting, reply, reason);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return is_same;
+}
+
+#define ID_A "1111111111111111aaaa"
+#define ID_B "2222222222222222aaaa"
+#define NO_ID "00000000000000000000"
+
+/* A master with another run id, or from another promotion, is another server; one that has got a replica is not. */
+static void test_look_knows_the_server_when_it_is_what_it_was(void **state)
+{
+    char bytes[400];
+
+    (void)state;
+    begin("redis://h", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER) && take(":11\r\n"));
+    write_replication("master", RUN_A, ID_A, NO_ID, bytes);
+    assert_true(take(bytes));
+    assert_true(is_still_the_same(bytes));
+    write_replication("master", RUN_A, ID_B, NO_ID, bytes);
+    assert_true(is_still_the_same(bytes));
+    write_replication("master", RUN_A, ID_B, ID_A, bytes);
+    assert_false(is_still_the_same(bytes));
+    write_replication("slave", RUN_A, ID_A, NO_ID, bytes);
+    assert_false(is_still_the_same(bytes));
+    assert_non_null(strstr(reason, "slave"));
+    write_replication("master", RUN_B, ID_A, NO_ID, bytes);
+    assert_false(is_still_the_same(bytes));
+    assert_false(is_still_the_same("-NOPERM no info\r\n"));
+    assert_false(is_still_the_same(MASTER));
+    assert_true(is_still_the_same("-BUSY Redis is busy running a script\r\n"));
+}
+
+/* Where INFO is not permitted, ROLE tells what it can. */
+static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(void **state)
+{
+    struct dm_command look;
+
+    (void)state;
+    begin("redis://h", NULL);
+    greet_without_info(11);
+    look = dm_greeting_look(&greeting);
+    assert_non_null(strstr(look.bytes, "ROLE"));
+    free(look.bytes);
+    assert_true(is_still_the_same(MASTER));
+    assert_false(is_still_the_same("*1\r\n$5\r\nslave\r\n"));
+    assert_false(is_still_the_same("-NOPERM no role\r\n"));
+}
+
 /* A replica, a sentinel, an old server or none at all is no lock server. */
 static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **state)
 {
@@ -351,6 +422,8 @@ int main(void)
         cmocka_unit_test(test_greeting_kills_the_oldest_when_the_kill_was_never_answered),
         cmocka_unit_test(test_greeting_kills_nobody_when_the_server_is_another),
         cmocka_unit_test(test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is),
+        cmocka_unit_test(test_look_knows_the_server_when_it_is_what_it_was),
+        cmocka_unit_test(test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
         cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),

@@ -1,16 +1,20 @@
 #!lua flags=allow-oom
 -- Since when this server has been the one it is: from its start, or since it came after another, whose
--- data it has.  The first client that comes notes it.
+-- data it has.  The first client that comes notes it.  A server that was a replica meanwhile is another, though its
+-- run id is what it was: a promotion draws a new master_replid, and keeps the one before as the second.
 -- KEYS  the server's mark, a hash
 -- Answer us of the server's clock; 0: it does not say who it is
 local call = redis.call
-local info = redis.pcall('INFO', 'server')
+local info = redis.pcall('INFO', 'server', 'replication')
 if type(info) ~= 'string' then return 0 end
 local id, uptime = info:match('run_id:(%x+)'), info:match('uptime_in_seconds:(-?%d+)')
 if not (id and uptime) then return 0 end
-local mark, t = call('HMGET', KEYS[1], 'server', 'born'), call('TIME')
-local now, born = t[1] * 1000000 + t[2], tonumber(mark[2] or nil)
-if mark[1] == id and born then return born end
-born = mark[1] and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
-call('HSET', KEYS[1], 'server', id, 'born', string.format('%.0f', born))
-return born
+local second = info:match('master_replid2:(%x+)') or ''
+local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -- '-': not promoted, or long ago
+local v, t = call('HMGET', KEYS[1], 'mark', 'since', 'server'), call('TIME')
+local mark, since, now = v[1] or '', tonumber(v[2] or nil), t[1] * 1000000 + t[2]
+if since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id) then return since end
+-- `server`: the mark of version 0.1.0, which does not know epochs.
+since = (v[1] or v[3]) and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
+call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
+return since

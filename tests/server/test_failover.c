@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The address leads to another server, and no connection ends: master and replica have changed places, or somebody has
+ * changed where it leads.  Commands and inbox of a process go there together, and what a server says is believed only
+ * while it is the one that has greeted.
+ */
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
+#define LEASE 10000
+
+static struct server *first, *second;
+static struct proxy *proxy;
+
+static bool info_says(const struct server *server, const char *text)
+{
+    return strstr(side_text(server->side, "INFO"), text) != NULL;
+}
+
+static void follow(struct server *replica, const struct server *master)
+{
+    side_text(replica->side, "REPLICAOF 127.0.0.1 %d", master->port);
+    wait_until(info_says(replica, "master_link_status:up"));
+}
+
+/* Two masters; the address leads to the first. */
+static int begin_test(void **state)
+{
+    (void)state;
+    first = server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
+    second = server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
+    proxy = proxy_start(first);
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    proxy_end(proxy);
+    server_end(first);
+    server_end(second);
+    return 0;
+}
+
+/* It has been there for long: it gives no grace. */
+static void make_old(const struct server *server)
+{
+    char run_id[48];
+
+    snprintf(run_id, sizeof run_id, "%.40s", strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
+    side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
+}
+
+/* All data are there; what is open stays open. */
+static void fail_over(struct server *from, struct server *to)
+{
+    side_text(from->side, "FAILOVER");
+    wait_until(info_says(from, "role:slave") && info_says(to, "role:master"));
+    wait_until(info_says(from, "master_link_status:up"));
+    proxy_lead_new_to(proxy, to);
+}
+
+static int subscribers(const struct server *server)
+{
+    return side_count_channels(server->side);
+}
+
+/* Connections for commands, but for the test's own. */
+static int clients(const struct server *server)
+{
+    const char *at = side_text(server->side, "CLIENT LIST TYPE normal");
+    int lines = -1;
+
+    for (; (at = strstr(at, "id=")); at++)
+        lines += at[-1] == '\n' || strncmp(at, "id=", 3) == 0;
+    return lines;
+}
+
+static struct actor *start_at_address(const char *options)
+{
+    char url[160];
+    const char *plain = proxy_url(proxy);
+
+    snprintf(url, sizeof url, "%.*s%s", (int)strcspn(plain, "?"), plain, options);
+    return actor_start_at(url);
+}
+
+static int64_t waiters_on(const struct server *server, const char *name)
+{
+    return side_int(server->side, "ZCARD %s", key_of("queue", name));
+}
+
+/* An actor that waits for `name`, which another holds; both at the address. */
+static struct actor *start_waiter(const char *name, struct actor **ret_holder, const char *options)
+{
+    struct actor *holder = start_at_address(options), *waiter = start_at_address(options);
+
+    actor_do(holder, "0", "init %s lease=%d", name, LONG_LEASE);
+    actor_do(waiter, "0", "init %s lease=%d", name, LONG_LEASE);
+    actor_do(holder, "0", "lock %s", name);
+    actor_send(waiter, "lock %s", name);
+    wait_until(waiters_on(first, name) == 1);
+    *ret_holder = holder;
+    return waiter;
+}
+
+/* ---- one server for both ----------------------------------------------------------------- */
+
+/*
+ * Nobody sends anything: the holder's lease is long, and so is the waiter's next poll.  But who waits is told by the
+ * server, so it is asked each second what it is.
+ */
+static void test_a_waiter_goes_along_when_the_server_fails_over_and_no_connection_ends(void **state)
+{
+    struct actor *holder, *waiter;
+
+    (void)state;
+    follow(second, first);
+    waiter = start_waiter("fail/over", &holder, "?grace=off");
+    fail_over(first, second);
+    wait_until(subscribers(second) == 1 && subscribers(first) == 0);
+    actor_do(holder, "0", "unlock fail/over");
+    actor_expect(waiter, "0");
+    fail_over(second, first); /* and back; both have been elsewhere meanwhile */
+    actor_do(waiter, "0", "unlock fail/over");
+    actor_do(holder, "0", "lock fail/over");
+    assert_int_equal(side_int(first->side, "EXISTS %s", key_of("lock", "fail/over")), 1);
+    actor_end(waiter);
+    actor_end(holder);
+}
+
+/* The same while a new server grants nothing: who holds comes along, and keeps its token. */
+static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void **state)
+{
+    struct actor *holder, *waiter;
+    long long token;
+
+    (void)state;
+    make_old(first);
+    follow(second, first);
+    waiter = start_waiter("fail/grace", &holder, "");
+    token = actor_value(holder, "token fail/grace");
+    fail_over(first, second);
+    wait_until(subscribers(second) == 1 && subscribers(first) == 0);
+    wait_until(waiters_on(second, "fail/grace") == 1);
+    actor_do(holder, "0", "renew fail/grace");
+    assert_true(actor_value(holder, "token fail/grace") == token);
+    assert_true(actor_is_silent(waiter));
+    actor_kill(waiter);
+    actor_end(holder);
+}
+
+/* The address leads to another master: an inbox that was opened anew takes the commands with it. */
+static void test_the_commands_follow_when_the_inbox_finds_another_server(void **state)
+{
+    struct actor *holder, *waiter;
+
+    (void)state;
+    waiter = start_waiter("fail/inbox", &holder, "?grace=off");
+    actor_kill(holder);
+    proxy_lead_new_to(proxy, second);
+    side_text(first->side, "CLIENT KILL TYPE pubsub");
+    wait_until(subscribers(second) == 1 && clients(second) == 1);
+    wait_until(clients(first) == 0);
+    actor_expect(waiter, "0"); /* the other one knows of no holder */
+    actor_end(waiter);
+}
+
+/* And the other way round. */
+static void test_the_inbox_follows_when_the_commands_find_another_server(void **state)
+{
+    struct actor *holder, *waiter;
+
+    (void)state;
+    waiter = start_waiter("fail/commands", &holder, "?grace=off");
+    actor_kill(holder);
+    proxy_lead_new_to(proxy, second);
+    side_text(first->side, "CLIENT KILL TYPE normal SKIPME yes");
+    wait_until(subscribers(second) == 1 && clients(second) == 1);
+    wait_until(subscribers(first) == 0);
+    actor_expect(waiter, "0");
+    actor_end(waiter);
+}
+
+/* ---- there and back again ---------------------------------------------------------------- */
+
+/*
+ * The first is the master again, with what the second has, and the second has lost a hold: as a replica that was behind
+ * loses it.  No client has been at the second.
+ */
+static void lose_hold_there_and_back(const char *name)
+{
+    follow(second, first);
+    side_text(first->side, "REPLICAOF 127.0.0.1 %d", second->port);
+    side_text(second->side, "REPLICAOF NO ONE");
+    side_text(second->side, "DEL %s %s", key_of("lock", name), key_of("state", name));
+    wait_until(info_says(first, "master_link_status:up"));
+    side_text(second->side, "REPLICAOF 127.0.0.1 %d", first->port);
+    side_text(first->side, "REPLICAOF NO ONE");
+    assert_int_equal(side_int(first->side, "EXISTS %s", key_of("lock", name)), 0);
+}
+
+/* The run id is what it was, and the server is another all the same. */
+static void test_a_server_gives_grace_when_it_is_the_master_again(void **state)
+{
+    struct actor *owner = start_at_address(""), *other;
+
+    (void)state;
+    make_old(first);
+    actor_do(owner, "0", "init fail/back lease=%d", LONG_LEASE);
+    actor_do(owner, "0", "lock fail/back");
+    lose_hold_there_and_back("fail/back");
+    other = start_at_address("");
+    actor_do(other, "0", "init fail/back lease=%d", LONG_LEASE);
+    actor_do(other, "EBUSY", "trylock fail/back");
+    assert_true(actor_value(owner, "remaining fail/back") > 0);
+    actor_do(owner, "0", "renew fail/back");
+    actor_do(owner, "0", "unlock fail/back");
+    actor_end(other);
+    actor_end(owner);
+}
+
+static bool is_past(const struct server *server, int64_t s)
+{
+    return side_int(server->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])") > s;
+}
+
+/*
+ * It has been idle in all that time, on a connection that has stayed: what it asks first is executed as of before.  Its
+ * look at the server is ahead of that, so the answer is not believed, and what it got is given back.
+ */
+static void test_an_idle_client_does_not_own_when_its_server_is_the_master_again(void **state)
+{
+    struct actor *owner = start_at_address(""), *idle = start_at_address("");
+    int64_t now_s;
+
+    (void)state;
+    make_old(first);
+    actor_do(idle, "0", "init fail/idle lease=%d", LONG_LEASE);
+    actor_do(idle, "0", "lock fail/idle");
+    actor_do(idle, "0", "unlock fail/idle");
+    actor_do(owner, "0", "init fail/idle lease=%d", LONG_LEASE);
+    actor_do(owner, "0", "lock fail/idle");
+    lose_hold_there_and_back("fail/idle");
+    now_s = side_int(first->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])");
+    wait_until(is_past(first, now_s + 1)); /* the next command is behind a look */
+    actor_do(idle, "EBUSY", "trylock fail/idle");
+    assert_true(actor_value(owner, "remaining fail/idle") > 0);
+    actor_end(idle);
+    actor_end(owner);
+}
+
+/* Its first replica makes a master draw a new id for its data, and it stays the master: no grace, nobody is disturbed. */
+static void test_a_server_gives_no_grace_when_its_first_replica_comes(void **state)
+{
+    struct actor *early = start_at_address(""), *late;
+
+    (void)state;
+    make_old(first);
+    actor_do(early, "0", "init fail/first lease=%d", LONG_LEASE);
+    actor_do(early, "0", "lock fail/first");
+    follow(second, first);
+    actor_do(early, "0", "unlock fail/first");
+    late = start_at_address("");
+    actor_do(late, "0", "init fail/first lease=%d", LONG_LEASE);
+    actor_do(late, "0", "lock fail/first");
+    actor_do(late, "0", "unlock fail/first");
+    actor_end(late);
+    actor_end(early);
+}
+
+#define FAILOVER_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        FAILOVER_TEST(test_a_waiter_goes_along_when_the_server_fails_over_and_no_connection_ends),
+        FAILOVER_TEST(test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace),
+        FAILOVER_TEST(test_the_commands_follow_when_the_inbox_finds_another_server),
+        FAILOVER_TEST(test_the_inbox_follows_when_the_commands_find_another_server),
+        FAILOVER_TEST(test_a_server_gives_grace_when_it_is_the_master_again),
+        FAILOVER_TEST(test_an_idle_client_does_not_own_when_its_server_is_the_master_again),
+        FAILOVER_TEST(test_a_server_gives_no_grace_when_its_first_replica_comes),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
