@@ -468,6 +468,7 @@ tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim
 chaos_tests = \
     tests/chaos/test_chaos \
     tests/chaos/test_check \
+    tests/chaos/test_failovers \
     tests/chaos/test_promotions \
     tests/chaos/test_takeover
 tests_chaos_libchaos_la_SOURCES = \
@@ -491,6 +492,8 @@ chaos_libs = tests/chaos/libchaos.la $(LDADD)
 # the program itself stands in for libc's clocks
 tests_chaos_test_chaos_SOURCES = tests/chaos/test_chaos.c tests/chaos/clocks.c
 tests_chaos_test_chaos_LDADD = $(chaos_libs)
+tests_chaos_test_failovers_SOURCES = tests/chaos/test_failovers.c tests/chaos/clocks.c
+tests_chaos_test_failovers_LDADD = $(chaos_libs)
 tests_chaos_test_promotions_SOURCES = tests/chaos/test_promotions.c tests/chaos/clocks.c
 tests_chaos_test_promotions_LDADD = $(chaos_libs)
 tests_chaos_test_takeover_LDADD = $(chaos_libs)

@@ -320,6 +320,36 @@ static void promote(struct nemesis *nemesis)
     wake_owner(nemesis);
 }
 
+/* ---- servers that change places, and no connection ends ---------------------------------- */
+
+/* Or there and back again, before everybody has noticed. */
+static void change_places(struct nemesis *nemesis, void (*change)(struct stage *))
+{
+    bool has_sleeper = below(nemesis, 3) == 0;
+
+    if (!nemesis->stage->has_follower)
+        stage_follow(nemesis->stage);
+    if (has_sleeper)
+        stop_owner(nemesis);
+    change(nemesis->stage);
+    if (below(nemesis, 2)) {
+        rest((int)below(nemesis, 2 * LEASE));
+        change(nemesis->stage);
+    }
+    if (has_sleeper)
+        wake_owner(nemesis);
+}
+
+static void fail_over(struct nemesis *nemesis)
+{
+    change_places(nemesis, stage_fail_over);
+}
+
+static void switch_by_hand(struct nemesis *nemesis)
+{
+    change_places(nemesis, stage_switch);
+}
+
 /* ---- which ------------------------------------------------------------------------------- */
 
 #define LONG (2 * LEASE)
@@ -352,6 +382,8 @@ static const struct fault faults[] = {
     { "restart, AOF", FAULTS_OF_RESTART, 4, restart_from_aof, NULL, 0 },
     { "restart, older RDB", FAULTS_OF_COPIES, 6, restart_from_rdb, NULL, 0 },
     { "promotion, replica behind", FAULTS_OF_PROMOTION, 6, promote, NULL, 0 },
+    { "FAILOVER", FAULTS_OF_FAILOVER, 6, fail_over, NULL, 0 },
+    { "REPLICAOF by hand", FAULTS_OF_SWITCH, 6, switch_by_hand, NULL, 0 },
 };
 
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))

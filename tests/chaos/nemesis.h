@@ -12,11 +12,13 @@ enum faults {
     FAULTS_OF_SERVER = 4,    /* it keeps its data */
     FAULTS_OF_RESTART = 8,   /* with all its data, or with none */
     FAULTS_OF_COPIES = 16,   /* with older data: writes are lost, and with them signals */
-    FAULTS_OF_PROMOTION = 32 /* the same by a replica */
+    FAULTS_OF_PROMOTION = 32, /* the same by a replica */
+    FAULTS_OF_FAILOVER = 64,  /* a replica that has all takes the master's place, and connections stay */
+    FAULTS_OF_SWITCH = 128    /* the same by hand: what is on its way to the replica is lost */
 };
 
 /* Where the server may not know of a signal, which nobody promises then. */
-#define FAULTS_THAT_LOSE_SIGNALS (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION)
+#define FAULTS_THAT_LOSE_SIGNALS (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH)
 
 #define FAULT_KINDS 32
 

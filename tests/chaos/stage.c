@@ -83,12 +83,51 @@ static void lead_to_master(struct stage *stage)
         proxy_lead_to(stage->proxies[i], stage->servers[stage->master]);
 }
 
+static struct server *master_of(const struct stage *stage)
+{
+    return stage->servers[stage->master];
+}
+
+static struct server *other_of(const struct stage *stage)
+{
+    return stage->servers[1 - stage->master];
+}
+
+/* As a whole: there is an address at every moment. */
+static void lead_link_to_master(struct stage *stage)
+{
+    char next[72];
+
+    if (!stage->link[0])
+        return;
+    snprintf(next, sizeof next, "%s.next", stage->link);
+    assert_return_code(symlink(master_of(stage)->path, next), errno);
+    assert_return_code(rename(next, stage->link), errno);
+}
+
+static void lead_new_to_master(struct stage *stage)
+{
+    for (int i = 0; i < HOSTS; i++)
+        proxy_lead_new_to(stage->proxies[i], master_of(stage));
+    lead_link_to_master(stage);
+}
+
+void stage_link(struct stage *stage)
+{
+    snprintf(stage->link, sizeof stage->link, "%s/link", stage->servers[0]->folder);
+    lead_link_to_master(stage);
+}
+
 /* The address without the options of tests. */
 static void write_url(const struct stage *stage, int host, char *ret_url, size_t size)
 {
     const struct proxy *proxy = stage->proxies[host];
     const char *url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
+    char link[80];
 
+    snprintf(link, sizeof link, "unix://%s", stage->link);
+    if (stage->link[0] && host == HOSTS - 1)
+        url = link;
     snprintf(ret_url, size, "%.*s%s", (int)strcspn(url, "?"), url,
              stage->has_grace ? "" : "?grace=off");
 }
@@ -98,16 +137,6 @@ static void write_url(const struct stage *stage, int host, char *ret_url, size_t
 static struct server *start_server(void)
 {
     return server_start_with(true, "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", NULL);
-}
-
-static struct server *master_of(const struct stage *stage)
-{
-    return stage->servers[stage->master];
-}
-
-static struct server *other_of(const struct stage *stage)
-{
-    return stage->servers[1 - stage->master];
 }
 
 struct side *stage_side(const struct stage *stage)
@@ -188,6 +217,31 @@ void stage_promote(struct stage *stage)
     server_restart(old);
     stage->has_aof = stage->has_follower = false;
     stage->promotions++;
+}
+
+/* The follower is the master from here on, and the master before follows it. */
+static void have_changed(struct stage *stage)
+{
+    stage->master = 1 - stage->master;
+    lead_new_to_master(stage);
+    wait_until(info_says(other_of(stage)->side, "master_link_status:up"));
+    stage->promotions++;
+}
+
+void stage_fail_over(struct stage *stage)
+{
+    side_text(master_of(stage)->side, "FAILOVER");
+    wait_until(info_says(master_of(stage)->side, "role:slave"));
+    wait_until(info_says(other_of(stage)->side, "role:master"));
+    have_changed(stage);
+}
+
+/* In this order: there are no two masters at any moment. */
+void stage_switch(struct stage *stage)
+{
+    side_text(master_of(stage)->side, "REPLICAOF 127.0.0.1 %d", other_of(stage)->port);
+    side_text(other_of(stage)->side, "REPLICAOF NO ONE");
+    have_changed(stage);
 }
 
 /* ---- processes --------------------------------------------------------------------------- */

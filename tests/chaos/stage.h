@@ -34,6 +34,7 @@ struct stage {
     int names_of_files; /* counted up, so that a server finds nothing */
 
     struct proxy *proxies[HOSTS];
+    char link[64]; /* of the last host in place of its proxy: a symbolic link to the master's socket; "" none */
     bool has_grace;
     bool has_device; /* that can be taken down */
 
@@ -54,6 +55,9 @@ void stage_isolate(int argc);
 
 void stage_begin(struct stage *stage, bool has_grace);
 void stage_end(struct stage *stage);
+
+/* The last host has no proxy, but an address that is a symbolic link. */
+void stage_link(struct stage *stage);
 
 /* The seed of what follows. */
 void stage_seed(struct stage *stage, uint64_t seed);
@@ -89,5 +93,12 @@ void stage_restart(struct stage *stage, enum remains remains);
 void stage_follow(struct stage *stage);
 void stage_part(struct stage *stage);
 void stage_promote(struct stage *stage);
+
+/*
+ * The follower, which has all data, and its master change places; new connections are led there, and none is closed.  By
+ * FAILOVER, which loses no write; or by REPLICAOF for each of both.
+ */
+void stage_fail_over(struct stage *stage);
+void stage_switch(struct stage *stage);
 
 #endif

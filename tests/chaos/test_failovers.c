@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Promise P3 where nothing ends: master and replica change places, new connections are led to the new master, and all that
+ * are open stay.  A replica hears what its master publishes, so an inbox that was left there heard grants that were not
+ * counted; and a server that is the master again, after another was, has the run id of before.
+ *
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS says how many times they change
+ * places.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "round.h"
+
+#define IN_A_ROUND 4
+
+static uint64_t seed;
+static struct stage stage;
+static struct tally tally;
+
+static void change_places(unsigned faults, bool has_grace)
+{
+    long switches = count_from("DMUTEX_TEST_PROMOTIONS", 5, 50);
+
+    stage_begin(&stage, has_grace);
+    stage_link(&stage);
+    while (stage.promotions < switches) {
+        stage_seed(&stage, seed + (uint64_t)tally.rounds);
+        round_run(&stage, &tally, faults, IN_A_ROUND, 0);
+    }
+    tally_print(&tally, &stage);
+    assert_int_equal(verdict_sum(&tally.verdict), 0);
+    assert_int_equal(tally.stuck, 0);
+}
+
+static void test_nobody_owns_beside_another_when_the_server_fails_over(void **state)
+{
+    (void)state;
+    change_places(FAULTS_OF_FAILOVER, true);
+}
+
+/* No write is lost by FAILOVER, so nothing is needed that a new server gives. */
+static void test_nobody_owns_beside_another_when_the_server_fails_over_without_grace(void **state)
+{
+    (void)state;
+    change_places(FAULTS_OF_FAILOVER, false);
+}
+
+static void test_nobody_owns_beside_another_when_servers_are_switched_by_hand(void **state)
+{
+    (void)state;
+    change_places(FAULTS_OF_SWITCH, true);
+    round_check_end(&stage);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    tally = (struct tally){ .rounds = 0 };
+    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    stage_end(&stage);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        /* In this order: the last one uses the library in this process at last, then it forks no more. */
+        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over, begin, end),
+        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over_without_grace, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_servers_are_switched_by_hand, begin, end),
+    };
+
+    stage_isolate(argc);
+    test_begin(argc, argv);
+    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
