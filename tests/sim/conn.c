@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "fiber.h"
+#include "hooks.h"
 #include "redis/reply.h"
 
 #define RETRY_MIN_NS (10 * MS)
@@ -98,11 +99,19 @@ void conn_wake_waiting(struct dm_conn *conn)
         thread_wake(conn->waiting[--conn->waiting_count]);
 }
 
+static void take_message(struct dm_conn *conn, const char *text, const struct dm_server *server)
+{
+    const char *last = strrchr(text, ' ');
+    struct dm_server named = { .run = last ? dm_server_read_run(last + 1) : 0 };
+
+    conn->hooks.on_message(conn->hooks.user, text, hooks_has(INBOX_BELIEVES_ANY) && named.run ? &named : server);
+}
+
 static void call_handler(struct dm_conn *conn, struct slot *slot)
 {
     if (slot->is_message) {
         if (slot->reply->elements == 3 && dm_reply_is(slot->reply, "message"))
-            conn->hooks.on_message(conn->hooks.user, slot->reply->element[2]->str, &slot->server);
+            take_message(conn, slot->reply->element[2]->str, &slot->server);
     } else if (slot->handler) {
         slot->handler(slot->user, slot->reply);
     }

@@ -202,6 +202,25 @@ static void fail_over(const struct fault *fault)
     check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
 }
 
+static void promote(const struct fault *fault)
+{
+    (void)fault;
+    server_promote(KEEPS_ALL);
+}
+
+static void end_monitor(void *object, uint64_t number)
+{
+    (void)object;
+    (void)number;
+    server_set_monitor(false);
+}
+
+static void monitor(const struct fault *fault)
+{
+    server_set_monitor(true);
+    world_at(world_now() + (int64_t)fault->b * 3 * MS, end_monitor, NULL, 0);
+}
+
 static void flush_data(const struct fault *fault)
 {
     (void)fault;
@@ -312,6 +331,7 @@ void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
 void faults_end(void)
 {
     server_set_full(false);
+    server_set_monitor(false);
     server_load(0);
     server_stall(0);
     if (server_right_clock())

@@ -26,6 +26,8 @@
     X(FULL, fill, "the server is out of memory for a while")                                                           \
     X(RESTART, restart, "the server restarts with all data")                                                           \
     X(COPY, copy, "a replica, or a snapshot, has all data of this moment")                                             \
+    X(PROMOTE, promote, "the replica is promoted with all data, and no connection ends")                               \
+    X(MONITOR, monitor, "somebody subscribes to everything for a while")                                               \
     X(STEP_BACK, step_back, "the server's clock is set back")                                                          \
     X(STEP_LITTLE, step_little, "the server's clock is set forward by less than the margin")                           \
     X(FIRST_UNSAFE, NULL, "")                                                                                          \

@@ -152,6 +152,36 @@ static void check_death(const struct known *known, const struct script_call *cal
         world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
+static bool begins_with_id(struct text text, const char *id)
+{
+    size_t length = strlen(id);
+
+    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
+}
+
+/* The call asks about this attempt, and so its answer is "owned" if it owns. */
+static bool is_about(const struct script_call *call, const char *id)
+{
+    if (strcmp(call->name, "acquire") == 0)
+        return begins_with_id(call->arguments[1], id);
+    if (strcmp(call->name, "cond_wait") == 0)
+        return begins_with_id(call->arguments[2], id);
+    if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
+        return begins_with_id(call->arguments[0], id);
+    for (int i = 4; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+        if (begins_with_id(call->arguments[i], id))
+            return true;
+    }
+    return false;
+}
+
+/* I8: nobody is granted the lock by a message that no inbox hears; the next would wait for a lease, and be told a false death. */
+static void check_hears(const struct script_call *call, int name, const char *id)
+{
+    if (!is_about(call, id) && !server_hears((struct text){ id, strcspn(id, ":") }))
+        world_break("I8: x%d goes to %s, whose inbox is not there", name, id);
+}
+
 static void check_new_hold(struct known *known, const struct script_call *call, int name, const char *id)
 {
     bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
@@ -166,6 +196,8 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
         check_token(known, name, id, strtoull(look_field(state, "token"), NULL, 10));
     if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
+    if (strcmp(call->name, "renew") != 0)
+        check_hears(call, name, id);
     known->is_hold_found = false;
     known->dead_hold = is_dead ? hash : 0;
 }
@@ -225,29 +257,6 @@ int64_t check_idle_since(int name)
 {
     note_idle(&check.names[name]);
     return check.names[name].idle_since_ns;
-}
-
-static bool begins_with_id(struct text text, const char *id)
-{
-    size_t length = strlen(id);
-
-    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
-}
-
-/* The call asks about this attempt, and so its answer is "owned" if it owns. */
-static bool is_about(const struct script_call *call, const char *id)
-{
-    if (strcmp(call->name, "acquire") == 0)
-        return begins_with_id(call->arguments[1], id);
-    if (strcmp(call->name, "cond_wait") == 0)
-        return begins_with_id(call->arguments[2], id);
-    if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
-        return begins_with_id(call->arguments[0], id);
-    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
-        if (begins_with_id(call->arguments[i], id))
-            return true;
-    }
-    return false;
 }
 
 /* Who tries in the grace, on a server whose copy names it though its lease has ended, is told "busy". */

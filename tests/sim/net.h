@@ -29,6 +29,7 @@ struct link {
     bool is_known_to_server;
 
     /* The server's side. */
+    int node; /* which of the servers it leads to */
     uint64_t client_id;
     char channel[80]; /* subscribed, or "" */
     struct bytes in;

@@ -11,15 +11,21 @@
 #define WORDS_MAX 2048
 #define START_US INT64_C(1700000000000000)
 
+struct node {
+    uint64_t run, last_client_id;
+    int64_t started_us;
+    uint32_t known_scripts; /* a set of bits */
+};
+
 static struct {
     struct scripting *scripting;
     struct store store, copy;
-    struct link *links; /* the newest first */
-    uint64_t last_client_id, run;
+    struct node nodes[2], *master;
+    struct link *links; /* of both, the newest first */
+    uint64_t last_run, ends, replid, replid_before; /* 0: never promoted */
     int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
-    int64_t started_us, stalled_until_ns, loading_until_ns;
-    uint32_t known_scripts; /* a set of bits */
-    bool is_full, is_down, has_ghosts;
+    int64_t stalled_until_ns, loading_until_ns;
+    bool is_full, is_down, has_ghosts, has_monitor;
 } server;
 
 int64_t server_now_us(void)
@@ -45,24 +51,9 @@ static bool equals(struct text text, const char *word)
     return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
 }
 
-static int publish(void *user, struct text channel, struct text message)
+static bool is_at_master(const struct link *link)
 {
-    struct bytes bytes = { 0 };
-    int count = 0;
-
-    (void)user;
-    for (struct link *link = server.links; link; link = link->next) {
-        if (!link->channel[0] || !equals(channel, link->channel))
-            continue;
-        bytes.length = 0;
-        bytes_print(&bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%.*s\r\n", channel.length, link->channel,
-                    message.length, (int)message.length, message.bytes);
-        net_send(link, TO_CLIENT, bytes.data, bytes.length);
-        count++;
-        counters.messages++;
-    }
-    free(bytes.data);
-    return count;
+    return &server.nodes[link->node] == server.master;
 }
 
 static int subscribers(void *user, struct text channel)
@@ -71,8 +62,26 @@ static int subscribers(void *user, struct text channel)
 
     (void)user;
     for (struct link *link = server.links; link; link = link->next)
-        count += link->channel[0] && equals(channel, link->channel);
+        count += is_at_master(link) && link->channel[0] && equals(channel, link->channel);
     return count;
+}
+
+/* Counted are the master's subscribers, and those of patterns; the replica's hear it as well. */
+static int publish(void *user, struct text channel, struct text message)
+{
+    struct bytes bytes = { 0 };
+
+    for (struct link *link = server.links; link; link = link->next) {
+        if (!link->channel[0] || !equals(channel, link->channel))
+            continue;
+        bytes.length = 0;
+        bytes_print(&bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%.*s\r\n", channel.length, link->channel,
+                    message.length, (int)message.length, message.bytes);
+        net_send(link, TO_CLIENT, bytes.data, bytes.length);
+        counters.messages++;
+    }
+    free(bytes.data);
+    return subscribers(user, channel) + server.has_monitor;
 }
 
 bool server_hears(struct text uuid)
@@ -80,7 +89,7 @@ bool server_hears(struct text uuid)
     for (struct link *link = server.links; link; link = link->next) {
         size_t length = strlen(link->channel);
 
-        if (length >= uuid.length && memcmp(link->channel + length - uuid.length, uuid.bytes, uuid.length) == 0)
+        if (is_at_master(link) && length >= uuid.length && memcmp(link->channel + length - uuid.length, uuid.bytes, uuid.length) == 0)
             return true;
     }
     return false;
@@ -88,25 +97,38 @@ bool server_hears(struct text uuid)
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
-static const char *info_text(void)
+static const char *info_text(const struct node *node)
 {
-    static char text[240];
-    long long uptime = server_now_us() / 1000000 - server.started_us / 1000000; /* as servers reckon it: up to a second too long */
+    static char text[400];
+    long long uptime = server_now_us() / 1000000 - node->started_us / 1000000; /* as servers reckon it: up to a second too long */
 
-    snprintf(text, sizeof text, "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n",
-             (unsigned long long)server.run, uptime);
+    snprintf(text, sizeof text,
+             "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
+             "# Replication\r\nrole:%s\r\nmaster_replid:%016llx\r\nmaster_replid2:%016llx\r\n",
+             (unsigned long long)node->run, uptime, node == server.master ? "master" : "slave",
+             (unsigned long long)server.replid, (unsigned long long)server.replid_before);
     return text;
 }
 
-static void info(struct bytes *reply)
+static void info(const struct node *node, struct bytes *reply)
 {
-    bytes_print(reply, "$%zu\r\n%s\r\n", strlen(info_text()), info_text());
+    const char *text = info_text(node);
+
+    bytes_print(reply, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+static void role(const struct node *node, struct bytes *reply)
+{
+    if (node == server.master)
+        bytes_print(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+    else
+        bytes_print(reply, "*5\r\n$5\r\nslave\r\n$6\r\nmaster\r\n:1\r\n$9\r\nconnected\r\n:0\r\n");
 }
 
 /* Number of keys, keys, arguments. */
 static void run_script(int script, const struct text *words, int count, struct bytes *reply)
 {
-    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(), .publish = publish,
+    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(server.master), .publish = publish,
                          .subscribers = subscribers };
     int keys = atoi(words[0].bytes);
 
@@ -123,24 +145,26 @@ static void run_script(int script, const struct text *words, int count, struct b
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }
 
-static void eval(const struct text *words, int count, bool by_text, struct bytes *reply)
+static void eval(struct node *node, const struct text *words, int count, bool by_text, struct bytes *reply)
 {
     int script = by_text ? scripting_by_text(words[1]) : scripting_by_sha(words[1]);
 
     if (script < 0) {
         bytes_print(reply, "-ERR this script is none of the library's\r\n");
-    } else if (!by_text && !(server.known_scripts & 1u << script)) {
+    } else if (!by_text && !(node->known_scripts & 1u << script)) {
         bytes_print(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    } else if (node != server.master) {
+        bytes_print(reply, "-READONLY You can't write against a read only replica.\r\n");
     } else {
-        server.known_scripts |= 1u << script;
+        node->known_scripts |= 1u << script;
         run_script(script, words + 2, count - 2, reply);
     }
 }
 
-static int kill_client(uint64_t id)
+static int kill_client(int node, uint64_t id)
 {
     for (struct link *link = server.links; link; link = link->next) {
-        if (link->client_id == id) {
+        if (link->node == node && link->client_id == id) {
             if (!server.has_ghosts)
                 net_reset(link);
             return 1;
@@ -157,22 +181,23 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
 
 static void run_command(struct link *link, const struct text *words, int count)
 {
+    struct node *node = &server.nodes[link->node];
     struct bytes reply = { 0 };
 
-    if (server.loading_until_ns > world_now())
+    if (node == server.master && server.loading_until_ns > world_now())
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (equals(words[0], "EVALSHA") || equals(words[0], "EVAL"))
-        eval(words, count, words[0].length == 4, &reply);
+        eval(node, words, count, words[0].length == 4, &reply);
     else if (equals(words[0], "ROLE"))
-        bytes_print(&reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+        role(node, &reply);
     else if (equals(words[0], "INFO"))
-        info(&reply);
+        info(node, &reply);
     else if (equals(words[0], "SUBSCRIBE"))
         subscribe(link, words[1], &reply);
     else if (equals(words[0], "CLIENT") && equals(words[1], "ID"))
         bytes_print(&reply, ":%llu\r\n", (unsigned long long)link->client_id);
     else if (equals(words[0], "CLIENT") && equals(words[1], "KILL"))
-        bytes_print(&reply, ":%d\r\n", kill_client(strtoull(words[3].bytes, NULL, 10)));
+        bytes_print(&reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
     else
         bytes_print(&reply, "-ERR unknown command\r\n");
     net_send(link, TO_CLIENT, reply.data, reply.length);
@@ -249,7 +274,8 @@ bool server_accept(struct link *link)
 {
     if (server.is_down)
         return false;
-    link->client_id = ++server.last_client_id;
+    link->node = (int)(server.master - server.nodes);
+    link->client_id = ++server.master->last_client_id;
     link->is_known_to_server = true;
     link->next = server.links;
     server.links = link;
@@ -318,29 +344,76 @@ void server_load(int64_t for_ns)
     server.loading_until_ns = world_now() + for_ns;
 }
 
+static struct link *some_link_of_master(bool is_inbox_too)
+{
+    struct link *link = server.links;
+
+    while (link && !(is_at_master(link) && (is_inbox_too || !link->channel[0])))
+        link = link->next;
+    return link;
+}
+
+static void reset_links_of_master(bool is_inbox_too)
+{
+    struct link *link;
+
+    while ((link = some_link_of_master(is_inbox_too)) != NULL)
+        net_reset(link);
+}
+
 static void come_up(void *object, uint64_t number)
 {
     (void)object;
-    if (number != server.run)
-        return;
-    server.is_down = false;
-    server.started_us = server_now_us();
+    if (number == server.ends)
+        server.is_down = false;
+}
+
+static void go_down(int64_t down_ns)
+{
+    server.stalled_until_ns = server.loading_until_ns = 0;
+    server.is_down = true;
+    world_at(world_now() + down_ns, come_up, NULL, ++server.ends);
+}
+
+/* As another run. */
+static void begin_node(struct node *node, int64_t started_us)
+{
+    *node = (struct node){ .run = ++server.last_run, .started_us = started_us };
 }
 
 void server_restart(enum keeps keeps, int64_t down_ns)
 {
-    while (server.links)
-        net_reset(server.links);
+    reset_links_of_master(true);
     if (keeps == KEEPS_NOTHING)
         store_clear(&server.store);
     if (keeps == KEEPS_COPY)
         store_copy(&server.store, &server.copy);
-    server.known_scripts = 0;
-    server.last_client_id = 0;
+    begin_node(server.master, server_now_us() + down_ns / 1000);
+    server.replid = ++server.last_run;
+    server.replid_before = 0;
+    go_down(down_ns);
+}
+
+static void draw_replid(void)
+{
+    server.replid_before = server.replid;
+    server.replid = ++server.last_run;
+}
+
+void server_promote(enum keeps keeps)
+{
+    if (server.is_down)
+        return;
+    if (keeps == KEEPS_COPY)
+        store_copy(&server.store, &server.copy);
+    server.master = &server.nodes[server.master == server.nodes];
+    draw_replid();
     server.stalled_until_ns = server.loading_until_ns = 0;
-    server.run++;
-    server.is_down = true;
-    world_at(world_now() + down_ns, come_up, NULL, server.run);
+}
+
+void server_set_monitor(bool is_there)
+{
+    server.has_monitor = is_there;
 }
 
 void server_copy(void)
@@ -375,7 +448,7 @@ void server_set_full(bool is_full)
 
 void server_flush_scripts(void)
 {
-    server.known_scripts = 0;
+    server.master->known_scripts = 0;
 }
 
 void server_flush_data(void)
@@ -398,8 +471,10 @@ void server_begin(struct scripting *scripting)
 {
     memset(&server, 0, sizeof server);
     server.scripting = scripting;
-    server.run = 1;
-    server.started_us = START_US;
+    server.master = server.nodes;
+    for (int i = 0; i < 2; i++)
+        begin_node(&server.nodes[i], START_US);
+    server.replid = ++server.last_run;
 }
 
 void server_end(void)

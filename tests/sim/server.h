@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The server: its data, its clock, its clients and what it is told to suffer.
+ *
+ * There are two nodes, a master and its replica, which has all data at once and gives its subscribers all messages of
+ * the master.  New connections come to the master, as by an address that follows it; a connection that is there
+ * stays at its node.
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
@@ -25,6 +29,12 @@ void server_restart(enum keeps keeps, int64_t down_ns);
 
 /* What KEEPS_COPY goes back to: a replica that follows, a snapshot. */
 void server_copy(void);
+
+/* The replica becomes the master, with all data or those of the last copy.  No connection ends. */
+void server_promote(enum keeps keeps);
+
+/* Somebody has subscribed to all channels by a pattern. */
+void server_set_monitor(bool is_there);
 
 /* Does nothing for a while; bytes wait. */
 void server_stall(int64_t for_ns);
@@ -54,7 +64,7 @@ struct store *server_store(void);
 int64_t server_now_us(void);
 uint64_t server_now_token(void); /* the token that the clock makes */
 
-/* Somebody listens to this process's inbox, as far as the server knows. */
+/* Somebody listens to this process's inbox, as far as the master knows. */
 bool server_hears(struct text uuid);
 
 #endif

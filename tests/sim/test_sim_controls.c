@@ -27,16 +27,16 @@ int __lsan_is_turned_off(void)
     return 1;
 }
 
-/* A promise that the sentence begins with must be seen broken within some seeds. */
-static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect, const char *promises)
+/* A promise that the sentence begins with must be seen broken within some seeds.  has_losses: also data may be lost. */
+static void must_break_when(const char *what, const struct mutation *mutations, enum core_defect defect,
+                            const char *promises, bool has_losses)
 {
     struct scripting *broken = scripting_new(mutations);
 
     memset(&run, 0, sizeof run);
     run.scripting = broken;
     run.defect = defect;
-    run.is_safe = defect != SERVER_HAS_NO_GRACE;
-    run.has_slow_clocks = defect != SERVER_HAS_NO_GRACE;
+    run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
             fail_msg("%s is not noticed within %d seeds", what, SEEDS_FOR_CONTROL);
@@ -46,6 +46,11 @@ static void must_break(const char *what, const struct mutation *mutations, enum 
     scripting_free(broken);
     if (!strstr(promises, strndupa(run.breach, strcspn(run.breach, ":"))))
         fail_msg("%s breaks %s, not one of %s", what, run.breach, promises);
+}
+
+static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect, const char *promises)
+{
+    must_break_when(what, mutations, defect, promises, false);
 }
 
 static void must_break_when_changed(const char *what, const char *promises, const char *script, const char *old,
@@ -83,7 +88,41 @@ static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **s
 static void test_sim_notices_when_a_new_server_gives_no_grace(void **state)
 {
     (void)state;
-    must_break("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2");
+    must_break_when("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+}
+
+/* Where a waiter is told that it owns: by an inbox that NUMSUB has counted. */
+static const char counted[] = "if not found then return false end\n"
+                              "return type(redis.pcall('PUBLISH', channel, message)) == 'number'";
+
+static void must_break_when_told(const char *what, const char *promises, const char *new, enum core_defect defect)
+{
+    const struct mutation mutations[] = { { "acquire", counted, new },     { "release", counted, new },
+                                          { "poll", counted, new },        { "cond_wait", counted, new },
+                                          { "cond_signal", counted, new }, { "cond_cancel", counted, new },
+                                          { 0 } };
+
+    must_break(what, mutations, defect, promises);
+}
+
+/* Told are also those who are not counted: a replica's subscribers. */
+static void test_sim_notices_when_a_grant_of_any_server_is_believed(void **state)
+{
+    (void)state;
+    must_break_when_told("a grant of any server", "I1 I2",
+                         "local heard = redis.pcall('PUBLISH', channel, message)\n"
+                         "return type(heard) == 'number' and found",
+                         INBOX_BELIEVES_ANY);
+}
+
+/* PUBLISH's own count. */
+static void test_sim_notices_when_a_pattern_counts_for_the_dead(void **state)
+{
+    (void)state;
+    must_break_when_told("a pattern that counts", "I8",
+                         "local heard = redis.pcall('PUBLISH', channel, message)\n"
+                         "return type(heard) == 'number' and heard > 0",
+                         CORE_IS_WHOLE);
 }
 
 static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **state)
@@ -197,6 +236,8 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
         cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
         cmocka_unit_test(test_sim_notices_when_a_new_server_gives_no_grace),
+        cmocka_unit_test(test_sim_notices_when_a_grant_of_any_server_is_believed),
+        cmocka_unit_test(test_sim_notices_when_a_pattern_counts_for_the_dead),
         cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
         cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
         cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),
