@@ -10,7 +10,7 @@
 
 static uint32_t lease_ms;
 static bool has_grace;
-static int64_t last_step_ns, slow_until_ns;
+static int64_t last_step_ns, slow_until_ns, lossy_until_ns;
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
@@ -202,10 +202,35 @@ static void fail_over(const struct fault *fault)
     check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
 }
 
+/*
+ * Which server it is is looked at each second of use.  A promotion that loses data, and the way back within that
+ * second, are not seen by a connection that was idle meanwhile: no promise covers that.
+ */
+#define UNSEEN_NS (4000 * MS)
+
 static void promote(const struct fault *fault)
 {
     (void)fault;
-    server_promote(KEEPS_ALL);
+    if (world_now() >= lossy_until_ns)
+        server_promote(KEEPS_ALL);
+}
+
+static void promote_old(const struct fault *fault)
+{
+    (void)fault;
+    if (world_now() < lossy_until_ns)
+        return;
+    lossy_until_ns = world_now() + UNSEEN_NS;
+    server_promote(KEEPS_COPY);
+    work_excuse_signals();
+    check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
+}
+
+static void promote_back(const struct fault *fault)
+{
+    server_promote_and_back((int64_t)fault->b * MS / 2);
+    work_excuse_signals();
+    check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
 }
 
 static void end_monitor(void *object, uint64_t number)
@@ -320,7 +345,7 @@ void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
     lease_ms = lease;
     has_grace = is_graced;
     last_step_ns = -4 * LEASE_MAX_MS * MS;
-    slow_until_ns = 0;
+    slow_until_ns = lossy_until_ns = 0;
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);
     for (int i = 0; i < plan->count; i++) {
         if (!plan->faults[i].is_left_out)

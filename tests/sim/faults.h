@@ -33,6 +33,8 @@
     X(FIRST_UNSAFE, NULL, "")                                                                                          \
     X(RESTART_EMPTY, restart_empty, "the server restarts without data")                                                \
     X(FAIL_OVER, fail_over, "another server takes over, with the data of the last copy")                               \
+    X(PROMOTE_OLD, promote_old, "the replica is promoted with the data of the last copy, and no connection ends")      \
+    X(PROMOTE_BACK, promote_back, "the same, and then the master of before again: nobody has seen the other")          \
     X(FLUSH_DATA, flush_data, "FLUSHALL")                                                                              \
     X(EVICT, evict, "a key is evicted")                                                                                \
     X(STEP_FAR, step_far, "the server's clock is set forward far")

@@ -411,6 +411,17 @@ void server_promote(enum keeps keeps)
     server.stalled_until_ns = server.loading_until_ns = 0;
 }
 
+void server_promote_and_back(int64_t down_ns)
+{
+    if (server.is_down)
+        return;
+    reset_links_of_master(false);
+    store_copy(&server.store, &server.copy);
+    draw_replid();
+    draw_replid();
+    go_down(down_ns);
+}
+
 void server_set_monitor(bool is_there)
 {
     server.has_monitor = is_there;

@@ -33,6 +33,12 @@ void server_copy(void);
 /* The replica becomes the master, with all data or those of the last copy.  No connection ends. */
 void server_promote(enum keeps keeps);
 
+/*
+ * The replica is promoted with the data of the last copy, and the master of before again, before anybody came to
+ * it; that takes `down_ns`.  Commands' connections end, inboxes stay.
+ */
+void server_promote_and_back(int64_t down_ns);
+
 /* Somebody has subscribed to all channels by a pattern. */
 void server_set_monitor(bool is_there);
 

@@ -91,6 +91,25 @@ static void test_sim_notices_when_a_new_server_gives_no_grace(void **state)
     must_break_when("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
+static void must_break_when_marked(const char *what, const char *old, const char *new)
+{
+    const struct mutation mutations[] = { { "born", old, new }, { 0 } };
+
+    must_break_when(what, mutations, CORE_IS_WHOLE, "I1 I2", true);
+}
+
+static void test_sim_notices_when_the_mark_names_no_promotion(void **state)
+{
+    (void)state;
+    must_break_when_marked("a mark without a replid", "mark == id .. '/' .. epoch or", "mark:match('^%x+') == id or");
+}
+
+static void test_sim_notices_when_an_empty_replica_gives_no_grace(void **state)
+{
+    (void)state;
+    must_break_when_marked("no grace of a replica that has no mark", " or epoch ~= '-')", ")");
+}
+
 /* Where a waiter is told that it owns: by an inbox that NUMSUB has counted. */
 static const char counted[] = "if not found then return false end\n"
                               "return type(redis.pcall('PUBLISH', channel, message)) == 'number'";
@@ -236,6 +255,8 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
         cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
         cmocka_unit_test(test_sim_notices_when_a_new_server_gives_no_grace),
+        cmocka_unit_test(test_sim_notices_when_the_mark_names_no_promotion),
+        cmocka_unit_test(test_sim_notices_when_an_empty_replica_gives_no_grace),
         cmocka_unit_test(test_sim_notices_when_a_grant_of_any_server_is_believed),
         cmocka_unit_test(test_sim_notices_when_a_pattern_counts_for_the_dead),
         cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),

@@ -14,7 +14,8 @@ local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -
 local v, t = call('HMGET', KEYS[1], 'mark', 'since', 'server'), call('TIME')
 local mark, since, now = v[1] or '', tonumber(v[2] or nil), t[1] * 1000000 + t[2]
 if since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id) then return since end
--- `server`: the mark of version 0.1.0, which does not know epochs.
-since = (v[1] or v[3]) and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
+-- `server`: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may have been
+-- empty, in the middle of a synchronisation, while its master had owners.
+since = (v[1] or v[3] or epoch ~= '-') and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
 call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since
