@@ -23,6 +23,7 @@
 #include "../../preload/run/refuse.h"
 
 #define NOBODY 65534
+#define UNREACHABLE 98 /* no status of the runner */
 
 /* Is the command accepted?  With a rule, and all checks but the server's. */
 static void try_command(const char *name)
@@ -227,6 +228,7 @@ static bool is_powerless(void)
 static int status_for(uid_t user, const char *name)
 {
     g_autofree char *path = g_build_filename(folder, name, NULL);
+    int status;
     pid_t pid;
 
     assert_int_equal(chmod(folder, 0755), 0);
@@ -237,9 +239,14 @@ static int status_for(uid_t user, const char *name)
 
         if (setresuid(user, user, user) < 0)
             _exit(99);
+        if (access(folder, X_OK) < 0)
+            _exit(UNREACHABLE);
         _exit(program_examine(path, &program, &error) ? 0 : error->code);
     }
-    return WEXITSTATUS(keeper_reap(pid));
+    status = WEXITSTATUS(keeper_reap(pid));
+    if (status == UNREACHABLE)
+        fail_msg("user %d cannot reach %s: the folders above it, / too, must be open to all (chmod o+x)", (int)user, folder);
+    return status;
 }
 
 /*
