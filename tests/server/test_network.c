@@ -376,7 +376,7 @@ static void await_refusals(void)
 {
     int accepted = proxy_accepted(proxy);
 
-    wait_until(proxy_accepted(proxy) == accepted + 4);
+    wait_until(proxy_accepted(proxy) >= accepted + 4);
 }
 
 /*
@@ -385,7 +385,7 @@ static void await_refusals(void)
  */
 static void assert_given_back_behind_all(const char *id)
 {
-    const char *log = side_text(the_server->side, "SLOWLOG GET 1000");
+    const char *log = side_text(the_server->side, "SLOWLOG GET 100000");
     char asked[100], released[120], named[100];
 
     snprintf(asked, sizeof asked, "\n%s %d ", id, LONG_LEASE);
@@ -421,7 +421,7 @@ static void test_lock_is_given_back_behind_its_question_when_it_was_lost_before_
     await_refusals();
     actor_send(actor, "lock net/twice"); /* whose request names what its process has given back */
     await_refusals();
-    side_text(the_server->side, "CONFIG SET slowlog-max-len 1000 slowlog-log-slower-than 0");
+    side_text(the_server->side, "CONFIG SET slowlog-max-len 100000 slowlog-log-slower-than 0");
     promise_within(AT_ONCE);
     proxy_pass(proxy);
     wait_until(waiters_of(&mutex) == 2 && !waits(id));
