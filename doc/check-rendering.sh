@@ -15,17 +15,19 @@ for program in groff mandoc; do
     fi
 done
 
-# Text of a page as groff shows it, words joined again that were cut at the end of a line.
-render() { groff -mdoc -Tutf8 -P-cbou "$1" 2>/dev/null | sed -e ':again' -e '/‐$/{N;s/‐\n *//;b again' -e '}'; }
+# Joins the words that were cut at the end of a line, also behind a hyphen of their own.
+join_words() { sed -E -e ':again' -e '/(‐|[[:alnum:]]-)$/{N;s/(‐|([[:alnum:]]-))\n */\2/;b again' -e '}'; }
+by_groff() { groff -mdoc -Tutf8 -P-cbou "$1" 2>/dev/null | join_words; }
+by_mandoc() { mandoc -Tutf8 "$1" | sed 's/.\x08//g' | join_words; }
 
 # One word a line, without the lines at the top and the bottom, and with one kind of dash.
 words() { sed -e '1d' -e '$d' -e 's/–/—/g' | tr -s ' \t\n' '\n\n\n' | grep .; }
 
 for page in "$man"/*.[1-8]; do
     name=${page##*/}
-    render "$page" >"$scratch/$name.txt"
+    by_groff "$page" >"$scratch/$name.txt"
     words <"$scratch/$name.txt" >"$scratch/by-groff"
-    mandoc -Tutf8 "$page" | sed 's/.\x08//g' | words >"$scratch/by-mandoc"
+    by_mandoc "$page" | words >"$scratch/by-mandoc"
     diff "$scratch/by-groff" "$scratch/by-mandoc" >"$scratch/difference" ||
         complain "$name: groff and mandoc differ: $(sed -n '2,3p' "$scratch/difference" | tr '\n' ' ')"
 done

@@ -32,7 +32,7 @@ examples_ported_before_CFLAGS = $(common_cflags)
 examples_ported_before_LDADD =
 examples_ported_after_SOURCES = examples/ported/pool.c
 examples_ported_after_CPPFLAGS = \
-    -I$(top_srcdir)/include -include dmutex/pthread.h -DDMUTEX_GROUP='"ported"'
+    -I$(top_srcdir)/include -include dmutex/pthread.h -DDMUTEX_GROUP='"ported"' -fmacro-prefix-map=$(top_srcdir)/=
 examples_ported_after_CFLAGS = $(common_cflags)
 examples_ported_after_LDADD = libdmutex/libdmutex.la
 
