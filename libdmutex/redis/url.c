@@ -13,6 +13,7 @@
 #define DEFAULT_TIMEOUT_MS 2000
 #define TIMEOUT_MAX_MS 3600000
 #define PREFIX_MAX 64
+#define DB_MAX 999999
 #define SECRET_ROOM 512
 
 /* A part of the URL, not yet decoded. */
@@ -21,20 +22,10 @@ struct part {
     size_t length;
 };
 
-/*
- * Quotes the part, but nothing that may be a user's name or password: a bad one may have the signs in it
- * at which a URL is cut, so it is all up to the last @ of the whole text, in which the part stands.
- */
-static bool complain(char *ret_reason, const char *what, struct part part)
+/* A sentence quotes no part of the URL, because a bad URL may have its user's name or password in any part. */
+static bool complain(char *ret_reason, const char *sentence)
 {
-    const char *login_end = strrchr(part.text, '@'), *part_end = part.text + part.length;
-
-    if (login_end) {
-        part.text = login_end < part_end ? login_end + 1 : part_end;
-        part.length = (size_t)(part_end - part.text);
-    }
-    snprintf(ret_reason, DM_REASON_ROOM, "%s: \"%.*s\"", what, (int)(part.length < 80 ? part.length : 80),
-             part.text);
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", sentence);
     return false;
 }
 
@@ -146,30 +137,35 @@ static bool read_secret(FILE *file, char secret[SECRET_ROOM])
     return true;
 }
 
-static bool complain_of_file(char *ret_reason, const char *path, const char *why)
+/* A path is told if it begins with a slash and stands behind any login: else it may be the password itself. */
+static bool complain_of_file(char *ret_reason, const char *path, struct part value, const char *why)
 {
-    snprintf(ret_reason, DM_REASON_ROOM, "password_file \"%.200s\": %s", path, why);
+    if (path[0] == '/' && !strchr(value.text, '@'))
+        snprintf(ret_reason, DM_REASON_ROOM, "password_file \"%.200s\": %s", path, why);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "the password_file: %s", why);
     return false;
 }
 
-static bool read_password(struct dm_url *url, const char *path, char *ret_reason)
+static bool read_password(struct dm_url *url, const char *path, struct part value, char *ret_reason)
 {
     char secret[SECRET_ROOM];
     FILE *file = fopen(path, "re");
 
     if (!file)
-        return complain_of_file(ret_reason, path, strerror(errno));
+        return complain_of_file(ret_reason, path, value, strerror(errno));
     free(url->password);
     url->password = read_secret(file, secret) ? strdup(secret) : NULL;
     explicit_bzero(secret, sizeof secret);
     fclose(file);
-    return url->password || complain_of_file(ret_reason, path, "its first line is no password");
+    return url->password || complain_of_file(ret_reason, path, value, "its first line is no password");
 }
 
 static bool set_password_file(struct dm_url *url, struct part value, char *ret_reason)
 {
     char *path = decode(value);
-    bool is_good = path ? read_password(url, path, ret_reason) : complain(ret_reason, "the path cannot be decoded", value);
+    bool is_good = path ? read_password(url, path, value, ret_reason)
+                        : complain(ret_reason, "the path of the password_file cannot be decoded");
 
     free(path);
     return is_good;
@@ -180,55 +176,71 @@ static bool is_word(struct part part, const char *word)
     return part.length == strlen(word) && memcmp(part.text, word, part.length) == 0;
 }
 
+static bool set_connect_timeout(struct dm_url *url, struct part value)
+{
+    return read_number(value, 1, TIMEOUT_MAX_MS, &url->connect_timeout_ms);
+}
+
+static bool set_command_timeout(struct dm_url *url, struct part value)
+{
+    return read_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
+}
+
+static bool set_db(struct dm_url *url, struct part value)
+{
+    return url->kind == DM_URL_UNIX && read_number(value, 0, DB_MAX, &url->db);
+}
+
+static bool set_eviction(struct dm_url *url, struct part value)
+{
+    return url->may_evict = is_word(value, "allow");
+}
+
 static bool set_grace(struct dm_url *url, struct part value)
 {
     url->has_grace = is_word(value, "on");
     return url->has_grace || is_word(value, "off");
 }
 
-/* Rights on a prefix, "~billing:*", would cover a longer one behind a colon: so there is none. */
-static bool has_colon(struct part value)
-{
-    return memchr(value.text, ':', value.length) || memmem(value.text, value.length, "%3A", 3) ||
-           memmem(value.text, value.length, "%3a", 3);
-}
+/* A prefix has no colon: rights on a prefix, "~billing:*", would cover a longer prefix behind the colon. */
+static const struct option {
+    const char *name, *values;
+    bool (*set)(struct dm_url *, struct part value);
+} options[] = {
+    { "connect_timeout", "1..3600000 milliseconds", set_connect_timeout },
+    { "command_timeout", "1..3600000 milliseconds", set_command_timeout },
+    { "db", "0..999999, of unix:// alone (redis://host/DB has it in the path)", set_db },
+    { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", set_prefix },
+    { "eviction", "\"allow\"", set_eviction },
+    { "grace", "\"on\" or \"off\"", set_grace },
+};
 
 static bool set_option(struct dm_url *url, struct part key, struct part value, char *ret_reason)
 {
-    bool is_good;
-
-    if (is_word(key, "connect_timeout"))
-        is_good = read_number(value, 1, TIMEOUT_MAX_MS, &url->connect_timeout_ms);
-    else if (is_word(key, "command_timeout"))
-        is_good = read_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
-    else if (is_word(key, "db"))
-        is_good = url->kind == DM_URL_UNIX && read_number(value, 0, 999999, &url->db);
-    else if (is_word(key, "prefix") && has_colon(value))
-        return complain(ret_reason, "a prefix has no colon, because the rights of the part before it would reach it",
-                        value);
-    else if (is_word(key, "prefix"))
-        is_good = set_prefix(url, value);
-    else if (is_word(key, "password_file"))
+    if (is_word(key, "password_file"))
         return set_password_file(url, value, ret_reason);
-    else if (is_word(key, "eviction"))
-        is_good = url->may_evict = is_word(value, "allow");
-    else if (is_word(key, "grace"))
-        is_good = set_grace(url, value);
-    else
-        return complain(ret_reason, "this option is not known", key);
-    return is_good || complain(ret_reason, "this option has a value that cannot be used", key);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (!is_word(key, options[i].name))
+            continue;
+        if (options[i].set(url, value))
+            return true;
+        snprintf(ret_reason, DM_REASON_ROOM, "the option %s is not %s", options[i].name, options[i].values);
+        return false;
+    }
+    return complain(ret_reason, "an option is none of connect_timeout, command_timeout, db, prefix, password_file, "
+                                "eviction and grace");
 }
 
-static bool read_options(struct dm_url *url, struct part options, char *ret_reason)
+static bool read_options(struct dm_url *url, struct part left, char *ret_reason)
 {
     bool found;
 
-    while (options.length) {
-        struct part option = cut(&options, '&', &found);
+    while (left.length) {
+        struct part option = cut(&left, '&', &found);
         struct part key = cut(&option, '=', &found);
 
         if (!found)
-            return complain(ret_reason, "an option is written name=value", key);
+            return complain(ret_reason, "an option is written name=value");
         if (!set_option(url, key, option, ret_reason))
             return false;
     }
@@ -249,10 +261,21 @@ static bool read_login(struct dm_url *url, struct part *from, char *ret_reason)
     from->text = at + 1;
     user = cut(&login, ':', &has_password);
     if (user.length && !set_text(&url->user, user))
-        return complain(ret_reason, "the user name cannot be decoded", user);
+        return complain(ret_reason, "the user name cannot be decoded");
     if (has_password && !set_text(&url->password, login))
-        return complain(ret_reason, "the password cannot be decoded", rest(""));
+        return complain(ret_reason, "the password cannot be decoded");
     return true;
+}
+
+/* A number of up to five digits is told; all else may be the password of a login without its @. */
+static bool complain_of_port(char *ret_reason, struct part port)
+{
+    unsigned number;
+
+    if (port.length > 5 || !read_number(port, 0, 99999, &number))
+        return complain(ret_reason, "the port is not in 1..65535 (a user and password end with an @)");
+    snprintf(ret_reason, DM_REASON_ROOM, "the port is not in 1..65535: \"%u\"", number);
+    return false;
 }
 
 /* host[:port], an IPv6 address in brackets */
@@ -267,7 +290,7 @@ static bool read_address(struct dm_url *url, struct part address, char *ret_reas
         address = host;
         host = cut(&address, ']', &found);
         if (!found || (address.length && address.text[0] != ':'))
-            return complain(ret_reason, "an IPv6 address is written [address]:port", host);
+            return complain(ret_reason, "an IPv6 address is written [address]:port");
         if (address.length)
             port = (struct part){ address.text + 1, address.length - 1 };
     } else {
@@ -276,11 +299,11 @@ static bool read_address(struct dm_url *url, struct part address, char *ret_reas
             port = address;
     }
     if (host.length == 0)
-        return complain(ret_reason, "the host is missing", address);
+        return complain(ret_reason, "the host is missing");
     if (!read_number(port, 1, 65535, &number))
-        return complain(ret_reason, "the port is not in 1..65535", port);
+        return complain_of_port(ret_reason, port);
     return (set_text(&url->host, host) && set_text(&url->port, port)) ||
-           complain(ret_reason, "the host cannot be decoded", host);
+           complain(ret_reason, "the host cannot be decoded");
 }
 
 static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
@@ -290,8 +313,8 @@ static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
     struct part address = cut(&db, '/', &has_db);
 
     url->kind = DM_URL_TCP;
-    if (db.length && !read_number(db, 0, 999999, &url->db))
-        return complain(ret_reason, "the database is not a number", db);
+    if (db.length && !read_number(db, 0, DB_MAX, &url->db))
+        return complain(ret_reason, "the database is not a number in 0..999999");
     return read_login(url, &address, ret_reason) && read_address(url, address, ret_reason);
 }
 
@@ -305,13 +328,13 @@ static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
     if (!read_login(url, &login, ret_reason))
         return false;
     if (!slash || login.length)
-        return complain(ret_reason, "a socket is written unix:///path", where);
+        return complain(ret_reason, "a socket is written unix:///path");
     where.length -= (size_t)(slash - where.text);
     where.text = slash;
     if (!set_text(&url->path, where))
-        return complain(ret_reason, "the path cannot be decoded", where);
+        return complain(ret_reason, "the path cannot be decoded");
     if (strlen(url->path) >= sizeof((struct sockaddr_un *)0)->sun_path)
-        return complain(ret_reason, "the socket's path is longer than 107 bytes", where);
+        return complain(ret_reason, "the socket's path is longer than 107 bytes");
     return true;
 }
 
@@ -319,7 +342,7 @@ static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
     url->has_grace = false; /* it was started anew because nobody used it */
-    return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"", where);
+    return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
 static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
@@ -329,9 +352,9 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
         bool (*read)(struct dm_url *, struct part, char *);
     } schemes[] = { { "redis://", read_tcp }, { "unix://", read_unix }, { "local:", read_local } };
     static const char *const later[] = { "rediss://", "redis+sentinel://", "redis+cluster://" };
-    struct part options = text;
+    struct part behind = text;
     bool found;
-    struct part where = cut(&options, '?', &found);
+    struct part where = cut(&behind, '?', &found);
 
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         size_t length = strlen(schemes[i].scheme);
@@ -339,16 +362,18 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
         if (where.length < length || memcmp(where.text, schemes[i].scheme, length) != 0)
             continue;
         if (memchr(where.text, ',', where.length) && schemes[i].read != read_unix)
-            return complain(ret_reason, "a list of servers is not possible in this version", rest(""));
+            return complain(ret_reason, "a list of servers is not possible in this version");
         where.text += length;
         where.length -= length;
-        return schemes[i].read(url, where, ret_reason) && read_options(url, options, ret_reason);
+        return schemes[i].read(url, where, ret_reason) && read_options(url, behind, ret_reason);
     }
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (strncmp(text.text, later[i], strlen(later[i])) == 0)
-            return complain(ret_reason, "this scheme is not possible in this version", rest(later[i]));
+        if (strncmp(text.text, later[i], strlen(later[i])) == 0) {
+            snprintf(ret_reason, DM_REASON_ROOM, "%s is not possible in this version", later[i]);
+            return false;
+        }
     }
-    return complain(ret_reason, "it does not begin with redis:// or unix:// or \"local:\"", (struct part){ text.text, strcspn(text.text, ":@") });
+    return complain(ret_reason, "it does not begin with redis:// or unix:// or \"local:\"");
 }
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
