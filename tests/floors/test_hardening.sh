@@ -1,11 +1,8 @@
 #!/bin/sh
-# What is installed has the protections that configure found, as readelf sees them. Speaks TAP.
+# What `make install` installs has the protections that configure found, as readelf sees them. Speaks TAP.
 # Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
-
-programs="preload/.libs/dmutex-run preload/keeper/.libs/dmutex-keeper"
-libraries="libdmutex/.libs/libdmutex.so preload/.libs/libdmutex-preload.so"
 
 # asked FLAG: configure found it.
 asked()
@@ -24,31 +21,52 @@ need()
     fi
 }
 
-for file in $libraries $programs; do
-    readelf -W -h -l -d -n --dyn-syms "$file" >"$scratch/elf" 2>"$scratch/errors" || complain "$file cannot be read"
-    need "$file" -Wl,-z,relro "read-only relocations" 'GNU_RELRO'
-    need "$file" -Wl,-z,now "binding at start" 'BIND_NOW|Flags:.* NOW'
-    need "$file" -fstack-protector-strong "canary" '__stack_chk_fail'
+# Every program has main; every library of ours has one of the other functions.
+begins_with_landing_pads()
+{
+    objdump -d "$1" | grep -A1 -E '<(main|dmutex_lock|pthread_mutex_lock|open)>:' | grep -qE 'endbr(64|32)'
+}
+
+# Calls with a format are always checked, where the flag is; the observer makes none, nor any with a buffer of known size.
+look_at_calls()
+{
+    asked -D_FORTIFY_SOURCE=2 || return
+    grep -oE ' (v?[fd]?printf|v?syslog)@' "$scratch/elf" | while read -r call; do complain "$1 calls ${call%@}, unchecked"; done
+    [ "$1" = libdmutex-observer.so ] || need "$1" -D_FORTIFY_SOURCE=2 "checked call of libc" '__[a-z]+_chk@'
+}
+
+# look FILE: all that readelf says of it, for each property.
+look()
+{
+    name=$(basename "$1")
+    readelf -W -h -l -d --dyn-syms "$1" >"$scratch/elf" 2>"$scratch/errors" || complain "$name cannot be read"
+    need "$name" -Wl,-z,relro "read-only relocations" 'GNU_RELRO'
+    need "$name" -Wl,-z,now "binding at start" 'BIND_NOW|Flags:.* NOW'
+    need "$name" -fstack-protector-strong "canary" '__stack_chk_fail'
+    need "$name" -pie "position-independent code" 'Type: +DYN'
+    need "$name" -Wl,-z,noexecstack "stack header" 'GNU_STACK'
     # the note of CET is the linker's, and needs it in libc's start files, too: look at the code
-    ! asked -fcf-protection || objdump -d "$file" | grep -qE 'endbr(64|32)' || complain "$file: no landing pads of CET"
-    need "$file" -Wl,-z,noexecstack "stack header" 'GNU_STACK'
-    grep -E 'GNU_STACK.* RWE' "$scratch/elf" >>"$scratch/complaints"
-    grep -E '\(RPATH\)|TEXTREL' "$scratch/elf" >>"$scratch/complaints"
+    ! asked -fcf-protection || begins_with_landing_pads "$1" || complain "$name: no landing pads of CET"
+    look_at_calls "$name"
+    grep -E 'GNU_STACK.* RWE|\(RPATH\)|TEXTREL' "$scratch/elf" >>"$scratch/complaints"
     # libtool notes the library's folder in a program where the loader would not look
     grep -E '\(RUNPATH\)' "$scratch/elf" | grep -vF "[$LIBDIR]" >>"$scratch/complaints"
-    result "$(basename "$file") has all that configure found"
-done
+    result "$name has all that configure found"
+}
 
-for file in $programs; do
-    readelf -W -h "$file" >"$scratch/elf"
-    need "$file" -pie "position-independent code" 'Type: +DYN'
+# The jobs of the make that runs the tests are not this one's.
+env -u MAKEFLAGS -u MFLAGS make install DESTDIR="$scratch/root" >"$scratch/install" 2>&1 ||
+    complain "make install: $(tail -n 3 "$scratch/install")"
+find "$scratch/root" -type f | sort | while read -r file; do
+    [ "$(head -c 4 "$file" | tail -c 3)" != ELF ] || echo "$file"
+done >"$scratch/files"
+for name in dmutex-keeper dmutex-names dmutex-run libdmutex-observer.so libdmutex-preload.so libdmutex.so; do
+    grep -q "/$name[.0-9]*\$" "$scratch/files" || complain "$name is not installed"
 done
-result "programs are position-independent"
+result "programs, library and modules are installed"
 
-for file in $libraries; do
-    readelf -W --dyn-syms "$file" >"$scratch/elf"
-    need "$file" -D_FORTIFY_SOURCE=2 "checked call of libc" '__[a-z]+_chk@'
-done
-result "calls of libc that know their buffer's size are checked"
+while read -r file; do
+    look "$file"
+done <"$scratch/files"
 
 finish
