@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* No wait is silent: after a second the log says who holds the mutex, and so does the sentence of a timeout. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,9 +66,27 @@ static struct timespec after_ms(int ms)
     return now;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The seconds of "…, for 1.2 s" in the caller's sentence. */
+static double held_s(void)
+{
+    const char *at = strstr(dmutex_strerror_np(), ", for ");
+
+    assert_non_null(at);
+    return strtod(at + strlen(", for "), NULL);
+}
+
 /* The sentence of a timeout names the holder, for how long it holds, and the place in the queue. */
 static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
 {
+    double before_s = now_s();
     struct actor *holder = start_holder("explain/timeout");
     struct timespec end = after_ms(LONG_WAIT_MS);
     dmutex_t mutex;
@@ -77,6 +96,7 @@ static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
     assert_result(dmutex_timedlock(&mutex, &end), ETIMEDOUT);
     assert_non_null(strstr(dmutex_strerror_np(), pid_text(holder)));
     assert_non_null(strstr(dmutex_strerror_np(), "place 1 of 1"));
+    assert_true(held_s() > 1 && held_s() < now_s() - before_s + 0.1); /* tenths are rounded */
     actor_do(holder, "0", "unlock explain/timeout");
     actor_end(holder);
 }
