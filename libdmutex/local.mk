@@ -96,6 +96,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/store.c \
     libdmutex/redis/store.h \
     libdmutex/redis/store_cond.c \
+    libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \
     libdmutex/redis/store_parts.h \
     libdmutex/redis/url.c \

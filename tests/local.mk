@@ -86,12 +86,14 @@ server_tests = \
     tests/server/test_scripts_cond_faults \
     tests/server/test_scripts_cond_retry \
     tests/server/test_scripts_cond_signal \
+    tests/server/test_scripts_dead \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_grace \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
     tests/server/test_scripts_retry \
+    tests/server/test_scripts_tokens \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
@@ -111,12 +113,14 @@ tests_server_test_scripts_cond_end_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_faults_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_retry_LDADD = $(scripts_libs)
 tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
+tests_server_test_scripts_dead_LDADD = $(scripts_libs)
 tests_server_test_scripts_death_LDADD = $(scripts_libs)
 tests_server_test_scripts_faults_LDADD = $(scripts_libs)
 tests_server_test_scripts_grace_LDADD = $(scripts_libs)
 tests_server_test_scripts_own_LDADD = $(scripts_libs)
 tests_server_test_scripts_queue_LDADD = $(scripts_libs)
 tests_server_test_scripts_retry_LDADD = $(scripts_libs)
+tests_server_test_scripts_tokens_LDADD = $(scripts_libs)
 
 # what POSIX says about each function
 conformance_tests = \
@@ -273,6 +277,7 @@ module_tests = \
     tests/preload/test_maps \
     tests/preload/test_names \
     tests/preload/test_places \
+    tests/preload/test_reports \
     tests/preload/test_rules \
     tests/preload/test_text
 tests_preload_test_calls_LDADD = $(programs_libs)
@@ -283,6 +288,7 @@ tests_preload_test_mappings_LDADD = $(programs_libs)
 tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
 tests_preload_test_names_LDADD = $(programs_libs)
 tests_preload_test_places_LDADD = $(programs_libs)
+tests_preload_test_reports_LDADD = $(programs_libs)
 tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 # parts of the module, for the tests of these alone
@@ -551,7 +557,7 @@ EXTRA_DIST += \
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
-    tests/preload/test_names tests/preload/test_places tests/faults/test_faults \
+    tests/preload/test_names tests/preload/test_places tests/preload/test_reports tests/faults/test_faults \
     tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh
 
 # ---------------------------------------------------------------------------

@@ -198,14 +198,14 @@ uint64_t dm_store_number_at(const redisReply *reply, size_t index)
 /* A later time could not be reckoned with in nanoseconds.  As microseconds it is in the year 2112. */
 #define TIME_MAX (INT64_MAX / 2048)
 
-static int64_t time_of(uint64_t number)
+int64_t dm_store_time_of(uint64_t number)
 {
     return number < TIME_MAX ? (int64_t)number : TIME_MAX;
 }
 
 int64_t dm_store_time_at(const redisReply *reply, size_t index)
 {
-    return time_of(dm_store_number_at(reply, index));
+    return dm_store_time_of(dm_store_number_at(reply, index));
 }
 
 /* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} ... */
@@ -549,76 +549,4 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
         freeReplyObject(reply);
     }
     return answer;
-}
-
-/* ---- messages ---------------------------------------------------------------------------- */
-
-#define MESSAGE_NUMBERS 5
-
-/* "<word> <number>..." with `count` numbers.  Returns what is behind them; NULL: it is not that. */
-static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
-{
-    size_t length = strlen(word);
-
-    if (strncmp(text, word, length) != 0)
-        return NULL;
-    text += length;
-    for (int i = 0; i < count; i++) {
-        if (*text++ != ' ')
-            return NULL;
-        length = strcspn(text, " ");
-        if (!dm_reply_digits(text, length, &ret_numbers[i]))
-            return NULL;
-        text += length;
-    }
-    return text;
-}
-
-/* The same with nothing behind. */
-static bool is_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
-{
-    const char *rest = read_words(text, word, count, ret_numbers);
-
-    return rest && *rest == '\0';
-}
-
-/* attempt request token lease dead server; version 0.1.0 does not say the server. */
-static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], uint64_t *ret_run)
-{
-    const char *rest = read_words(text, "granted", 5, ret_numbers);
-
-    if (!rest || ret_numbers[2] >= DM_TOKEN_LIMIT)
-        return false;
-    if (*rest == '\0')
-        return true;
-    if (strspn(rest + 1, "0123456789abcdef") != 16 || rest[17] != '\0')
-        return false;
-    *ret_run = dm_server_read_run(rest + 1);
-    return true;
-}
-
-bool dm_store_read_message(const char *text, struct dm_message *ret_message)
-{
-    struct dm_message message = { 0 };
-    uint64_t numbers[MESSAGE_NUMBERS] = { 0 };
-
-    if (is_words(text, "lost", 1, numbers)) {
-        message.kind = DM_MESSAGE_LOST;
-    } else if (is_words(text, "ask", 1, numbers)) {
-        message.kind = DM_MESSAGE_ASK;
-    } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
-        message.kind = DM_MESSAGE_SIGNALLED;
-        message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
-                                             .remaining_ms = time_of(numbers[2]) };
-    } else if (is_grant(text, numbers, &message.run)) {
-        message.kind = DM_MESSAGE_GRANTED;
-        message.request = numbers[1];
-        message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2],
-                                             .is_owner_dead = numbers[4] == 1 };
-    } else {
-        return false;
-    }
-    message.attempt = numbers[0];
-    *ret_message = message;
-    return true;
 }

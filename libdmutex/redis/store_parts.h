@@ -50,7 +50,8 @@ enum dm_verdict dm_store_nonsense(char *ret_reason);
 /* 0 where the reply has no number there. */
 uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);
 
-/* The same for a time, in whatever unit, that can be reckoned with. */
+/* A time, in whatever unit, that can be reckoned with in nanoseconds: a larger one is cut. */
+int64_t dm_store_time_of(uint64_t number);
 int64_t dm_store_time_at(const struct redisReply *reply, size_t index);
 
 /* An answer about an attempt.  False: it is none of ours. */

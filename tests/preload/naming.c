@@ -30,3 +30,27 @@ void check_local(struct actor *actor, const char *object)
     actor_do(actor, "0", "unlock %s", object);
     assert_int_equal(side_client_commands(the_server->side), before);
 }
+
+void hold_here(dmutex_t *mutex, const char *name)
+{
+    make_normal(mutex, name, LEASE);
+    assert_result(dmutex_lock(mutex), 0);
+}
+
+void give_back_here(dmutex_t *mutex)
+{
+    assert_result(dmutex_unlock(mutex), 0);
+    assert_result(dmutex_destroy(mutex), 0);
+}
+
+void check_waits(struct actor *actor, const char *name, const char *call)
+{
+    dmutex_t mutex;
+
+    hold_here(&mutex, name);
+    actor_send(actor, "%s", call);
+    wait_until(waiters_of(&mutex) == 1);
+    assert_true(actor_is_silent(actor));
+    give_back_here(&mutex);
+    actor_expect(actor, "0");
+}

@@ -30,30 +30,6 @@ static int build_all(void **state)
     return 0;
 }
 
-/* This test holds what is called so. */
-static void hold(const char *name)
-{
-    make_normal(&mutex, name, LEASE);
-    assert_result(dmutex_lock(&mutex), 0);
-}
-
-static void give_back(void)
-{
-    assert_result(dmutex_unlock(&mutex), 0);
-    assert_result(dmutex_destroy(&mutex), 0);
-}
-
-/* A program waits in a call until this test gives back what it holds. */
-static void check_waits(struct actor *actor, const char *name, const char *call)
-{
-    hold(name);
-    actor_send(actor, "%s", call);
-    wait_until(waiters_of(&mutex) == 1);
-    assert_true(actor_is_silent(actor));
-    give_back();
-    actor_expect(actor, "0");
-}
-
 /* ---- locks ------------------------------------------------------------------------------- */
 
 /* Each of the four ways to lock waits, or does not, for a holder elsewhere. */
@@ -64,13 +40,13 @@ static void test_each_way_to_lock_minds_a_holder_elsewhere(void **state)
                                          "old lock static_lock" };
 
     (void)state;
-    hold("t/x");
+    hold_here(&mutex, "t/x");
     actor_do(actor, "EBUSY", "trylock static_lock");
     actor_do(actor, "EBUSY", "old trylock static_lock");
     actor_do(actor, "ETIMEDOUT", "timedlock static_lock 20");
     actor_do(actor, "ETIMEDOUT", "timedlock static_lock -1000");
     actor_do(actor, "ETIMEDOUT", "clocklock static_lock 20");
-    give_back();
+    give_back_here(&mutex);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         check_waits(actor, "t/x", calls[i]);
         actor_do(actor, "0", i % 2 ? "unlock static_lock" : "old unlock static_lock");
@@ -109,7 +85,7 @@ static void check_recursive(struct actor *actor, const char *object, const char 
     assert_result(dmutex_trylock(&mutex), EBUSY);
     actor_do(actor, "0", "unlock %s", object);
     assert_result(dmutex_lock(&mutex), 0);
-    give_back();
+    give_back_here(&mutex);
     actor_do(actor, "EPERM", "unlock %s", object);
 }
 
@@ -268,10 +244,10 @@ static void test_c11_mutexes_are_distributed_when_they_are_named(void **state)
 
     (void)state;
     actor_do(actor, "0", "mtx init c11_lock");
-    hold("t/c11");
+    hold_here(&mutex, "t/c11");
     actor_do(actor, "EBUSY", "mtx trylock c11_lock");
     actor_do(actor, "ETIMEDOUT", "mtx timedlock c11_lock 20");
-    give_back();
+    give_back_here(&mutex);
     check_waits(actor, "t/c11", "mtx lock c11_lock");
     make_normal(&mutex, "t/c11", LEASE);
     assert_result(dmutex_trylock(&mutex), EBUSY);
@@ -314,10 +290,10 @@ static void test_cxx_mutexes_are_distributed_when_they_are_named(void **state)
     if (!has_cxx())
         skip();
     actor = start_program("guarded", "sym:guarded:_ZN3app5Shelf5guardE => t/std", NULL);
-    hold("t/std");
+    hold_here(&mutex, "t/std");
     actor_do(actor, "EBUSY", "std try_lock");
     actor_do(actor, "ETIMEDOUT", "std try_for 20");
-    give_back();
+    give_back_here(&mutex);
     check_waits(actor, "t/std", "std lock");
     make_normal(&mutex, "t/std", LEASE);
     assert_result(dmutex_trylock(&mutex), EBUSY);
@@ -345,7 +321,7 @@ static void check_loss(const char *setting, int signal_number)
     assert_result(dmutex_lock(&mutex), 0);
     actor_cont(actor);
     wait_until(said_count("dmutex: the lease of l/x has ended while it was held: others may have it from now on") == 1);
-    give_back();
+    give_back_here(&mutex);
     if (signal_number == 0)
         actor_send(actor, "exit 7");
     status = actor_await(actor);
@@ -416,188 +392,6 @@ static void test_a_lock_waits_when_there_is_no_server(void **state)
     actor_end(actor);
 }
 
-/* ---- reports ----------------------------------------------------------------------------- */
-
-static char report[16384];
-
-/* What the only report in the folder says; it is removed. */
-static void read_reports(void)
-{
-    command_run("cd %s && cat report.* && rm report.*", folder);
-    assert_status(0);
-    strcpy(report, ran.output);
-}
-
-static long long value_of(const char *name, const char *key)
-{
-    char line[100];
-    const char *at;
-
-    snprintf(line, sizeof line, "%s locks=", name);
-    at = strstr(report, line);
-    assert_non_null(at);
-    snprintf(line, sizeof line, " %s=", key);
-    at = strstr(at, line);
-    assert_non_null(at);
-    return strtoll(at + strlen(line), NULL, 10);
-}
-
-static struct actor *start_reporting(void)
-{
-    char variable[100];
-
-    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/report.%%p", folder);
-    return start_program("legacy", rules, variable, NULL);
-}
-
-/* A line for each name that was locked: how often, and after how many waits. */
-static void test_a_report_says_what_was_done_with_each_name(void **state)
-{
-    struct actor *actor = start_reporting();
-    char path[100];
-
-    (void)state;
-    snprintf(path, sizeof path, "%s/report.%d", folder, (int)actor_pid(actor));
-    for (int i = 0; i < 3; i++) {
-        actor_do(actor, "0", "lock static_lock");
-        actor_do(actor, "0", "unlock static_lock");
-    }
-    check_waits(actor, "t/x", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
-    actor_do(actor, "0", "trylock errorcheck_lock");
-    actor_do(actor, "EDEADLK", "lock errorcheck_lock");
-    actor_do(actor, "0", "unlock errorcheck_lock");
-    actor_do(actor, "0", "lock other_lock");
-    actor_end(actor);
-    assert_int_equal(access(path, R_OK), 0);
-    read_reports();
-    assert_int_equal(value_of("t/x", "locks"), 4);
-    assert_int_equal(value_of("t/x", "waits"), 1);
-    assert_true(value_of("t/x", "wait_us") > 0);
-    assert_true(value_of("t/x", "hold_us") > 0);
-    assert_int_equal(value_of("t/x", "losses"), 0);
-    assert_int_equal(value_of("t/e", "locks"), 1);
-    assert_int_equal(value_of("t/e", "waits"), 0);
-    assert_null(strstr(report, "t/r "));
-    assert_null(strstr(report, "other"));
-}
-
-/* Each process has its own; one that locked nothing, as this child, has none. */
-static void test_a_report_is_of_one_process_when_it_forks(void **state)
-{
-    struct actor *actor = start_reporting(), *idle = start_reporting();
-
-    (void)state;
-    actor_do(actor, "0", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
-    actor_do(actor, "ECHILD", "child exit 0");
-    actor_end(actor);
-    actor_end(idle);
-    read_reports();
-    assert_int_equal(value_of("t/x", "locks"), 1);
-    assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
-}
-
-/* A line for a name, whatever has it; a hold lasts until the last unlock. */
-static void test_a_report_adds_up_when_objects_have_one_name(void **state)
-{
-    char variable[100];
-    struct actor *actor;
-
-    (void)state;
-    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/report.%%p", folder);
-    actor = start_program("legacy", "sym:legacy:static_lock => t/x; sym:legacy:recursive_lock => t/x", variable, NULL);
-    actor_do(actor, "0", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
-    actor_do(actor, "0", "lock recursive_lock");
-    actor_do(actor, "0", "lock recursive_lock");
-    actor_do(actor, "0", "unlock recursive_lock");
-    actor_do(actor, "0", "unlock recursive_lock");
-    actor_end(actor);
-    read_reports();
-    assert_int_equal(value_of("t/x", "locks"), 3);
-    assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
-}
-
-/* A report that cannot be written is a sentence, and the program ends as it would. */
-static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **state)
-{
-    struct actor *actor = start_program("legacy", rules, "DMUTEX_REPORT=/no/such/folder/report", NULL);
-
-    (void)state;
-    actor_do(actor, "0", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
-    actor_end(actor);
-    assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
-}
-
-/* What the file was that a report was to go to. */
-static void check_no_report_to(const char *path, const char *why)
-{
-    char variable[100], sentence[200];
-    struct actor *actor;
-
-    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s", path);
-    snprintf(sentence, sizeof sentence, "dmutex: the report cannot be written to %s: %s\n", path, why);
-    actor = start_program("legacy", rules, variable, NULL);
-    actor_do(actor, "0", "lock static_lock");
-    actor_do(actor, "0", "unlock static_lock");
-    actor_end(actor);
-    assert_said(sentence);
-}
-
-/* A stranger who knows the path has made a link there, to a file of the program's user. */
-static void test_no_report_is_written_when_its_path_is_a_link(void **state)
-{
-    char victim[100], path[100], line[10] = "";
-    FILE *file;
-
-    (void)state;
-    snprintf(victim, sizeof victim, "%s/victim", folder);
-    snprintf(path, sizeof path, "%s/linked", folder);
-    file = fopen(victim, "w");
-    assert_true(fputs("precious", file) > 0);
-    assert_int_equal(fclose(file), 0);
-    assert_return_code(symlink(victim, path), errno);
-    check_no_report_to(path, "it is a symbolic link");
-    assert_return_code(unlink(path), errno);
-    assert_return_code(link(victim, path), errno);
-    check_no_report_to(path, "it is no file of this user alone");
-    file = fopen(victim, "r");
-    assert_non_null(fgets(line, sizeof line, file));
-    fclose(file);
-    assert_string_equal(line, "precious");
-}
-
-/* A FIFO that nobody reads, or somebody does: the program's end does not wait for that. */
-static void test_no_report_is_written_when_its_path_is_a_fifo(void **state)
-{
-    char path[100];
-    int reader;
-
-    (void)state;
-    snprintf(path, sizeof path, "%s/fifo", folder);
-    assert_return_code(mkfifo(path, 0600), errno);
-    check_no_report_to(path, strerror(ENXIO));
-    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    check_no_report_to(path, "it is no file of this user alone");
-    close(reader);
-}
-
-/* A folder that everybody may change: the report could be led elsewhere. */
-static void test_no_report_is_written_when_others_can_change_the_folder(void **state)
-{
-    char place[100], path[120];
-
-    (void)state;
-    snprintf(place, sizeof place, "%s/wide", folder);
-    snprintf(path, sizeof path, "%s/report", place);
-    assert_return_code(mkdir(place, 0700), errno);
-    assert_return_code(chmod(place, 0777), errno);
-    check_no_report_to(path, "other users can change a folder above it");
-    assert_int_equal(access(path, F_OK), -1);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -616,13 +410,6 @@ int main(int argc, char **argv)
         test_of_program(test_a_program_is_told_as_the_rule_says_when_its_lease_ends),
         test_of_program(test_a_lock_fails_when_there_is_no_server_and_the_rule_says_so),
         test_of_program(test_a_lock_waits_when_there_is_no_server),
-        test_of_program(test_a_report_says_what_was_done_with_each_name),
-        test_of_program(test_a_report_is_of_one_process_when_it_forks),
-        test_of_program(test_a_report_adds_up_when_objects_have_one_name),
-        test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
-        test_of_program(test_no_report_is_written_when_its_path_is_a_link),
-        test_of_program(test_no_report_is_written_when_its_path_is_a_fifo),
-        test_of_program(test_no_report_is_written_when_others_can_change_the_folder),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what comes to an inbox. */
+#include <string.h>
+
+#include "redis/reply.h"
+#include "redis/store_parts.h"
+
+#define MESSAGE_NUMBERS 5
+
+/* "<word> <number>..." with `count` numbers.  Returns what is behind them; NULL: it is not that. */
+static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
+{
+    size_t length = strlen(word);
+
+    if (strncmp(text, word, length) != 0)
+        return NULL;
+    text += length;
+    for (int i = 0; i < count; i++) {
+        if (*text++ != ' ')
+            return NULL;
+        length = strcspn(text, " ");
+        if (!dm_reply_digits(text, length, &ret_numbers[i]))
+            return NULL;
+        text += length;
+    }
+    return text;
+}
+
+/* The same with nothing behind. */
+static bool is_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
+{
+    const char *rest = read_words(text, word, count, ret_numbers);
+
+    return rest && *rest == '\0';
+}
+
+/* attempt request token lease dead server; version 0.1.0 does not say the server. */
+static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], uint64_t *ret_run)
+{
+    const char *rest = read_words(text, "granted", 5, ret_numbers);
+
+    if (!rest || ret_numbers[2] >= DM_TOKEN_LIMIT)
+        return false;
+    if (*rest == '\0')
+        return true;
+    if (strspn(rest + 1, "0123456789abcdef") != 16 || rest[17] != '\0')
+        return false;
+    *ret_run = dm_server_read_run(rest + 1);
+    return true;
+}
+
+bool dm_store_read_message(const char *text, struct dm_message *ret_message)
+{
+    struct dm_message message = { 0 };
+    uint64_t numbers[MESSAGE_NUMBERS] = { 0 };
+
+    if (is_words(text, "lost", 1, numbers)) {
+        message.kind = DM_MESSAGE_LOST;
+    } else if (is_words(text, "ask", 1, numbers)) {
+        message.kind = DM_MESSAGE_ASK;
+    } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
+        message.kind = DM_MESSAGE_SIGNALLED;
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
+                                             .remaining_ms = dm_store_time_of(numbers[2]) };
+    } else if (is_grant(text, numbers, &message.run)) {
+        message.kind = DM_MESSAGE_GRANTED;
+        message.request = numbers[1];
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2],
+                                             .is_owner_dead = numbers[4] == 1 };
+    } else {
+        return false;
+    }
+    message.attempt = numbers[0];
+    *ret_message = message;
+    return true;
+}
