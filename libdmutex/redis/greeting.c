@@ -253,6 +253,14 @@ static struct dm_server server_of(const char *info)
     return server;
 }
 
+/* A right is missing on each connection alike: a warning tells it once. */
+static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, const char *warning)
+{
+    if (!(greeting->warned & 1u << step))
+        dm_log_warn("%s", warning);
+    greeting->warned |= 1u << step;
+}
+
 /* A server that throws keys away under memory pressure throws locks away. */
 static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
@@ -260,8 +268,9 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
 
     if (reply->type != REDIS_REPLY_STRING) {
         if (!greeting->inbox)
-            dm_log_warn("INFO is not permitted: whether the server may evict keys is not known, and each handoff "
-                        "takes a round trip more");
+            warn_once(greeting, DM_STEP_INFO,
+                      "INFO is not permitted: whether the server may evict keys is not known, and each handoff takes a "
+                      "round trip more");
         return true;
     }
     greeting->server = server_of(reply->str);
@@ -279,7 +288,7 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
         greeting->client_id = (uint64_t)reply->integer;
     else
-        dm_log_warn("CLIENT ID is not permitted: commands of a broken connection may still run late");
+        warn_once(greeting, DM_STEP_ID, "CLIENT ID is not permitted: commands of a broken connection may still run late");
 }
 
 /* Where it is not to be had, there is no grace. */
@@ -288,7 +297,8 @@ static void take_born(struct dm_greeting *greeting, const redisReply *reply)
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
         greeting->server.born_us = (uint64_t)reply->integer;
     else
-        dm_log_warn("the server does not say since when it is there: after a failover two may own a mutex");
+        warn_once(greeting, DM_STEP_BORN,
+                  "the server does not say since when it is there: after a failover two may own a mutex");
 }
 
 /* Not permitted is one thing; a server that is only not ready is asked again, by a new greeting. */
@@ -299,7 +309,8 @@ static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, cha
         return false;
     }
     if (reply->type != REDIS_REPLY_INTEGER)
-        dm_log_warn("CLIENT KILL is not permitted: commands of a broken connection may still run late");
+        warn_once(greeting, DM_STEP_KILL,
+                  "CLIENT KILL is not permitted: commands of a broken connection may still run late");
     greeting->old_client_id = 0;
     return true;
 }

@@ -54,6 +54,7 @@ struct dm_greeting {
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
     int step_count, steps_done;
     int round;
+    unsigned warned; /* a bit for each step whose refusal the log has told, over all connections */
 
     uint64_t client_id; /* of this connection, 0 unknown */
     uint64_t old_client_id;

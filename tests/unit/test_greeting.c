@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "redis/greeting.h"
 #include "redis/reply.h"
 
@@ -373,6 +374,50 @@ static void test_greeting_goes_on_without_when_only_comfort_is_refused(void **st
     assert_null(dm_greeting_round(&greeting).bytes);
 }
 
+static void count_line(int level, const char *message, void *user)
+{
+    (void)message;
+    *(int *)user += level == DMUTEX_LOG_WARN;
+}
+
+/* The server says who it is, and refuses its mark, the connection's number and the kill of the connection before. */
+static void greet_in_vain(void)
+{
+    greeting.client_id = 11; /* as if it had been permitted */
+    dm_greeting_begin(&greeting);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER) && take("-NOPERM no client\r\n") && take_info(RUN_A, "noeviction"));
+    assert_true(take(":1000000\r\n") && take("$-1\r\n"));
+    assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
+    assert_true(take("-NOPERM no client\r\n"));
+}
+
+static void greet_a_nameless(void)
+{
+    dm_greeting_begin(&greeting);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER) && take(":12\r\n") && take("-NOPERM no info\r\n"));
+    assert_true(take(":1000000\r\n") && take(":900000\r\n"));
+}
+
+/* What is not permitted is a warning once, and not each time the connection comes back. */
+static void test_greeting_warns_once_when_comfort_is_refused_again_and_again(void **state)
+{
+    int warnings = 0;
+
+    (void)state;
+    dm_log_set(count_line, &warnings);
+    begin("redis://h", NULL);
+    greet(11, RUN_A);
+    for (int i = 0; i < 3; i++)
+        greet_in_vain();
+    assert_int_equal(warnings, 3);
+    for (int i = 0; i < 3; i++)
+        greet_a_nameless();
+    assert_int_equal(warnings, 4);
+    dm_log_set(NULL, NULL);
+}
+
 /* Failure 24: a missing right is told when connecting, with the command that needs it. */
 static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
 {
@@ -427,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
         cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),
+        cmocka_unit_test(test_greeting_warns_once_when_comfort_is_refused_again_and_again),
         cmocka_unit_test(test_greeting_refuses_the_server_when_the_probe_fails),
         cmocka_unit_test(test_greeting_tells_why_when_the_login_is_refused),
     };
