@@ -34,7 +34,8 @@ struct hold {
 struct own {
     struct hold *hold; /* NULL: nothing */
     unsigned depth;
-    bool may_mend; /* it was told EOWNERDEAD */
+    bool may_mend;     /* it was told EOWNERDEAD */
+    bool is_told_lost; /* a lock of this recursive mutex has said EPERM, and no unlock yet */
 };
 
 struct inquiry {
@@ -144,25 +145,47 @@ static bool is_owning(const struct op *op)
            (op_is_wait(op) && op->result == ETIMEDOUT);
 }
 
+static bool is_recursive(const struct op *op)
+{
+    return mutex_kinds[op->name].type == PTHREAD_MUTEX_RECURSIVE;
+}
+
+/* A recursive mutex goes deeper, and never begins anew before an unlock; others begin anew once the hold was lost. */
 static void judge_locked(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
 
     if (!own->hold) {
         begin_hold(inquiry, op, 1);
-    } else if (mutex_kinds[op->name].type == PTHREAD_MUTEX_RECURSIVE &&
-               op->token == own->hold->token) {
+    } else if (is_recursive(op) && op->token == own->hold->token && !own->is_told_lost) {
         own->depth++;
         if (op->depth != own->depth)
             note(inquiry, FOUND_DEPTH, op, "%u, not %u", op->depth, own->depth);
         go_on(own, op);
     } else {
-        if (is_certain(own, op->ended_ns))
-            note(inquiry, FOUND_RELOCK, op, "token %llu while its own %llu was certain",
-                 (unsigned long long)op->token, (unsigned long long)own->hold->token);
+        if (is_recursive(op) || is_certain(own, op->ended_ns))
+            note(inquiry, FOUND_RELOCK, op, "token %llu while its own %llu was %s", (unsigned long long)op->token,
+                 (unsigned long long)own->hold->token, is_recursive(op) ? "not unlocked" : "certain");
         end_hold(own, op->ended_ns);
         begin_hold(inquiry, op, 1);
     }
+}
+
+/*
+ * A lock of a recursive mutex that the thread has not unlocked: EPERM once the hold was lost, and no other refusal.
+ * The hold stays with the thread until an unlock.
+ */
+static void judge_refused_deeper(struct inquiry *inquiry, const struct op *op)
+{
+    struct own *own = own_of(inquiry, op);
+
+    if (op->result != EPERM)
+        note(inquiry, FOUND_RESULT, op, "%s", strerrorname_np(op->result));
+    else if (is_certain(own, op->ended_ns))
+        note(inquiry, FOUND_LOST, op, "EPERM, and token %llu was certain", (unsigned long long)own->hold->token);
+    if (op->depth && op->result == EPERM)
+        note(inquiry, FOUND_DEPTH, op, "%u, not 0", op->depth);
+    own->is_told_lost |= op->result == EPERM;
 }
 
 /* What a call that did not own the mutex may say. */
@@ -197,7 +220,10 @@ static void judge_refused(struct inquiry *inquiry, const struct op *op)
 static void judge_lock(struct inquiry *inquiry, const struct op *op)
 {
     if (!is_owning(op)) {
-        judge_refused(inquiry, op);
+        if (is_recursive(op) && own_of(inquiry, op)->hold)
+            judge_refused_deeper(inquiry, op);
+        else
+            judge_refused(inquiry, op);
         return;
     }
     if (op->result == EOWNERDEAD && !mutex_kinds[op->name].is_robust)
@@ -227,7 +253,7 @@ static void judge_unlock(struct inquiry *inquiry, const struct op *op)
         judge_lost(inquiry, op);
     } else if (op->result) {
         note(inquiry, FOUND_RESULT, op, "%s", strerrorname_np(op->result));
-    } else if (!own->hold) {
+    } else if (!own->hold || own->is_told_lost) {
         note(inquiry, FOUND_NOT_OWNER, op, "0");
     } else {
         if (op->depth != own->depth - 1)

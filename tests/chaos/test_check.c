@@ -169,16 +169,37 @@ static void test_nothing_is_found_when_one_was_killed_while_it_gave_back(void **
     assert_int_equal(judge(), 0);
 }
 
-/* A thread whose hold was lost locks a recursive mutex again: a fresh one. */
+/* A thread whose hold was lost locks the mutex again: a fresh hold. */
 static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
 {
     (void)state;
-    lock(0, NAME_RECURSIVE, 10);
+    lock(0, NAME_NORMAL, 10);
     now_ns += 2 * LEASE;
+    lock(0, NAME_NORMAL, 11);
+    unlock(0, NAME_NORMAL);
+    add(0, OP_UNLOCK, NAME_NORMAL, EPERM, 0, 0);
+    assert_int_equal(judge(), 0);
+}
+
+static void lose(unsigned track, enum name name)
+{
+    lock(track, name, 10);
+    now_ns += 2 * LEASE;
+}
+
+/* A lost recursive mutex: every lock says EPERM until an unlock has said so; then the next lock is fresh. */
+static void test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlock(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 10, 0);
+    add(0, OP_TRYLOCK, NAME_RECURSIVE, EPERM, 10, 0);
+    add(0, OP_TIMEDLOCK, NAME_RECURSIVE, EPERM, 10, 0);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, EPERM, 0, 0);
     lock(0, NAME_RECURSIVE, 11);
     unlock(0, NAME_RECURSIVE);
-    add(0, OP_UNLOCK, NAME_RECURSIVE, EPERM, 0, 0);
     assert_int_equal(judge(), 0);
+    assert_int_equal(verdict.losses, 1);
 }
 
 /* It had no answer, perhaps, and is no owner from the call on. */
@@ -340,6 +361,26 @@ static void test_a_relock_is_found_that_has_another_token(void **state)
     assert_found(FOUND_RELOCK);
 }
 
+/* An inner lock must not begin anew, although the hold was lost. */
+static void test_a_relock_is_found_of_a_lost_recursive_mutex(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    lock(0, NAME_RECURSIVE, 11);
+    assert_found(FOUND_RELOCK);
+}
+
+/* Nor may the lost hold come back. */
+static void test_a_relock_is_found_when_the_lock_before_had_told_the_loss(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 10, 0);
+    lock(0, NAME_RECURSIVE, 10)->certain_ns = 0;
+    judge();
+    assert_true(verdict.found[FOUND_RELOCK] > 0);
+}
+
 /* Any mutex but a recursive one is locked twice by one thread only if it was lost. */
 static void test_a_relock_is_found_that_should_not_succeed(void **state)
 {
@@ -357,6 +398,16 @@ static void test_an_unlock_is_found_of_who_owned_nothing(void **state)
     assert_found(FOUND_NOT_OWNER);
 }
 
+/* The unlock has to say EPERM, as the lock before has. */
+static void test_an_unlock_is_found_of_a_hold_whose_loss_was_told(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 10, 0);
+    unlock(0, NAME_RECURSIVE);
+    assert_found(FOUND_NOT_OWNER);
+}
+
 static void test_a_mending_is_found_when_nobody_died(void **state)
 {
     (void)state;
@@ -370,6 +421,15 @@ static void test_a_loss_is_found_that_came_within_the_promised_time(void **state
     (void)state;
     lock(0, NAME_CHECKED, 10);
     add(0, OP_UNLOCK, NAME_CHECKED, EPERM, 0, 0);
+    assert_found(FOUND_LOST);
+}
+
+/* The same, told by a lock of a recursive mutex. */
+static void test_a_loss_is_found_that_a_lock_told_within_the_promised_time(void **state)
+{
+    (void)state;
+    lock(0, NAME_RECURSIVE, 10);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 10, 0);
     assert_found(FOUND_LOST);
 }
 
@@ -395,6 +455,8 @@ static void test_wrong_results_are_found(void **state)
         { OP_TIMEDLOCK, NAME_NORMAL, EBUSY },     { OP_UNLOCK, NAME_NORMAL, ENOLCK },
         { OP_CONSISTENT, NAME_TABLE, EPERM },     { OP_WAIT, NAME_TABLE, ETIMEDOUT },
         { OP_WAIT, NAME_TABLE, ENOTRECOVERABLE }, { OP_SIGNAL, NAME_TABLE, EPERM },
+        { OP_LOCK, NAME_RECURSIVE, EPERM },       { OP_TRYLOCK, NAME_RECURSIVE, EPERM },
+        { OP_TIMEDLOCK, NAME_RECURSIVE, EPERM },  { OP_LOCK, NAME_NORMAL, EPERM },
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -404,6 +466,52 @@ static void test_wrong_results_are_found(void **state)
         if (i + 1 < sizeof wrong / sizeof wrong[0])
             end_test(state);
     }
+}
+
+/* EPERM of a lock is the affair of a recursive mutex alone. */
+static void test_a_refusal_is_found_of_a_lost_mutex_that_is_not_recursive(void **state)
+{
+    (void)state;
+    lose(0, NAME_CHECKED);
+    add(0, OP_LOCK, NAME_CHECKED, EPERM, 10, 0);
+    assert_found(FOUND_RESULT);
+}
+
+/* EPERM is told to the thread whose hold was lost, not to another. */
+static void test_a_refusal_is_found_of_a_thread_that_lost_nothing(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(1, OP_LOCK, NAME_RECURSIVE, EPERM, 0, 0);
+    assert_found(FOUND_RESULT);
+}
+
+/* The loss ends with the unlock that tells it. */
+static void test_a_refusal_is_found_after_the_unlock_of_a_lost_hold(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_UNLOCK, NAME_RECURSIVE, EPERM, 0, 0);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 0, 0);
+    assert_found(FOUND_RESULT);
+}
+
+/* A thread that has a recursive mutex does not wait for it, lost or not. */
+static void test_a_timeout_is_found_of_a_recursive_mutex_that_is_not_unlocked(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_TIMEDLOCK, NAME_RECURSIVE, ETIMEDOUT, 10, 0);
+    assert_found(FOUND_RESULT);
+}
+
+/* A loss clears all depths. */
+static void test_a_depth_is_found_of_a_lost_recursive_mutex(void **state)
+{
+    (void)state;
+    lose(0, NAME_RECURSIVE);
+    add(0, OP_LOCK, NAME_RECURSIVE, EPERM, 10, 1);
+    assert_found(FOUND_DEPTH);
 }
 
 static void test_a_death_is_found_that_a_mutex_reports_which_is_not_robust(void **state)
@@ -448,6 +556,7 @@ int main(void)
         test(test_nothing_is_found_when_an_owner_was_killed),
         test(test_nothing_is_found_when_one_was_killed_while_it_gave_back),
         test(test_nothing_is_found_when_a_lost_mutex_is_locked_anew),
+        test(test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlock),
         test(test_nothing_is_found_when_a_wait_gives_a_hold_up),
         test(test_two_owners_are_found),
         test(test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more),
@@ -462,12 +571,21 @@ int main(void)
         test(test_a_wrong_depth_is_found),
         test(test_a_depth_is_found_that_an_unlock_did_not_lower),
         test(test_a_relock_is_found_that_has_another_token),
+        test(test_a_relock_is_found_of_a_lost_recursive_mutex),
+        test(test_a_relock_is_found_when_the_lock_before_had_told_the_loss),
         test(test_a_relock_is_found_that_should_not_succeed),
         test(test_an_unlock_is_found_of_who_owned_nothing),
+        test(test_an_unlock_is_found_of_a_hold_whose_loss_was_told),
         test(test_a_mending_is_found_when_nobody_died),
         test(test_a_loss_is_found_that_came_within_the_promised_time),
+        test(test_a_loss_is_found_that_a_lock_told_within_the_promised_time),
         test(test_a_stale_token_is_found_of_who_is_certain),
         test(test_wrong_results_are_found),
+        test(test_a_refusal_is_found_of_a_lost_mutex_that_is_not_recursive),
+        test(test_a_refusal_is_found_of_a_thread_that_lost_nothing),
+        test(test_a_refusal_is_found_after_the_unlock_of_a_lost_hold),
+        test(test_a_timeout_is_found_of_a_recursive_mutex_that_is_not_unlocked),
+        test(test_a_depth_is_found_of_a_lost_recursive_mutex),
         test(test_a_death_is_found_that_a_mutex_reports_which_is_not_robust),
         test(test_a_timeout_is_found_that_came_early),
         test(test_a_wait_is_found_that_does_not_return),

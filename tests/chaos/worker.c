@@ -212,8 +212,8 @@ static enum op_kind some_way(struct hand *hand)
 }
 
 /*
- * What its type says is seen by an owner who locks again.  One whose hold was lost owns it anew; so
- * all that succeeds is undone.
+ * What its type says is seen by an owner who locks again.  One whose hold was lost owns it anew, or is
+ * told EPERM by a recursive mutex; so all that succeeds is undone.
  */
 static void lock_again(struct hand *hand, enum name name)
 {
