@@ -234,6 +234,48 @@ static void make_shared(dmutex_t *mutex)
     assert_result(dmutex_init(mutex, &attr), 0);
 }
 
+/* Such a mutex in a file, where actors find it as `m` by "map m FILE 0". */
+static dmutex_t *map_shared(char *ret_path, size_t room)
+{
+    dmutex_t *mutex;
+    int fd;
+
+    snprintf(ret_path, room, "%s/destroyed", the_server->folder);
+    fd = open(ret_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_return_code(ftruncate(fd, 4096), errno);
+    mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(mutex, MAP_FAILED);
+    close(fd);
+    make_shared(mutex);
+    return mutex;
+}
+
+/* This process holds the mutex, and an actor waits for it. */
+static struct actor *start_waiter(dmutex_t *mutex, const char *path)
+{
+    struct actor *a = actor_start(the_server);
+
+    assert_result(dmutex_lock(mutex), 0);
+    actor_do(a, "0", "map m %s 0", path);
+    actor_send(a, "lock m");
+    wait_until(waiters_of(mutex) == 1);
+    return a;
+}
+
+/* What the dead were granted ends by its lease: lets that pass. */
+static void end_leases_of_the_dead(void)
+{
+    char *keys = strdup(side_keys(the_server->side)), *rest = keys, *key;
+
+    while ((key = strsep(&rest, "\n"))) {
+        if (!strstr(key, "{~"))
+            continue;
+        assert_in_range(side_int(the_server->side, "PTTL %s", key), 1, 600000);
+        side_int(the_server->side, "DEL %s", key);
+    }
+    free(keys);
+}
+
 /*
  * A process that waits is stopped, granted the mutex and killed; or killed first.  Once the server sees that it is
  * gone, neither its hold nor its place keeps the owner of the object from destroying it.
@@ -241,22 +283,13 @@ static void make_shared(dmutex_t *mutex)
 static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
 {
     char path[64];
-    int fd;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/destroyed", the_server->folder);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_return_code(ftruncate(fd, 4096), errno);
     for (int is_granted = 0; is_granted < 2; is_granted++) {
-        dmutex_t *mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        struct actor *a = actor_start(the_server);
+        dmutex_t *mutex = map_shared(path, sizeof path);
         int channels = side_count_channels(the_server->side);
+        struct actor *a = start_waiter(mutex, path);
 
-        make_shared(mutex);
-        assert_result(dmutex_lock(mutex), 0);
-        actor_do(a, "0", "map m %s 0", path);
-        actor_send(a, "lock m");
-        wait_until(waiters_of(mutex) == 1);
         if (is_granted) {
             actor_stop(a);
             assert_result(dmutex_unlock(mutex), 0);
@@ -264,14 +297,66 @@ static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
             assert_result(dmutex_destroy(mutex), EBUSY);
         }
         actor_kill(a);
-        wait_until(side_count_channels(the_server->side) == channels);
+        wait_until(side_count_channels(the_server->side) <= channels);
         if (!is_granted)
             assert_result(dmutex_unlock(mutex), 0);
         wait_until(dmutex_destroy(mutex) == 0);
+        end_leases_of_the_dead();
         actor_end(a);
         munmap(mutex, 4096);
     }
-    close(fd);
+}
+
+/*
+ * The server reads the end of a killed waiter and the unlock in one turn: the inbox is still open for the grant.  The
+ * destroy behind the unlock is not refused for the lease of the dead.
+ */
+static void test_destroy_succeeds_when_a_waiter_dies_as_it_is_granted(void **state)
+{
+    char path[64];
+
+    (void)state;
+    for (int i = 0; i < repetitions(10); i++) {
+        dmutex_t *mutex = map_shared(path, sizeof path);
+        struct actor *a = start_waiter(mutex, path);
+
+        server_stop(the_server);
+        actor_kill(a);
+        assert_result(dmutex_unlock(mutex), 0);
+        server_cont(the_server);
+        assert_result(dmutex_destroy(mutex), 0);
+        end_leases_of_the_dead();
+        actor_end(a);
+        munmap(mutex, 4096);
+    }
+}
+
+/* A process that has never waited, and whose inbox the server does not know, holds the mutex: it stays. */
+static void test_destroy_refuses_when_the_holder_has_no_inbox(void **state)
+{
+    struct proxy *proxy = proxy_start(the_server);
+    char path[64];
+    dmutex_t *mutex = map_shared(path, sizeof path);
+    struct actor *a = actor_start_at(proxy_url(proxy));
+    int channels = side_count_channels(the_server->side);
+    long long token;
+
+    (void)state;
+    proxy_break(proxy, PROXY_SWALLOW_COMMAND, PROXY_INBOX, "SUBSCRIBE", 1000);
+    actor_do(a, "0", "map m %s 0", path);
+    actor_do(a, "0", "lock m");
+    token = actor_value(a, "token m");
+    assert_result(dmutex_destroy(mutex), EBUSY);
+    assert_true(side_count_channels(the_server->side) <= channels + 1); /* that of this process, at most */
+    actor_do(a, "0", "renew m");
+    assert_int_equal(actor_value(a, "token m"), token);
+    assert_result(dmutex_destroy(mutex), EBUSY);
+    actor_do(a, "0", "unlock m");
+    wait_until(dmutex_destroy(mutex) == 0);
+    proxy_pass(proxy);
+    actor_end(a);
+    munmap(mutex, 4096);
+    proxy_end(proxy);
 }
 
 /* The hold that an object has lost does not keep it from its end. */
@@ -300,6 +385,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_object_works_when_set_up_again_with_another_type),
         cmocka_unit_test(test_object_needs_no_server_when_never_used),
         cmocka_unit_test(test_destroy_succeeds_when_a_waiter_was_killed),
+        cmocka_unit_test(test_destroy_succeeds_when_a_waiter_dies_as_it_is_granted),
+        cmocka_unit_test(test_destroy_refuses_when_the_holder_has_no_inbox),
         cmocka_unit_test(test_destroy_succeeds_when_the_hold_was_lost),
         cmocka_unit_test(test_nothing_is_left),
     };

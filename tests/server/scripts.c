@@ -478,6 +478,7 @@ void inbox_close(struct inbox *inbox)
     *at = inbox->next;
     redisFree(inbox->context);
     free(inbox);
+    command("PING"); /* behind which the server has seen the end */
 }
 
 /* Reads up to the answer to a PING: what was published before it is read by then. */

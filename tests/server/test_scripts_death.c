@@ -341,23 +341,84 @@ static void test_nothing_is_dropped_when_it_is_in_use(void **state)
     inbox_close(holder);
 }
 
-/* A process without an inbox keeps no anonymous mutex, by its hold or its place; it keeps a named one. */
-static void test_an_anonymous_lock_is_dropped_when_only_the_dead_use_it(void **state)
+/* A waiter without an inbox keeps no anonymous mutex, be there as many as there may; it keeps a named one. */
+static void test_an_anonymous_lock_is_dropped_when_only_the_dead_wait(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+    struct inbox *inbox;
+
+    (void)state;
+    acquire(&a, TRY);
+    for (b.thread = 1; b.thread <= 40; b.thread++)
+        acquire(&b, QUEUE);
+    acquire(&c, QUEUE);
+    release(&a, UNLOCKED);
+    assert_string_equal(drop("x", "clean"), "0");
+    inbox = inbox_open("c");
+    assert_string_equal(drop("x", "delete"), "0");
+    inbox_close(inbox);
+    assert_string_equal(drop("x", "delete"), "1");
+    assert_string_equal(dump(), "");
+}
+
+/* A lock that was answered, not told, has an owner, whether the server knows an inbox of the owner or not. */
+static void test_no_held_lock_is_dropped_when_its_owner_has_no_inbox(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    const char *before;
+
+    (void)state;
+    acquire(&a, TRY);
+    before = dump();
+    assert_string_equal(drop("x", "delete"), "0");
+    assert_string_equal(dump(), before);
+    acquire(&b, QUEUE);
+    assert_string_equal(drop("x", "delete"), "0");
+    release(&b, UNLOCKED);
+    release(&a, UNLOCKED);
+    assert_string_equal(drop("x", "delete"), "1");
+}
+
+/*
+ * A lock that a message has given to a waiter without an inbox since has no owner, until the waiter is heard of.  Its
+ * keys end with the lease, not before.
+ */
+static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
 {
     struct who a = who("a"), b = who("b");
 
     (void)state;
-    acquire(&a, TRY);
-    acquire(&b, QUEUE);
-    assert_string_equal(drop("x", "clean"), "0");
-    assert_string_equal(drop("x", "delete"), "1");
-    assert_string_equal(dump(), "");
-    acquire(&a, TRY);
-    acquire(&b, QUEUE);
-    release(&a, UNLOCKED);
-    assert_string_equal(drop("x", "clean"), "0");
-    assert_string_equal(drop("x", "delete"), "1");
-    assert_string_equal(dump(), "");
+    for (int is_usual = 0; is_usual < 2; is_usual++) { /* the handoff that is written out, or serve() */
+        for (int is_heard = 0; is_heard < 2; is_heard++) {
+            struct inbox *inbox = inbox_open("b");
+
+            acquire(&a, TRY);
+            acquire(&b, QUEUE);
+            if (!is_usual)
+                command("HSET %s cursor 0", key("state", "x"));
+            release(&a, UNLOCKED);
+            assert_memory_equal(inbox_messages(inbox), "granted 1 1 ", 12);
+            assert_string_equal(drop("x", "clean"), "0");
+            assert_string_equal(drop("x", "delete"), "0");
+            inbox_close(inbox);
+            if (is_heard) {
+                command("PEXPIRE %s %d", key("lock", "x"), LEASE - 5000); /* five seconds have passed */
+                command("HINCRBY %s token -5000000", key("state", "x"));
+                command("HINCRBY %s told -5000000", key("state", "x"));
+                poll_of(&b);
+                assert_string_equal(drop("x", "delete"), "0");
+            } else {
+                assert_string_equal(drop("x", "clean"), "0");
+                assert_string_equal(drop("x", "delete"), "1");
+                assert_in_range(lifetime("lock", "x"), 1, LEASE);
+                assert_in_range(lifetime("state", "x"), 1, LEASE);
+                assert_int_equal(size_of("queue", "x"), 0);
+            }
+            release(&b, UNLOCKED);
+            assert_string_equal(drop("x", "delete"), "1");
+            assert_string_equal(dump(), "");
+        }
+    }
 }
 
 /* ---- force ------------------------------------------------------------------------------- */
@@ -435,7 +496,9 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_waiters_are_told_when_the_lock_is_not_recoverable),
         SCRIPT_TEST(test_the_lock_is_usable_again_when_dropped_clean),
         SCRIPT_TEST(test_a_death_is_still_told_when_dropped_clean),
-        SCRIPT_TEST(test_an_anonymous_lock_is_dropped_when_only_the_dead_use_it),
+        SCRIPT_TEST(test_an_anonymous_lock_is_dropped_when_only_the_dead_wait),
+        SCRIPT_TEST(test_no_held_lock_is_dropped_when_its_owner_has_no_inbox),
+        SCRIPT_TEST(test_a_lock_is_dropped_when_it_was_granted_to_the_dead),
         SCRIPT_TEST(test_nothing_is_dropped_when_it_is_in_use),
         SCRIPT_TEST(test_force_breaks_the_lock_when_held),
         SCRIPT_TEST(test_force_grants_to_the_waiter_when_there_is_one),

@@ -22,7 +22,7 @@ local function hand_over(k, head, inbox, born, server, mark)
   call('DEL', k[1])
   call('HSET', k[1], owner, 1)
   call('PEXPIRE', k[1], lease)
-  call('HSET', k[2], 'hold', head .. ' ' .. lease .. ' ' .. mark .. label, 'token', token_text)
+  call('HSET', k[2], 'hold', head .. ' ' .. lease .. ' ' .. mark .. label, 'token', token_text, 'told', token_text)
   if math.floor(last / 86400000000) ~= math.floor(token / 86400000000) then call('PEXPIRE', k[2], 604800000) end
   call('ZREM', k[3], head)
   call('HDEL', k[4], head)

@@ -111,6 +111,7 @@ local function serve(k, s, inbox, now, born, server, me)
   if winner then
     own(k, s, winner, text(token))
     forget(k, winner.id)
+    if winner.id ~= me then call('HSET', k[2], 'told', text(token)) end -- for drop: an inbox was there
     return winner, token, dead, false
   end
   if #heads == 0 and not s.cursor then call('HDEL', k[2], 'wanted') end

@@ -1,6 +1,6 @@
 -- Whether the inbox of the process that `id` belongs to is there, and its channel: NUMSUB counts neither
--- pattern subscribers (a monitor) nor subscribers of other servers (a replica's).  An error (no right)
--- means: not there.
+-- pattern subscribers (a monitor) nor subscribers of other servers (a replica's).  nil: an error (no right
+-- to ask); nobody is told anything then.
 local function is_there(inbox, id)
   local channel = inbox .. id:match('^[^:]*')
   local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
