@@ -379,11 +379,8 @@ static void await_refusals(void)
     wait_until(proxy_accepted(proxy) >= accepted + 4);
 }
 
-/*
- * An attempt is asked for as "<id> <lease>", and given back as "<id>" or by another's lock as "<id without uuid>:0".
- * The server's log goes back in time.
- */
-static void assert_given_back_behind_all(const char *id)
+/* An attempt is asked for as "<id> <lease>", and given back as "<id>" or by another's lock as "<id without uuid>:0". */
+static void assert_given_back_and_not_asked_for(const char *id)
 {
     const char *log = side_text(the_server->side, "SLOWLOG GET 100000");
     char asked[100], released[120], named[100];
@@ -391,17 +388,16 @@ static void assert_given_back_behind_all(const char *id)
     snprintf(asked, sizeof asked, "\n%s %d ", id, LONG_LEASE);
     snprintf(released, sizeof released, "\n%s\n0\ndmutex:inbox:", id);
     snprintf(named, sizeof named, "\n%s:0\n", strchr(id, ':') + 1);
-    log = strstr(log, asked);
-    assert_non_null(log);
-    assert_null(strstr(log, released));
-    assert_null(strstr(log, named));
+    assert_null(strstr(log, asked));
+    assert_true(strstr(log, released) || strstr(log, named));
 }
 
 /*
  * I4: granted by a message while its thread asks on a broken connection, and broken by force before that is back.  The
- * question is sent once more, so nobody gives the attempt back before that; it would be queued again.
+ * thread waits for the connection first, to see whose it is, and finds the loss then: a question behind the release
+ * would put the attempt into the queue again.
  */
-static void test_lock_is_given_back_behind_its_question_when_it_was_lost_before_the_answer(void **state)
+static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(void **state)
 {
     char id[80];
 
@@ -432,7 +428,7 @@ static void test_lock_is_given_back_behind_its_question_when_it_was_lost_before_
     wait_until(!is_locked(&mutex));
     assert_kept();
     side_text(the_server->side, "CONFIG SET slowlog-log-slower-than -1");
-    assert_given_back_behind_all(id);
+    assert_given_back_and_not_asked_for(id);
 }
 
 /* ---- all together ------------------------------------------------------------------------ */
@@ -492,7 +488,7 @@ int main(int argc, char **argv)
         NET_TEST(test_trylock_says_enolck_when_there_is_no_network),
         NET_TEST(test_lock_owns_when_the_network_is_back),
         NET_TEST(test_no_lock_comes_back_when_old_bytes_arrive_late),
-        NET_TEST(test_lock_is_given_back_behind_its_question_when_it_was_lost_before_the_answer),
+        NET_TEST(test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer),
         NET_TEST(test_the_count_is_exact_when_connections_are_cut_all_the_time),
         cmocka_unit_test(test_nothing_is_left),
     };
