@@ -9,6 +9,7 @@ bench_programs = \
     bench/threads \
     bench/relock \
     bench/cond \
+    bench/dead \
     bench/private \
     bench/preload
 
@@ -50,6 +51,9 @@ bench_relock_LDADD = libdmutex/libredis.la $(bench_libs)
 
 bench_cond_SOURCES = bench/cond.c $(bench_own) $(bench_common)
 bench_cond_LDADD = libdmutex/libredis.la $(bench_libs)
+
+bench_dead_SOURCES = bench/dead.c $(bench_common)
+bench_dead_LDADD = $(bench_libs)
 
 EXTRA_PROGRAMS += $(bench_programs) $(bench_helpers)
 CLEANFILES += $(bench_programs) $(bench_helpers)

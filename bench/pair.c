@@ -62,16 +62,17 @@ static double library_pairs(dmutex_t *mutex)
     return (bench_now() - start) / PAIRS;
 }
 
-static void print(const char *how, double library, double own, double classic)
+static void print(const char *how, double library, double own, double classic, double scripts)
 {
-    printf("  %-8s %6.1f us   own scripts, bare %6.1f us   classic, bare %6.1f us   ratio %.2f own, %.2f classic\n",
-           how, library * 1e6, own * 1e6, classic * 1e6, library / own, library / classic);
+    printf("  %-8s %6.1f us   own scripts, bare %6.1f us   classic, bare %6.1f us   ratio %.2f own, %.2f classic"
+           "   scripts called %.2f (2)\n",
+           how, library * 1e6, own * 1e6, classic * 1e6, library / own, library / classic, scripts);
 }
 
 static void measure(const struct bench_server *server, const char *how)
 {
     static dmutex_t mutex = DMUTEX_INITIALIZER("bench/pair");
-    double own[ROUNDS], classic[ROUNDS], library[ROUNDS];
+    double own[ROUNDS], classic[ROUNDS], library[ROUNDS], scripts = 0;
     redisContext *context = bench_connect(server);
     char *lock_sha = bench_load(context, classic_lock), *unlock_sha = bench_load(context, classic_unlock);
 
@@ -80,9 +81,11 @@ static void measure(const struct bench_server *server, const char *how)
     for (int round = 0; round < ROUNDS; round++) {
         own[round] = own_pairs(context);
         classic[round] = classic_pairs(context, lock_sha, unlock_sha);
+        bench_stats_reset(context);
         library[round] = library_pairs(&mutex);
+        scripts = bench_scripts_sent(context) / PAIRS;
     }
-    print(how, bench_median(library, ROUNDS), bench_median(own, ROUNDS), bench_median(classic, ROUNDS));
+    print(how, bench_median(library, ROUNDS), bench_median(own, ROUNDS), bench_median(classic, ROUNDS), scripts);
     free(lock_sha);
     free(unlock_sha);
     redisFree(context);
