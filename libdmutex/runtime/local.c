@@ -115,12 +115,17 @@ static bool may_come(const struct dm_fault *fault)
     return fault->kind == DM_FAULT_ABSENT || (fault->kind == DM_FAULT_ERROR && fault->error == EAGAIN);
 }
 
+/*
+ * Tries again after any error, also for want of a descriptor: the lock of starters must not be free before the server
+ * listens, or the next starter starts a second server in the same folder.
+ */
 static int await_answer(int folder, const struct dm_url *url, struct dm_fault *ret_fault)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(url->connect_timeout_ms);
     int fd;
 
-    while ((fd = connect_in(folder, url, ret_fault)) < 0 && may_come(ret_fault) && dm_deadline_left_ns(&deadline) > 0)
+    while ((fd = connect_in(folder, url, ret_fault)) < 0 && ret_fault->kind != DM_FAULT_OWNER &&
+           dm_deadline_left_ns(&deadline) > 0)
         dm_server_nap();
     return fd;
 }
