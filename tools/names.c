@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex-names: prints the names that static initialisers give to the mutexes and condition variables of
- * programs, libraries and object files, and fails if an automatic one cannot be used.
+ * dmutex-names: prints the names of mutexes and condition variables with static initialisers, in programs,
+ * libraries and object files, and fails if an automatic name cannot be used.
  *
  * Files are only read, and not trusted: all offsets are checked.
  */
@@ -21,7 +21,7 @@
 
 #include "base/literal.h"
 
-#define EXIT_FAULT 1 /* a name that cannot be used */
+#define EXIT_FAULT 1 /* an unusable name */
 #define EXIT_TROUBLE 2
 
 struct file {
@@ -32,7 +32,7 @@ struct file {
     const ElfW(Shdr) *sections;
 };
 
-/* One object, and the list of those of a file. */
+/* One object, and the list of the objects of a file. */
 struct found {
     char name[DM_LITERAL_SIZE];
     bool is_automatic;
@@ -87,7 +87,7 @@ static const char *read_head(struct file *file)
     return NULL;
 }
 
-/* The sentence of what is wrong, or NULL. */
+/* The sentence about the fault, or NULL. */
 static const char *open_file(struct file *ret_file)
 {
     int descriptor = open(ret_file->path, O_RDONLY | O_CLOEXEC);
@@ -127,7 +127,7 @@ static const char *string_at(const struct file *file, const ElfW(Shdr) *table, E
     return text;
 }
 
-/* True if the symbol is a variable that covers the address; in an object file, the place in its section. */
+/* True if the symbol is a variable over the address; in an object file, over the place in the section. */
 static bool covers(const ElfW(Sym) *symbol, ElfW(Half) section, ElfW(Addr) address)
 {
     return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx == section &&
@@ -200,7 +200,7 @@ static bool keep(struct list *list, const struct found *found)
     return true;
 }
 
-/* Prints the object that lies there.  False without memory. */
+/* Prints the object at the address.  False without memory. */
 static bool take(const struct file *file, struct list *list, ElfW(Half) section, ElfW(Addr) address, void *object)
 {
     enum dm_literal_kind kind = dm_literal_at(object);
@@ -218,7 +218,7 @@ static bool take(const struct file *file, struct list *list, ElfW(Half) section,
     return keep(list, &found);
 }
 
-/* Looks at a copy that is aligned as the section is in memory. */
+/* Looks at a copy with the alignment of the section in memory. */
 static bool search(const struct file *file, struct list *list, ElfW(Half) number)
 {
     const ElfW(Shdr) *section = &file->sections[number];

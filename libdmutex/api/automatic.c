@@ -15,8 +15,8 @@
 enum fault { NO_FAULT, TWICE, FOLDER, PLACE };
 
 /*
- * One object, or with the fault PLACE a name that no listed object has.  Entries are only ever added, in front, and
- * never freed: readers need no lock.  Modules are loaded one at a time, under the loader's lock.
+ * An entry of the list has one object, or with the fault PLACE a name of no listed object.  Entries are added in front
+ * and never freed: readers need no lock.  Modules are loaded one at a time, under the loader's lock.
  */
 struct entry {
     struct entry *next;
@@ -32,7 +32,7 @@ static struct entry *first(void)
     return __atomic_load_n(&entries, __ATOMIC_ACQUIRE);
 }
 
-/* Memory where a module was once is no module's. */
+/* False for the memory of an unloaded module. */
 static struct entry *find_object(const void *object)
 {
     struct entry *entry = first();
@@ -43,7 +43,7 @@ static struct entry *find_object(const void *object)
     return entry && dm_image_find(object, &image) ? entry : NULL;
 }
 
-/* The next entry of the name, behind `entry` or, if that is NULL, from the first on. */
+/* The next entry of the name behind `entry`; NULL: the first entry of the name. */
 static struct entry *next_of_name(struct entry *entry, const char *name)
 {
     for (entry = entry ? entry->next : first(); entry; entry = entry->next) {
@@ -80,7 +80,7 @@ static int fail(enum fault fault, const char *name)
     return dm_fail(failures[fault], "\"%s\"", name);
 }
 
-/* Code that was written for pthread mutexes ignores EINVAL: the sentence goes to standard error as well. */
+/* Programs that were written for pthread mutexes ignore EINVAL: the sentence goes to standard error as well. */
 static int complain(enum fault fault, const char *name, const char *where)
 {
     int error = fail(fault, name);
@@ -103,7 +103,7 @@ static int note_place(const char *name, const void *object)
 
 /* ---- names of a module that is loaded ---------------------------------------------------- */
 
-/* False if the entry has no object, or if that was in a module that is unloaded. */
+/* False for an entry without an object, or with the object of an unloaded module. */
 static bool is_loaded(const struct entry *entry)
 {
     struct dm_image image;
@@ -115,7 +115,7 @@ static bool is_loaded(const struct entry *entry)
     return kind && strcmp(dm_literal_name(entry->object, kind), entry->name) == 0;
 }
 
-/* The listed object that has the name, other than `object`, or NULL. */
+/* Another listed object of the same name, or NULL. */
 static struct entry *find_other(const char *name, const void *object)
 {
     struct entry *entry = next_of_name(NULL, name);
@@ -137,7 +137,7 @@ static int note_twice(struct entry *other, void *object, const char *name)
     return complain(TWICE, name, dm_image_path(object));
 }
 
-/* The entry of an object that has this name alone; one of a module that was unloaded is used again. */
+/* Finds or adds the entry of an object without other names; the entry of an unloaded module is used again. */
 static struct entry *list_alone(void *object, const char *name)
 {
     struct entry *entry = next_of_name(NULL, name);
@@ -209,7 +209,7 @@ int dmutex_readnames_np(char *is_read)
 
 /* ---- first use --------------------------------------------------------------------------- */
 
-/* All threads that come here write the same bytes, and dm_named is the last. */
+/* All threads write the same bytes here; dm_named is written last. */
 static void write_name(void *object, enum dm_literal_kind kind, const char *name)
 {
     char *to = dm_literal_name(object, kind);
@@ -221,8 +221,8 @@ static void write_name(void *object, enum dm_literal_kind kind, const char *name
 }
 
 /*
- * A program may hold a library's variable itself: the loader has copied the library's bytes to the zeros of the
- * program, and both use the copy ("copy relocation").
+ * A program may hold a library's variable: the loader has copied the bytes of the library to the zeros of the
+ * program, and library and program use the copy ("copy relocation").
  */
 static struct entry *find_original(void *object, const char *name)
 {
@@ -237,7 +237,7 @@ static struct entry *find_original(void *object, const char *name)
     return entry;
 }
 
-/* A copy of the name, cut and ended: the object may lie in memory that another process changes. */
+/* Copies the name, cut and ended, because another process may change the memory of the object. */
 static void copy_name(void *object, enum dm_literal_kind kind, char ret_name[DMUTEX_PRIVATE_NAME_ROOM])
 {
     const char *from = dm_literal_name(object, kind);

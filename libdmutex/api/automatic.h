@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Automatic names: those that <dmutex/pthread.h> gives to static initialisers, "group/unit:number".
+ * Automatic names: <dmutex/pthread.h> gives names to static initialisers, "group/unit:number".
  *
- * A C compiler cannot tell whether an initialiser stands for one object.  So each module's objects are
- * listed when the module is loaded, before its code runs, by address:
+ * A C compiler cannot tell whether an initialiser stands for one object.  So the loading of a module lists the
+ * objects of the module by address, before the module's code runs:
  *
- *   1. An object has the name that its address had when the module was loaded, whatever initialiser
- *      is assigned to the object later.
+ *   1. An object has the name of its address at the loading of the module.  An initialiser that is assigned to the
+ *      object later changes nothing.
  *   2. Two addresses with one name: neither object can be used (elements of an array, two units of one name).
  *   3. No name at the address: the object cannot be used (on the stack, on the heap, of a thread, or static but
  *      assigned by an init function).
- *   4. A unit's name that depends on the folder of the build: its objects cannot be used.
+ *   4. The name of a unit depends on the folder of the build: the objects of the unit cannot be used.
  *
- * Objects that can be used get dm_named DM_NAMED then and there, and cost nothing more.
+ * Usable objects get dm_named DM_NAMED at the loading, and cost nothing more.
  */
 #ifndef DM_API_AUTOMATIC_H
 #define DM_API_AUTOMATIC_H
@@ -20,7 +20,7 @@
 #include "base/literal.h"
 
 /*
- * Gives the object, whose dm_named is DM_NAMED_AUTOMATICALLY, its checked name.  0, or EINVAL, noted: the object
+ * Gives the checked name to an object with dm_named DM_NAMED_AUTOMATICALLY.  0, or EINVAL, noted: the object
  * keeps DM_NAMED_AUTOMATICALLY.  Any thread, without a lock; does not block.
  */
 int dm_automatic_settle(void *object, enum dm_literal_kind kind);

@@ -13,18 +13,18 @@
 #include "base/attrs.h"
 #include "base/place.h"
 
-#define LARGEST 65536 /* bytes; what is larger is no configuration */
+#define LARGEST 65536 /* bytes; a larger file is no configuration */
 
 enum section { SECTION_NONE, SECTION_SERVER, SECTION_DEFAULTS };
 
-/* What is being read. */
+/* The state of reading one file. */
 struct reader {
     const char *path;
     struct dm_conffile *file;
     char *reason;
     unsigned line;
     enum section section;
-    unsigned seen; /* bits: keys that the file had already */
+    unsigned seen; /* bits: the keys of the file up to here */
     const char *password_file;
     bool has_url;
 };

@@ -14,16 +14,16 @@
 /* One file, with its entries for the loader. */
 struct file {
     char *path;
-    const struct file *parent; /* that needed this one; NULL: the program */
+    const struct file *parent; /* the file with the DT_NEEDED; NULL: the program */
     GPtrArray *needed;
     char *rpath, *runpath; /* NULL: none */
 };
 
 /* The state of one search. */
 struct search {
-    GPtrArray *files;  /* of struct file, in the order in which they are loaded */
+    GPtrArray *files;  /* of struct file, in the order of loading */
     GPtrArray *loaded; /* of struct loaded; the same files */
-    GHashTable *names; /* of libraries that were looked for */
+    GHashTable *names; /* of libraries after their search */
 };
 
 static void free_loaded(gpointer pointer)
@@ -48,7 +48,7 @@ static void free_file(gpointer pointer)
 
 /* ---- where ------------------------------------------------------------------------------- */
 
-/* Is the file of this machine's kind?  The loader passes over others. */
+/* Is the file of this machine's kind?  The loader passes over foreign files. */
 static bool is_fit(const char *path)
 {
     struct binary own, binary;
@@ -107,7 +107,7 @@ static char *find_by_rpath(const struct file *file, const char *name)
     return found;
 }
 
-/* Looks in the loader's default folders; the folder of this program's libc is one of these. */
+/* Looks in the loader's default folders; the folder of this program's libc is a default folder. */
 static char *find_in_system(const char *name)
 {
     static const char *const folders[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
@@ -158,7 +158,7 @@ static void take_text(void *user, int64_t tag, const char *text)
         file->runpath = g_strdup(text);
 }
 
-/* Are there builds for newer processors beside the plain file?  The loader prefers these. */
+/* True with builds for newer processors beside the plain file: the loader prefers such builds. */
 static bool has_variants(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
@@ -236,7 +236,7 @@ GPtrArray *loaded_find(const struct program *program)
     add(&search, program->path, NULL);
     if (files->len > 0)
         need_preloaded(&search);
-    for (guint i = 0; i < files->len; i++) { /* breadth first, as the loader goes */
+    for (guint i = 0; i < files->len; i++) { /* breadth first, like the loader */
         const struct file *file = files->pdata[i];
 
         for (guint j = 0; j < file->needed->len; j++)

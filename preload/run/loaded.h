@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the files that a program has in memory at its start, and runs nothing: neither the program nor the loader,
- * because a file may name any program as its loader, and any library as an auditor.
+ * Finds the files in the memory of a starting program, and runs nothing: neither the program nor the loader,
+ * because a file may name any program as the loader, and any library as an auditor.
  */
 #ifndef DM_RUN_LOADED_H
 #define DM_RUN_LOADED_H
@@ -15,11 +15,11 @@
 struct loaded {
     char *name;        /* as the loader calls it: /lib/libx.so.1 */
     char *path;        /* the same, resolved: /usr/lib/libx.so.1.2 */
-    bool has_variants; /* builds for newer processors lie beside the file: the loader may take one of these */
+    bool has_variants; /* builds for newer processors lie beside the file: the loader may take another build */
 };
 
 /*
- * Lists the program, then the libraries of LD_PRELOAD, then all needed libraries, found as ld.so(8) finds these.
+ * Lists the program, then the libraries of LD_PRELOAD, then all needed libraries, in the search order of ld.so(8).
  * Leaves missing libraries out.  The caller frees the list.
  */
 GPtrArray *loaded_find(const struct program *program);
