@@ -32,7 +32,7 @@ static struct entry *first(void)
     return __atomic_load_n(&entries, __ATOMIC_ACQUIRE);
 }
 
-/* False for the memory of an unloaded module. */
+/* Finds the entry of an object.  The memory of an unloaded module belongs to no module, and has no entry. */
 static struct entry *find_object(const void *object)
 {
     struct entry *entry = first();
