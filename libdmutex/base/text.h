@@ -4,8 +4,8 @@
 #define DM_BASE_TEXT_H
 
 /*
- * Makes a text safe for a terminal and for a log of one line each: every byte that is not part of printable
- * UTF-8 becomes '?', among them line ends, ESC, and marks that change the direction of writing.
+ * Makes a text safe for a terminal and for a log of one line each: every byte outside printable UTF-8
+ * becomes '?': line ends, ESC, and marks that change the direction of writing.
  */
 void dm_text_clean(char *text);
 

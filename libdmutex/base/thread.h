@@ -4,9 +4,9 @@
 #define DM_BASE_THREAD_H
 
 /*
- * Starts a detached thread that takes no signal of the application.  Its stack is never smaller than 256 KiB,
- * whatever the application made the default: callbacks and host name look-ups run there.  Its scheduling is the
- * process's, whatever the calling thread's is.  0 or an errno value.
+ * Starts a detached thread with all signals blocked.  The stack has at least 256 KiB, because callbacks and look-ups
+ * of host names run on the stack.  The thread gets the scheduling of the process, not of the calling thread.  0 or an
+ * errno value.
  */
 int dm_thread_start(void *(*run)(void *), void *user);
 
