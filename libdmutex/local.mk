@@ -43,6 +43,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/literal.h \
     libdmutex/base/log.c \
     libdmutex/base/log.h \
+    libdmutex/base/order.c \
+    libdmutex/base/order.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
     libdmutex/base/rank.c \
@@ -151,6 +153,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/explain.h \
     libdmutex/runtime/inbox.c \
     libdmutex/runtime/inbox.h \
+    libdmutex/runtime/due.c \
+    libdmutex/runtime/due.h \
     libdmutex/runtime/ending.c \
     libdmutex/runtime/ending.h \
     libdmutex/runtime/lifetime.c \

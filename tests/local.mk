@@ -21,6 +21,7 @@ unit_tests = \
     tests/unit/test_error \
     tests/unit/test_greeting \
     tests/unit/test_keys \
+    tests/unit/test_order \
     tests/unit/test_place \
     tests/unit/test_reply \
     tests/unit/test_url
@@ -36,6 +37,7 @@ tests_unit_test_conffile_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_order_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_url_LDADD = $(test_libs) $(up_to_redis)

@@ -98,9 +98,14 @@ static int64_t maxhold_end_ns(const struct dm_attempt *attempt)
     return attempt->is_entered ? attempt->hold_ends_ns : DM_NEVER;
 }
 
+int64_t dm_attempt_end_ns(const struct dm_attempt *attempt)
+{
+    return min64(attempt->certain_until_ns, maxhold_end_ns(attempt));
+}
+
 bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns)
 {
-    return attempt->phase == DM_HELD && now_ns < attempt->certain_until_ns && now_ns < maxhold_end_ns(attempt);
+    return attempt->phase == DM_HELD && now_ns < dm_attempt_end_ns(attempt);
 }
 
 bool dm_attempt_is_waiting(const struct dm_attempt *attempt)
@@ -345,7 +350,7 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
 int64_t dm_attempt_next_ns(const struct dm_attempt *attempt)
 {
     if (attempt->phase == DM_HELD)
-        return min64(attempt->renew_ns, min64(attempt->certain_until_ns, maxhold_end_ns(attempt)));
+        return min64(attempt->renew_ns, dm_attempt_end_ns(attempt));
     if (dm_attempt_is_waiting(attempt))
         return attempt->poll_ns;
     return DM_NEVER;

@@ -133,6 +133,9 @@ unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *even
 /* The next moment at which DM_EV_TIME may have something to do; DM_NEVER if none. */
 int64_t dm_attempt_next_ns(const struct dm_attempt *attempt);
 
+/* HELD: when the hold ends unless it is renewed. */
+int64_t dm_attempt_end_ns(const struct dm_attempt *attempt);
+
 /* True if the attempt owns the lock at this moment. */
 bool dm_attempt_is_certain(const struct dm_attempt *attempt, int64_t now_ns);
 

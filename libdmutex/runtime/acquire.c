@@ -299,6 +299,7 @@ static bool enter(struct dm_wait *wait)
         attempt->is_entered = true;
         dm_attempt_restart_maxhold(attempt, dm_clock_boot_ns());
         attempt->depth = wait->depth;
+        dm_due_plan(&wait->runtime->registry, wait->claim);
         wait->claim->is_waiting = false;
         wait->name->is_not_recoverable = false;
     } else {

@@ -19,10 +19,8 @@ struct loss {
 
 static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
 {
-    struct dm_claim *claim = runtime->registry.claims;
+    const struct dm_claim *claim = dm_due_first(&runtime->registry, DM_DUE_LOSS, DM_NEVER);
 
-    while (claim && !claim->is_loss_untold)
-        claim = claim->next;
     if (!claim)
         return false;
     ret_loss->attempt = claim->attempt.serial;

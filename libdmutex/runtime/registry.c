@@ -34,6 +34,7 @@ void dm_registry_clear(struct dm_registry *registry)
 {
     g_hash_table_destroy(registry->names);
     g_hash_table_destroy(registry->serials);
+    dm_due_clear(registry);
 }
 
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
@@ -166,10 +167,11 @@ void dm_registry_part(struct dm_self *self)
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
                                    uint32_t maxhold_ms, bool is_robust)
 {
-    struct dm_claim *claim = calloc(1, sizeof *claim);
+    struct dm_claim *claim = dm_due_reserve(registry, registry->claim_count + 1) ? calloc(1, sizeof *claim) : NULL;
 
     if (!claim)
         return NULL;
+    registry->claim_count++;
     claim->self = dm_self_get();
     claim->name = name;
     dm_attempt_init(&claim->attempt, ++registry->last_serial, claim->self->serial, lease_ms, maxhold_ms, is_robust);
@@ -190,6 +192,7 @@ void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
     dm_attempt_rename(&claim->attempt, ++registry->last_serial);
     g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
+    dm_due_plan(registry, claim);
 }
 
 void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
@@ -203,6 +206,8 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     *claim->link = claim->next;
     if (claim->next)
         claim->next->link = claim->link;
+    registry->claim_count--;
+    dm_due_remove(registry, claim);
     unlink_from_thread(claim);
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
     dm_registry_set_condition(registry, claim, NULL);

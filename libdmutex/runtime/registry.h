@@ -17,6 +17,7 @@
 #include "base/self.h"
 #include "core/attempt.h"
 #include "redis/store.h"
+#include "runtime/due.h"
 
 struct dm_claim;
 
@@ -53,6 +54,8 @@ struct dm_claim {
 
     bool is_loss_untold; /* the lost callback comes first, then the release */
 
+    struct dm_moment due[DM_DUE_KINDS];
+
     struct dm_claim *next_of_name;
     struct dm_claim *next, **link;                     /* all claims */
     struct dm_claim *next_of_thread, **link_of_thread; /* of self; link NULL: the thread has ended */
@@ -62,6 +65,8 @@ struct dm_registry {
     GHashTable *names;  /* key -> struct dm_name */
     GHashTable *serials; /* &attempt.serial -> struct dm_claim */
     struct dm_claim *claims;
+    size_t claim_count;
+    struct dm_order due[DM_DUE_KINDS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */
 };

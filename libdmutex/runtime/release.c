@@ -189,7 +189,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
                               char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    struct dm_renewal renewal = dm_step_renewal(claim, now_ns);
+    struct dm_renewal renewal = dm_step_renewal(runtime, claim, now_ns);
     struct dm_name *name = claim->name;
     struct dm_answer answer;
 

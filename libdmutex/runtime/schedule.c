@@ -19,11 +19,8 @@ enum batch_kind { RENEWALS, POLLS };
  */
 #define UNDER_WAY_MOST 16
 
-/* Then the next ones go out together: each run of the schedule walks past all claims. */
+/* Then the next ones go out together, with few turns of the loop. */
 #define UNDER_WAY_REFILL (UNDER_WAY_MOST / 2)
-
-/* While so many are under way, time passes for the claims this often; an answer comes sooner. */
-#define PACE_NS (5 * DM_NS_PER_MS)
 
 /* One script call about many attempts; its names are pinned until it is answered. */
 struct batch {
@@ -39,16 +36,16 @@ struct batch {
 
 /* ---- what goes in ------------------------------------------------------------------------ */
 
-static void add_poll(struct batch *batch, struct dm_claim *claim)
+static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.asks[batch->count] = dm_step_ask(claim, dm_attempt_send_due(&claim->attempt, dm_clock_boot_ns()));
+    batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
 
 static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.renewals[batch->count] = dm_step_renewal(claim, now_ns);
+    batch->of.renewals[batch->count] = dm_step_renewal(batch->runtime, claim, now_ns);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
@@ -62,53 +59,48 @@ static void add_serving(struct batch *batch, struct dm_name *name)
     dm_registry_pin(name);
 }
 
-static bool is_renewal_due(const struct dm_attempt *attempt, int64_t now_ns)
+/* Renewals of leases of that length go along with one that is due. */
+static int64_t along_ns(const struct dm_claim *claim)
 {
-    return attempt->phase == DM_HELD && attempt->renew_ns <= now_ns;
-}
-
-static bool is_any_renewal_due(const struct dm_registry *registry, int64_t now_ns)
-{
-    const struct dm_claim *claim = registry->claims;
-
-    while (claim && !is_renewal_due(&claim->attempt, now_ns))
-        claim = claim->next;
-    return claim != NULL;
+    return claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
 }
 
 /*
- * Once one renewal must go out, those that are due a little later go along.  Each is sent as of a moment at
- * which the hold was certain, also if we are stopped behind this: a new server takes the word for it.
+ * Once one renewal must go out, those that are due a little later go along, the earliest first: where there is time for
+ * some only, each hold has its turn.  Each is sent as of a moment at which the hold was certain, also if we are stopped
+ * behind this: a new server takes the word for it.
  */
 static void collect_renewals(struct batch *batch, int64_t now_ns)
 {
-    struct dm_claim *claim = batch->runtime->registry.claims;
+    struct dm_registry *registry = &batch->runtime->registry;
+    struct dm_claim *claim = dm_due_first(registry, DM_DUE_RENEWAL, now_ns);
+    int64_t until_ns = claim ? now_ns + along_ns(claim) : 0;
 
-    if (!is_any_renewal_due(&batch->runtime->registry, now_ns))
-        return;
-    for (; claim && batch->count < DM_BATCH; claim = claim->next) {
-        int64_t along_ns = claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
-
-        if (is_renewal_due(&claim->attempt, now_ns + along_ns) && dm_attempt_is_certain(&claim->attempt, now_ns))
+    for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_DUE_RENEWAL, until_ns)) {
+        until_ns = MIN(until_ns, now_ns + along_ns(claim));
+        if (dm_attempt_is_certain(&claim->attempt, now_ns))
             add_renewal(batch, claim, now_ns);
+        else
+            dm_step_time(batch->runtime, claim); /* lost: it is to be renewed no more */
     }
 }
 
 static void collect_polls(struct batch *batch, int64_t now_ns)
 {
-    struct dm_claim *claim = batch->runtime->registry.claims;
+    struct dm_claim *claim;
 
-    for (; claim && batch->count < DM_BATCH; claim = claim->next) {
-        if (dm_attempt_is_waiting(&claim->attempt) && claim->attempt.poll_ns <= now_ns)
-            add_poll(batch, claim);
-    }
+    while (batch->count < DM_BATCH && (claim = dm_due_first(&batch->runtime->registry, DM_DUE_POLL, now_ns)) != NULL)
+        add_poll(batch, claim, now_ns);
 }
 
 /* Holds whose certainty has ended are lost from here on. */
 static void let_time_pass(struct dm_runtime *runtime)
 {
+    int64_t now_ns = dm_clock_boot_ns();
+    struct dm_claim *claim;
+
     dm_state_lock();
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
+    while ((claim = dm_due_first(&runtime->registry, DM_DUE_END, now_ns)) != NULL)
         dm_step_time(runtime, claim);
     dm_state_unlock();
 }
@@ -285,12 +277,9 @@ enum dm_conn_result dm_schedule_post_release(struct dm_runtime *runtime, const s
 /* Takes one owed claim whose release is to be sent now, or ends one that the lease has ended. */
 static struct dm_claim *next_owed(struct dm_runtime *runtime, int64_t now_ns)
 {
-    struct dm_claim *claim = runtime->registry.claims, *next;
+    struct dm_claim *claim;
 
-    for (; claim; claim = next) {
-        next = claim->next;
-        if (!claim->is_owed || claim->is_loss_untold || now_ns < claim->owed_due_ns)
-            continue;
+    while ((claim = dm_due_first(&runtime->registry, DM_DUE_RELEASE, now_ns)) != NULL) {
         if (now_ns < claim->owed_until_ns)
             return claim;
         dm_step_released(runtime, claim, DM_RELEASED);
@@ -311,6 +300,7 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 
         claim->owed_due_ns = DM_NEVER;
         claim->sends++;
+        dm_due_plan(&runtime->registry, claim);
         dm_registry_pin(name);
         if (condition)
             dm_registry_pin(condition);
@@ -326,40 +316,30 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 
 /* ---- a run ------------------------------------------------------------------------------- */
 
-static int64_t next_look(const struct dm_claim *claim)
-{
-    int64_t owed_ns = claim->is_owed ? MIN(claim->owed_due_ns, claim->owed_until_ns) : DM_NEVER;
-
-    return MIN(owed_ns, dm_attempt_next_ns(&claim->attempt));
-}
-
-static bool is_any_waiting(const struct dm_registry *registry)
-{
-    const struct dm_claim *claim = registry->claims;
-
-    while (claim && !dm_attempt_is_waiting(&claim->attempt))
-        claim = claim->next;
-    return claim != NULL;
-}
-
 /* Who waits on the inbox sends nothing for long: whether the server is still the one it was is asked for them. */
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
-    return is_any_waiting(&runtime->registry) ? dm_conn_look(runtime->commands) : DM_NEVER;
+    return dm_due_is_any(&runtime->registry, DM_DUE_POLL) ? dm_conn_look(runtime->commands) : DM_NEVER;
+}
+
+/* While so many batches of a kind are under way, what is due cannot be sent before an answer, which wakes the loop. */
+static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    if (runtime->under_way[kind] >= UNDER_WAY_MOST)
+        return DM_NEVER;
+    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_DUE_RENEWAL : DM_DUE_POLL);
 }
 
 static void plan_next(struct dm_runtime *runtime)
 {
+    static const enum dm_due_kind kinds[] = { DM_DUE_END, DM_DUE_RELEASE, DM_DUE_LOSS };
     int64_t next_ns;
 
     dm_state_lock();
-    next_ns = look_at_server(runtime);
-    for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
-        next_ns = MIN(next_ns, next_look(claim));
-    if (runtime->under_way[RENEWALS] < UNDER_WAY_MOST && runtime->under_way[POLLS] < UNDER_WAY_MOST)
-        dm_loop_wake_at(runtime->loop, next_ns);
-    else /* what is due cannot be sent before an answer */
-        dm_loop_rearm(runtime->loop, MAX(next_ns, dm_clock_boot_ns() + PACE_NS));
+    next_ns = MIN(look_at_server(runtime), MIN(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS)));
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        next_ns = MIN(next_ns, dm_due_next_ns(&runtime->registry, kinds[i]));
+    dm_loop_wake_at(runtime->loop, next_ns);
     dm_state_unlock();
 }
 
@@ -417,6 +397,7 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
             claim->owed_due_ns = now_ns;
+        dm_due_plan(&runtime->registry, claim);
         if (claim->attempt.phase == DM_HELD || dm_attempt_is_waiting(&claim->attempt))
             ask(runtime, claim);
     }

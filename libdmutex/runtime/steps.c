@@ -37,6 +37,7 @@ static void owe_soon(struct dm_runtime *runtime, struct dm_claim *claim, enum dm
     if (claim->is_owed)
         return;
     owe(claim, end, now_ns);
+    dm_due_plan(&runtime->registry, claim);
     dm_loop_wake_at(runtime->loop, now_ns);
 }
 
@@ -74,6 +75,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
         owe_soon(runtime, claim, end_of_lost(claim));
     if (actions & DM_DO_WAKE && claim->is_waiting)
         dm_self_wake(claim->self);
+    dm_due_plan(&runtime->registry, claim);
     if (dm_attempt_is_waiting(&claim->attempt))
         dm_loop_wake_at(runtime->loop, now_ns + DM_LOOK_NS); /* the server is looked at for those who wait */
     dm_loop_wake_at(runtime->loop, dm_attempt_next_ns(&claim->attempt));
@@ -97,21 +99,29 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     owe(claim, end, dm_clock_boot_ns());
     claim->owed_due_ns = DM_NEVER;
     claim->sends = 1;
+    dm_due_plan(&runtime->registry, claim);
+}
+
+/* A claim goes once its thread has seen the end of it, the store has confirmed it, and its loss is told. */
+static void drop_if_over(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_owed && !claim->is_loss_untold)
+        dm_registry_drop(&runtime->registry, claim);
+    else
+        dm_due_plan(&runtime->registry, claim);
 }
 
 void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     claim->attempt.phase = DM_OVER;
     claim->is_waiting = false;
-    if (!claim->is_owed && !claim->is_loss_untold)
-        dm_registry_drop(&runtime->registry, claim);
+    drop_if_over(runtime, claim);
 }
 
 static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     claim->is_owed = false;
-    if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_loss_untold)
-        dm_registry_drop(&runtime->registry, claim);
+    drop_if_over(runtime, claim);
 }
 
 /*
@@ -136,8 +146,7 @@ void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool i
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     claim->is_loss_untold = false;
-    if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_owed)
-        dm_registry_drop(&runtime->registry, claim);
+    drop_if_over(runtime, claim);
 }
 
 bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
@@ -148,6 +157,7 @@ bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
     if (released == DM_RELEASED_NO_SCRIPT || released == DM_RELEASED_UNKNOWN) {
         claim->by_text = released == DM_RELEASED_NO_SCRIPT;
         claim->owed_due_ns = now_ns + (claim->by_text ? 0 : MAX(lease_ns(claim) / 20, RETRY_MIN_NS));
+        dm_due_plan(&runtime->registry, claim);
         dm_loop_wake_at(runtime->loop, claim->owed_due_ns);
         return false;
     }
@@ -213,13 +223,24 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
     };
 }
 
-struct dm_renewal dm_step_renewal(struct dm_claim *claim, int64_t now_ns)
+struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
 {
+    struct dm_request request = dm_attempt_send_due(&claim->attempt, now_ns);
+
+    dm_due_plan(&runtime->registry, claim);
+    return dm_step_ask(claim, request);
+}
+
+struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
+{
+    struct dm_request request = dm_attempt_send_due(&claim->attempt, now_ns);
+
+    dm_due_plan(&runtime->registry, claim);
     return (struct dm_renewal){
         .keys = claim->name->keys,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
-        .request = dm_attempt_send_due(&claim->attempt, now_ns),
+        .request = request,
         .lease_ms = claim->attempt.lease_ms,
         .depth = claim->attempt.depth,
         .token = claim->attempt.token,

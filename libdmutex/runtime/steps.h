@@ -42,7 +42,10 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
 /* Describes a claim's request for the store; its keys are valid while the name is pinned. */
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
 
+/* The same for a poll that is due: the next is planned when it is answered. */
+struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns);
+
 /* Describes a claim's renewal, which goes out now. */
-struct dm_renewal dm_step_renewal(struct dm_claim *claim, int64_t now_ns);
+struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns);
 
 #endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Moments in order: the earliest is found at once, and putting or taking one away costs the logarithm of their number.
+ *
+ * A binary heap of pointers to moments that stand in the caller's own records.  The caller serialises all calls.
+ */
+#ifndef DM_BASE_ORDER_H
+#define DM_BASE_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dm_moment {
+    int64_t due_ns;
+    size_t place; /* in the heap, from 1; 0: in none */
+};
+
+struct dm_order {
+    struct dm_moment **heap; /* from 1 */
+    size_t count, room;
+};
+
+/* Makes room for that many moments in all.  False without memory, and nothing has changed. */
+bool dm_order_reserve(struct dm_order *order, size_t count);
+
+/* Puts a moment into the order, or moves it there; there must be room. */
+void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_ns);
+
+/* Takes a moment out, if it is in the order. */
+void dm_order_remove(struct dm_order *order, struct dm_moment *moment);
+
+/* The earliest moment, or NULL. */
+struct dm_moment *dm_order_first(const struct dm_order *order);
+
+/* Frees the room; no moment is touched. */
+void dm_order_clear(struct dm_order *order);
+
+#endif
