@@ -171,7 +171,8 @@ static void test_nothing_grows_when_locked_recursively_for_long(void **state)
         for (int depth = 0; depth < 5; depth++)
             assert_int_equal(dmutex_unlock(&mutex), 0);
     }
-    assert_true(used() <= before + 4096);
+    /* Less than a byte for each of 100 000 relocks; the answer to a look at the server takes some KiB at times. */
+    assert_true(used() <= before + 32 * 1024);
     let_pass(3 * LEASE);
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_unlock(&mutex), 0);
