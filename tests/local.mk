@@ -605,27 +605,26 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 # How they run
 # ---------------------------------------------------------------------------
+# The groups that have the longest tests begin, so that the short ones fill the end.
+program_tests =
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
 check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la tests/faults/libfail.la
-program_tests = \
-    $(unit_tests) $(server_tests) $(conformance_tests) $(preload_tests) $(module_tests) $(fault_tests)
-check_LTLIBRARIES += tests/fuzz/libdriver.la tests/fuzz/libtext.la
-program_tests += $(fuzz_tests)
-check_LTLIBRARIES += tests/chaos/libchaos.la
-program_tests += $(chaos_tests)
-check_PROGRAMS += $(program_tests)
+check_LTLIBRARIES += tests/fuzz/libdriver.la tests/fuzz/libtext.la tests/chaos/libchaos.la
+if HAVE_LIBLUA
+check_LTLIBRARIES += tests/sim/libsim.la
+program_tests += $(sim_tests) $(fuzz_sim_tests)
+check_PROGRAMS += tests/sim/sim
+endif
+program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(conformance_tests)
+short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
+check_PROGRAMS += $(program_tests) $(short_tests)
 second_runs = $(libc_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
-if HAVE_LIBLUA
-check_LTLIBRARIES += tests/sim/libsim.la
-program_tests += $(sim_tests) $(fuzz_sim_tests)
-check_PROGRAMS += $(sim_tests) $(fuzz_sim_tests) tests/sim/sim
 endif
-endif
-TESTS = $(program_tests) $(script_tests) $(second_runs)
+TESTS = $(program_tests) $(second_runs) $(script_tests) $(short_tests)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 

@@ -74,12 +74,12 @@ static void plan(struct run *run)
         .has_conditions = below(2),
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
-        .has_grace = below(4) > 0,
+        .has_grace = below(4) > 0 || run->has_losses,
     };
     if (run->bytes)
         work.until_ns = (300 + below(700)) * MS;
     world_set_rate(run->has_slow_clocks ? SLOWEST_PPM : has_steps ? 1000000 : 0);
-    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns, !run->is_safe && below(5) < 2, has_steps);
+    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns, !run->is_safe && (below(5) < 2 || run->has_losses), has_steps);
 }
 
 /* ---- the course of a run ----------------------------------------------------------------- */

@@ -14,6 +14,7 @@ struct run {
     struct scripting *scripting;
     enum core_defect defect;
     bool is_safe;         /* only faults under which every promise holds */
+    bool has_losses;      /* always faults that lose data, and a grace behind them */
     bool has_slow_clocks; /* of all processes: as slow as they may be */
 
     /* Results. */

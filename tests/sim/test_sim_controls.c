@@ -27,7 +27,7 @@ int __lsan_is_turned_off(void)
     return 1;
 }
 
-/* A promise that the sentence begins with must be seen broken within some seeds.  has_losses: also data may be lost. */
+/* A promise that the sentence begins with must be seen broken within some seeds.  has_losses: data is lost too. */
 static void must_break_when(const char *what, const struct mutation *mutations, enum core_defect defect,
                             const char *promises, bool has_losses)
 {
@@ -36,6 +36,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     memset(&run, 0, sizeof run);
     run.scripting = broken;
     run.defect = defect;
+    run.has_losses = has_losses;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
