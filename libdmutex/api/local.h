@@ -39,7 +39,7 @@ static inline bool dm_local_is(const dmutex_t *mutex)
 
 /*
  * True if the mutex is libc's, normal, stalled and without a protocol: lock and unlock cannot fail then, and are a
- * jump into libc.  The eight bytes from dm_type on are zero.
+ * jump into libc.  The eight bytes from dm_type on are zero.  False until the mode is read: dm_local_is() reads it.
  */
 static inline bool dm_local_is_plain(const dmutex_t *mutex)
 {
@@ -48,7 +48,7 @@ static inline bool dm_local_is_plain(const dmutex_t *mutex)
     if (!mutex)
         return false;
     memcpy(&kind, (const char *)mutex + offsetof(dmutex_t, dm_type), sizeof kind);
-    return kind == 0 && dm_local_is_enabled();
+    return kind == 0 && __atomic_load_n(&dm_local_mode, __ATOMIC_RELAXED) == DM_LOCAL_LIBC;
 }
 
 static inline pthread_mutex_t *dm_local_mutex(dmutex_t *mutex)

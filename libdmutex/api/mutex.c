@@ -21,13 +21,17 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
     return dm_visit_end(visit, result);
 }
 
-int dmutex_lock(dmutex_t *mutex)
+/* Not inlined, nor is unlock_other(): dmutex_lock() and dmutex_unlock() need no stack frame for a plain mutex. */
+static __attribute__((__noinline__)) int lock_other(dmutex_t *mutex)
 {
-    if (dm_local_is_plain(mutex))
-        return dm_real.mutex_lock(dm_local_mutex(mutex));
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_lock(dm_local_mutex(mutex)));
     return acquire(mutex, true, &dm_deadline_endless);
+}
+
+int dmutex_lock(dmutex_t *mutex)
+{
+    return dm_local_is_plain(mutex) ? dm_real.mutex_lock(dm_local_mutex(mutex)) : lock_other(mutex);
 }
 
 int dmutex_trylock(dmutex_t *mutex)
@@ -96,13 +100,16 @@ static int release(dmutex_t *mutex)
     return dm_visit_end(visit, result);
 }
 
-int dmutex_unlock(dmutex_t *mutex)
+static __attribute__((__noinline__)) int unlock_other(dmutex_t *mutex)
 {
-    if (dm_local_is_plain(mutex))
-        return dm_real.mutex_unlock(dm_local_mutex(mutex));
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_unlock(dm_local_mutex(mutex)));
     return release(mutex);
+}
+
+int dmutex_unlock(dmutex_t *mutex)
+{
+    return dm_local_is_plain(mutex) ? dm_real.mutex_unlock(dm_local_mutex(mutex)) : unlock_other(mutex);
 }
 
 static int make_consistent(dmutex_t *mutex)
