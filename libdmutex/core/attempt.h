@@ -35,6 +35,9 @@
 /* Local holds per token of the store: a fencing token is the store's times this, plus a number. */
 #define DM_TOKEN_SHIFT 12
 
+/* Tokens of the store begin as the microseconds of its clock since 2020-01-01T00:00:00Z; here since 1970. */
+#define DM_TOKEN_EPOCH_US INT64_C(1577836800000000)
+
 /* What a store can have given as a token is below this; anything else is refused where it is read. */
 #define DM_TOKEN_LIMIT (UINT64_C(1) << (64 - DM_TOKEN_SHIFT))
 

@@ -6,6 +6,9 @@
 
 #include "base/rank.h"
 
+/* Idle records are kept up to this number: to make one costs a microsecond, to keep one 330 bytes. */
+#define SWEEP_LEAST 1024u
+
 static struct dm_mutex state_lock = DM_MUTEX_INITIALIZER(DM_RANK_STATE);
 
 void dm_state_lock(void)
@@ -26,6 +29,7 @@ void dm_state_fork_child(void)
 void dm_registry_init(struct dm_registry *registry, uint64_t first_serial)
 {
     registry->last_serial = first_serial;
+    registry->sweep_at = SWEEP_LEAST;
     registry->names = g_hash_table_new(g_str_hash, g_str_equal);
     registry->serials = g_hash_table_new(g_int64_hash, g_int64_equal);
 }
@@ -65,6 +69,49 @@ static struct dm_keys *make_keys(const char *prefix, const char *key)
     return keys;
 }
 
+/* The record of a condition is bound to no mutex any more; the mutex stays, although its last pin may have gone. */
+static void unbind(struct dm_name *condition)
+{
+    if (condition->mutex)
+        condition->mutex->pins--;
+    condition->mutex = NULL;
+}
+
+static bool is_unused(const struct dm_name *name)
+{
+    return !name->claims && !name->pins && !name->must_serve;
+}
+
+/* True if the record is idle and can be made again from its key, the store, and the registry's own `seen`. */
+static bool can_be_made_again(const struct dm_registry *registry, const struct dm_name *name)
+{
+    return is_unused(name) && !name->is_not_recoverable &&
+           (int64_t)name->seen <= registry->store_us - DM_TOKEN_EPOCH_US;
+}
+
+static gboolean free_idle(gpointer key, gpointer value, gpointer user)
+{
+    struct dm_registry *registry = user;
+    struct dm_name *name = value;
+
+    (void)key;
+    if (!can_be_made_again(registry, name))
+        return FALSE;
+    registry->seen = MAX(registry->seen, name->seen);
+    unbind(name);
+    free_name(name);
+    return TRUE;
+}
+
+/* A program that uses each name once does not grow: all idle records go when the table has doubled. */
+static void sweep(struct dm_registry *registry)
+{
+    if (g_hash_table_size(registry->names) < registry->sweep_at)
+        return;
+    g_hash_table_foreach_remove(registry->names, free_idle, registry);
+    registry->sweep_at = MAX(SWEEP_LEAST, 2 * g_hash_table_size(registry->names));
+}
+
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key)
 {
     struct dm_name *name = dm_registry_find(registry, key);
@@ -73,9 +120,11 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
         name->is_forgotten = false; /* it is of use again */
         return name;
     }
+    sweep(registry);
     name = calloc(1, sizeof *name);
     if (!name)
         return NULL;
+    name->seen = registry->seen;
     name->key = strdup(key);
     name->keys = make_keys(prefix, key);
     if (!name->key || !name->keys) {
@@ -88,7 +137,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
 
 static void free_if_unused(struct dm_registry *registry, struct dm_name *name)
 {
-    if (!name->is_forgotten || name->claims || name->pins || name->must_serve)
+    if (!name->is_forgotten || !is_unused(name))
         return;
     g_hash_table_remove(registry->names, name->key);
     dm_registry_bind(registry, name, NULL);
@@ -220,15 +269,11 @@ bool dm_claim_is_in_use(const struct dm_claim *claim)
     return claim->is_waiting || claim->attempt.phase == DM_HELD;
 }
 
-static void unbind(gpointer key, gpointer value, gpointer user)
+static void unbind_each(gpointer key, gpointer value, gpointer user)
 {
-    struct dm_name *condition = value;
-
     (void)key;
     (void)user;
-    if (condition->mutex)
-        condition->mutex->pins--;
-    condition->mutex = NULL;
+    unbind(value);
 }
 
 static gboolean forget(gpointer key, gpointer value, gpointer user)
@@ -249,7 +294,7 @@ void dm_registry_empty(struct dm_registry *registry)
 {
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
-    g_hash_table_foreach(registry->names, unbind, NULL); /* no pin of one record on another is left */
+    g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of one record on another is left */
     g_hash_table_foreach_remove(registry->names, forget, NULL);
 }
 

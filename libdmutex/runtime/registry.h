@@ -69,6 +69,9 @@ struct dm_registry {
     struct dm_order due[DM_DUE_KINDS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */
+    unsigned sweep_at;       /* so many names, and idle ones are freed before the next is made */
+    int64_t store_us;        /* the store's clock at its last answer */
+    uint64_t seen;           /* the highest token of a name that was freed: a new record begins with it */
 };
 
 void dm_state_lock(void);
@@ -88,7 +91,8 @@ void dm_registry_empty(struct dm_registry *registry);
 bool dm_claim_is_in_use(const struct dm_claim *claim);
 
 /*
- * The record of a mutex or a condition, made if there is none.  NULL without memory.  The key is
+ * The record of a mutex or a condition, made if there is none.  NULL without memory.  To make one may free idle
+ * records: a caller pins any other record that it goes on using.  The key is
  *
  *      n NAME          of a mutex              c NAME              of a condition
  *      a ID            of an anonymous one     d ID GROUP          of an anonymous one

@@ -376,12 +376,18 @@ static void keep_together(struct dm_conn *newest, struct dm_conn *other)
     dm_conn_distrust_other(other, &server, "leads to another server than before");
 }
 
+/* Also one that asks: the store may have queued it by now, and its thread may not have read that yet. */
+static bool can_miss_a_grant(const struct dm_claim *claim)
+{
+    return claim->attempt.phase == DM_ASKING || dm_attempt_is_waiting(&claim->attempt);
+}
+
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
     keep_together(runtime->inbox, runtime->commands);
     dm_state_lock();
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        if (dm_attempt_is_waiting(&claim->attempt))
+        if (can_miss_a_grant(claim))
             ask(runtime, claim);
     }
     dm_state_unlock();
@@ -398,7 +404,7 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
             claim->owed_due_ns = now_ns;
         dm_due_plan(&runtime->registry, claim);
-        if (claim->attempt.phase == DM_HELD || dm_attempt_is_waiting(&claim->attempt))
+        if (claim->attempt.phase == DM_HELD || can_miss_a_grant(claim))
             ask(runtime, claim);
     }
     dm_loop_wake_at(runtime->loop, now_ns);

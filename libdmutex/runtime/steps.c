@@ -206,6 +206,7 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
     }
     runtime->ahead_least_ns = least;
     runtime->ahead_most_ns = most;
+    runtime->registry.store_us = store_us;
 }
 
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)

@@ -102,11 +102,29 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     answers = broken = 0;
 }
 
+/* A try that fails at once, in the call that asks for it, is followed by another: nothing else would wake the loop. */
+static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
+{
+    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    struct dm_conn_watch watch;
+    char reason[DM_REASON_ROOM];
+
+    (void)state;
+    url = dm_url_parse("unix:///nonexistent/server", reason);
+    conn = dm_conn_new(url, NULL, &hooks);
+    dm_conn_want(conn);
+    dm_conn_watch(conn, &watch);
+    assert_true(watch.is_closed);
+    assert_int_not_equal(watch.due_ns, DM_NEVER);
+    dm_conn_end(conn);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_servers_number_changes_when_it_is_another_without_grace),
         cmocka_unit_test(test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller),
+        cmocka_unit_test(test_the_next_try_is_planned_when_one_fails_at_once),
     };
 
     test_begin(argc, argv);

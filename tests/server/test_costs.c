@@ -372,6 +372,25 @@ static void test_a_hold_takes_little_memory(void **state)
     assert_true(mallinfo2().uordblks <= before + 128 * 1024);
 }
 
+/* A process that uses names once, as those that name a mutex after an order do, keeps some of them, not all. */
+static void test_nothing_grows_when_each_name_is_used_once(void **state)
+{
+    size_t used[2];
+    char name[40];
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 6000; i++) {
+            snprintf(name, sizeof name, "cost/once%d-%d", round, i);
+            make_normal(&mutex, name, LONG_LEASE);
+            assert_result(dmutex_lock(&mutex), 0);
+            assert_result(dmutex_unlock(&mutex), 0);
+        }
+        used[round] = mallinfo2().uordblks;
+    }
+    assert_true(used[1] <= used[0] + 1024 * 1024); /* 6000 names take two MB */
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +404,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_recursive_relock_sends_no_command),
         cmocka_unit_test(test_a_thousand_holds_are_renewed_in_few_calls),
         cmocka_unit_test(test_a_hold_takes_little_memory),
+        cmocka_unit_test(test_nothing_grows_when_each_name_is_used_once),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -114,6 +114,38 @@ static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
     expect_lock_and_end(waiter, "inbox/again");
 }
 
+/*
+ * Closed, and open again, before the waiter has read that it is in the queue: what was missed meanwhile is asked for.
+ * The server takes no connection between, so that it has no inbox to grant to.
+ */
+static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place(void **state)
+{
+    struct actor *waiter;
+
+    (void)state;
+    hold("inbox/warm");
+    waiter = start_waiter("inbox/warm", LONG_LEASE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock inbox/warm");
+
+    hold("inbox/place");
+    actor_do(waiter, "0", "init inbox/place lease=%d", LONG_LEASE);
+    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "lock:place", 1);
+    actor_send(waiter, "lock inbox/place");
+    wait_until(proxy_hits(proxy) == 1);
+    side_text(the_server->side, "CONFIG SET maxclients 1");
+    side_text(the_server->side, "CLIENT KILL TYPE pubsub");
+    wait_until(side_count_channels(the_server->side) == 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    wait_until(!is_locked(&mutex));
+    side_text(the_server->side, "CONFIG SET maxclients 10000");
+    wait_until(side_count_channels(the_server->side) == 1);
+    promise_within(AT_ONCE);
+    proxy_pass(proxy);
+    expect_lock_and_end(waiter, "inbox/place");
+}
+
 /* Progress with all messages lost: the next poll finds the grant. */
 static void test_a_waiter_owns_by_its_poll_when_the_message_is_lost(void **state)
 {
@@ -274,6 +306,7 @@ int main(int argc, char **argv)
         INBOX_TEST(test_a_waiter_owns_when_the_unlock_comes_before_its_subscription),
         INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed),
         INBOX_TEST(test_a_waiter_is_told_when_its_inbox_was_closed_before),
+        INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_the_message_is_lost),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole),
         INBOX_TEST(test_a_waiter_owns_when_the_connection_breaks_in_the_message),
