@@ -101,16 +101,16 @@ static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **stat
     assert_null(strstr(ran.output, "s3cret"));
 }
 
-/* Somebody else cannot read it, gets no lock, and is told why. */
+/* Somebody else cannot read it, gets no lock, and is told why.  The module is a copy, which every user can reach. */
 static void test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read(void **state)
 {
     (void)state;
     if (geteuid() != 0)
         return;
     assert_return_code(chmod(folder, 0755), errno);
-    command_run("touch %s/y.lock; chmod 0666 %s/y.lock; exec %s --config %s "
-                "setpriv --reuid=%d --regid=%d --clear-groups flock %s/y.lock echo is run", folder, folder, dmutex_run, config,
-                STRANGER, STRANGER, folder);
+    command_run("touch %s/y.lock; chmod 0666 %s/y.lock; exec %s --config %s sh -c 'cp -p $LD_PRELOAD %s/module.so; "
+                "LD_PRELOAD=%s/module.so exec setpriv --reuid=%d --regid=%d --clear-groups flock %s/y.lock echo is run'",
+                folder, folder, dmutex_run, config, folder, folder, STRANGER, STRANGER, folder);
     assert_int_not_equal(ran.status, 0);
     assert_string_equal(ran.output, "");
     assert_errors("dmutex: the server is not known: its URL is in ");

@@ -62,17 +62,22 @@ static const char *in_shared(const char *name)
     return path;
 }
 
-/* Actors are the victim's from now on, not root's. */
+/*
+ * Actors are the victim's from now on, not root's: a copy of this program, which has the library inside, because a folder
+ * above the build folder may be closed to other users.
+ */
 static void be_victim(void)
 {
     static char path[64];
     FILE *file;
 
+    command_run("cp '%s' %s/program && chmod 0755 %s/program", own_program, folder, folder);
+    assert_status(0);
     snprintf(path, sizeof path, "%s/victim", folder);
     file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "#!/bin/sh\nexec setpriv --reuid=%d --regid=%d --clear-groups '%s' \"$@\"\n", VICTIM, VICTIM,
-            own_program);
+    fprintf(file, "#!/bin/sh\nexec setpriv --reuid=%d --regid=%d --clear-groups %s/program \"$@\"\n", VICTIM, VICTIM,
+            folder);
     assert_int_equal(fclose(file), 0);
     assert_return_code(chmod(path, 0755), errno);
     program_path = path;
