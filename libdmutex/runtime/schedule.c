@@ -404,7 +404,7 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
             claim->owed_due_ns = now_ns;
         dm_due_plan(&runtime->registry, claim);
-        if (claim->attempt.phase == DM_HELD || can_miss_a_grant(claim))
+        if (claim->attempt.phase == DM_HELD || dm_attempt_is_waiting(&claim->attempt))
             ask(runtime, claim);
     }
     dm_loop_wake_at(runtime->loop, now_ns);
