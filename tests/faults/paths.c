@@ -268,7 +268,7 @@ static void take_local(void)
     struct pollfd reader = { .events = POLLIN };
     int ends[2];
 
-    setenv("DMUTEX_URL", "local:", 1);
+    setenv("DMUTEX_URL", "local:?connect_timeout=20000", 1); /* a server may take long to start beside the others */
     if (pipe(ends) < 0)
         run_complain("pipe: %s", strerror(errno));
     arm();
