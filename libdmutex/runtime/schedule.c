@@ -376,10 +376,10 @@ static void keep_together(struct dm_conn *newest, struct dm_conn *other)
     dm_conn_distrust_other(other, &server, "leads to another server than before");
 }
 
-/* Also one that asks: the store may have queued it by now, and its thread may not have read that yet. */
+/* Also one whose question is under way: the store may have queued it by now, and its thread may not have read that yet. */
 static bool can_miss_a_grant(const struct dm_claim *claim)
 {
-    return claim->attempt.phase == DM_ASKING || dm_attempt_is_waiting(&claim->attempt);
+    return claim->is_asking || dm_attempt_is_waiting(&claim->attempt);
 }
 
 void dm_schedule_resubscribed(struct dm_runtime *runtime)

@@ -126,8 +126,8 @@ static void test_a_hold_goes_on_when_there_is_no_descriptor_for_a_while(void **s
     limit_descriptors(next_descriptor());
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
+    limit_descriptors(3); /* not even the number that becomes free */
     side_text(the_server->side, "CLIENT KILL TYPE normal SKIPME yes");
-    limit_descriptors(3); /* not even the number that has become free */
     assert_result(dmutex_trylock(&mutex), ENOLCK);
     assert_true(remaining_of(&held) > 0);
     limit_descriptors(usual.rlim_cur);

@@ -89,14 +89,14 @@ static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **s
 static void test_sim_notices_when_a_new_server_gives_no_grace(void **state)
 {
     (void)state;
-    must_break_when("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    must_break_when("no grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2 I9", true);
 }
 
 static void must_break_when_marked(const char *what, const char *old, const char *new)
 {
     const struct mutation mutations[] = { { "born", old, new }, { 0 } };
 
-    must_break_when(what, mutations, CORE_IS_WHOLE, "I1 I2", true);
+    must_break_when(what, mutations, CORE_IS_WHOLE, "I1 I2 I9", true);
 }
 
 static void test_sim_notices_when_the_mark_names_no_promotion(void **state)
