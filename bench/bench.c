@@ -152,8 +152,7 @@ void bench_pin(pid_t pid, int core)
         bench_die("a process cannot be put on one core");
 }
 
-void bench_apart(const struct bench_server *server, int core, const char *sync,
-                 void (*measure)(void *), void *user)
+void bench_apart(const struct bench_server *server, int core, void (*measure)(void *), void *user)
 {
     int status;
     pid_t pid;
@@ -163,7 +162,6 @@ void bench_apart(const struct bench_server *server, int core, const char *sync,
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("DMUTEX_URL", server->url, 1);
-        setenv("DMUTEX_SYNC_UNLOCK", sync, 1);
         bench_pin(0, core);
         measure(user);
         exit(0);

@@ -62,11 +62,10 @@ const struct bench_place *bench_places(void);
 void bench_pin(pid_t pid, int core);
 
 /*
- * Calls measure(user) in a process of its own, pinned, with DMUTEX_URL and DMUTEX_SYNC_UNLOCK set:
- * the library reads its settings once.
+ * Calls measure(user) in a process of its own, pinned, with DMUTEX_URL set: the library reads its
+ * settings once.
  */
-void bench_apart(const struct bench_server *server, int core, const char *sync,
-                 void (*measure)(void *), void *user);
+void bench_apart(const struct bench_server *server, int core, void (*measure)(void *), void *user);
 
 /* ---- figures --------------------------------------------------------------------- */
 

@@ -372,9 +372,9 @@ int main(void)
     for (const struct bench_place *place = bench_places(); place->name; place++) {
         bench_pin(own_server.pid, place->server_core);
         printf("%s\n", place->name);
-        bench_apart(server, place->client_core, "1", measure_signal, NULL);
-        bench_apart(server, place->client_core, "1", measure_turns, NULL);
-        bench_apart(server, place->client_core, "1", measure_broadcast, NULL);
+        bench_apart(server, place->client_core, measure_signal, NULL);
+        bench_apart(server, place->client_core, measure_turns, NULL);
+        bench_apart(server, place->client_core, measure_broadcast, NULL);
     }
     bench_server_stop(&own_server);
     return 0;

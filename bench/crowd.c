@@ -66,8 +66,6 @@ static void take_part(struct board *board, struct seat *seat, struct grant *gran
         seat->acquisitions++;
     }
     seat->sleeps = sleeps_so_far() - before;
-    if (grant)
-        grant_drain(grant);
 }
 
 static void join_in(const struct bench_server *server, const struct crowd *crowd, struct board *board, int number)
@@ -79,9 +77,8 @@ static void join_in(const struct bench_server *server, const struct crowd *crowd
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     bench_pin(0, crowd->core);
     setenv("DMUTEX_URL", server->url, 1);
-    setenv("DMUTEX_SYNC_UNLOCK", crowd->is_posted ? "0" : "1", 1);
     if (crowd->lock == CROWD_BARE)
-        grant = grant_open(server, number, crowd->is_posted);
+        grant = grant_open(server, number);
     take_part(board, &board->seats[number], grant);
     exit(0);
 }

@@ -17,7 +17,6 @@ enum crowd_lock { CROWD_LIBRARY, CROWD_BARE };
 struct crowd {
     enum crowd_lock lock;
     int size;
-    bool is_posted; /* unlocks do not wait for their replies */
     int core;       /* of all of them */
 };
 

@@ -24,8 +24,6 @@ struct grant {
     char *lock_sha, *unlock_sha;
     char owner[48], channel[64];
     sem_t granted;
-    bool is_posted;
-    bool is_owed; /* an unlock's reply is to be read */
 };
 
 static void *read_inbox(void *user)
@@ -40,14 +38,13 @@ static void *read_inbox(void *user)
     bench_die("the inbox has broken");
 }
 
-struct grant *grant_open(const struct bench_server *server, int owner, bool is_posted)
+struct grant *grant_open(const struct bench_server *server, int owner)
 {
     struct grant *grant = calloc(1, sizeof *grant);
     pthread_t reader;
 
     if (!grant)
         bench_die("no memory");
-    grant->is_posted = is_posted;
     grant->commands = bench_connect(server);
     grant->inbox = bench_connect(server);
     grant->lock_sha = bench_load(grant->commands, lock_script);
@@ -86,17 +83,9 @@ static long long read_number(struct grant *grant)
     return number;
 }
 
-void grant_drain(struct grant *grant)
-{
-    if (grant->is_owed)
-        read_number(grant);
-    grant->is_owed = false;
-}
-
 void grant_lock(struct grant *grant)
 {
     send_script(grant, grant->lock_sha);
-    grant_drain(grant);
     if (read_number(grant) == 1)
         return;
     while (sem_wait(&grant->granted) != 0)
@@ -106,7 +95,5 @@ void grant_lock(struct grant *grant)
 void grant_unlock(struct grant *grant)
 {
     send_script(grant, grant->unlock_sha);
-    grant->is_owed = true;
-    if (!grant->is_posted)
-        grant_drain(grant);
+    read_number(grant);
 }

@@ -15,13 +15,10 @@
 
 struct grant;
 
-/* The lock, as owner number `owner`.  is_posted: an unlock's reply is read by the next lock. */
-struct grant *grant_open(const struct bench_server *server, int owner, bool is_posted);
+/* The lock, as owner number `owner`. */
+struct grant *grant_open(const struct bench_server *server, int owner);
 
 void grant_lock(struct grant *grant);
 void grant_unlock(struct grant *grant);
-
-/* Reads what is still to come, so that the process may end. */
-void grant_drain(struct grant *grant);
 
 #endif

@@ -105,9 +105,9 @@ int main(void)
     printf("locks held by one process, lease %d ms\n"
            "    locks  scripts a round       server, a round  of one lock   memory a lock   to take them\n",
            LEASE_MS);
-    bench_apart(&server, -1, "0", measure, &some);
-    bench_apart(&server, -1, "0", measure, &many);
-    bench_apart(&server, -1, "0", run_footprint, NULL);
+    bench_apart(&server, -1, measure, &some);
+    bench_apart(&server, -1, measure, &many);
+    bench_apart(&server, -1, run_footprint, NULL);
     bench_server_stop(&server);
     return 0;
 }

@@ -116,8 +116,8 @@ int main(void)
     for (const struct bench_place *place = bench_places(); place->name; place++) {
         bench_pin(server.pid, place->server_core);
         printf("%s\n", place->name);
-        bench_apart(&server, place->client_core, "0", measure_relock, &server);
-        bench_apart(&server, place->client_core, "0", measure_try, &server);
+        bench_apart(&server, place->client_core, measure_relock, &server);
+        bench_apart(&server, place->client_core, measure_try, &server);
     }
     bench_server_stop(&server);
     return 0;

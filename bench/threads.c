@@ -122,8 +122,7 @@ static void measure(void *server)
         }
         for (int i = 0; i < WAYS; i++)
             median[i] = bench_median(per_second[i], ROUNDS);
-        printf("  %-8s %7d   %8.0f   %8.0f  %5.2f x      %8.0f  %5.2f x\n",
-               getenv("DMUTEX_SYNC_UNLOCK")[0] == '1' ? "awaited" : "posted", threads, median[LIBRARY],
+        printf("  %7d   %8.0f   %8.0f  %5.2f x      %8.0f  %5.2f x\n", threads, median[LIBRARY],
                median[A_CONNECTION_EACH], median[LIBRARY] / median[A_CONNECTION_EACH], median[ONE_CONNECTION],
                median[LIBRARY] / median[ONE_CONNECTION]);
     }
@@ -134,12 +133,11 @@ int main(void)
     struct bench_server server = bench_server_start();
 
     printf("pairs/s of threads, each with its own mutex; no budget, 1 thread: see pair\n"
-           "  unlocks  threads    library   a connection each   one connection for all\n");
+           "  threads    library   a connection each   one connection for all\n");
     for (const struct bench_place *place = bench_places(); place->name; place++) {
         bench_pin(server.pid, place->server_core);
         printf("%s\n", place->name);
-        bench_apart(&server, place->client_core, "1", measure, &server);
-        bench_apart(&server, place->client_core, "0", measure, &server);
+        bench_apart(&server, place->client_core, measure, &server);
     }
     bench_server_stop(&server);
     return 0;

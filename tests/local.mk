@@ -101,7 +101,8 @@ server_tests = \
     tests/server/test_server_states \
     tests/server/test_switch \
     tests/server/test_testing \
-    tests/server/test_testing_abandon
+    tests/server/test_testing_abandon \
+    tests/server/test_turns
 tests_server_test_local_strangers_LDADD = $(test_libs) $(up_to_api) # copies of it run where the library cannot be reached
 # the Lua scripts, without the library
 tests_server_test_cond_cancel_SOURCES = tests/server/test_cond_cancel.c tests/server/pair.c tests/server/pair.h
@@ -642,7 +643,7 @@ SH_LOG_COMPILER = timeout -k 5 $(TEST_TIMEOUT) $(SHELL)
 # Nothing from the user's environment may reach a test.
 AM_TESTS_ENVIRONMENT = \
     unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
-    unset DMUTEX_SYNC_UNLOCK DMUTEX_LOCAL DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
+    unset DMUTEX_LOCAL DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
     export XDG_CONFIG_HOME=/nonexistent; \
     unset DMUTEX_CONF DMUTEX_MAP DMUTEX_RULES DMUTEX_LIST DMUTEX_REPORT; \
     export CMOCKA_MESSAGE_OUTPUT=TAP; \

@@ -129,13 +129,15 @@ DMUTEX_API int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struc
  * another thread can own it: the last user may free the object straight after.
  *
  * Returns 0; EPERM when the calling thread does not own it: never did, or its hold was lost.  For
- * every type.  0 also when the server cannot be reached: the hold has ended for the caller, the
- * release is repeated, at last the lease ends it.
+ * every type.  0 also when the server does not answer within command_timeout: the hold has ended for
+ * the caller, and the release is pending: it is sent until the server confirms it, at last the lease
+ * ends the hold.
  *
- * Blocks only until the release is in the kernel, so a process may _exit() at once; a robust mutex
- * waits for the server's answer (DMUTEX_SYNC_UNLOCK=1 or 0 decides for all).
+ * Blocks until the server has answered, command_timeout at most.  When unlock has returned and is not pending, the
+ * mutex is free, or the next owner's: a thread that is told so gets it by trylock, unless another was
+ * quicker.  No cancellation point.
  *
- * Source: POSIX pthread_mutex_unlock(); "posted unlock" in doc/design/protocol.md.
+ * Source: POSIX pthread_mutex_unlock(); "unlock" in doc/design/protocol.md.
  */
 DMUTEX_API int dmutex_unlock(dmutex_t *mutex);
 

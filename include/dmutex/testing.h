@@ -58,7 +58,7 @@ typedef struct dmutex_test_server dmutex_test_server_t;
  *            rights than its caller (set-user-ID)
  *   ENOMEM   out of memory
  *
- * Blocks until the server answers, some milliseconds, and first for posted unlocks to be confirmed,
+ * Blocks until the server answers, some milliseconds, and first for pending releases to be confirmed,
  * 2 s at most.  A thread that is inside another call of the library meanwhile gets ENOLCK there, or
  * lets this one return EBUSY.
  */

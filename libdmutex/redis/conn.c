@@ -12,12 +12,6 @@
 #include "base/descriptor.h"
 #include "redis/conn_parts.h"
 
-/*
- * A post behind more unanswered bytes than this is not sure to be executed when the process ends
- * at once: the server stops reading a client whose replies it cannot write.
- */
-#define UNANSWERED_MAX (16 * 1024)
-
 int64_t dm_conn_due_ns(const struct dm_conn *conn)
 {
     switch (conn->state) {
@@ -140,7 +134,6 @@ bool dm_conn_is_for_server(const struct dm_conn *conn, const struct dm_command *
 
 static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
 {
-    size_t before = conn->unanswered;
     struct dm_slot *slot = NULL;
 
     if (conn->state == DM_CONN_READY && !dm_conn_is_for_server(conn, command))
@@ -152,7 +145,7 @@ static enum dm_conn_result post(struct dm_conn *conn, const struct dm_command *c
     slot->handler = handler;
     slot->user = user;
     want_look(conn, slot);
-    return conn->out_length == 0 && before <= UNANSWERED_MAX ? DM_CONN_OK : DM_CONN_LATE;
+    return DM_CONN_OK;
 }
 
 enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
@@ -286,7 +279,6 @@ void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
     ret_watch->due_ns = dm_conn_due_ns(conn);
     ret_watch->is_attended = conn->leader != NULL;
     ret_watch->activity = conn->activity;
-    ret_watch->is_unanswered = conn->first != NULL;
     ret_watch->is_closed = conn->state == DM_CONN_CLOSED;
     ret_watch->was_wanted = conn->was_wanted;
     dm_conn_leave(conn);

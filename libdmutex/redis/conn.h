@@ -78,9 +78,7 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
                                  const struct dm_deadline *deadline, struct redisReply **ret_reply);
 
 /*
- * Sends the command now, without waiting.  DM_CONN_OK: its bytes are in the kernel, behind at most
- * 16 KiB of unanswered commands.  DM_CONN_LATE: it will be sent, or is behind more.  Either way
- * `handler` is called.  DM_CONN_DOWN: nothing was sent and nothing will be called.
+ * Sends the command, without waiting.  DM_CONN_OK: it is on its way, and `handler` is called.  DM_CONN_DOWN: nothing was sent and nothing will be called.
  */
 enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
                                  void *user);
@@ -158,7 +156,6 @@ struct dm_conn_watch {
     int64_t due_ns;     /* CLOCK_BOOTTIME; DM_NEVER */
     bool is_attended;   /* a thread sleeps in ppoll() on it */
     uint64_t activity;  /* grows with every reply read */
-    bool is_unanswered; /* a reply is awaited */
     bool is_closed;     /* it broke, or was never wanted */
     bool was_wanted;    /* somebody once did */
 };

@@ -221,7 +221,6 @@ struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t len
         dm_conn_fail(conn, "broke while sending (%s)", strerror(errno));
         return NULL;
     }
-    slot->bytes = length;
     slot->sent_ns = dm_clock_boot_ns();
     dm_conn_push_slot(conn, slot);
     return slot;

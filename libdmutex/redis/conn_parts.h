@@ -33,7 +33,6 @@ struct dm_slot {
     void *user;
     redisReply *reply; /* once it is on the finished list */
     struct dm_server server; /* of a message: whose it is */
-    size_t bytes;
     int64_t sent_ns;
     bool is_greeting, is_look, is_message;
 };
@@ -102,7 +101,6 @@ struct dm_conn {
     char *out; /* bytes that the kernel did not take yet */
     size_t out_length;
     struct dm_slot *first, *last;
-    size_t unanswered;              /* bytes of commands in slots */
     uint64_t pushed, popped;        /* slots ever: how far replies have come */
     struct dm_slot *spare;
     uint64_t activity;

@@ -31,7 +31,6 @@ void dm_conn_push_slot(struct dm_conn *conn, struct dm_slot *slot)
     else
         conn->first = slot;
     conn->last = slot;
-    conn->unanswered += slot->bytes;
     conn->pushed++;
 }
 
@@ -44,7 +43,6 @@ struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn)
     conn->first = slot->next;
     if (!conn->first)
         conn->last = NULL;
-    conn->unanswered -= slot->bytes;
     conn->popped++;
     return slot;
 }

@@ -19,13 +19,6 @@ static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
     return claim;
 }
 
-static bool is_awaited(const struct dm_runtime *runtime, const struct dm_claim *claim)
-{
-    if (runtime->settings.sync_unlock == DM_SYNC_ROBUST)
-        return claim->attempt.is_robust;
-    return runtime->settings.sync_unlock == DM_SYNC_ALWAYS;
-}
-
 enum { GO_ON = -1 };
 
 /* What an unlock is to send, once the state lock is free. */
@@ -34,7 +27,6 @@ struct sending {
     struct dm_name *condition; /* from which a signal brought the hold; pinned; NULL: none */
     struct dm_ask ask;
     enum dm_end end;
-    bool is_awaited;
 };
 
 static int begin(struct dm_runtime *runtime, const char *key, struct sending *ret_sending)
@@ -52,7 +44,6 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
         return 0;
     }
     ret_sending->end = claim->attempt.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
-    ret_sending->is_awaited = is_awaited(runtime, claim);
     ret_sending->name = claim->name;
     claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
     ret_sending->condition = claim->condition;
@@ -64,7 +55,10 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
     return GO_ON;
 }
 
-/* 0, or what the server's answer makes of it: the hold may have been broken before, unnoticed. */
+/*
+ * 0, or what the server's answer makes of it: the hold may have been broken before, unnoticed.  Also 0 without an
+ * answer in time: the release is pending then, and the loop thread sends it until the store has confirmed it.
+ */
 static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
@@ -81,18 +75,6 @@ static int await(struct dm_runtime *runtime, const struct sending *sending)
     return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }
 
-/*
- * A post that the kernel did not take whole, or behind many unanswered bytes, is not sure to be
- * executed if the process ended now: then its answer is awaited.
- */
-static void post(struct dm_runtime *runtime, const struct sending *sending)
-{
-    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-
-    if (dm_schedule_post_release(runtime, &sending->ask, sending->end, false) == DM_CONN_LATE)
-        dm_conn_drain(runtime->commands, &deadline);
-}
-
 int dm_release(struct dm_runtime *runtime, const char *key)
 {
     struct sending sending;
@@ -103,11 +85,7 @@ int dm_release(struct dm_runtime *runtime, const char *key)
     dm_state_unlock();
     if (result != GO_ON)
         return result;
-    result = 0;
-    if (sending.is_awaited)
-        result = await(runtime, &sending);
-    else
-        post(runtime, &sending);
+    result = await(runtime, &sending);
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, sending.name);
     if (sending.condition)

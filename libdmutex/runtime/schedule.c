@@ -252,10 +252,10 @@ static void release_answered(void *user, const struct redisReply *reply)
     free(posted);
 }
 
-enum dm_conn_result dm_schedule_post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end,
-                                             bool by_text)
+static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end, bool by_text)
 {
     struct posted *posted = malloc(sizeof *posted);
+    struct dm_claim *claim;
     enum dm_conn_result result = DM_CONN_DOWN;
 
     if (posted) {
@@ -263,15 +263,14 @@ enum dm_conn_result dm_schedule_post_release(struct dm_runtime *runtime, const s
         result = dm_store_post_release(&runtime->store, ask, end, by_text, release_answered, posted);
     }
     if (result != DM_CONN_DOWN)
-        return result;
+        return;
     free(posted);
     dm_conn_want(runtime->commands);
     dm_state_lock();
-    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, ask->attempt);
+    claim = dm_registry_attempt(&runtime->registry, ask->attempt);
     if (claim && claim->is_owed)
         dm_step_released(runtime, claim, DM_RELEASED_UNKNOWN);
     dm_state_unlock();
-    return result;
 }
 
 /* Takes one owed claim whose release is to be sent now, or ends one that the lease has ended. */
@@ -305,7 +304,7 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
         if (condition)
             dm_registry_pin(condition);
         dm_state_unlock();
-        dm_schedule_post_release(runtime, &ask, end, by_text);
+        post_release(runtime, &ask, end, by_text);
         dm_state_lock();
         dm_registry_unpin(&runtime->registry, name);
         if (condition)

@@ -20,8 +20,4 @@ void dm_schedule_resubscribed(struct dm_runtime *runtime);
 /* Sends the releases that are due.  Any thread, no lock held. */
 void dm_schedule_send_owed(struct dm_runtime *runtime);
 
-/* Sends the claim's release now, without waiting.  No lock held; the claim is owed. */
-enum dm_conn_result dm_schedule_post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end,
-                                             bool by_text);
-
 #endif

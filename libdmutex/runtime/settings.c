@@ -61,11 +61,6 @@ static void read_on_lost(struct dm_settings *settings)
 void dm_settings_read(struct dm_settings *ret_settings)
 {
     memset(ret_settings, 0, sizeof *ret_settings);
-    if (is_env("DMUTEX_SYNC_UNLOCK", "1"))
-        ret_settings->sync_unlock = DM_SYNC_ALWAYS;
-    else if (is_env("DMUTEX_SYNC_UNLOCK", "0"))
-        ret_settings->sync_unlock = DM_SYNC_NEVER;
-    check_values("DMUTEX_SYNC_UNLOCK", "1", "0");
     check_values("DMUTEX_ONDOWN", "wait", "fail");
     ret_settings->fails_when_down = is_env("DMUTEX_ONDOWN", "fail");
     read_on_lost(ret_settings);

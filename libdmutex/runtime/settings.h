@@ -8,11 +8,9 @@
 
 #include "redis/url.h"
 
-enum dm_sync_unlock { DM_SYNC_ROBUST, DM_SYNC_ALWAYS, DM_SYNC_NEVER };
 enum dm_on_lost { DM_LOST_LOG, DM_LOST_ABORT, DM_LOST_SIGNAL };
 
 struct dm_settings {
-    enum dm_sync_unlock sync_unlock; /* DMUTEX_SYNC_UNLOCK */
     bool fails_when_down;            /* DMUTEX_ONDOWN=fail */
     enum dm_on_lost on_lost;         /* DMUTEX_ONLOST */
     int lost_signal;

@@ -371,56 +371,6 @@ static void test_log_is_told_when_a_hold_is_lost(void **state)
     assert_in_range(__atomic_load_n(&lines_logged, __ATOMIC_ACQUIRE), seen, seen + 1);
 }
 
-/* ---- DMUTEX_SYNC_UNLOCK ------------------------------------------------------------------ */
-
-/*
- * While the server's answers are held back, an unlock that is only posted returns, and one that
- * awaits its answer does not: robust ones await it, others do not, or as DMUTEX_SYNC_UNLOCK says.
- */
-static void test_unlock_awaits_its_answer_as_the_environment_says(void **state)
-{
-    static const struct {
-        const char *variable, *kind;
-        bool is_awaited;
-    } cases[] = {
-        { "A=b", "", false },
-        { "A=b", " robust", true },
-        { "DMUTEX_SYNC_UNLOCK=1", "", true },
-        { "DMUTEX_SYNC_UNLOCK=1", " robust", true },
-        { "DMUTEX_SYNC_UNLOCK=0", "", false },
-        { "DMUTEX_SYNC_UNLOCK=0", " robust", false },
-    };
-
-    (void)state;
-    make_normal(&mutex, "configure/sync", 0);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct proxy *proxy = proxy_start(the_server);
-        char url[200];
-        struct actor *a;
-
-        snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=20000", proxy_url(proxy));
-        a = actor_start_with(the_server, url, cases[i].variable, NULL);
-        actor_do(a, "0", "init configure/sync lease=60000%s", cases[i].kind);
-        actor_do(a, "0", "lock configure/sync");
-        actor_do(a, "0", "unlock configure/sync");
-        wait_until(!is_locked(&mutex));
-        actor_do(a, "0", "lock configure/sync");
-        proxy_hold(proxy, PROXY_TO_CLIENT, PROXY_COMMANDS);
-        actor_send(a, "unlock configure/sync");
-        wait_until(!is_locked(&mutex)); /* it is done, and nobody has told */
-        if (cases[i].is_awaited)
-            assert_true(actor_is_silent(a));
-        else
-            actor_expect(a, "0");
-        proxy_pass(proxy);
-        if (cases[i].is_awaited)
-            actor_expect(a, "0");
-        actor_do(a, "EPERM", "unlock configure/sync");
-        actor_end(a);
-        proxy_end(proxy);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -435,7 +385,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_strerror_is_the_threads_own),
         cmocka_unit_test(test_unlock_says_why_when_it_refuses),
         cmocka_unit_test(test_log_is_told_when_a_hold_is_lost),
-        cmocka_unit_test(test_unlock_awaits_its_answer_as_the_environment_says),
         cmocka_unit_test(test_nothing_is_left),
     };
 

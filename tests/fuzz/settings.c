@@ -12,21 +12,20 @@
 #include "runtime/settings.h"
 
 static const char *const seeds[] = {
-    "DMUTEX_URL=redis://host:1\nDMUTEX_ONLOST=signal:SIGTERM\nDMUTEX_ONDOWN=fail\nDMUTEX_SYNC_UNLOCK=1",
-    "DMUTEX_LOCAL_DIR=/tmp/x\nDMUTEX_URL=local:\nDMUTEX_HOST=my host", "DMUTEX_ONLOST=abort\nDMUTEX_SYNC_UNLOCK=0",
+    "DMUTEX_URL=redis://host:1\nDMUTEX_ONLOST=signal:SIGTERM\nDMUTEX_ONDOWN=fail",
+    "DMUTEX_LOCAL_DIR=/tmp/x\nDMUTEX_URL=local:\nDMUTEX_HOST=my host", "DMUTEX_ONLOST=abort",
     "DMUTEX_ONLOST=signal:USR1\nDMUTEX_HOST=\xc3\xa4", "DMUTEX_URL=\nDMUTEX_LOCAL_DIR=", NULL,
 };
 
 static const char *const words[] = {
-    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_SYNC_UNLOCK=", "DMUTEX_LOCAL=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "forbid", "signal:",
+    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_LOCAL=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "forbid", "signal:",
     "signal:SIG", "SIGRTMIN", "abort", "log", "fail", "local:", "unix:///s", "redis://h", "\n", "=",
     "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", NULL,
 };
 
 const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
 
-static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_SYNC_UNLOCK",
-                                     "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
+static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
 
 /* Lines of other names are left out: they might be PATH.  Not by setenv(), which keeps all values for ever. */
 static void set_environment(char *lines)

@@ -206,7 +206,7 @@ static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
     assert_nothing_lost();
 }
 
-/* Finding 13: a posted unlock that the server does not know the script of is sent as text. */
+/* Finding 13: a release whose script the server does not know is sent as text. */
 static void test_unlock_releases_when_the_server_has_forgotten_the_scripts(void **state)
 {
     (void)state;

@@ -158,7 +158,7 @@ static void test_the_parents_connections_stay_when_children_end(void **state)
 
     (void)state;
     make_normal(&own, "orphan/own", LEASE);
-    wait_until(!is_locked(&own)); /* what the last child has posted */
+    wait_until(!is_locked(&own));
     make_normal(&mutex, "orphan/stay", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_renew_np(&mutex), 0); /* the server knows this script from now on */

@@ -148,8 +148,8 @@ static int lock_and_unlock(dmutex_t *mutex)
     return result ? result : dmutex_unlock(mutex);
 }
 
-/* Unlocks that were only posted are confirmed before another server is used. */
-static void test_posted_unlocks_are_done_when_the_server_changes(void **state)
+/* All that was unlocked is free when another server is used. */
+static void test_unlocks_are_done_when_the_server_changes(void **state)
 {
     struct actor *other = actor_start_at(dmutex_test_server_url(*state));
     dmutex_test_server_t *server;
@@ -158,14 +158,14 @@ static void test_posted_unlocks_are_done_when_the_server_changes(void **state)
 
     for (int i = 0; i < repetitions(5); i++) {
         for (int j = 0; j < 20; j++) {
-            snprintf(name, sizeof name, "switch/posted%d", j);
+            snprintf(name, sizeof name, "switch/unlocked%d", j);
             assert_result(dmutex_init_np(&mutex, name, NULL), 0);
             assert_result(lock_and_unlock(&mutex), 0);
         }
         assert_result(dmutex_test_server_start(&server), 0);
         for (int j = 0; j < 20; j++) {
-            actor_do(other, "0", "trylock switch/posted%d", j);
-            actor_do(other, "0", "unlock switch/posted%d", j);
+            actor_do(other, "0", "trylock switch/unlocked%d", j);
+            actor_do(other, "0", "unlock switch/unlocked%d", j);
         }
         assert_result(dmutex_test_server_stop(server), 0);
     }
@@ -175,7 +175,7 @@ static void test_posted_unlocks_are_done_when_the_server_changes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_posted_unlocks_are_done_when_the_server_changes),
+        cmocka_unit_test(test_unlocks_are_done_when_the_server_changes),
         cmocka_unit_test(test_calls_end_well_when_the_server_changes_meanwhile),
         cmocka_unit_test(test_calls_end_well_when_the_servers_fail_meanwhile),
     };

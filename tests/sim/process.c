@@ -426,7 +426,6 @@ static void make_runtime(struct process *process)
                                     .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
     process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
     runtime->pid = getpid();
-    runtime->settings.sync_unlock = (enum dm_sync_unlock)chance_below(CHANCE_WORK, 3);
     runtime->url = &process->url;
     runtime->loop = &process->loop;
     snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,

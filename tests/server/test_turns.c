@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an unlock has promised when it has returned: whoever is told of it finds the mutex free. */
+#include "../lib/testlib.h"
+
+#define TURNS 10000
+
+/* Two processes take turns.  Each is told of the other's unlock by a pipe, which is quicker than the server. */
+static void test_trylock_succeeds_when_told_of_an_unlock_by_a_pipe(void **state)
+{
+    struct actor *actors[] = { actor_start(the_server), actor_start(the_server) };
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        actor_do(actors[i], "0", "init turns/told");
+    for (int i = 0; i < 2 * TURNS; i++) {
+        actor_do(actors[i % 2], "0", "trylock turns/told");
+        actor_do(actors[i % 2], "0", "unlock turns/told");
+    }
+    for (int i = 0; i < 2; i++)
+        actor_end(actors[i]);
+}
+
+/* An unlock whose answer does not come returns 0 in the end, and is done as soon as the server answers. */
+static void test_unlock_is_pending_when_the_server_does_not_answer(void **state)
+{
+    struct proxy *proxy = proxy_start(the_server);
+    struct actor *actor = actor_start_at(proxy_url(proxy));
+    dmutex_t mutex;
+
+    (void)state;
+    make_normal(&mutex, "turns/pending", 0);
+    actor_do(actor, "0", "init turns/pending lease=60000");
+    actor_do(actor, "0", "lock turns/pending");
+    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS);
+    actor_do(actor, "0", "unlock turns/pending");
+    assert_true(is_locked(&mutex));
+    actor_do(actor, "EPERM", "unlock turns/pending");
+    proxy_pass(proxy);
+    wait_until(!is_locked(&mutex));
+    actor_end(actor);
+    proxy_end(proxy);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trylock_succeeds_when_told_of_an_unlock_by_a_pipe),
+        cmocka_unit_test(test_unlock_is_pending_when_the_server_does_not_answer),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
