@@ -410,9 +410,8 @@ static int play_ends(const char *url)
     (void)url;
     run_on_small_stack(end_with_hold);
     run_on_small_stack(lock_after_dead);
-#if !IS_SANITIZED /* the thread sanitizer cannot follow a fork beside threads */
-    run_on_small_stack(fork_and_lock);
-#endif
+    if (!IS_SANITIZED) /* the thread sanitizer cannot follow a fork beside threads */
+        run_on_small_stack(fork_and_lock);
     run_on_small_stack(exit_here);
     return 5;
 }
