@@ -177,12 +177,15 @@ pid_t keeper_fork(void)
     return pid;
 }
 
+/* A process may take turns with many others, each of which waits for a core. */
+#define REAP_LIMIT_MS (4 * WAIT_LIMIT_MS)
+
 int keeper_reap(pid_t pid)
 {
     int status = 0;
 
     for (int waited_ms = 0; waitpid(pid, &status, WNOHANG) == 0; waited_ms++) {
-        if (waited_ms >= WAIT_LIMIT_MS) {
+        if (waited_ms >= REAP_LIMIT_MS) {
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
             status = SIGALRM;

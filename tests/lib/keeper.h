@@ -35,7 +35,7 @@ void keeper_mind_leaks(void);
 
 /*
  * Waits for a child's end and forgets it: its wait status.  One that does not end within
- * WAIT_LIMIT_MS is killed: SIGALRM is then its status.
+ * four WAIT_LIMIT_MS is killed: SIGALRM is then its status.
  */
 int keeper_reap(pid_t pid);
 
