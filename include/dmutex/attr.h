@@ -2,13 +2,14 @@
 /*
  * Attributes of mutexes and of condition variables.
  *
- * An attribute object is the caller's alone: dmutex_init() and dcond_init() copy it, later changes
- * do not reach the object.  No function here blocks or does I/O.  All return 0 or a positive errno value:
+ * An attribute object belongs to the caller alone: dmutex_init() and dcond_init() copy the object, and later
+ * changes do not reach the mutex or condition variable.  No function here blocks or does I/O.
+ * All functions return 0 or a positive errno value:
  *
  *   EINVAL     the object was not set up by its init function or is destroyed; the value is not
- *              one of those named; a NULL pointer.  Nothing is changed.
+ *              among the named values; a NULL pointer.  Nothing is changed.
  *
- * Since 0.1.  Source: POSIX pthread_mutexattr_*() and pthread_condattr_*(); the _np ones: doc/man/dmutexattr.3.
+ * Since 0.1.  Source: POSIX pthread_mutexattr_*() and pthread_condattr_*(); the _np functions: doc/man/dmutexattr.3.
  */
 #ifndef DMUTEX_ATTR_H
 #define DMUTEX_ATTR_H
@@ -20,20 +21,20 @@ DMUTEX_BEGIN_DECLS
 /* Sets all attributes to their defaults: anonymous, normal, stalled, private, lease 10 s. */
 DMUTEX_API int dmutexattr_init(dmutexattr_t *attr);
 
-/* Ends the use of the object; using it then is EINVAL until it is set up again. */
+/* Ends the use of the object: every later use returns EINVAL until the caller sets the object up again. */
 DMUTEX_API int dmutexattr_destroy(dmutexattr_t *attr);
 
 /*
- * PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK or _DEFAULT (which is _NORMAL).  PTHREAD_MUTEX_ADAPTIVE_NP is
- * libc's for local mutexes (mutex.h) and _NORMAL for those of the server.
+ * PTHREAD_MUTEX_NORMAL, _RECURSIVE, _ERRORCHECK or _DEFAULT (which is _NORMAL).  PTHREAD_MUTEX_ADAPTIVE_NP means
+ * libc's adaptive type for local mutexes (mutex.h), and _NORMAL for mutexes of the server.
  */
 DMUTEX_API int dmutexattr_settype(dmutexattr_t *attr, int type);
 DMUTEX_API int dmutexattr_gettype(const dmutexattr_t *attr, int *ret_type);
 
 /*
- * PTHREAD_MUTEX_STALLED (default) or PTHREAD_MUTEX_ROBUST: the owner after one that died gets
- * EOWNERDEAD.  Unlike POSIX, a stalled mutex of a dead owner is not stuck for ever: the next owner
- * gets 0 once the lease has ended, and a higher token.
+ * PTHREAD_MUTEX_STALLED (default) or PTHREAD_MUTEX_ROBUST: when a holder died, the next holder of a robust mutex
+ * gets EOWNERDEAD.  Unlike POSIX, a stalled mutex of a dead holder is not stuck for ever: the next holder gets 0
+ * once the lease has ended, and a higher token.
  */
 DMUTEX_API int dmutexattr_setrobust(dmutexattr_t *attr, int robust);
 DMUTEX_API int dmutexattr_getrobust(const dmutexattr_t *attr, int *ret_robust);
@@ -43,9 +44,10 @@ DMUTEX_API int dmutexattr_setpshared(dmutexattr_t *attr, int pshared);
 DMUTEX_API int dmutexattr_getpshared(const dmutexattr_t *attr, int *ret_pshared);
 
 /*
- * PTHREAD_PRIO_NONE (default), _INHERIT or _PROTECT, for local mutexes: libc's.  dmutex_init() returns ENOTSUP for a
- * mutex of the server that has another than _NONE.  Set by pthread_mutexattr_setprotocol() of <dmutex/pthread.h>,
- * _INHERIT is a hint there: accepted, told by getprotocol, and without effect.
+ * PTHREAD_PRIO_NONE (default), _INHERIT or _PROTECT, for local mutexes: libc's protocols.  dmutex_init() returns
+ * ENOTSUP for a mutex of the server with a protocol other than _NONE.  If pthread_mutexattr_setprotocol() of
+ * <dmutex/pthread.h> sets _INHERIT, the protocol is a hint for a mutex of the server: accepted, told by
+ * getprotocol, and without effect.
  */
 DMUTEX_API int dmutexattr_setprotocol(dmutexattr_t *attr, int protocol);
 DMUTEX_API int dmutexattr_getprotocol(const dmutexattr_t *attr, int *ret_protocol);
@@ -64,9 +66,9 @@ DMUTEX_API int dmutexattr_setname_np(dmutexattr_t *attr, const char *name);
 DMUTEX_API int dmutexattr_getname_np(const dmutexattr_t *attr, char *buf, size_t size);
 
 /*
- * How long the server keeps the lock without hearing from the owner, in ms: 100 to 3 600 000,
- * default 10 000.  Renewed every third of it while the owner lives.  A killed owner's mutex is
- * free after at most one lease.
+ * The lease: how long the server keeps the lock without a message from the holder, in ms: 100 to 3 600 000,
+ * default 10 000.  The library renews the lease every third of the lease time while the holder lives.  The mutex
+ * of a killed holder is free after at most one lease.
  */
 DMUTEX_API int dmutexattr_setlease_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getlease_np(const dmutexattr_t *attr, unsigned *ret_ms);
@@ -79,14 +81,14 @@ DMUTEX_API int dmutexattr_setmaxhold_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getmaxhold_np(const dmutexattr_t *attr, unsigned *ret_ms);
 
 /*
- * For how long after the last unlock the lease is kept, in ms, unless another process asks.
- * Default 0.  In this version the value is kept and told, and has no effect yet.
+ * Linger: how long the process keeps the lease after the last unlock, in ms, unless another process asks.
+ * Default 0.  This version stores the value and returns it, and gives it no effect yet.
  */
 DMUTEX_API int dmutexattr_setlinger_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getlinger_np(const dmutexattr_t *attr, unsigned *ret_ms);
 
 /*
- * DMUTEX_THROUGHPUT_NP (default) or DMUTEX_FAIR_NP.  In this version the value is kept and told;
+ * DMUTEX_THROUGHPUT_NP (default) or DMUTEX_FAIR_NP.  This version stores the value and returns it;
  * every mutex is FIFO over all threads of all hosts.
  */
 DMUTEX_API int dmutexattr_setfairness_np(dmutexattr_t *attr, int fairness);
@@ -97,18 +99,18 @@ DMUTEX_API int dmutexattr_getfairness_np(const dmutexattr_t *attr, int *ret_fair
 /* Sets all attributes to their defaults: anonymous, private, CLOCK_REALTIME. */
 DMUTEX_API int dcondattr_init(dcondattr_t *attr);
 
-/* Ends the use of the object; using it then is EINVAL until it is set up again. */
+/* Ends the use of the object: every later use returns EINVAL until the caller sets the object up again. */
 DMUTEX_API int dcondattr_destroy(dcondattr_t *attr);
 
 /* The clock of dcond_timedwait(): CLOCK_REALTIME (default) or CLOCK_MONOTONIC; others: EINVAL. */
 DMUTEX_API int dcondattr_setclock(dcondattr_t *attr, clockid_t clock_id);
 DMUTEX_API int dcondattr_getclock(const dcondattr_t *attr, clockid_t *ret_clock);
 
-/* PTHREAD_PROCESS_PRIVATE (default) or _SHARED.  Matters to anonymous ones only. */
+/* PTHREAD_PROCESS_PRIVATE (default) or _SHARED.  Matters to anonymous condition variables only. */
 DMUTEX_API int dcondattr_setpshared(dcondattr_t *attr, int pshared);
 DMUTEX_API int dcondattr_getpshared(const dcondattr_t *attr, int *ret_pshared);
 
-/* The name, as dmutexattr_setname_np(); of condition variables and mutexes apart. */
+/* The name, as dmutexattr_setname_np().  Condition variables and mutexes have separate name spaces. */
 DMUTEX_API int dcondattr_setname_np(dcondattr_t *attr, const char *name);
 DMUTEX_API int dcondattr_getname_np(const dcondattr_t *attr, char *buf, size_t size);
 

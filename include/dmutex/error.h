@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What went wrong, what was lost, what the library has to say, and where its server is.
+ * Error sentences, lost holds, log messages, and the address of the server.
  *
  * Functions here return 0 or a positive errno value, keep errno, may be called by any thread, do
  * no I/O and are no cancellation points.  Since 0.1.
@@ -19,22 +19,22 @@ DMUTEX_BEGIN_DECLS
 #define DMUTEX_LOG_DEBUG 4
 
 /*
- * Told of a hold that was lost: its lease could not be confirmed in time, or it was broken by
- * force.  Runs in the library's own thread, one call at a time, before anyone else can own the
- * name (force excepted: then as soon as the message arrives).  It should be short: renewals and
- * grants wait for it.  It must not wait for a thread that is inside a call of this library, nor take
- * a lock such a thread may hold.  It may call dmutex functions that do no I/O, and fork().
+ * Callback for a lost hold: the lease could not be confirmed in time, or a force unlock broke the hold.  Runs in
+ * the library's own thread, one call at a time, before another thread can own the name (after a force unlock: as
+ * soon as the message arrives).  The callback should be short, because renewals and grants wait for its end.  The
+ * callback must not wait for a thread inside a call of this library, nor take a lock such a thread may hold.
+ * The callback may call dmutex functions without I/O, and fork().
  *
- * name is valid during the call ("" for an anonymous mutex); token is that of the lost hold.
+ * name is valid during the call ("" for an anonymous mutex); token is the fencing token of the lost hold.
  */
 typedef void (*dmutex_lost_fn)(const char *name, uint64_t token, void *user);
 
-/* Told of what happens, one line without newline.  Runs in any thread that uses the library. */
+/* Callback for log messages: a line of text without newline.  Runs in any thread that uses the library. */
 typedef void (*dmutex_log_fn)(int level, const char *message, void *user);
 
 /*
- * Sets the process's lost callback; NULL: none.  `user` is handed on and stays the caller's.
- * Besides, DMUTEX_ONLOST=log|abort|signal:NAME decides what else a loss does (default log).
+ * Sets the process's lost callback; NULL: none.  `user` is passed on and stays the caller's.
+ * In addition, DMUTEX_ONLOST=log|abort|signal:NAME selects a further action at a loss (default log).
  *
  * Returns 0.
  */
@@ -42,8 +42,8 @@ DMUTEX_API int dmutex_setlost_np(dmutex_lost_fn lost, void *user);
 
 /*
  * Sets the process's log callback, for all levels; NULL: none.  DMUTEX_LOG=warn|info|debug[:path]
- * logs to a file or standard error without it; by default the library is silent.  The callback
- * must not call dmutex functions, nor wait for a thread that is inside one.
+ * logs to a file or standard error without a callback; by default the library is silent.  The callback must
+ * not call dmutex functions, nor wait for a thread inside a dmutex function.
  *
  * Returns 0.
  */
@@ -58,30 +58,30 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *
  * Options: connect_timeout, command_timeout (ms, default 2000), prefix (default "dmutex"),
  * password_file, eviction=allow (accept a server that may evict keys).  Values are
- * percent-decoded.  The string is copied.  Without this call: DMUTEX_URL, else Url of dmutex.conf(5),
- * else "local:", unless that file or DMUTEX_LOCAL forbids it.
+ * percent-decoded.  The string is copied.  Without a call: DMUTEX_URL, else Url of dmutex.conf(5),
+ * else "local:", unless dmutex.conf(5) or DMUTEX_LOCAL forbids "local:".
  *
- * Returns 0; EINVAL when it does not parse, with the reason in dmutex_strerror_np(); EBUSY after
- * the first use.  While a server of <dmutex/testing.h> is there, that one is used all the same.
+ * Returns 0; EINVAL when the URL does not parse, with the reason in dmutex_strerror_np(); EBUSY after
+ * the first use.  While a server of <dmutex/testing.h> exists, the process uses the test server all the same.
  */
 DMUTEX_API int dmutex_configure_np(const char *url);
 
 /*
- * Checks the automatic names of a program or shared library: those that <dmutex/pthread.h> gives to the static
- * initialisers of units compiled with DMUTEX_GROUP.  That header calls this when the module is loaded; nothing
- * else needs to.
+ * Checks the automatic names of a program or shared library.  <dmutex/pthread.h> gives such names to the static
+ * initialisers of units compiled with DMUTEX_GROUP.  The same header calls this function when the module is
+ * loaded; no other code needs to call it.
  *
- * *is_read, a static variable of the module, is 0 before and 1 afterwards: then nothing more is done.
+ * *is_read, a static variable of the module, is 0 before and 1 afterwards; a call with 1 does nothing.
  *
- * Returns 0; EINVAL if an object cannot have its name: then every call on the object says EINVAL, and the sentence
- * of dmutex_strerror_np() goes to the log or, if nothing takes the log, to standard error; ENOMEM.
+ * Returns 0; EINVAL if an object cannot have its name: then every call on the object returns EINVAL, and the
+ * sentence of dmutex_strerror_np() goes to the log or, without a log, to standard error; ENOMEM.
  * Does not block; one thread at a time, as the loader does.  Since 0.1.
  */
 DMUTEX_API int dmutex_readnames_np(char *is_read);
 
 /*
- * The calling thread's last failure in one sentence that says what to do; "" before any.  The
- * thread's own memory, valid until its next failing call; not to be freed.
+ * Returns the calling thread's last failure as a sentence with advice; "" before the first failure.  The string is
+ * memory of the thread, valid until the next failing call of the thread; not to be freed.
  */
 DMUTEX_API const char *dmutex_strerror_np(void);
 

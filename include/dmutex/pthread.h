@@ -2,17 +2,17 @@
 /*
  * Drop-in: the pthread mutexes and condition variables of a translation unit become dmutex's.
  *
- * Included, or given on the command line, before anything else that uses pthread:
+ * Include the header, or give it on the command line, before any other user of pthread:
  *
  *     cc -include dmutex/pthread.h old.c -ldmutex
  *
- * Types, static initialisers and functions are renamed by macros; the source stays as it is, C and
- * C++ alike.  All that is linked together and shares a mutex must be compiled so.  Objects that
- * other libraries made, and those of the C++ library (std::mutex), stay what they were.
+ * Macros rename the types, static initialisers and functions; the source stays as it is, C and
+ * C++ alike.  Compile all units in this way that are linked together and share a mutex.  Objects made by
+ * other libraries, and objects of the C++ library (std::mutex), stay unchanged.
  *
- * An object without a name stays what it was, libc's own mutex or condition variable inside a larger
- * object; or, PTHREAD_PROCESS_SHARED, excludes all that share the memory.  To exclude other processes and
- * hosts it needs a name:
+ * An object without a name is libc's own mutex or condition variable inside a larger object, as before; or, with
+ * PTHREAD_PROCESS_SHARED, a mutex of all processes sharing the memory.  To exclude other processes and hosts an
+ * object needs a name:
  *
  *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is "billing/<file>:k",
  *                                  <file> being its relative path on the compiler's command line:
@@ -20,26 +20,26 @@
  *                                  paths: -fmacro-prefix-map=FOLDER/= as well.
  *   -DDMUTEX_UNIT='"ledger"'       Another word in the place of <file>.
  *   dmutexattr_setname_np(&attr, "billing/ledger")
- *                                  One added line before pthread_mutex_init(), for there a
- *                                  pthread_mutexattr_t is a dmutexattr_t; dcondattr_setname_np().
+ *                                  A line to add before pthread_mutex_init(), because a
+ *                                  pthread_mutexattr_t is a dmutexattr_t here; dcondattr_setname_np().
  *
- * Such a name is for one static object.  A name that is too long is the compiler's error.  Elements of
- * an array that share an initialiser, two units of one name, objects on the heap, the stack or of a
- * thread, and paths that depend on the folder of the build are refused: a sentence when the program
- * starts or the object is first used, and EINVAL from every call.  dmutex-names(1) lists the names.
+ * Each automatic name is for one static object.  The compiler refuses a too long name.  The library refuses
+ * elements of an array with a shared initialiser, two units of one name, objects on the heap, on the stack or of a
+ * thread, and paths that depend on the folder of the build: with a sentence when the program
+ * starts or first uses the object, and EINVAL from every call.  dmutex-names(1) lists the names.
  *
- * Read-write locks, spin locks, barriers and semaphores stay in the process; their calls are marked
- * deprecated, so that the compiler warns.  -DDMUTEX_NO_WARNINGS: it does not.
+ * Read-write locks, spin locks, barriers and semaphores stay in the process; the header marks their functions as
+ * deprecated, so that the compiler warns.  -DDMUTEX_NO_WARNINGS: no warning.
  *
- * The functions return what <dmutex/mutex.h> and <dmutex/cond.h> say; what differs from pthread is
- * in dmutex-pthread(7).  Since 0.1.
+ * The functions return the values described in <dmutex/mutex.h> and <dmutex/cond.h>; dmutex-pthread(7) lists the
+ * differences from pthread.  Since 0.1.
  */
 #ifndef DMUTEX_PTHREAD_H
 #define DMUTEX_PTHREAD_H
 
 /*
- * Sources that define this themselves would find <pthread.h> read without it, when we come first on
- * the command line.  Once a header of libc was read it is too late to change anything.
+ * Define _GNU_SOURCE if this header comes first on the command line: <pthread.h> below must see the macro, and a
+ * source's own definition comes too late.  Once a header of libc was read, a definition changes nothing.
  */
 #if !defined(_GNU_SOURCE) && !defined(_FEATURES_H)
 #define _GNU_SOURCE 1
@@ -47,8 +47,8 @@
 #endif
 
 /*
- * These use the names below for what they are: they must have been read before.  The C++ library
- * keeps pthread_mutex_t in classes of its own (std::ofstream has one in C++98), by <bits/gthr.h>,
+ * Read the headers that use the names below in their libc meaning before the names are redefined.  The C++ library
+ * keeps pthread_mutex_t in classes of its own (std::ofstream has a member in C++98), by <bits/gthr.h>,
  * which <ext/concurrence.h> reads.
  */
 #include <pthread.h>
@@ -66,7 +66,7 @@
 
 #include <dmutex/dmutex.h>
 
-/* libc has looked, at this and what it made of it; the source may define them as it likes. */
+/* Undo _GNU_SOURCE and the macros libc derived: libc's headers are read now, and the source may define its own. */
 #ifdef DMUTEX_PRIVATE_GNU_SOURCE
 #undef DMUTEX_PRIVATE_GNU_SOURCE
 #undef _GNU_SOURCE
@@ -85,7 +85,7 @@
 #undef _DYNAMIC_STACK_SIZE_SOURCE
 #endif
 
-/* ---- what stays in the process ----------------------------------------------------------- */
+/* ---- locks that stay in the process ------------------------------------------------------ */
 
 #if !defined(DMUTEX_NO_WARNINGS) && defined(__GNUC__)
 #define DMUTEX_PRIVATE_STAYS(function)      \
@@ -124,8 +124,8 @@ DMUTEX_END_DECLS
 #define DMUTEX_PRIVATE_NAME_OR(libc_type) DMUTEX_PRIVATE_NAME
 
 /*
- * When the program or library is loaded, before its own code runs: the library lists its named objects.  Weak, so that
- * a program without a mutex needs no -ldmutex; one variable for all units of a program or library.
+ * Lists the named objects of a program or library when the module is loaded, before the module's own code runs.
+ * Weak, so that a program without a mutex needs no -ldmutex; one variable for all units of a program or library.
  */
 DMUTEX_BEGIN_DECLS
 extern int dmutex_readnames_np(char *) __attribute__((__weak__));
@@ -163,7 +163,7 @@ DMUTEX_END_DECLS
 
 /* ---- mutexes ----------------------------------------------------------------------------- */
 
-/* Programs give up where priorities cannot be inherited: a mutex of the server takes that for a hint. */
+/* Makes _INHERIT a hint for a mutex of the server, because programs give up without priority inheritance. */
 static __inline__ int dmutex_private_setprotocol(dmutexattr_t *attr, int protocol)
 {
     int error = dmutexattr_setprotocol(attr, protocol);
@@ -199,7 +199,7 @@ static __inline__ int dmutex_private_setprotocol(dmutexattr_t *attr, int protoco
 #define pthread_mutexattr_setprioceiling dmutexattr_setprioceiling
 #define pthread_mutexattr_getprioceiling dmutexattr_getprioceiling
 
-/* What glibc had before POSIX had it. */
+/* The names of glibc from the time before POSIX. */
 #undef pthread_mutex_consistent_np
 #undef pthread_mutexattr_setrobust_np
 #undef pthread_mutexattr_getrobust_np

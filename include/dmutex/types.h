@@ -2,11 +2,11 @@
 /*
  * Objects of libdmutex and their static initialisers.
  *
- * Every object is 256 bytes, aligned to 8, the same on 32 and 64 bit, and holds no pointer: it may
- * lie in memory shared by several processes, at different addresses.  What a process knows about
- * an object beyond these bytes is kept in a table of that process, found by the object's name.
+ * Every object is 256 bytes, aligned to 8, the same on 32 and 64 bit, and holds no pointer, so an object may
+ * lie in memory shared by several processes, at different addresses.  A process keeps all other data about
+ * an object in a table of its own, found by the object's name.
  *
- * The fields are private.  They are visible only because C needs them for a static initialiser.
+ * The fields are private, and visible only because C needs the fields for a static initialiser.
  */
 #ifndef DMUTEX_TYPES_H
 #define DMUTEX_TYPES_H
@@ -35,12 +35,12 @@
 
 /*
  * Longest name, in bytes.  A name may hold any byte but NUL.  "group/leaf": the group ends at the
- * first '/'; a name without one is its own group.  Objects of one group live together on the
+ * first '/'; a name without '/' is its own group.  Objects of one group live together on the
  * server.
  */
 #define DMUTEX_NAME_MAX_NP 200
 
-/* Room for a name inside an object: a literal that is too long is seen, not cut. */
+/* Room for a name inside an object: larger than the limit, so that a too long literal is detected, not cut. */
 #define DMUTEX_PRIVATE_NAME_ROOM 208
 #define DMUTEX_PRIVATE_COND_NAME_ROOM 201
 
@@ -48,12 +48,12 @@
  * A mutex that excludes threads of many processes on many hosts.
  *
  * Invariant: two objects stand for one mutex if and only if they have the same name on the same
- * server; or, both being anonymous and PTHREAD_PROCESS_SHARED, if they are the same memory; or,
- * both being anonymous and PTHREAD_PROCESS_PRIVATE, if they are the same memory of one process: those are
- * local, which is libc's own mutex inside the object (mutex.h).
+ * server; or, if both are anonymous and PTHREAD_PROCESS_SHARED, are the same memory; or, if
+ * both are anonymous and PTHREAD_PROCESS_PRIVATE, are the same memory of one process: such objects are
+ * local, with libc's own mutex inside the object (mutex.h).
  *
- * An all-zero object is a valid anonymous, private, normal mutex, as DMUTEX_ANONYMOUS_INITIALIZER
- * makes it.  A copy of an object is not a mutex.
+ * An all-zero object is a valid anonymous, private, normal mutex, as made by
+ * DMUTEX_ANONYMOUS_INITIALIZER.  A copy of an object is not a mutex.
  *
  * Example (examples/counter.c):
  *
@@ -85,11 +85,11 @@ typedef struct dmutex {
  * A condition variable on which threads of many processes and hosts wait.  See cond.h.
  *
  * Invariant: as for dmutex_t, in a name space of its own.  An all-zero object is a valid anonymous,
- * private one, of CLOCK_REALTIME.
+ * private condition variable, of CLOCK_REALTIME.
  */
 typedef struct dcond {
     uint64_t dm_own[6]; /* libc's condition variable, for waits with a local mutex */
-    char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM]; /* anonymous: its id and what it is bound to */
+    char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM]; /* anonymous: the id and the key of the mutex */
     uint8_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
     uint8_t dm_pshared; /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_named;   /* 1: dm_name is a name; 2: an unchecked automatic one */
@@ -126,7 +126,7 @@ typedef struct dcondattr {
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
 } DMUTEX_ALIGNED dcondattr_t;
 
-/* dm_state of objects that begin with a named static initialiser: marks that dmutex-names(1) finds in a file. */
+/* dm_state of objects with a named static initialiser: marks found in a file by dmutex-names(1). */
 #define DMUTEX_PRIVATE_STATIC_MUTEX 0x7d4d9e35u
 #define DMUTEX_PRIVATE_STATIC_COND 0x7d439e35u
 
@@ -148,7 +148,7 @@ typedef struct dcondattr {
 
 /*
  * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; a longer or
- * an empty one makes every call on the object return EINVAL.
+ * an empty literal makes every call on the object return EINVAL.
  */
 #define DMUTEX_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(0, 0, 1, "" name)
 #define DMUTEX_RECURSIVE_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(1, 0, 1, "" name)
@@ -166,7 +166,7 @@ typedef struct dcondattr {
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
 
 /*
- * The bytes in the place of the name that make libc's mutex there one of another type.  <pthread.h> has the
+ * The bytes in the place of the name that set the type of libc's mutex inside the object.  <pthread.h> has the
  * type as an int, in the fifth word of its mutex or, on 32 bit, in the fourth.
  */
 #ifdef __LP64__
@@ -185,18 +185,18 @@ typedef struct dcondattr {
 #define DMUTEX_FAIR_NP 1       /* FIFO over all threads of all hosts */
 
 /*
- * What dmutex_getinfo_np() tells.  The caller sets struct_size to sizeof(dmutex_info_t) before the
- * call, so that a later library knows how much it may write.
+ * The answer of dmutex_getinfo_np().  The caller sets struct_size to sizeof(dmutex_info_t) before the
+ * call, so that a later library knows how many bytes to write at most.
  */
 typedef struct dmutex_info {
     uint32_t struct_size; /* set by the caller */
-    int32_t locked;       /* 0: nobody holds it, the texts are empty */
+    int32_t locked;       /* 0: no holder, the texts are empty */
     uint64_t token;       /* fencing token of the current or, when free, of the last hold */
-    int64_t remaining_ms; /* what the server still grants the owner */
+    int64_t remaining_ms; /* the rest of the owner's lease on the server */
     uint64_t thread;      /* the owner's thread serial, as libdmutex counts threads */
     uint32_t hold_count;  /* recursion depth; may be a third of a lease old */
     uint32_t waiters;     /* threads of all hosts in the queue */
-    uint32_t pid;         /* the owner's, in its own pid namespace */
+    uint32_t pid;         /* the owner's process id, in the owner's pid namespace */
     uint32_t health;      /* 0 clean, 1 an owner died, 2 not recoverable */
     char owner[33];       /* the owner's process, 32 hex digits */
     char host[65];        /* the owner's host label */
