@@ -6,7 +6,7 @@
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 #define DM_MUST_CHECK __attribute__((__warn_unused_result__))
 
-/* gcc says it one way, clang another. */
+/* gcc and clang announce sanitizers in different ways. */
 #if defined(__SANITIZE_THREAD__)
 #define DM_UNDER_TSAN 1
 #elif defined(__has_feature)

@@ -33,7 +33,7 @@ static void replace(int *bell, int old)
         close(other);
 }
 
-/* Errors but EBADF say that it rings already, or that somebody else was woken by it. */
+/* Errors other than EBADF mean that the bell rings already, or that the bell has woken another sleeper. */
 
 void dm_bell_ring(int *bell)
 {

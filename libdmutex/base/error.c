@@ -41,7 +41,7 @@ int dm_fail(enum dm_failure failure, const char *detail, ...)
             memcpy(composed + used, ": ", 2);
         va_end(args);
     }
-    dm_text_clean(composed); /* it may quote a server, or a name */
+    dm_text_clean(composed); /* the text may quote a server, or a name */
     last = composed;
     errno = kept;
     return table[failure].number;

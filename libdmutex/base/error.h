@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Failures: one table of what can go wrong, the errno it becomes and the sentence it leaves.
- * The sentence says what to do; a detail that only the place knows may follow it.
+ * Failures: one table of the failures, the errno of each and the sentence that each leaves.
+ * The sentence says how to mend the failure; a detail that only the caller knows may follow the sentence.
  */
 #ifndef DM_BASE_ERROR_H
 #define DM_BASE_ERROR_H
@@ -20,8 +20,8 @@ enum dm_failure {
 };
 
 /*
- * Notes the failure as the calling thread's last one and returns its errno value.  `detail`
- * (printf) may be NULL.  errno is kept.
+ * Notes the failure as the calling thread's last failure and returns the errno value.  `detail` (printf) may be NULL.
+ * errno is kept.
  */
 int dm_fail(enum dm_failure failure, const char *detail, ...) DM_PRINTF(2, 3);
 

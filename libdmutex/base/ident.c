@@ -23,7 +23,7 @@ void dm_ident_random(uint64_t *ret_words, unsigned count)
     }
 }
 
-/* Labels are words for people: what is not printable ASCII, or a space, becomes '_'. */
+/* Labels are words for people: every byte that is not printable ASCII, or is a space, becomes '_'. */
 static void copy_word(char *to, size_t room, const char *from)
 {
     size_t length = strnlen(from, room - 1);

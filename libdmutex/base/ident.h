@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who we are: the process's uuid, the thread's serial, the label for people.
+ * Identity: the process's uuid, the thread's serial, the label for people.
  *
- * Never the pid, the thread id or pthread_self(): those are equal in a forked child, or used again
- * after a death.  The uuid is 128 random bits, drawn again in a forked child; a serial is given
- * once and never again.
+ * Never the pid, the thread id or pthread_self(): a forked child has equal numbers, and a death frees the numbers for
+ * new use.  The uuid is 128 random bits, drawn again in a forked child; a serial is given once and never again.
  */
 #ifndef DM_BASE_IDENT_H
 #define DM_BASE_IDENT_H

@@ -12,7 +12,7 @@ struct search {
     struct dm_image image;
 };
 
-/* Where a segment's bytes cease to be read-only: the linker puts those first. */
+/* Where a segment's bytes cease to be read-only: the linker puts read-only bytes first. */
 static uintptr_t end_of_readonly(const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
 {
     uintptr_t start = segment->p_vaddr;

@@ -26,7 +26,7 @@ static int is_cond(const dcond_t *cond)
            is_name(cond->dm_named, cond->dm_name, sizeof cond->dm_name);
 }
 
-/* Reads whatever lies there, red zones between variables included: no sanitizer may watch. */
+/* Reads all bytes at an address, red zones between variables included: no sanitizer may watch. */
 __attribute__((__no_sanitize__("address", "thread"))) static int has_mark(const void *bytes)
 {
     return ((const dmutex_t *)bytes)->dm_state == DMUTEX_PRIVATE_STATIC_MUTEX ||
@@ -52,7 +52,7 @@ char *dm_literal_name(void *object, enum dm_literal_kind kind)
     return kind == DM_LITERAL_COND ? ((dcond_t *)object)->dm_name : ((dmutex_t *)object)->dm_name;
 }
 
-/* The length of the path's part that begins here, and of the slash behind it. */
+/* The length of the path's part that begins here, and of the slash behind the part. */
 static size_t part_length(const char *part)
 {
     size_t length = strcspn(part, "/");

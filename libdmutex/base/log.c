@@ -50,7 +50,7 @@ static int level_by_name(const char *name, size_t length)
     return 0;
 }
 
-/* What stands before a message in env_fd; its length. */
+/* Writes the head of a message in env_fd; returns the length. */
 static size_t write_head(int level, char head[HEAD_ROOM])
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
@@ -59,8 +59,8 @@ static size_t write_head(int level, char head[HEAD_ROOM])
 }
 
 /*
- * A line is dropped where it would have to wait, as in a pipe that nobody reads: the caller may hold a
- * connection's lock, and the loop thread must renew.  The next line says how many were dropped.
+ * A line is dropped where the write would have to wait, as in a pipe without a reader: the caller may hold a
+ * connection's lock, and the loop thread must renew.  The next line says how many lines were dropped.
  */
 static bool is_writable(int fd)
 {
@@ -87,7 +87,7 @@ static void write_line(int fd, char *line, size_t length)
     tell_dropped(fd);
     line[length] = '\n';
     if (write(fd, line, length + 1) < 0)
-        return; /* nowhere to tell it */
+        return; /* no place to tell the loss */
 }
 
 /* About the log itself, to where the log goes now. */
@@ -105,8 +105,8 @@ static void DM_PRINTF(1, 2) say(const char *format, ...)
 }
 
 /*
- * A file, or a device such as a terminal; never through a link, which may be another user's, nor anything
- * that makes its writers wait.
+ * Opens a file, or a device such as a terminal; never through a link, which may belong to another user, and nothing
+ * that makes writers wait.
  */
 static int open_log(const char *path, const char **ret_why)
 {
@@ -228,7 +228,7 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
     if (log || to_env) {
         message = line + write_head(level, line);
         vsnprintf(message, LINE_ROOM, format, args);
-        dm_text_clean(message); /* it may quote a server, or a name */
+        dm_text_clean(message); /* the message may quote a server, or a name */
         if (log && dm_mutex_holds_none())
             log(level, message, user);
         else if (log)

@@ -9,22 +9,22 @@
 #include "dmutex/error.h"
 
 void dm_log_error(const char *format, ...) DM_PRINTF(1, 2);
-/* An error that would go unseen: to standard error, if neither a callback nor DMUTEX_LOG takes it. */
+/* An error that would go unseen: to standard error, if neither a callback nor DMUTEX_LOG takes the message. */
 void dm_log_alarm(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_warn(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_info(const char *format, ...) DM_PRINTF(1, 2);
 void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);
 
-/* Whether a line of this level would reach a reader. */
+/* True if a line of this level would reach a reader. */
 bool dm_log_is_heard(int level);
 
-/* Hands the application's callback what was logged while a lock was held.  No lock held. */
+/* Hands the application's callback the messages that were logged while a lock was held.  No lock held. */
 void dm_log_deliver(void);
 
 /* The application's callback; NULL for none. */
 void dm_log_set(dmutex_log_fn log, void *user);
 
-/* Around fork(): the log's lock is held over it, so the child finds the settings whole. */
+/* Around fork(): the parent holds the log's lock across fork(), so the child finds the settings whole. */
 void dm_log_fork_prepare(void);
 void dm_log_fork_parent(void);
 void dm_log_fork_child(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Moments in order: the earliest is found at once, and putting or taking one away costs the logarithm of their number.
+ * Moments in order: the earliest is found at once, and to put or take one away costs the logarithm of their number.
  *
  * A binary heap of pointers to moments that stand in the caller's own records.  The caller serialises all calls.
  */
@@ -21,13 +21,13 @@ struct dm_order {
     size_t count, room;
 };
 
-/* Makes room for that many moments in all.  False without memory, and nothing has changed. */
+/* Makes room for `count` moments in all.  False without memory, and nothing has changed. */
 bool dm_order_reserve(struct dm_order *order, size_t count);
 
-/* Puts a moment into the order, or moves it there; there must be room. */
+/* Puts a moment into the order, or moves the moment there; the order must have room. */
 void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_ns);
 
-/* Takes a moment out, if it is in the order. */
+/* Takes a moment out, if the moment is in the order. */
 void dm_order_remove(struct dm_order *order, struct dm_moment *moment);
 
 /* The earliest moment, or NULL. */

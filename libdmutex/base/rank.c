@@ -73,7 +73,7 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-    dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen it taken */
+    dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen the lock taken */
     mutex->mutex = fresh;
 }
 

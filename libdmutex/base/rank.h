@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own locks and the order in which they nest: a thread that holds one may take only
- * those of a higher rank.  Built with -DDM_LOCK_CHECKS (sanitizer builds), a breach aborts.
+ * The library's own locks and their nesting order: a thread that holds a lock may take only locks of a higher rank.
+ * Built with -DDM_LOCK_CHECKS (sanitizer builds), a breach aborts.
  *
- * No lock is held over the network, over a user's callback, or while sleeping: what is logged with
- * a lock held reaches the application's callback when the thread gives its last lock back.
+ * No lock is held over the network, over a user's callback, or while sleeping: a message that is logged with a lock
+ * held reaches the application's callback when the thread gives the last lock back.
  */
 #ifndef DM_BASE_RANK_H
 #define DM_BASE_RANK_H
@@ -34,10 +34,11 @@ void dm_mutex_unlock(struct dm_mutex *mutex);
 /* In a forked child: the lock is free and new. */
 void dm_mutex_reset(struct dm_mutex *mutex);
 
-/* In a forked child whose parent took all locks before fork(): none of them is held any more. */
+/* In a forked child whose parent took all locks before fork(): the child holds none of the locks any more. */
 void dm_mutex_fork_child(void);
 
-/* True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a section. */
+/* True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a
+ * section. */
 bool dm_mutex_holds_none(void);
 
 #endif

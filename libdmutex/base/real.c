@@ -15,7 +15,7 @@
 #define BOUND(name) .name = pthread_##name,
 struct dm_real dm_real = { FUNCTIONS(BOUND) };
 
-/* ThreadSanitizer must see our locks, and it sees only what passes through its own functions. */
+/* ThreadSanitizer must see our locks, and sees only calls of ThreadSanitizer's own functions. */
 #if !DM_UNDER_TSAN
 #define SLOT(name) { offsetof(struct dm_real, name), "pthread_" #name },
 static const struct {
@@ -23,7 +23,7 @@ static const struct {
     const char *name;
 } wanted[] = { FUNCTIONS(SLOT) };
 
-/* dlsym() finds the newest version of a name, which is the one that <pthread.h> has the types of. */
+/* dlsym() finds the newest version of a name, and <pthread.h> has the types of the newest version. */
 __attribute__((constructor)) static void resolve(void)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);

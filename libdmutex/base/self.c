@@ -19,8 +19,8 @@ static pthread_key_t end_key;
 static void (*end_report)(struct dm_self *);
 
 /*
- * Other libraries' destructors may still use a mutex, so ours puts itself off until the last pass;
- * ThreadSanitizer forgets the thread in that one.  The value of the key is the thread's dm_self.
+ * Other libraries' destructors may still use a mutex, so our destructor puts itself off until the last pass;
+ * ThreadSanitizer forgets the thread in the last pass.  The value of the key is the thread's dm_self.
  */
 #define LAST_PASS (PTHREAD_DESTRUCTOR_ITERATIONS - DM_UNDER_TSAN)
 

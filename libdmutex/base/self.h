@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calling thread as the library knows it: its serial and the semaphore it sleeps on.
+ * The calling thread as the library knows the thread: the serial and the semaphore that the thread sleeps on.
  *
- * A post to the semaphore means "look again", never "it is yours": every sleeper checks its own
- * condition under the lock that guards it, so a post too many costs one look.  Only a thread that
- * is inside a call of this library can be posted to; it takes itself out of every list before it
- * leaves.
+ * A post to the semaphore means "look again", never "the lock is yours": every sleeper checks the sleeper's own
+ * condition under the lock that guards the condition, so a post too many costs one look.  Only a thread inside a call
+ * of this library can be posted to; the thread leaves every list before the call returns.
  */
 #ifndef DM_BASE_SELF_H
 #define DM_BASE_SELF_H
@@ -21,17 +20,17 @@ struct dm_claim;
 struct dm_self {
     uint64_t serial; /* 1, 2, 3, ... in the process; never used again */
     sem_t wake;
-    bool has_ended;          /* its end was reported: nothing may point here any more */
+    bool has_ended;          /* the thread's end was reported: nothing may point here any more */
     struct dm_claim *claims; /* of this thread; the registry's, guarded by the state lock */
 };
 
-/* The calling thread; set up at its first call. */
+/* The calling thread; set up at the thread's first call. */
 struct dm_self *dm_self_get(void);
 
-/* Sleeps until posted or until the deadline.  True if posted.  Any thread of its own only. */
+/* Sleeps until posted or until the deadline.  True if posted.  A thread sleeps on the thread's own semaphore only. */
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
 
-/* Wakes a sleeping thread, or the next sleep of one that is awake. */
+/* Wakes a sleeping thread, or ends the next sleep of a thread that is awake. */
 void dm_self_wake(struct dm_self *self);
 
 /* The process ends, by exit() in the calling thread. */
@@ -43,10 +42,10 @@ bool dm_self_must_park(void);
 /* Sleeps until the process is gone; handlers of signals run.  No lock held. */
 void dm_self_park(void) __attribute__((__noreturn__));
 
-/* Called once, early: what to run when a thread that used the library ends. */
+/* Called once, early: sets the function to run when a thread that used the library ends. */
 void dm_self_on_thread_end(void (*report)(struct dm_self *self));
 
-/* In a forked child: the calling thread's semaphore is new, it has no claims. */
+/* In a forked child: the calling thread's semaphore is new, the thread has no claims. */
 void dm_self_fork_child(void);
 
 #endif

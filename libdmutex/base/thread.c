@@ -15,8 +15,9 @@
 #define STACK_MIN ((size_t)256 * 1024)
 
 /*
- * A new thread inherits policy, priority, nice value and cores of the thread that makes it, which may be the least of
- * the process, bound to one core.  What all holds depend on has those of the process as they were when the library was loaded.
+ * A new thread inherits policy, priority, nice value and cores of the thread that makes the new thread, which may be
+ * the least of the process, bound to one core.  The library's own thread, which all holds depend on, gets the values of
+ * the process from the time when the library was loaded.
  */
 static struct {
     bool is_known;
@@ -33,7 +34,7 @@ __attribute__((constructor)) static void note_usual(void)
                      sched_getaffinity(0, sizeof usual.cores, &usual.cores) == 0;
 }
 
-/* Linux keeps all of these by thread.  To raise a priority takes a right, CAP_SYS_NICE or RLIMIT_NICE. */
+/* Linux keeps all of these values by thread.  To raise a priority takes a right, CAP_SYS_NICE or RLIMIT_NICE. */
 static void become_usual(void)
 {
     bool is_lower;

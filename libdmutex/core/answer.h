@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a lock store can say about an attempt.  The store is a seam: redis/ is one; the core knows
+ * The answers that a lock store can give about an attempt.  The store is a seam: redis/ is one store; the core knows
  * only these words.
  */
 #ifndef DM_CORE_ANSWER_H
@@ -10,30 +10,30 @@
 #include <stdint.h>
 
 enum dm_verdict {
-    DM_SAYS_NOTHING,         /* no answer: the way to the store is broken, or it is not ready */
-    DM_SAYS_REFUSED,         /* it will not do this, now or later: a person must mend something */
-    DM_SAYS_NO_MEMORY,       /* it has no room for a new lock */
+    DM_SAYS_NOTHING,         /* no answer: the way to the store is broken, or the store is not ready */
+    DM_SAYS_REFUSED,         /* the store refuses now and later: a person must mend something */
+    DM_SAYS_NO_MEMORY,       /* the store has no room for a new lock */
     DM_SAYS_OWNED,           /* the attempt owns the lock, for a whole lease from now */
-    DM_SAYS_BUSY,            /* somebody else owns it */
+    DM_SAYS_BUSY,            /* another attempt owns the lock */
     DM_SAYS_QUEUED,          /* the attempt waits */
     DM_SAYS_WAITING,         /* the attempt waits on a condition */
     DM_SAYS_UNKNOWN,         /* the attempt neither owns nor waits */
     DM_SAYS_FULL,            /* too many wait */
-    DM_SAYS_NOT_RECOVERABLE, /* nobody can own it any more */
+    DM_SAYS_NOT_RECOVERABLE, /* nobody can own the lock any more */
     DM_SAYS_NOT_OWNER,       /* the hold that was to be given back is not there any more */
     DM_SAYS_BOUND,           /* the condition is waited on with another mutex */
-    DM_SAYS_DONE             /* what was asked is done */
+    DM_SAYS_DONE             /* the request is done */
 };
 
 struct dm_answer {
     enum dm_verdict verdict;
-    bool is_owner_dead;   /* OWNED: an owner before this one died */
+    bool is_owner_dead;   /* OWNED: an earlier owner died */
     bool is_wanted;       /* OWNED, by renewal: others wait; else: a free lock whose waiters are still to be served */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */
     int64_t remaining_ms; /* QUEUED, BUSY: of the owner's lease */
-    int64_t grace_ms;     /* BUSY: free, and for so long nobody gets it, because the store is new */
+    int64_t grace_ms;     /* BUSY: free, and for so long nobody gets the lock, because the store is new */
     int64_t store_us;     /* the store's clock, 0 not told */
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 
-/* A renewal that got no answer is repeated this often, and a poll at most. */
+/* Shortest delay before a renewal without an answer is repeated; shortest time between polls. */
 #define RETRY_MIN_MS 50
 #define POLL_MIN_MS 10
 
@@ -25,9 +25,9 @@ static int64_t max64(int64_t a, int64_t b)
 }
 
 /*
- * The lease of every request: the object's, or less with a max-hold, such that 0.8 of it is enough.
- * Always the same: a request that is late must not undercut one that came after it.  Never less than the shortest lease,
- * or an answer would come too late to be of use.
+ * The lease of every request: the object's lease, or less with a max-hold, such that 0.8 of the lease is enough.
+ * Always the same lease: a late request must not undercut a request that came later.  Never less than the shortest
+ * lease, or an answer would come too late to be of use.
  */
 static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
 {
@@ -75,7 +75,7 @@ struct dm_request dm_attempt_send_due(struct dm_attempt *attempt, int64_t now_ns
     return dm_attempt_send(attempt, now_ns);
 }
 
-/* The end of certainty that an answer to this request proves; 0 when it is not remembered. */
+/* The end of certainty that an answer to this request proves; 0 if the request is not remembered. */
 static int64_t certain_by(const struct dm_attempt *attempt, uint64_t serial)
 {
     const struct dm_request *request = &attempt->requests[serial % DM_REQUESTS_REMEMBERED];
@@ -92,7 +92,8 @@ static int64_t renewal_by(const struct dm_attempt *attempt, uint64_t serial)
     return request->sent_ns + ms(attempt->lease_ms) / 3;
 }
 
-/* The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its grant. */
+/* The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
+ * grant. */
 static int64_t maxhold_end_ns(const struct dm_attempt *attempt)
 {
     return attempt->is_entered ? attempt->hold_ends_ns : DM_NEVER;
@@ -136,7 +137,7 @@ static void enter(struct dm_attempt *attempt, uint64_t request, const struct dm_
     extend(attempt, request);
 }
 
-/* Ask the store; a thread asks in its own time, so it is woken. */
+/* Ask the store.  Only the attempt's own thread sends requests; wake the thread so that the thread asks again. */
 static unsigned ask_again(struct dm_attempt *attempt)
 {
     attempt->phase = DM_ASKING;
@@ -145,12 +146,12 @@ static unsigned ask_again(struct dm_attempt *attempt)
 }
 
 /*
- * "You own it", from an answer or a message.  First match wins:
- *  1. given back or lost before: it stays so, the store is told (I4)
- *  2. about to be given back by a wait: nothing, that goes its way
- *  3. held already: the same hold, at most confirmed once more
- *  4. the request is not remembered, or what it proves is past: a hint, ask
- *  5. the lock is ours
+ * "You own the lock", from an answer or a message.  First match wins:
+ * 1. given back or lost before: the phase stays so, the store is told (I4)
+ * 2. about to be given back by a wait: nothing, because the wait gives the hold back
+ * 3. held already: the same hold, at most confirmed once more
+ * 4. the request is not remembered, or the certainty that the request proves is past: a hint, ask
+ * 5. the lock is ours
  */
 static unsigned on_owned(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -170,8 +171,8 @@ static unsigned on_owned(struct dm_attempt *attempt, uint64_t request, const str
 }
 
 /*
- * The head looks just after the owner's lease can end, those behind it later, so that a dead
- * owner costs one poll and a dead head little more.
+ * The head polls just after the owner's lease can end, the waiters behind the head later, so that a dead owner costs
+ * one poll and a dead head little more.
  */
 static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -179,7 +180,7 @@ static void plan_poll(struct dm_attempt *attempt, const struct dm_answer *answer
     int64_t wait_ms = min64(attempt->lease_ms / 3, answer->remaining_ms + behind_ms);
 
     if (attempt->poll_ns <= now_ns)
-        return; /* told to ask, after this answer was given */
+        return; /* told to ask, after the store gave this answer */
 
     attempt->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
 }
@@ -206,8 +207,8 @@ static unsigned on_waiting(struct dm_attempt *attempt, int64_t now_ns)
 }
 
 /*
- * The store has forgotten a waiter: it comes again under another serial, to its old place.  Unless
- * it has asked again meanwhile, and this answer is to a question before.
+ * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  Nothing to do if
+ * the attempt has asked again meanwhile, because then this is the answer to an earlier request.
  */
 static unsigned on_unknown(struct dm_attempt *attempt, uint64_t request)
 {
@@ -245,7 +246,7 @@ static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const st
     }
 }
 
-/* The store's hold is another's or nobody's: ours has ended, whatever our clock says. */
+/* The store's hold belongs to another attempt or to nobody: our hold has ended, whatever our clock says. */
 static unsigned lose(struct dm_attempt *attempt)
 {
     attempt->phase = DM_LOST;
@@ -256,7 +257,7 @@ static unsigned lose(struct dm_attempt *attempt)
 static unsigned on_renewed(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     if (attempt->phase != DM_HELD)
-        return 0; /* its release goes the same way, behind the renewal */
+        return 0; /* the release goes the same way, behind the renewal */
     if (answer->verdict == DM_SAYS_OWNED) {
         extend(attempt, request);
         return 0;
@@ -288,8 +289,8 @@ static unsigned on_given_back(struct dm_attempt *attempt)
 }
 
 /*
- * What is sent from here on may end the hold: a renewal behind it must not bring it back, and the
- * end of its certainty is nobody's loss, for the thread has left its critical section.
+ * A request sent from here on may end the hold: a renewal behind the request must not bring the hold back, and the end
+ * of certainty is no loss to tell, because the thread has left the critical section.
  */
 static unsigned on_leave(struct dm_attempt *attempt)
 {
@@ -300,7 +301,7 @@ static unsigned on_leave(struct dm_attempt *attempt)
     return 0;
 }
 
-/* The store refused the wait: the hold is what it was, or has run out meanwhile. */
+/* The store refused the wait: the hold is unchanged, or has run out meanwhile. */
 static unsigned on_stay(struct dm_attempt *attempt, int64_t now_ns)
 {
     if (attempt->phase != DM_LEAVING)
@@ -310,7 +311,7 @@ static unsigned on_stay(struct dm_attempt *attempt, int64_t now_ns)
     return on_time(attempt, now_ns);
 }
 
-/* The message may have overtaken the answer that the attempt waits: plan_poll() heeds it then. */
+/* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
 static unsigned on_told_ask(struct dm_attempt *attempt, int64_t now_ns)
 {
     if (attempt->phase == DM_ASKING || dm_attempt_is_waiting(attempt))
