@@ -2,8 +2,8 @@
 /*
  * Automatic names: <dmutex/pthread.h> gives names to static initialisers, "group/unit:number".
  *
- * A C compiler cannot tell whether an initialiser stands for one object.  So the loading of a module lists the
- * objects of the module by address, before the module's code runs:
+ * A C compiler cannot tell whether an initialiser stands for one object.  So the loading of a module lists the objects
+ * of the module by address, before the module's code runs:
  *
  *   1. An object has the name of its address at the loading of the module.  An initialiser that is assigned to the
  *      object later changes nothing.

@@ -5,13 +5,13 @@
 #include <string.h>
 
 /*
- * A version before and behind each change, odd while there is one: a reader takes a text only if
- * the version was even and the same before and after.  A writer that dies leaves an odd version;
- * after so many looks at the same one the next writer, or reader, takes it for dead.  Both would
- * write the same text but for a misuse, two mutexes at once, which the server finds out.
+ * A version before and behind each change, odd during the change: a reader takes a text only if the version was even
+ * and the same before and after.  A writer that dies leaves an odd version; after so many looks at the same odd version
+ * the next writer, or reader, takes the first writer for dead.  Both writers would write the same text except for a
+ * misuse, two mutexes at once, which the server finds out.
  *
- * Each byte is read with acquire and written with release, which keeps it between the versions;
- * fences would do as well, but ThreadSanitizer does not know them.
+ * Each byte is read with acquire and written with release, which keeps the byte between the versions; fences would do
+ * as well, but ThreadSanitizer does not know fences.
  */
 #define LOOKS 10000
 
@@ -45,7 +45,8 @@ int dm_binding_group_length(const char *mutex)
     return (int)(mutex[0] == 'n' ? strcspn(mutex, "/") : strlen(mutex));
 }
 
-/* What is kept of a mutex's key: all, or, without room, the group.  False: not even that has room. */
+/* Copies the part of a mutex's key that is kept: all, or, without room, the group.  False: the group has no room
+ * either. */
 static bool shorten(const char *mutex, char ret_text[TEXT_ROOM])
 {
     size_t length = strlen(mutex);
@@ -69,7 +70,7 @@ static bool is_key(const char *text)
 
 /* ---- versions ---------------------------------------------------------------------------- */
 
-/* The version, once it is even, or has been odd for long. */
+/* The version, once even, or after being odd for long. */
 static uint32_t settled(const dcond_t *cond)
 {
     uint32_t version = __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE);

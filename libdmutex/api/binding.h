@@ -12,19 +12,19 @@
 #include "dmutex/types.h"
 #include "redis/store.h"
 
-/* The length of the group in a mutex's key, with the letter before it: all of an anonymous mutex. */
+/* The length of the group in a mutex's key, with the letter before the group: all of an anonymous mutex. */
 int dm_binding_group_length(const char *mutex);
 
 /* The condition's id, for dm_object_make_id(). */
 uint64_t *dm_binding_id(dcond_t *cond);
 
-/* True if something was ever written.  One load. */
+/* True if any binding was ever written.  One load. */
 bool dm_binding_exists(const dcond_t *cond);
 
-/* The key of the mutex, or of its group.  False if nothing was ever written, or nonsense. */
+/* The key of the mutex, or of the mutex's group.  False if no binding was ever written, or nonsense. */
 bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM]);
 
-/* Binds the condition, unless it is bound so.  False if the group's name has no room in the object. */
+/* Binds the condition, unless bound so already.  False if the group's name has no room in the object. */
 bool dm_binding_write(dcond_t *cond, const char *mutex);
 
 #endif

@@ -88,9 +88,9 @@ int dcond_getname_np(const dcond_t *cond, char *buf, size_t size)
     return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
-/* ---- its key ----------------------------------------------------------------------------- */
+/* ---- the key of a condition -------------------------------------------------------------- */
 
-/* A condition on its way through a call: the object, and the copy that was checked. */
+/* A condition on the way through a call: the object, and the copy that was checked. */
 struct seen {
     dcond_t *object;
     dcond_t copy;
@@ -127,8 +127,8 @@ static void write_key(const struct seen *cond, struct dm_condition *ret_conditio
 }
 
 /*
- * The condition as a signaller finds it.  False: nobody ever waited on it, for an anonymous one is
- * nowhere before.
+ * Finds the condition for a signaller.  False: nobody ever waited on the condition, because an anonymous condition is
+ * on no server before the first wait.
  */
 static bool find(const struct seen *cond, const struct dm_runtime *runtime, struct dm_condition *ret_condition)
 {
@@ -145,7 +145,7 @@ static bool find(const struct seen *cond, const struct dm_runtime *runtime, stru
     return true;
 }
 
-/* Nobody may be left who waits under the key that an anonymous condition has now. */
+/* No waiter may be left under the key that an anonymous condition has now. */
 static int unbind(struct dm_runtime *runtime, const struct dm_condition *condition)
 {
     char reason[DM_REASON_ROOM];
@@ -162,7 +162,7 @@ static int unbind(struct dm_runtime *runtime, const struct dm_condition *conditi
     }
 }
 
-/* The condition as a waiter with this mutex finds it: an anonymous one is bound to it. */
+/* Finds the condition for a waiter with this mutex: an anonymous condition is bound to the mutex. */
 static int find_for(const struct seen *cond, struct dm_runtime *runtime, const char *mutex,
                     struct dm_condition *ret_condition)
 {
@@ -218,7 +218,7 @@ static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, 
     return wait_shared(cond, mutex, &deadline);
 }
 
-/* True if the mutex is libc's and so the wait is, whatever name the condition has. */
+/* True if the mutex is libc's; then the wait is libc's too, whatever name the condition has. */
 static bool is_local_wait(const dcond_t *cond, const dmutex_t *mutex)
 {
     return is_usable(cond) && dm_local_is(mutex);
@@ -273,15 +273,16 @@ static int signal_shared(dcond_t *cond, bool is_broadcast)
 }
 
 /*
- * True if only threads of this process can wait: with local mutexes.  The server is asked about a
- * named condition always, about an anonymous one from its first wait with a mutex of the server on.
+ * True if only threads of this process can wait: with local mutexes.  The server is asked about a named condition
+ * always, about an anonymous condition from the first wait with a mutex of the server on.
  */
 static bool is_local(const dcond_t *cond)
 {
     return is_usable(cond) && !cond->dm_named && !dm_binding_exists(cond);
 }
 
-/* Waiters with a local mutex and those with one of the server are woken; a program has one of the two at a time. */
+/* Wakes waiters with a local mutex and waiters with a mutex of the server; a program has one of the two kinds at a
+ * time. */
 int dcond_signal(dcond_t *cond)
 {
     int error = is_usable(cond) ? dm_real.cond_signal(dm_local_cond(cond)) : 0;
@@ -309,13 +310,13 @@ static int end_shared(struct seen *seen)
     int error = 0;
 
     if (!runtime && seen->copy.dm_pshared == PTHREAD_PROCESS_SHARED && dm_binding_exists(seen->object))
-        error = dm_runtime_get(&runtime); /* others may wait on it */
+        error = dm_runtime_get(&runtime); /* other processes may wait on the condition */
     if (!error && runtime && find(seen, runtime, &condition))
         error = dm_condition_end(runtime, &condition);
     return error;
 }
 
-/* libc's destroy awaits its waiters that were woken and have not left yet. */
+/* libc's destroy awaits waiters that were woken and have not left yet. */
 int dcond_destroy(dcond_t *cond)
 {
     struct dm_visit visit = dm_visit_begin();

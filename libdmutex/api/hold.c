@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the calling thread can ask about its hold, and anybody about a mutex. */
+/* Questions of the calling thread about its hold, and of anybody about a mutex. */
 #include <errno.h>
 
 #include "api/local.h"
@@ -9,7 +9,7 @@
 #include "runtime/release.h"
 #include "runtime/steps.h"
 
-/* What is known of the calling thread's hold, read under the lock. */
+/* The state of the calling thread's hold, read under the lock. */
 struct hold {
     enum dm_phase phase; /* DM_OVER: there is none */
     unsigned depth;
@@ -17,7 +17,7 @@ struct hold {
     int64_t left_ns;
 };
 
-/* libc's mutex is held for as long as its thread likes. */
+/* The thread may hold libc's mutex as long as the thread likes. */
 static struct hold look_inside(dmutex_t *mutex)
 {
     unsigned depth = dm_local_depth(mutex);
@@ -122,7 +122,7 @@ int dmutex_renew_np(dmutex_t *mutex)
 
 /* ---- asking the server about a name ------------------------------------------------------ */
 
-/* A question about a name, for which its keys are needed; the answer goes to `user`. */
+/* A question about a name, which needs the name's keys; the answer goes to `user`. */
 typedef enum dm_verdict (*question)(struct dm_runtime *runtime, struct dm_name *name,
                                     const struct dm_deadline *deadline, void *user, char *ret_reason);
 
@@ -150,7 +150,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     verdict = put(runtime, name, &deadline, user, reason);
     dm_state_lock();
-    if (is_new) /* whoever only asks about many names need not remember them */
+    if (is_new) /* a caller that only asks about many names need not remember the names */
         dm_registry_forget(&runtime->registry, name);
     dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
@@ -185,9 +185,9 @@ static uint64_t holding_attempt(const struct dm_name *name)
 }
 
 /*
- * A hold of this process learns of it at once, those of others by message or renewal.  Noted
- * beforehand: when the answer is here, the lock may be another thread's already.  Asked once: it may
- * have been done without an answer, and the next owner is not to be broken.
+ * A hold of this process learns of the force at once, holds of other processes by message or renewal.  The attempt is
+ * noted beforehand: when the answer is here, the lock may belong to another thread already.  Asked once: the store may
+ * have broken the hold without an answer, and the next owner is not to be broken.
  */
 static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                  void *user, char *ret_reason)

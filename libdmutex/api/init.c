@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects: how they begin, how they end, what they are called. */
+/* Objects: beginning, end, names. */
 #include <errno.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
     return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
-/* True if a thread of this process holds the name or waits for it. */
+/* True if a thread of this process holds the name or waits for the name. */
 static bool is_used_here(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
@@ -84,7 +84,7 @@ static bool is_used_here(const struct dm_name *name)
     return claim != NULL;
 }
 
-/* What a hold of the caller that was lost has left: the caller has no more use for it. */
+/* Closes the rest of a lost hold of the caller: the caller has no more use for the claim. */
 static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 {
     struct dm_claim *claim = dm_name_hold(name, dm_self_get()->serial);
@@ -110,7 +110,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     return 0;
 }
 
-/* On the server: an anonymous mutex goes, one that is not recoverable becomes clean. */
+/* On the server: an anonymous mutex goes, a mutex that is not recoverable becomes clean. */
 static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
@@ -161,10 +161,10 @@ static int destroy_shared(dmutex_t *mutex)
     struct dm_target target;
     dmutex_t copy;
     int error = dm_object_take_shared(mutex, &copy);
-    bool is_used = !error && copy.dm_id[0] != 0; /* an anonymous one has been locked by somebody */
+    bool is_used = !error && copy.dm_id[0] != 0; /* some process has locked the anonymous mutex */
 
     if (is_used && !runtime && copy.dm_pshared == PTHREAD_PROCESS_SHARED)
-        error = dm_runtime_get(&runtime); /* that somebody may be another process, and hold it */
+        error = dm_runtime_get(&runtime); /* that process may be another, and hold the mutex */
     if (!error)
         error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library as a whole: its server, its callbacks, its sentence, its version. */
+/* The library as a whole: the server, the callbacks, the error sentence, the version. */
 #include "api/object.h"
 #include "base/error.h"
 #include "base/log.h"

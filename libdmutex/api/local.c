@@ -156,7 +156,7 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling)
 
 /* ---- looking inside ---------------------------------------------------------------------- */
 
-/* glibc's bits of a mutex: its kind, and the futex words of kinds that the kernel knows. */
+/* glibc's bits of a mutex: the kind, and the futex words of kinds that the kernel knows. */
 #define KIND_TYPE 3
 #define KIND_ROBUST 0x10
 #define KIND_INHERIT 0x20

@@ -74,7 +74,7 @@ static inline int dm_local_result(int error)
 int dm_local_init_mutex(dmutex_t *mutex, const dmutexattr_t *attr);
 int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr);
 
-/* As pthread_mutexattr_setprioceiling() and its kin, of libc. */
+/* As pthread_mutexattr_setprioceiling() and similar functions of libc. */
 int dm_local_set_ceiling(dmutexattr_t *attr, int ceiling);
 int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling);
 

@@ -11,7 +11,7 @@
 #include "api/local.h"
 #include "base/error.h"
 
-/* The public header spells these numbers out, for it must compile without feature macros. */
+/* The public header spells these numbers out, because the header must compile without feature macros. */
 _Static_assert(sizeof(dmutex_t) == 256 && _Alignof(dmutex_t) == 8, "the size of dmutex_t is part of the ABI");
 _Static_assert(sizeof(dcond_t) == 256 && _Alignof(dcond_t) == 8, "the size of dcond_t is part of the ABI");
 _Static_assert(sizeof(dmutexattr_t) == 256 && sizeof(dcondattr_t) == 256, "the sizes are part of the ABI");
@@ -118,7 +118,7 @@ int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
     return check(ret_copy);
 }
 
-/* A mutex that was of the server when the call began, and is local now, is being changed by somebody. */
+/* Another thread is changing a mutex that belonged to the server when the call began, and is local now. */
 int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
     int error = dm_object_take(mutex, ret_copy);
@@ -127,7 +127,7 @@ int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy)
 }
 
 /*
- * Each half is written once, by whoever comes first, in whatever process: all read the same id.
+ * Each half is written once, by the first writer, in any process: all read the same id.
  * No step in between can be left half done by a process that dies.
  */
 void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
@@ -149,7 +149,7 @@ void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
     }
 }
 
-/* A private mutex has the process in its name: a forked child's copy is another mutex. */
+/* A private mutex has the process in the name: a forked child's copy is another mutex. */
 static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct dm_runtime *runtime, char *key,
                                 size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For the tests of programs that use the library. */
+/* Support for the tests of programs that use the library. */
 #include "dmutex/testing.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ int dmutex_test_group_setup(void **state)
     return error;
 }
 
-/* A test that failed has not come to its unlock: the group's end is told, the next group can begin. */
+/* A failed test has not come to its unlock: the group's end is told, the next group can begin. */
 int dmutex_test_group_teardown(void **state)
 {
     dmutex_test_server_t *server = state ? *state : NULL;
