@@ -12,14 +12,14 @@
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 
-/* A deadline that is near or past still allows one real try; a timeout that is to be settled waits
- * this long for the server, then leaves it to the loop thread. */
+/* A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
+ * server, then leaves the settling to the loop thread. */
 #define SETTLE_NS (50 * DM_NS_PER_MS)
 
-/* How long the inbox is waited for before the lock is tried again without it. */
+/* How long a thread waits for the inbox before the next try to lock without the inbox. */
 #define INBOX_NS DM_NS_PER_S
 
-/* Pauses between tries while the server says that it is not ready. */
+/* Pauses between tries while the server answers that the server is not ready. */
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
 
 void dm_wait_lock(struct dm_wait *wait)
@@ -27,15 +27,15 @@ void dm_wait_lock(struct dm_wait *wait)
     dm_ending_lock(wait->runtime);
 }
 
-/* ---- what the thread holds already ------------------------------------------------------- */
+/* ---- the thread's own holds -------------------------------------------------------------- */
 
 /*
  * The thread's own hold decides first.  Rules, first match wins:
- *  1. a lost hold of a recursive mutex: EPERM until an unlock has ended it, because an outer level is broken
- *  2. no hold, or a lost one: a fresh acquire
- *  3. recursive: one deeper
- *  4. error-checking: EDEADLK, or EBUSY for a try
- *  5. normal: EBUSY for a try, else wait behind oneself
+ * 1. a lost hold of a recursive mutex: EPERM until an unlock has ended the hold, because an outer level is broken
+ * 2. no hold, or a lost hold: a fresh acquire
+ * 3. recursive: one level deeper
+ * 4. error-checking: EDEADLK, or EBUSY for a try
+ * 5. normal: EBUSY for a try, else wait behind the thread's own hold
  */
 static int look_at_own(struct dm_wait *wait)
 {
@@ -89,9 +89,9 @@ static int count_owed(const struct dm_name *name)
 }
 
 /*
- * Releases of this name that the store has not confirmed; the acquire has them done first.  The list is on
- * the heap, because the caller's stack may be small; without memory none is named, and the loop thread
- * sends the releases as it does anyway.  *ret_owed is for free().
+ * Releases of this name that the store has not confirmed; the acquire has the store do these first.  The list is on the
+ * heap, because the caller's stack may be small; without memory none is named, and the loop thread sends the releases
+ * in any case.  *ret_owed is for free().
  */
 static int collect_owed(struct dm_name *name, struct dm_owed **ret_owed)
 {
@@ -109,15 +109,15 @@ static int collect_owed(struct dm_name *name, struct dm_owed **ret_owed)
 }
 
 /*
- * "busy" to one who would wait: it was asked without a place in the queue, because nobody could
- * have told us of a grant yet.  Not an event: the attempt goes on asking.
+ * "busy" to a thread that would wait: the request asked for no place in the queue, because no message could have told
+ * us of a grant yet.  Not an event: the attempt goes on asking.
  */
 static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
 {
     return wait->may_wait && answer->verdict == DM_SAYS_BUSY;
 }
 
-/* The server answers, but is not ready: leave it some time. */
+/* The server answers, but is not ready: leave the server some time. */
 void dm_wait_rest(struct dm_wait *wait)
 {
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);
@@ -127,9 +127,9 @@ void dm_wait_rest(struct dm_wait *wait)
 }
 
 /*
- * The question goes out again when the connection breaks, and the attempt may be granted by a message and
- * lost meanwhile.  It is given back behind the question, by begin_anew(): a release before it would
- * not keep it from being queued once more (I4).
+ * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
+ * meanwhile.  begin_anew() gives the attempt back behind the request: a release before the request would not keep the
+ * attempt from being queued once more (I4).
  */
 static void ask(struct dm_wait *wait)
 {
@@ -152,7 +152,7 @@ static void ask(struct dm_wait *wait)
     dm_state_unlock();
 
     dm_conn_server(runtime->commands, &server);
-    do /* dead waiters stand before the free lock: each repetition goes on behind those that were looked at */
+    do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
         answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
@@ -173,7 +173,7 @@ static void ask(struct dm_wait *wait)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
-/* Not owned: the claim ends, and what the store may still think is undone by a release. */
+/* Not owned: the claim ends, and a release undoes whatever the store may still hold for the claim. */
 static void abandon(struct dm_wait *wait)
 {
     dm_wait_lock(wait);
@@ -200,7 +200,7 @@ static bool make_claim(struct dm_wait *wait)
     return is_made;
 }
 
-/* An answer of the script itself; anything else says nothing about an earlier request. */
+/* An answer of the script itself; any other answer says nothing about an earlier request. */
 static bool is_final(enum dm_verdict refusal)
 {
     return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
@@ -217,8 +217,8 @@ static void close_refused(struct dm_wait *wait)
 }
 
 /*
- * A server that was promoted anew did not know that when it executed what was behind our look at it, and gave no grace:
- * what it has granted then may be another's.
+ * A server that was promoted anew did not know of the promotion when executing the requests behind our look at the
+ * server, and gave no grace: a lock that the server has granted then may belong to another holder.
  */
 static bool is_promoted_since_asked(struct dm_wait *wait)
 {
@@ -231,8 +231,9 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
 }
 
 /*
- * A hold that was lost before it was entered, or is not to be believed: as if it had never been, under a new claim,
- * which names it to be given back.  Who gave a hold up for a condition goes on until there is memory for that.
+ * A hold that was lost before the thread entered, or is not to be believed: start as if the hold had never been, under
+ * a new claim, which names the old claim to be given back.  A thread that gave a hold up for a condition goes on until
+ * there is memory for the new claim.
  */
 static bool begin_anew(struct dm_wait *wait)
 {
@@ -281,7 +282,7 @@ static int fail_refused(struct dm_wait *wait)
     }
 }
 
-/* The hold is this thread's from here on.  False if it ended before the thread got here. */
+/* The hold is this thread's from here on.  False if the hold ended before the thread got here. */
 static bool enter(struct dm_wait *wait)
 {
     struct dm_attempt *attempt = &wait->claim->attempt;
@@ -292,7 +293,7 @@ static bool enter(struct dm_wait *wait)
     if (is_entered) {
         struct dm_claim *old = dm_name_hold(wait->name, attempt->thread);
 
-        if (old) { /* waited behind its own hold, which was lost or broken meanwhile */
+        if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
             dm_step(wait->runtime, old, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
             dm_step_close(wait->runtime, old);
         }
@@ -363,8 +364,8 @@ static bool is_out_of_patience(const struct dm_wait *wait)
 }
 
 /*
- * Before a place in the queue is asked for, grants must be able to reach us.  Where the inbox cannot
- * be had, the thread goes on asking without a place: slowly, but the lock is not out of its reach.
+ * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
+ * asking without a place: slowly, but the lock stays within reach.
  */
 void dm_wait_for_inbox(struct dm_wait *wait)
 {
@@ -383,9 +384,9 @@ static bool is_asked(struct dm_wait *wait)
 }
 
 /*
- * How long the server's answers are waited for: a lock without deadline tries for ever (or, with
- * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until its
- * deadline, but never so short that no real try is made: a free mutex is locked whatever the time.
+ * How long the thread waits for the server's answers: a lock without deadline tries for ever (or, with
+ * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until the deadline, but never so
+ * short that there is no real try: a free mutex is locked whatever the time.
  */
 static struct dm_deadline patience_of(const struct dm_wait *wait)
 {
@@ -404,7 +405,8 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
     return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
 
-/* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice not, and it fails. */
+/* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice without a server, the waiter
+ * fails. */
 static bool is_server_gone(struct dm_wait *wait)
 {
     if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
@@ -463,7 +465,7 @@ int dm_wait_run(struct dm_wait *wait)
         case DM_WAITING:
         case DM_QUEUED:
             result = sleep_queued(wait);
-            wait->patience = patience_of(wait); /* what comes is a question of its own */
+            wait->patience = patience_of(wait); /* the next request has its own patience */
             break;
         case DM_HELD:
         case DM_LEAVING: /* never: that is another claim */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a thread comes to own a mutex: it asks, waits and, at its deadline, settles. */
+/* How a thread comes to own a mutex: the thread asks, waits and, at the deadline, settles. */
 #ifndef DM_RUNTIME_ACQUIRE_H
 #define DM_RUNTIME_ACQUIRE_H
 
@@ -16,7 +16,7 @@ struct dm_target {
 };
 
 /*
- * Locks for the calling thread, as dmutex_lock() and its kin: 0 or an errno value, noted.
+ * Locks for the calling thread, like dmutex_lock() and similar functions: 0 or an errno value, noted.
  * may_wait false: dmutex_trylock(); the deadline is then ignored.
  */
 int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,

@@ -12,15 +12,15 @@
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 
-/* A broadcast moves so many in one script. */
+/* The most waiters that a broadcast moves in one script. */
 #define MOST_AT_ONCE 256
 
-/* One call of dm_condition_wait(); on its thread's stack. */
+/* One call of dm_condition_wait(); on the calling thread's stack. */
 struct condition_wait {
     struct dm_wait
-        wait; /* of the attempt that waits; first, for dm_wait_run()'s functions get that */
+        wait; /* of the attempt that waits; first, because dm_wait_run()'s functions get a pointer to this member */
     struct dm_name *condition; /* pinned */
-    struct dm_claim *hold;     /* what is given back; NULL once it is */
+    struct dm_claim *hold;     /* the hold to give back; NULL once given back */
     struct dm_leaving leaving;
     const struct dm_condition *object;
     int cancel_state;
@@ -43,7 +43,7 @@ static void leave_locked(struct condition_wait *self)
     self->hold = NULL;
 }
 
-/* The hold is what it was; unless the process is ending, and has given it back meanwhile. */
+/* The hold is unchanged, unless the process is ending and has given the hold back meanwhile. */
 static void stay_locked(struct condition_wait *self)
 {
     self->hold->is_waiting = false;
@@ -53,7 +53,7 @@ static void stay_locked(struct condition_wait *self)
         dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
 }
 
-/* The hold is another's by now, or may be: nobody may go on believing in it. */
+/* The hold belongs to another attempt by now, or may do so: no thread may go on believing in the hold. */
 static void lose_locked(struct condition_wait *self)
 {
     stay_locked(self);
@@ -71,9 +71,9 @@ static int fail_lost(struct condition_wait *self)
 }
 
 /*
- * Nobody waits: the attempt ends.  A request without an answer may have been executed, or be yet: then
- * the attempt is taken back, and the hold may be another's (I1).  Or it has ended by time, while refusals were
- * waited out.  Either is the result then, unless it is ENOLCK, which says so, too.
+ * Nobody waits: the attempt ends.  A request without an answer may have been executed, or may be executed yet: then the
+ * attempt is taken back, and the hold may belong to another attempt (I1).  Or the hold has ended by time while refusals
+ * were waited out.  Either case is the result then, unless the result is ENOLCK, which says the same.
  */
 static int fail(struct condition_wait *self, int result)
 {
@@ -104,10 +104,10 @@ static int fail_not_recoverable(struct condition_wait *self)
 }
 
 /*
- * "Not the owner" to a repeated call: it may be that the first was executed, and the attempt was
- * signalled, granted and forgotten since.  As if so, which is true for the caller either way: it
- * had left its critical section, and comes back with the mutex.  An attempt that was lost meanwhile is
- * owed by its serial, and another begins.
+ * "Not the owner" to a repeated call: maybe the store executed the first call, and the attempt was signalled, granted
+ * and forgotten since.  Go on as if so, which is true for the caller either way: the caller had left the critical
+ * section, and comes back with the mutex.  An attempt that was lost meanwhile is owed by its serial, and another
+ * attempt begins.
  */
 static int come_back(struct condition_wait *self)
 {
@@ -170,7 +170,8 @@ static bool is_known_to_wait(struct condition_wait *self)
     return true;
 }
 
-/* A server that came without the data of the one before does not know the hold yet: then it is renewed there. */
+/* A server that came without the data of the server before does not know the hold yet: then renew the hold on the new
+ * server. */
 static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *answer)
 {
     return answer->verdict == DM_SAYS_NOT_OWNER && !self->has_unanswered &&
@@ -216,9 +217,9 @@ static int give_up_hold(struct condition_wait *self)
 /* ---- coming back ------------------------------------------------------------------------- */
 
 /*
- * From the condition to the queue of the mutex, unless a signal has done that.  Once it was asked for it
- * may have been done without an answer, so a grant does not prove a signal: who has the mutex asks
- * once more, and takes it for one, a wake-up without a reason, if that is not answered either.
+ * Moves the attempt from the condition to the queue of the mutex, unless a signal has done so.  Once requested, the
+ * move may have been done without an answer, so a grant does not prove a signal: a thread that has the mutex asks once
+ * more and, if there is no answer again, takes the grant for a signal, a wake-up without a reason.
  */
 static void leave_condition(struct condition_wait *self)
 {
@@ -259,7 +260,7 @@ static void leave_condition(struct condition_wait *self)
     dm_state_unlock();
 }
 
-/* The deadline has passed: the mutex is waited for without one. */
+/* The deadline has passed: the thread waits for the mutex without a deadline. */
 static int settle(struct dm_wait *wait)
 {
     leave_condition(of(wait));
@@ -279,8 +280,8 @@ static void finish(struct condition_wait *self)
 }
 
 /*
- * Runs while the thread unwinds, cancelled in its sleep: the mutex is owned again before the
- * caller's handlers run, and a signal that came first goes to another waiter.
+ * Runs while the thread unwinds, cancelled in its sleep: the mutex is owned again before the caller's handlers run, and
+ * a signal that came first goes to another waiter.
  */
 static void cancelled(void *user)
 {
@@ -328,7 +329,7 @@ static struct dm_name *take_condition(struct dm_runtime *runtime, const struct d
     return condition;
 }
 
-/* The calling thread's hold of the mutex, after time has passed for it; NULL, noted. */
+/* The calling thread's hold of the mutex, after dm_step_time(); NULL, noted. */
 static struct dm_claim *find_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
@@ -353,7 +354,7 @@ bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex)
     return is_owned;
 }
 
-/* State lock held.  DM_GO_ON, with the hold on its way out; or an errno value, noted. */
+/* State lock held.  DM_GO_ON, with the hold being given back; or an errno value, noted. */
 static int begin(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
@@ -379,7 +380,7 @@ static int begin(struct condition_wait *self)
         .mutex = wait->name->key,
     };
     dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_LEAVE });
-    self->hold->is_waiting = true; /* it stays, whatever becomes of it, until this call is done with it */
+    self->hold->is_waiting = true; /* the claim stays, whatever its state, until this call is done with the claim */
     return DM_GO_ON;
 }
 
@@ -431,7 +432,7 @@ struct signalling {
     char reason[DM_REASON_ROOM];
 };
 
-/* The mutex is this one; NULL: not known. */
+/* Sets the mutex; NULL: not known. */
 static void take_mutex(struct signalling *self, struct dm_name *mutex)
 {
     struct dm_registry *registry = &self->runtime->registry;
@@ -463,7 +464,8 @@ static struct dm_signalled send_signal(struct signalling *self, int most, uint64
     return dm_store_cond_signal(&self->runtime->store, &signal, &self->deadline, self->reason);
 }
 
-/* Another answer must be asked for: by whom the condition is bound, or because there was none. */
+/* Decides whether to ask again: the answer named the mutex that binds the condition, or there was no answer.  DM_GO_ON,
+ * or an errno value, noted. */
 static int heed(struct signalling *self, const struct dm_signalled *signalled)
 {
     if (signalled->verdict == DM_SAYS_REFUSED)
@@ -493,7 +495,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
                 return result;
             continue;
         }
-        if (signalled.must_serve && self->mutex) { /* a mutex that we did not name cannot be meant */
+        if (signalled.must_serve && self->mutex) { /* the server cannot mean a mutex that we did not name */
             dm_state_lock();
             dm_step_must_serve(self->runtime, self->mutex, true);
             dm_state_unlock();
@@ -526,7 +528,7 @@ int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *o
     return result;
 }
 
-/* ---- its end ----------------------------------------------------------------------------- */
+/* ---- the end of a condition -------------------------------------------------------------- */
 
 enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_condition *object,
                                   char ret_reason[DM_REASON_ROOM])
@@ -553,7 +555,7 @@ enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_co
     return verdict;
 }
 
-/* True if a thread of this process waits on it, as far as we have heard. */
+/* True if a thread of this process waits on the condition, as far as we have heard. */
 static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
 {
     const struct dm_claim *claim;
@@ -569,8 +571,8 @@ static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
 }
 
 /*
- * A named condition is the server's matter: only its own waiters keep a process from destroying the
- * object.  Those whom a signal has just moved do not, which the server knows best.
+ * A named condition belongs to the server: only the waiters of this process keep the process from destroying the
+ * object.  Waiters that a signal has just moved do not, and the server knows best which waiters these are.
  */
 int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *object)
 {

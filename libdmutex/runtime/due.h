@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is due when, for all claims of the process: each run of the schedule finds the claims that are due, and does not
- * walk past the others.
+ * When each claim of the process is due: each run of the schedule finds the due claims, and does not walk past the
+ * other claims.
  *
- * A claim stands in the order of each kind that concerns it.  An order may name a moment that is too early, never one
- * that is too late: dm_due_plan() follows each change that brings a moment forward.  State lock held by all callers.
+ * A claim stands in the order of each kind that concerns the claim.  An order may name a moment too early, never a
+ * moment too late: dm_due_plan() follows each change that brings a moment forward.  State lock held by all callers.
  */
 #ifndef DM_RUNTIME_DUE_H
 #define DM_RUNTIME_DUE_H
@@ -15,21 +15,21 @@ struct dm_claim;
 struct dm_registry;
 
 enum dm_due_kind {
-    DM_DUE_END,     /* held: its certainty or max-hold ends */
-    DM_DUE_RENEWAL, /* held: DM_NEVER while a renewal is on its way */
-    DM_DUE_POLL,    /* waits: DM_NEVER while a poll is on its way */
-    DM_DUE_RELEASE, /* owed: DM_NEVER while a release is on its way */
+    DM_DUE_END,     /* held: end of certainty or max-hold */
+    DM_DUE_RENEWAL, /* held: DM_NEVER while a renewal is on the way */
+    DM_DUE_POLL,    /* waits: DM_NEVER while a poll is on the way */
+    DM_DUE_RELEASE, /* owed: DM_NEVER while a release is on the way */
     DM_DUE_LOSS,    /* lost: the application is to be told, at once */
     DM_DUE_KINDS
 };
 
-/* Makes room for that many claims.  False without memory. */
+/* Makes room for `claims` claims.  False without memory. */
 bool dm_due_reserve(struct dm_registry *registry, size_t claims);
 
-/* Puts the claim where its state says. */
+/* Puts the claim where the claim's state says. */
 void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim);
 
-/* Takes the claim out, before it is freed. */
+/* Takes the claim out, before the claim is freed. */
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim);
 
 /* The claim that is due first, not later than until_ns; NULL: none. */

@@ -12,7 +12,7 @@
 #define FIRST_NS DM_NS_PER_S
 #define AGAIN_NS (60 * DM_NS_PER_S)
 
-/* How long an explanation may keep a caller whose deadline has passed. */
+/* How long an explanation may keep a caller after the deadline. */
 #define TIMEOUT_MS 50
 
 void dm_explain_begin(struct dm_wait *wait)

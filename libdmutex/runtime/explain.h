@@ -12,7 +12,7 @@ void dm_explain_begin(struct dm_wait *wait);
 int64_t dm_explain_left_ns(const struct dm_wait *wait);
 
 /*
- * Tells the log, if the time has come: who holds the mutex and since when, the place in the queue, or
+ * Tells the log, if the time has come: the holder of the mutex and the start of the hold, the place in the queue, or
  * how long the server grants nothing new.  Asks the server, for command_timeout at most; no lock held.
  */
 void dm_explain_if_due(struct dm_wait *wait);

@@ -5,9 +5,9 @@
 #include "runtime/steps.h"
 
 /*
- * A grant is believed if the server that made it is the one that the inbox is connected to.  A server passes messages on
- * to its replicas, and counts no receiver there: such a grant is a hint, as one that names no request, and the
- * attempt asks.
+ * Believe a grant only if the inbox is connected to the server that made the grant.  A server passes messages on to its
+ * replicas, and counts no receiver there: such a grant is a hint, like a grant that names no request, and the attempt
+ * asks.
  */
 static uint64_t request_of(const struct dm_message *message, const struct dm_server *server)
 {
@@ -26,7 +26,7 @@ static struct dm_event event_of(const struct dm_message *message, const struct d
     return (struct dm_event){ .kind = kinds[message->kind], .request = request_of(message, server), .answer = &message->answer };
 }
 
-/* A message about an attempt that is over is answered by nothing: its release is on its way. */
+/* A message about an attempt that is over gets no answer: the release is on the way. */
 void dm_inbox_take(void *user, const char *text, const struct dm_server *server)
 {
     struct dm_runtime *runtime = user;

@@ -28,9 +28,9 @@ static void thread_ends(struct dm_self *self)
 }
 
 /*
- * A destructor, not a handler of atexit(): destructors run after all handlers, and a library's after those of its users,
- * even if the library was loaded late.  exit() in a signal handler may have interrupted a section of the library in the
- * same thread; the leases end everything then.
+ * A destructor, not a handler of atexit(): destructors run after all handlers, and a library's destructor after the
+ * destructors of the library's users, even if the library was loaded late.  exit() in a signal handler may have
+ * interrupted a section of the library in the same thread; the leases end everything then.
  */
 __attribute__((destructor)) static void process_ends(void)
 {

@@ -61,7 +61,7 @@ static void copy_folder(const struct dm_url *url, char ret_folder[256])
 
 /* ---- refused ----------------------------------------------------------------------------- */
 
-/* Writes the owner's number, and the name if there is one.  Looking the name up may block. */
+/* Writes the owner's number, and the name if there is one.  A look-up of the name may block. */
 static void describe_owner(uid_t owner, bool may_block, char *ret_text, size_t size)
 {
     char room[1024];
@@ -102,7 +102,7 @@ static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret
 
 /* ---- started ----------------------------------------------------------------------------- */
 
-/* The started program goes into the background itself; what we wait for is its parent's end. */
+/* The started program goes into the background itself; wait for the end of the parent process. */
 static void reap(pid_t pid)
 {
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -169,7 +169,7 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     return fd;
 }
 
-/* One starter at a time: the lock goes with the descriptor, also when its process dies. */
+/* One starter at a time: the lock goes with the descriptor, also when the starter's process dies. */
 static int start_locked(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;

@@ -17,7 +17,7 @@
 #include "runtime/runtime.h"
 #include "runtime/schedule.h"
 
-/* How long bytes may lie on the command connection while callers seem to read it. */
+/* How long bytes may lie on the command connection while callers seem to read there. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
 /* A connection as the loop polls it. */
@@ -27,11 +27,11 @@ struct watched {
 };
 
 struct dm_loop {
-    struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read it by served() */
+    struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
     GMainContext *context;
     GSource *source;
     struct watched commands, inbox;
-    int bell;           /* dm_loop_nudge() rings it */
+    int bell;           /* dm_loop_nudge() rings the bell */
     int64_t planned_ns; /* when the next turn is due, whatever happens */
     bool is_ticking;    /* callers read the command connection; we look every TICK_NS */
 
@@ -43,10 +43,10 @@ static struct dm_loop *the_loop; /* of this process; rank START guards the makin
 
 static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
 
-/* Set in the loop thread while it is inside a callback of the application. */
+/* Set in the loop thread while inside a callback of the application. */
 static __thread bool is_outside;
 
-/* Set in the loop thread, which plans anew before it sleeps, and needs no waking. */
+/* Set in the loop thread, which plans anew before sleeping, and needs no waking. */
 static __thread struct dm_loop *own_loop;
 
 void dm_loop_leave_gate(void)
@@ -62,8 +62,8 @@ void dm_loop_enter_gate(void)
 }
 
 /*
- * What the loop waits for is polled here and not told to glib, which writes to an eventfd of its own with every
- * change.  That one nobody else writes to: it is not polled, and nothing is ready for glib.
+ * Descriptors that the loop waits for are polled here and not told to glib, because glib writes to its own eventfd with
+ * every change.  Nobody else writes to that eventfd: the eventfd is not polled, and nothing is ready for glib.
  */
 static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 {
@@ -86,17 +86,17 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 }
 
 /*
- * Once in each step, for all of it.  A runtime that was retired meanwhile is still there, and has
- * nothing left to do.
+ * Call once in each step, for the whole step.  A runtime that was retired meanwhile is still there, and has nothing
+ * left to do.
  */
 static struct dm_runtime *served(const struct dm_loop *loop)
 {
     return __atomic_load_n(&loop->runtime, __ATOMIC_ACQUIRE);
 }
 
-/* ---- what to wait for -------------------------------------------------------------------- */
+/* ---- events to wait for ------------------------------------------------------------------ */
 
-/* Of what is held; 0: nothing is. */
+/* The shortest lease of all holds; 0: no hold. */
 static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
 {
     unsigned shortest_ms = 0;
@@ -111,8 +111,8 @@ static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
 }
 
 /*
- * While there is any claim, a connection that broke is opened again, by its own back-off, without
- * waiting for a call: waiters need their inbox, holds their renewals.
+ * While there is any claim, a connection that broke is opened again, by the connection's own back-off, without waiting
+ * for a call: waiters need their inbox, holds their renewals.
  */
 static void watch_conn(struct dm_runtime *runtime, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
 {
@@ -144,9 +144,9 @@ static int64_t plan_inbox(struct dm_loop *loop, struct dm_runtime *runtime)
 }
 
 /*
- * Callers read their own replies.  While they do, we keep away from the descriptor, for every wake
- * of ours would cost them time, and look every TICK_NS instead; when nobody has read for a tick we
- * poll it, for the answers to posted commands, and for the end of the connection.
+ * Callers read their own replies.  While callers read, the loop keeps away from the descriptor, because every wake of
+ * the loop would cost the callers time, and looks every TICK_NS instead; when nobody has read for a tick the loop polls
+ * the descriptor, for the answers to posted commands, and for the end of the connection.
  */
 static int64_t plan_commands(struct dm_loop *loop, struct dm_runtime *runtime)
 {
@@ -183,7 +183,7 @@ static struct dm_loop *loop_of(GSource *source)
 
 /*
  * glib sleeps by CLOCK_MONOTONIC and in milliseconds; every turn compares CLOCK_BOOTTIME again.
- * Not by g_source_set_ready_time(): it wakes the very loop that is about to sleep.
+ * Not by g_source_set_ready_time(): that function wakes the very loop that is about to sleep.
  */
 static gboolean prepare(GSource *source, gint *ret_timeout_ms)
 {
@@ -208,7 +208,7 @@ static gboolean check(GSource *source)
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
-/* While callers read, only what has been lying for a whole tick is ours. */
+/* While callers read, the loop reads only bytes that have been lying for a whole tick. */
 static void turn_commands(struct dm_loop *loop, struct dm_conn *commands)
 {
     struct dm_conn_watch watch;
@@ -287,7 +287,7 @@ static bool start_thread(struct dm_loop *loop)
     return errno == 0;
 }
 
-/* glib ends the program when it cannot have the descriptor that a context needs. */
+/* glib ends the program when the descriptor that a context needs cannot be had. */
 static bool can_have_context(void)
 {
     int fd = eventfd(0, EFD_CLOEXEC);

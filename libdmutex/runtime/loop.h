@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's one thread: a glib main loop of its own, all signals blocked.  It reads the inbox,
- * runs the schedule (renewals, polls, deadlines), tells losses, and reads the command connection
- * when no caller does.  It serves one runtime; when that is retired it waits for the next.
+ * The library's one thread: a glib main loop of its own, all signals blocked.  The thread reads the inbox, runs the
+ * schedule (renewals, polls, deadlines), tells losses, and reads the command connection when no caller does.  The
+ * thread serves one runtime; after that runtime retires the thread waits for the next runtime.
  *
- * The gate: the thread holds a lock while it runs glib code and leaves it only in poll() and in
- * the application's callbacks.  fork() takes it, so no lock of glib's is held by this thread then.
+ * The gate: the thread holds a lock while running glib code and leaves the gate only in poll() and in the application's
+ * callbacks.  fork() takes the gate, so this thread holds no lock of glib then.
  */
 #ifndef DM_RUNTIME_LOOP_H
 #define DM_RUNTIME_LOOP_H
@@ -17,15 +17,15 @@ struct dm_loop;
 struct dm_runtime;
 
 /*
- * Sets runtime->loop, and serves that runtime from now on; the first one of a process starts the
- * thread.  False if that is not possible.  Rank START held: one at a time.
+ * Sets runtime->loop, and serves that runtime from now on; the first runtime of a process starts the thread.  False if
+ * that is not possible.  Rank START held: one call at a time.
  */
 bool dm_loop_serve(struct dm_runtime *runtime);
 
-/* The schedule is to run at this moment at the latest (DM_NEVER: no matter).  State lock held. */
+/* The schedule is to run at due_ns at the latest (DM_NEVER: no matter).  State lock held. */
 void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns);
 
-/* The next run of the schedule was planned for this moment; the loop thread.  State lock held. */
+/* The next run of the schedule was planned for due_ns; the loop thread.  State lock held. */
 void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns);
 
 /* The connections have something new to say.  Any thread. */

@@ -20,18 +20,18 @@
 
 #define START_LIMIT_MS 10000
 
-/* The reaper's descriptors, all it has. */
+/* The reaper's descriptors; no others are open. */
 enum { CONVERSATION_FD, LIFE_FD, FIRST_FREE_FD };
 
 /*
  * ---- the reaper's side ----
  *
- * It is forked out of a process that may have threads, so up to its end it calls only what is
- * async-signal-safe (posix_spawn() is so in glibc: it allocates nothing and takes no lock that a
- * thread could have left locked).
+ * The reaper is forked out of a process that may have threads, so up to its end the reaper calls only functions that
+ * are async-signal-safe (posix_spawn() is so in glibc: posix_spawn() allocates nothing and takes no lock that a thread
+ * could have left locked).
  */
 
-/* One for the reaper, in its own memory. */
+/* One record for the reaper, in the reaper's own memory. */
 struct keeping {
     struct dm_server_plan plan;
     const char *path;
@@ -47,7 +47,7 @@ static void reap(struct keeping *keeping)
     keeping->is_paused = false;
 }
 
-/* True if the server runs; notices one that has ended by itself. */
+/* True if the server runs; notices a server that has ended by itself. */
 static bool is_running(struct keeping *keeping)
 {
     pid_t ended = keeping->server ? waitpid(keeping->server, NULL, WNOHANG) : 0;
@@ -164,7 +164,7 @@ static void remove_entry(int directory, const char *name)
     unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-/* As readdir() would find them, which allocates. */
+/* Finds the entries without readdir(), because readdir() allocates. */
 static void remove_entries(int directory)
 {
     union {
@@ -194,12 +194,12 @@ static void remove_directory(const char *path)
     rmdir(path);
 }
 
-/* What it has of the program is left behind: descriptors, session, working directory. */
+/* Leaves everything of the program behind: descriptors, session, working directory. */
 static void leave_program(int conversation, int life)
 {
     setsid();
     if (chdir("/") < 0)
-        return; /* it is kept where it is, no more */
+        return; /* the reaper only stays in the old working directory */
     conversation = fcntl(conversation, F_DUPFD, FIRST_FREE_FD);
     life = life >= 0 ? fcntl(life, F_DUPFD, FIRST_FREE_FD) : -1;
     close(LIFE_FD);
@@ -208,7 +208,7 @@ static void leave_program(int conversation, int life)
         dup2(life, LIFE_FD);
     closefrom(FIRST_FREE_FD);
     prctl(PR_SET_NAME, "dmutex-reaper");
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would make the server's end unseen */
+    signal(SIGCHLD, SIG_DFL); /* SIGCHLD, if ignored, would make the server's end unseen */
 }
 
 static void __attribute__((__noreturn__)) keep(struct keeping *keeping, int conversation, int life)
@@ -240,8 +240,8 @@ static int open_own_life(void)
 }
 
 /*
- * fork() without handlers of pthread_atfork(), and without a signal at the child's end: that is what
- * hides it from wait().
+ * fork() without handlers of pthread_atfork(), and without a signal at the child's end: the missing signal hides the
+ * child from wait().
  */
 static pid_t fork_unseen(void)
 {

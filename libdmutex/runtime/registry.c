@@ -6,7 +6,7 @@
 
 #include "base/rank.h"
 
-/* Idle records are kept up to this number: to make one costs a microsecond, to keep one 330 bytes. */
+/* Idle records are kept up to this number: to make a record costs a microsecond, to keep a record 330 bytes. */
 #define SWEEP_LEAST 1024u
 
 static struct dm_mutex state_lock = DM_MUTEX_INITIALIZER(DM_RANK_STATE);
@@ -69,7 +69,8 @@ static struct dm_keys *make_keys(const char *prefix, const char *key)
     return keys;
 }
 
-/* The record of a condition is bound to no mutex any more; the mutex stays, although its last pin may have gone. */
+/* The record of a condition is bound to no mutex any more; the mutex stays, although the mutex's last pin may have
+ * gone. */
 static void unbind(struct dm_name *condition)
 {
     if (condition->mutex)
@@ -117,7 +118,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
     struct dm_name *name = dm_registry_find(registry, key);
 
     if (name) {
-        name->is_forgotten = false; /* it is of use again */
+        name->is_forgotten = false; /* the record is of use again */
         return name;
     }
     sweep(registry);
@@ -294,7 +295,7 @@ void dm_registry_empty(struct dm_registry *registry)
 {
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
-    g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of one record on another is left */
+    g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of a record on another record is left */
     g_hash_table_foreach_remove(registry->names, forget, NULL);
 }
 

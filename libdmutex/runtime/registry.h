@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this process knows: one record per mutex or condition, and in it the claims of its threads.
+ * The knowledge of this process: one record per mutex or condition, with the claims of the process's threads.
  *
- * A claim is a core attempt with its thread and name.  It lives from lock until the store has
- * confirmed that it is given back; in between it may be owed (given back by its thread, not yet
- * confirmed) and is then named by the next acquire of that name, and sent again after a break.
+ * A claim is a core attempt with its thread and name.  A claim lives from lock until the store has confirmed the
+ * release; in between the claim may be owed (given back by the thread, not yet confirmed): then the next acquire of
+ * that name names the claim, and the release is sent again after a break.
  *
- * All of it is guarded by dm_state_lock(), one lock for the process: sections are short, and
- * nothing blocks inside.
+ * dm_state_lock() guards everything here, one lock for the process: sections are short, and nothing blocks inside.
  */
 #ifndef DM_RUNTIME_REGISTRY_H
 #define DM_RUNTIME_REGISTRY_H
@@ -30,27 +29,27 @@ struct dm_name {
     bool must_serve;          /* waiters are left that a poll of ours is to serve */
     unsigned pins;            /* calls and batches that use the keys without the lock */
     bool is_forgotten;        /* to be freed with the last pin */
-    struct dm_name *mutex;    /* of a condition: what it was bound to when we last heard; pinned */
+    struct dm_name *mutex;    /* of a condition: the bound mutex when we last heard; pinned */
 };
 
 struct dm_claim {
     struct dm_attempt attempt;
     struct dm_name *name;
-    struct dm_name *condition; /* that it waits on or was signalled from; pinned; NULL: none */
+    struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
     struct dm_self *self;
-    bool is_waiting; /* its thread is inside a call about it: self may be woken, and it is not dropped */
-    bool is_asking;  /* its thread asks for the lock, again after a break: no release may come before that */
+    bool is_waiting; /* the thread is inside a call about the claim: self may be woken, and the claim is not dropped */
+    bool is_asking;  /* the thread asks for the lock, again after a break: no release may come before the request */
 
-    uint64_t server; /* that confirmed the hold last, as dm_conn_server() counts them */
+    uint64_t server; /* the server that confirmed the hold last, as dm_conn_server() counts servers */
 
-    /* Owed: given back, and the store has not confirmed it. */
+    /* Owed: given back, and the store has not confirmed the release. */
     bool is_owed;
     bool by_text;          /* the server did not know the script */
     enum dm_end end;
     unsigned sends;
-    bool is_named;         /* an acquire has had it done, maybe before its own release */
-    int64_t owed_due_ns;   /* when to send (again); DM_NEVER while it is on its way */
-    int64_t owed_until_ns; /* when the lease has done it */
+    bool is_named;         /* an acquire has had the store release the claim, maybe before the claim's own release */
+    int64_t owed_due_ns;   /* when to send (again); DM_NEVER while the release is on the way */
+    int64_t owed_until_ns; /* when the lease has ended the hold */
 
     bool is_loss_untold; /* the lost callback comes first, then the release */
 
@@ -69,9 +68,9 @@ struct dm_registry {
     struct dm_order due[DM_DUE_KINDS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */
-    unsigned sweep_at;       /* so many names, and idle ones are freed before the next is made */
-    int64_t store_us;        /* the store's clock at its last answer */
-    uint64_t seen;           /* the highest token of a name that was freed: a new record begins with it */
+    unsigned sweep_at;       /* at so many names, idle records are freed before the next record is made */
+    int64_t store_us;        /* the store's clock at the last answer */
+    uint64_t seen;           /* the highest token of a name that was freed: a new record begins with this token */
 };
 
 void dm_state_lock(void);
@@ -81,34 +80,34 @@ void dm_state_fork_child(void);
 /* Attempts are numbered from first_serial + 1 on. */
 void dm_registry_init(struct dm_registry *registry, uint64_t first_serial);
 
-/* Undoes it, for a registry that is empty. */
+/* Undoes dm_registry_init(), for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
 
-/* Forgets all claims and names; names that are pinned go with their last pin.  State lock held. */
+/* Forgets all claims and names; pinned names go with their last pin.  State lock held. */
 void dm_registry_empty(struct dm_registry *registry);
 
 /* True if a thread of this process holds by this claim, or waits. */
 bool dm_claim_is_in_use(const struct dm_claim *claim);
 
 /*
- * The record of a mutex or a condition, made if there is none.  NULL without memory.  To make one may free idle
- * records: a caller pins any other record that it goes on using.  The key is
+ * The record of a mutex or a condition, made if there is none.  NULL without memory.  To make a record may free idle
+ * records: a caller pins any other record that the caller goes on using.  The key is
  *
  *      n NAME          of a mutex              c NAME              of a condition
- *      a ID            of an anonymous one     d ID GROUP          of an anonymous one
+ *      a ID            anonymous mutex         d ID GROUP          anonymous condition
  *
- * where GROUP is a blank and the key of any mutex of the group (n without the leaf), and each letter
- * is followed by its word at once.
+ * where GROUP is a blank and the key of any mutex of the group (n without the leaf), and each letter is followed by its
+ * word at once.
  */
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key);
 
 /* The record, or NULL. */
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
 
-/* Forgets a record once nothing uses it any more. */
+/* Forgets a record that nothing uses any more. */
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name);
 
-/* While pinned a record stays, so that its keys can be used without the lock. */
+/* A pinned record stays, so that the keys can be used without the lock. */
 void dm_registry_pin(struct dm_name *name);
 void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name);
 
@@ -119,13 +118,13 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
 /* The claim waits on a condition from here on, or on none (NULL). */
 void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *claim, struct dm_name *condition);
 
-/* The mutex that a condition was last seen bound to. */
+/* Sets the mutex that a condition was last seen bound to. */
 void dm_registry_bind(struct dm_registry *registry, struct dm_name *condition, struct dm_name *mutex);
 
 /* The claim goes on under a new serial. */
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);
 
-/* The thread ends: none of its claims points to its dm_self any more.  State lock held. */
+/* The thread ends: none of the thread's claims points to the dm_self any more.  State lock held. */
 void dm_registry_part(struct dm_self *self);
 
 /* Ends and frees a claim. */

@@ -8,7 +8,7 @@
 
 /* ---- unlock ------------------------------------------------------------------------------ */
 
-/* The calling thread's hold of a name, after time has passed for it; NULL: none. */
+/* The calling thread's hold of a name, after dm_step_time(); NULL: none. */
 static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
@@ -21,7 +21,7 @@ static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
 
 enum { GO_ON = -1 };
 
-/* What an unlock is to send, once the state lock is free. */
+/* The release that an unlock sends, once the state lock is free. */
 struct sending {
     struct dm_name *name;      /* pinned */
     struct dm_name *condition; /* from which a signal brought the hold; pinned; NULL: none */
@@ -56,8 +56,8 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
 }
 
 /*
- * 0, or what the server's answer makes of it: the hold may have been broken before, unnoticed.  Also 0 without an
- * answer in time: the release is pending then, and the loop thread sends it until the store has confirmed it.
+ * 0, or the result of the server's answer: the hold may have been broken before, unnoticed.  Also 0 without an answer
+ * in time: the release is pending then, and the loop thread sends the release until the store has confirmed.
  */
 static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
@@ -96,7 +96,7 @@ int dm_release(struct dm_runtime *runtime, const char *key)
 
 /* ---- dying ------------------------------------------------------------------------------- */
 
-/* A renewal that is on its way was posted before; its answer finds no claim. */
+/* A renewal that is on the way was posted before; the answer finds no claim. */
 int dm_release_abandon(struct dm_runtime *runtime, const char *key)
 {
     struct dm_claim *claim;
@@ -130,7 +130,7 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-/* ---- all that is owed -------------------------------------------------------------------- */
+/* ---- all owed releases ------------------------------------------------------------------- */
 
 static bool is_anything_owed(const struct dm_runtime *runtime, const struct dm_name *name)
 {
@@ -160,8 +160,8 @@ void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *nam
 /* ---- renew, consistent ------------------------------------------------------------------- */
 
 /*
- * While the hold is certain: sent later than that, it could bring one back that is over, on a new server.  State lock
- * held, and given up meanwhile.
+ * While the hold is certain: a later renewal could bring a hold back that is over, on a new server.  State lock held,
+ * and given up meanwhile.
  */
 static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
                               char ret_reason[DM_REASON_ROOM])

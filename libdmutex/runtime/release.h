@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a thread gives a mutex back, and what else it may do with its hold. */
+/* How a thread gives a mutex back, and the other operations of a thread on its hold. */
 #ifndef DM_RUNTIME_RELEASE_H
 #define DM_RUNTIME_RELEASE_H
 
@@ -11,21 +11,21 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 int dm_release_renew(struct dm_runtime *runtime, const char *key);
 
 /*
- * "Not the owner" to the first that was sent about a hold that goes on: renews it while it is certain, which puts it
- * back on a server that came without the data of the one before.  OWNED: ask again.  UNKNOWN: it was broken, or is not
- * certain any more.  NOTHING, REFUSED: it may own.
+ * After "not the owner" to the first request about a hold that goes on: renews the hold while certain, which puts the
+ * hold back on a server that came without the data of the server before.  OWNED: ask again.  UNKNOWN: the hold was
+ * broken, or is not certain any more.  NOTHING, REFUSED: the attempt may own.
  */
 enum dm_verdict dm_release_reclaim(struct dm_runtime *runtime, uint64_t attempt);
 
-/* The calling thread's hold ends without a word to anybody, as that of a process that is killed.  0, EPERM. */
+/* The calling thread's hold ends without a message to anybody, like the hold of a killed process.  0, EPERM. */
 int dm_release_abandon(struct dm_runtime *runtime, const char *key);
 
 /* The same for all holds of the calling thread. */
 void dm_release_abandon_all(struct dm_runtime *runtime);
 
 /*
- * Waits until every release of this process, or of one name, is confirmed, or the deadline has
- * passed; sends what is to be sent.  name NULL: all.
+ * Waits until every release of this process, or of one name, is confirmed, or the deadline has passed; sends the
+ * releases that are due.  name NULL: all.
  */
 void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline);
 

@@ -21,10 +21,10 @@
 /* Between two tries while the server is not ready. */
 #define PAUSE_NS (5 * DM_NS_PER_MS)
 
-/* start guards the making of `current` and all below.  Rank START: connections nest in it. */
+/* start guards the making of `current` and all below.  Rank START: connections nest in start. */
 static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
 static struct dm_runtime *current; /* written under start, read by acquire load */
-static struct dm_runtime *retired; /* all that were before, so that they stay found */
+static struct dm_runtime *retired; /* all earlier runtimes, so that each stays found */
 static char *configured_url;
 static char *switched_url; /* goes before configured_url */
 static dmutex_lost_fn lost_callback;
@@ -156,7 +156,7 @@ static bool is_emptied(struct dm_runtime *runtime)
 
     dm_state_lock();
     for (struct dm_claim *each = runtime->registry.claims; each; each = each->next)
-        dm_step_time(runtime, each); /* a hold whose certainty has ended is none */
+        dm_step_time(runtime, each); /* a hold whose certainty has ended is no hold */
     claim = runtime->registry.claims;
     while (claim && !dm_claim_is_in_use(claim))
         claim = claim->next;
@@ -168,7 +168,7 @@ static bool is_emptied(struct dm_runtime *runtime)
     return !claim;
 }
 
-/* Start held.  False if it is in use. */
+/* Start held.  False if the runtime is in use. */
 static bool retire(struct dm_runtime *runtime)
 {
     if (!is_emptied(runtime))
@@ -186,7 +186,7 @@ static void await_owed(struct dm_runtime *runtime, unsigned patience_ms)
     dm_release_await_owed(runtime, NULL, &deadline);
 }
 
-/* Puts `url` in the place of switched_url.  Returns the runtime that was retired by it, or NULL. */
+/* Puts `url` in the place of switched_url.  Returns the runtime that retired for `url`, or NULL. */
 static struct dm_runtime *change_url(char **url, int *ret_error)
 {
     struct dm_runtime *runtime;
@@ -218,7 +218,7 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
     if (runtime)
         await_owed(runtime, patience_ms);
     runtime = change_url(&copy, &error);
-    free(copy); /* the old one, or, refused, the new one */
+    free(copy); /* the old URL, or, if refused, the new URL */
     if (runtime) {
         dm_conn_end(runtime->commands);
         dm_conn_end(runtime->inbox);
@@ -264,9 +264,9 @@ bool dm_runtime_pause(const struct dm_deadline *deadline)
  * fork(): all locks are taken in their order, so that the child's copy of every table is whole and no command is half
  * written.
  *
- * Not in a signal handler that has interrupted a section of the library in this very thread: it would wait for itself.
- * The child needs no table, because it begins anew.  A socket that another thread is just opening may go along then; so the
- * server may see the parent alive as long as the child.
+ * Not in a signal handler that has interrupted a section of the library in this very thread: the handler would wait for
+ * its own thread.  The child needs no table, because the child begins anew.  A socket that another thread is just
+ * opening may go along then; so the server may see the parent alive as long as the child.
  */
 static __thread bool is_fork_bare;
 
@@ -300,8 +300,9 @@ void dm_runtime_fork_parent(void)
 }
 
 /*
- * The child closes the parent's sockets, forgets its tables unfreed, and begins anew when used.  A call that the handler
- * has interrupted ends there with ENOLCK if it needs the server, and never speaks in the parent's name.
+ * The child closes the parent's sockets, forgets the parent's tables unfreed, and begins anew when used.  A call that
+ * the handler has interrupted ends in the child with ENOLCK if the call needs the server, and never speaks in the
+ * parent's name.
  */
 void dm_runtime_fork_child(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library in this process: made at the first use of a mutex, made anew in a forked child, and
- * for another server.  None is ever freed: a thread may still be about to use it.
+ * The library in this process: made at the first use of a mutex, made anew in a forked child, and for another server.
+ * No runtime is ever freed: a thread may still be about to use the runtime.
  */
 #ifndef DM_RUNTIME_RUNTIME_H
 #define DM_RUNTIME_RUNTIME_H
@@ -25,12 +25,12 @@ struct dm_runtime {
     struct dm_conn *inbox;
     struct dm_store store;
     struct dm_loop *loop;
-    struct dm_runtime *retired_before; /* the list of those that were retired */
+    struct dm_runtime *retired_before; /* the list of the retired runtimes */
 
     /* Guarded by dm_state_lock(). */
     bool is_retired; /* takes no new claims */
     struct dm_registry registry;
-    char refusal[80]; /* the last error to a posted command, so that it is logged once */
+    char refusal[80]; /* the last error to a posted command, so that the error is logged once */
     unsigned under_way[2]; /* batches of renewals, of polls: see schedule.c */
     bool by_text; /* the server did not know the script of a batch */
     int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
@@ -41,20 +41,20 @@ struct dm_runtime {
  */
 int dm_runtime_get(struct dm_runtime **ret_runtime);
 
-/* The runtime if it was started, else NULL. */
+/* The runtime if started, else NULL. */
 struct dm_runtime *dm_runtime_peek(void);
 
 /* Names the server, before the first use. */
 int dm_runtime_configure(const char *url);
 
 /*
- * From now on this process uses the server of `url`, whatever it has configured; NULL: what it has
- * configured.  The runtime is retired: its connections end, its names are forgotten, and the next
- * use of a mutex makes another, which reads its settings anew and is another owner.
+ * From now on this process uses the server of `url`, whatever server is configured; NULL: the configured server.  The
+ * runtime is retired: the connections end, the names are forgotten, and the next use of a mutex makes another runtime,
+ * which reads the settings anew and is another owner.
  *
- * Refused while a thread holds a mutex or waits for one.  Unlocks that were posted are awaited for
- * `patience_ms` at most, then left to their lease.  A call that another thread is making meanwhile
- * finds the server gone.  0 or an errno value, noted; nothing has changed then.  No lock held.
+ * Refused while a thread holds a mutex or waits for a mutex.  Posted unlocks are awaited for `patience_ms` at most,
+ * then left to their lease.  A call that another thread is making meanwhile finds the server gone.  0 or an errno
+ * value, noted; nothing has changed then.  No lock held.
  */
 int dm_runtime_switch(const char *url, unsigned patience_ms);
 
@@ -62,12 +62,12 @@ void dm_runtime_set_lost(dmutex_lost_fn lost, void *user);
 void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);
 
 /* How long a call that must not wait for a lease may take. */
-/* Notes why a call has no answer: the server cannot be reached, or it took too long.  Returns ENOLCK. */
+/* Notes why a call has no answer: the server cannot be reached, or took too long.  Returns ENOLCK. */
 int dm_runtime_fail_unanswered(const struct dm_runtime *runtime, const char *reason);
 
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime);
 
-/* The server answered that it is not ready: waits a little.  False when the deadline has passed. */
+/* The server answered that the server is not ready: waits a little.  False when the deadline has passed. */
 bool dm_runtime_pause(const struct dm_deadline *deadline);
 
 #endif

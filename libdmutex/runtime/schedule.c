@@ -8,21 +8,21 @@
 #include "runtime/loss.h"
 #include "runtime/steps.h"
 
-/* Renewals and polls due this much later go along in the same batch. */
+/* Renewals and polls due so much later go along in the same batch. */
 #define ALONG_PART 3
 
 enum batch_kind { RENEWALS, POLLS };
 
 /*
- * No more batches of a kind are under way.  Thousands posted at once would all wait for the same slow server while each
- * one's command_timeout runs, and again after the reconnect.
+ * No more batches of a kind are under way.  Thousands posted at once would all wait for the same slow server while the
+ * command_timeout of each batch runs, and again after the reconnect.
  */
 #define UNDER_WAY_MOST 16
 
-/* Then the next ones go out together, with few turns of the loop. */
+/* Then the next batches go out together, with few turns of the loop. */
 #define UNDER_WAY_REFILL (UNDER_WAY_MOST / 2)
 
-/* One script call about many attempts; its names are pinned until it is answered. */
+/* One script call about many attempts; the names are pinned until the answer. */
 struct batch {
     struct dm_runtime *runtime;
     enum batch_kind kind;
@@ -34,7 +34,7 @@ struct batch {
     } of;
 };
 
-/* ---- what goes in ------------------------------------------------------------------------ */
+/* ---- contents of a batch ----------------------------------------------------------------- */
 
 static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
@@ -59,16 +59,16 @@ static void add_serving(struct batch *batch, struct dm_name *name)
     dm_registry_pin(name);
 }
 
-/* Renewals of leases of that length go along with one that is due. */
+/* Renewals due within this time go along with a due renewal of the claim's lease. */
 static int64_t along_ns(const struct dm_claim *claim)
 {
     return claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
 }
 
 /*
- * Once one renewal must go out, those that are due a little later go along, the earliest first: where there is time for
- * some only, each hold has its turn.  Each is sent as of a moment at which the hold was certain, also if we are stopped
- * behind this: a new server takes the word for it.
+ * Once a renewal must go out, the renewals that are due a little later go along, the earliest first: where there is
+ * time for some only, each hold has its turn.  Each renewal is sent as of a moment at which the hold was certain, also
+ * if the process is stopped after this check: a new server believes the renewal.
  */
 static void collect_renewals(struct batch *batch, int64_t now_ns)
 {
@@ -81,7 +81,7 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
         if (dm_attempt_is_certain(&claim->attempt, now_ns))
             add_renewal(batch, claim, now_ns);
         else
-            dm_step_time(batch->runtime, claim); /* lost: it is to be renewed no more */
+            dm_step_time(batch->runtime, claim); /* lost: no renewal any more */
     }
 }
 
@@ -93,7 +93,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
         add_poll(batch, claim, now_ns);
 }
 
-/* Holds whose certainty has ended are lost from here on. */
+/* Marks holds lost whose certainty has ended. */
 static void let_time_pass(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -199,8 +199,8 @@ static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
 }
 
 /*
- * Chosen and posted under one hold of the state lock: a release that comes later is behind it on
- * the connection, so nothing is renewed after it was given back.  True if there may be more.
+ * Chosen and posted under one hold of the state lock: a later release is behind the batch on the connection, so no hold
+ * is renewed after the release.  True if there may be more.
  */
 static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
 {
@@ -208,7 +208,7 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
     bool is_full;
 
     if (!batch)
-        return false; /* what is due stays due */
+        return false; /* due claims stay due */
     batch->runtime = runtime;
     batch->kind = kind;
     dm_state_lock();
@@ -273,7 +273,7 @@ static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, e
     dm_state_unlock();
 }
 
-/* Takes one owed claim whose release is to be sent now, or ends one that the lease has ended. */
+/* Takes one owed claim whose release is due now, or ends a claim whose lease has ended. */
 static struct dm_claim *next_owed(struct dm_runtime *runtime, int64_t now_ns)
 {
     struct dm_claim *claim;
@@ -315,13 +315,13 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 
 /* ---- a run ------------------------------------------------------------------------------- */
 
-/* Who waits on the inbox sends nothing for long: whether the server is still the one it was is asked for them. */
+/* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
     return dm_due_is_any(&runtime->registry, DM_DUE_POLL) ? dm_conn_look(runtime->commands) : DM_NEVER;
 }
 
-/* While so many batches of a kind are under way, what is due cannot be sent before an answer, which wakes the loop. */
+/* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
 static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
 {
     if (runtime->under_way[kind] >= UNDER_WAY_MOST)
@@ -345,7 +345,7 @@ static void plan_next(struct dm_runtime *runtime)
 void dm_schedule_run(struct dm_runtime *runtime)
 {
     dm_state_lock();
-    dm_loop_rearm(runtime->loop, DM_NEVER); /* what comes up from here on asks for a new run */
+    dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
     dm_state_unlock();
     let_time_pass(runtime);
     while (run_batch(runtime, RENEWALS))
@@ -353,7 +353,7 @@ void dm_schedule_run(struct dm_runtime *runtime)
     while (run_batch(runtime, POLLS))
         continue;
     dm_conn_work(runtime->commands);
-    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after it */
+    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
     dm_schedule_send_owed(runtime);
     plan_next(runtime);
 }
@@ -364,8 +364,8 @@ static void ask(struct dm_runtime *runtime, struct dm_claim *claim)
 }
 
 /*
- * Commands and inbox go to one server: where the address has come to lead to another, the connection that has greeted
- * last is right.
+ * Commands and inbox go to one server: if the address now leads to another server, the connection that greeted last is
+ * right.
  */
 static void keep_together(struct dm_conn *newest, struct dm_conn *other)
 {
@@ -375,7 +375,8 @@ static void keep_together(struct dm_conn *newest, struct dm_conn *other)
     dm_conn_distrust_other(other, &server, "leads to another server than before");
 }
 
-/* Also one whose question is under way: the store may have queued it by now, and its thread may not have read that yet. */
+/* True also for a claim whose request is under way: the store may have queued the attempt by now, and the thread may
+ * not have read the answer yet. */
 static bool can_miss_a_grant(const struct dm_claim *claim)
 {
     return claim->is_asking || dm_attempt_is_waiting(&claim->attempt);
@@ -392,7 +393,7 @@ void dm_schedule_resubscribed(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-/* A server that has lost its data gets the locks back from those who hold them. */
+/* A server that has lost its data gets the locks back from the holders. */
 void dm_schedule_reconnected(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is due by time, for all claims of the process, by the loop thread: losses are told, then
- * releases sent that are owed, renewals and polls in batches.
+ * The work that is due by time, for all claims of the process, by the loop thread: losses are told, then owed releases
+ * sent, renewals and polls in batches.
  */
 #ifndef DM_RUNTIME_SCHEDULE_H
 #define DM_RUNTIME_SCHEDULE_H
 
 #include "runtime/runtime.h"
 
-/* Does what is due and plans the next run.  The loop thread, gate held. */
+/* Does the work that is due and plans the next run.  The loop thread, gate held. */
 void dm_schedule_run(struct dm_runtime *runtime);
 
-/* The command connection is there again: what is owed goes first, what waits is polled. */
+/* The command connection is there again: owed releases go first, then waiting claims are polled. */
 void dm_schedule_reconnected(struct dm_runtime *runtime);
 
 /* The inbox is subscribed (again): messages may have been missed, so all waiters are polled. */

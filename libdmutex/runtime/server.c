@@ -27,7 +27,7 @@ static char *search_path(void)
     return usual;
 }
 
-/* All of these, or there is no server: it would keep what is the program's. */
+/* All of these actions, or there is no server: the server would keep files of the program. */
 static int plan_files(posix_spawn_file_actions_t *actions, const char *directory)
 {
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting redis-server, or else valkey-server, with a socket in a directory: no TCP port, no
- * persistence.
+ * Starting redis-server, or else valkey-server, with a socket in a directory: no TCP port, no persistence.
  *
- * It keeps nothing of the program that starts it: no descriptor, no blocked or ignored signal, no
- * variable such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a
- * process that has just been forked can do it with what was prepared before.
+ * The server keeps nothing of the program that starts the server: no descriptor, no blocked or ignored signal, no
+ * variable such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a process that has just
+ * been forked can do both with a plan that was prepared before.
  */
 #ifndef DM_RUNTIME_SERVER_H
 #define DM_RUNTIME_SERVER_H
@@ -14,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define DM_SERVER_SOCKET "s" /* in its directory */
+#define DM_SERVER_SOCKET "s" /* in the server's directory */
 #define DM_SERVER_LOG "log"
 
 struct dm_server_plan {
@@ -38,7 +37,7 @@ bool dm_server_answers(const char *path);
 /* A pause between two looks. */
 void dm_server_nap(void);
 
-/* True for a program that has more rights than its caller: it would run what the caller's PATH names. */
+/* True for a program that has more rights than the caller: such a program would run a server from the caller's PATH. */
 bool dm_server_is_unsafe(void);
 
 #endif

@@ -18,7 +18,7 @@ static bool is_env(const char *name, const char *value)
     return found && strcmp(found, value) == 0;
 }
 
-/* A variable that has one of two values, or is absent.  Tells of any other. */
+/* Checks a variable that has one of two values, or is absent.  Logs any other value. */
 static void check_values(const char *name, const char *one, const char *other)
 {
     const char *value = secure_getenv(name);
@@ -71,7 +71,7 @@ static bool place_local(struct dm_url *url, char *ret_reason)
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
 }
 
-/* Forbidden by DMUTEX_LOCAL or, without it, by the file; ret_by says which. */
+/* Forbidden by DMUTEX_LOCAL or, without DMUTEX_LOCAL, by the file; ret_by says which. */
 static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_by)
 {
     const char *environment = secure_getenv("DMUTEX_LOCAL");
@@ -84,7 +84,7 @@ static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_
     return strcmp(environment, "allow") != 0;
 }
 
-/* Reads the URL.  `from` says where it was, for the sentence; NULL: DMUTEX_URL, or the application. */
+/* Reads the URL.  `from` says where the URL was, for the sentence; NULL: DMUTEX_URL, or the application. */
 static int read_url(const char *text, const char *from, struct dm_url **ret_url)
 {
     char reason[DM_REASON_ROOM];

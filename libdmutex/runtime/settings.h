@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the application, the environment and the configuration files have decided.  Read once, when the runtime starts. */
+/* Decisions of the application, the environment and the configuration files.  Read once, when the runtime starts. */
 #ifndef DM_RUNTIME_SETTINGS_H
 #define DM_RUNTIME_SETTINGS_H
 
@@ -20,8 +20,8 @@ struct dm_settings {
 void dm_settings_read(struct dm_settings *ret_settings);
 
 /*
- * The server: what the application configured, else DMUTEX_URL, else that of the configuration files, else
- * the local one.  To be freed by dm_url_free().  Notes the lease of the files in *settings.  0, or an errno value, noted.
+ * The server: configured by the application, else by DMUTEX_URL, else by the configuration files, else the local
+ * server.  To be freed by dm_url_free().  Notes the lease of the files in *settings.  0, or an errno value, noted.
  */
 int dm_settings_url(const char *configured, struct dm_settings *settings, struct dm_url **ret_url);
 

@@ -18,7 +18,7 @@ static int64_t lease_ns(const struct dm_claim *claim)
     return claim->attempt.lease_ms * DM_NS_PER_MS;
 }
 
-/* From here on the store is to be told, by whoever comes first: the loop, or this thread. */
+/* The claim is owed from here on; the loop or this thread, the first of both, tells the store. */
 static void owe(struct dm_claim *claim, enum dm_end end, int64_t now_ns)
 {
     claim->is_owed = true;
@@ -41,7 +41,7 @@ static void owe_soon(struct dm_runtime *runtime, struct dm_claim *claim, enum dm
     dm_loop_wake_at(runtime->loop, now_ns);
 }
 
-/* A hold that its thread never entered ended without harm; any other looks like a death. */
+/* A hold that the thread never entered ended without harm; any other hold looks like a death. */
 static enum dm_end end_of_lost(const struct dm_claim *claim)
 {
     return claim->attempt.is_entered ? DM_END_DIED : DM_END_UNLOCKED;
@@ -67,7 +67,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
         claim->name->seen = claim->attempt.token;
     if (actions & DM_DO_NEW_SERIAL) {
         dm_registry_rename(&runtime->registry, claim);
-        dm_registry_set_condition(&runtime->registry, claim, NULL); /* it comes back as a waiter of the mutex */
+        dm_registry_set_condition(&runtime->registry, claim, NULL); /* the claim comes back as a waiter of the mutex */
     }
     if (actions & DM_DO_TELL_LOST)
         claim->is_loss_untold = true;
@@ -77,7 +77,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
         dm_self_wake(claim->self);
     dm_due_plan(&runtime->registry, claim);
     if (dm_attempt_is_waiting(&claim->attempt))
-        dm_loop_wake_at(runtime->loop, now_ns + DM_LOOK_NS); /* the server is looked at for those who wait */
+        dm_loop_wake_at(runtime->loop, now_ns + DM_LOOK_NS); /* looks at the server for the waiting threads */
     dm_loop_wake_at(runtime->loop, dm_attempt_next_ns(&claim->attempt));
     return actions;
 }
@@ -102,7 +102,8 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     dm_due_plan(&runtime->registry, claim);
 }
 
-/* A claim goes once its thread has seen the end of it, the store has confirmed it, and its loss is told. */
+/* A claim goes once the thread has seen the end of the claim, the store has confirmed the release, and the loss is
+ * told. */
 static void drop_if_over(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_owed && !claim->is_loss_untold)
@@ -125,9 +126,9 @@ static void settle(struct dm_runtime *runtime, struct dm_claim *claim)
 }
 
 /*
- * "Not the owner" to the only release of a hold that was certain, which nobody else can have done: it was broken by
- * force, and nobody has noticed yet.  Not so if it is another server by now, which may not know the hold, and has
- * granted it to nobody.
+ * "Not the owner" to the only release of a hold that was certain, so nobody else can have released the hold: the hold
+ * was broken by force, and nobody has noticed yet.  Not so after a change to another server, which may not know the
+ * hold, and has granted the mutex to nobody.
  */
 static bool is_silent_loss(const struct dm_runtime *runtime, const struct dm_claim *claim)
 {
@@ -186,8 +187,8 @@ void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply)
 }
 
 /*
- * Each answer proves an interval for the store's clock, as wide as the answer took.  Intervals that
- * lie far apart mean a step; a slow drift moves the interval along.
+ * Each answer proves an interval for the store's clock, as wide as the answer took.  Intervals that lie far apart mean
+ * a step; a slow drift moves the interval along.
  */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events into the core, and its actions into the world: every step of every attempt goes through
- * dm_step().  What needs the network is noted in the claim and done by the loop thread's next turn
- * (schedule.h), or by the thread that caused it.
+ * Events into the core, and the core's actions into the world: every step of every attempt goes through dm_step().
+ * Work that needs the network is noted in the claim and done by the loop thread's next turn (schedule.h), or by the
+ * thread that caused the work.
  */
 #ifndef DM_RUNTIME_STEPS_H
 #define DM_RUNTIME_STEPS_H
@@ -12,7 +12,7 @@
 /* One step.  State lock held.  Returns the actions that the caller may want to carry out at once. */
 unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
 
-/* The thread has no more use for the claim: it is given back, owed until the store confirms. */
+/* The thread has no more use for the claim: the claim is given back, owed until the store confirms. */
 void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
 /* The same, and the caller sends the release itself, at once. */
@@ -27,10 +27,10 @@ bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
 /* The application has been told of the claim's loss. */
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);
 
-/* Waiters of others are left on a free lock: the next run of the schedule serves them; soon: now. */
+/* Waiters of others are left on a free lock: the next run of the schedule serves the waiters; soon: now. */
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
 
-/* A claim's thread has seen the end of it: freed, unless it is still owed. */
+/* A claim's thread has seen the end of the claim: freed, unless still owed. */
 void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim);
 
 /* The answer to a posted command, before it is taken apart: errors are heeded.  No lock held. */
@@ -39,10 +39,10 @@ void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply);
 /* The store's clock was `store_us` between two moments of ours: a step is logged. */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);
 
-/* Describes a claim's request for the store; its keys are valid while the name is pinned. */
+/* Describes a claim's request for the store; the keys are valid while the name is pinned. */
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
 
-/* The same for a poll that is due: the next is planned when it is answered. */
+/* The same for a poll that is due: the answer plans the next poll. */
 struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns);
 
 /* Describes a claim's renewal, which goes out now. */

@@ -16,15 +16,15 @@
 
 #define TEMPLATE "dmutex-test-XXXXXX"
 #define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
-#define GRACE_OFF "?grace=off" /* what was forgotten with the server before was meant to be */
+#define GRACE_OFF "?grace=off" /* the test meant to forget the data of the server before */
 #define URL_ROOM (sizeof "unix://" GRACE_OFF + 3 * PATH_ROOM)
 
-/* How long a start waits for unlocks of before, on the server that is left. */
+/* How long a start waits for earlier unlocks, on the server that is left. */
 #define PATIENCE_MS 2000
 
 struct dmutex_test_server {
-    struct dmutex_test_server *below; /* what this process used before, NULL: no test server */
-    pid_t pid;                        /* the process that started it */
+    struct dmutex_test_server *below; /* the test server that this process used before, NULL: none */
+    pid_t pid;                        /* the process that started the server */
     struct dm_reaper reaper;
     char directory[PATH_ROOM];
     char path[PATH_ROOM];
@@ -32,10 +32,10 @@ struct dmutex_test_server {
     char *url_before; /* DMUTEX_URL; NULL: not set */
 };
 
-/* The one that this process uses.  As the functions here, for one thread at a time. */
+/* The test server that this process uses.  As the functions here, for one thread at a time. */
 static struct dmutex_test_server *top;
 
-/* ---- its place --------------------------------------------------------------------------- */
+/* ---- the server's place ------------------------------------------------------------------ */
 
 /* In a folder that another user can change, another server could come into the place of ours. */
 static bool is_safe(const char *directory)
@@ -92,9 +92,9 @@ static int make_directory(struct dmutex_test_server *server)
     return 0;
 }
 
-/* ---- its process ------------------------------------------------------------------------- */
+/* ---- the server's process ---------------------------------------------------------------- */
 
-/* The last line that it has written, "" if none; for people. */
+/* Reads the last line that the server has written, "" if none; for people. */
 static void read_last_line(const struct dmutex_test_server *server, char *ret_line, size_t size)
 {
     char path[PATH_ROOM + sizeof DM_SERVER_LOG], line[256];
@@ -161,7 +161,7 @@ static int begin(struct dmutex_test_server *server)
     return error;
 }
 
-/* ---- who uses it ------------------------------------------------------------------------- */
+/* ---- the processes that use the server --------------------------------------------------- */
 
 static int set_environment(const char *url)
 {
@@ -170,7 +170,7 @@ static int set_environment(const char *url)
     return result == 0 ? 0 : dm_fail(DM_FAIL_NO_MEMORY, NULL);
 }
 
-/* This process and what it executes use it, before all that was configured. */
+/* This process and executed programs use the server, before all configured servers. */
 static int push(struct dmutex_test_server *server)
 {
     const char *before = getenv("DMUTEX_URL");
@@ -192,7 +192,7 @@ static int push(struct dmutex_test_server *server)
     return 0;
 }
 
-/* One that is not the last started goes from under those that came later. */
+/* A server that is not the last started goes from under the servers that came later. */
 static int pull(struct dmutex_test_server *server)
 {
     struct dmutex_test_server *above = top;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One call that waits for a mutex, on its thread's stack: dmutex_lock() and its kin, and the way
- * back from a condition.  Its claim says where it is; dm_wait_run() goes on from there until the
- * mutex is owned or cannot be.
+ * One call that waits for a mutex, on the caller's stack: dmutex_lock() and similar functions, and the way back from a
+ * condition.  The claim says how far the call is; dm_wait_run() goes on from there until the mutex is owned or cannot
+ * be owned.
  */
 #ifndef DM_RUNTIME_WAIT_H
 #define DM_RUNTIME_WAIT_H
@@ -12,7 +12,7 @@
 /* Not a result: the call goes on. */
 enum { DM_GO_ON = -1 };
 
-/* The first of the pauses, each longer, between tries while the server says that it is not ready. */
+/* The first of the pauses, each longer, between tries while the server answers that the server is not ready. */
 #define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
 
 struct dm_wait {
@@ -21,26 +21,27 @@ struct dm_wait {
     struct dm_name *name; /* pinned */
     struct dm_claim *claim;
     bool may_wait;
-    bool is_pledged; /* it gave its hold up for a condition: it returns with the mutex, or when nobody can have it */
+    bool is_pledged; /* the thread gave its hold up for a condition: the call returns with the mutex, or when nobody can
+                      * have the mutex */
     unsigned depth;  /* of the hold, once owned */
     struct dm_deadline deadline; /* the caller's */
     struct dm_deadline patience; /* for the server: how long an answer is waited for */
     bool is_timed_out;           /* the deadline ended a wait on a condition */
 
-    /* How it sleeps, true if woken; what it does at the deadline: a result or DM_GO_ON. */
+    /* How the call sleeps, true if woken; the action at the deadline: a result or DM_GO_ON. */
     bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
     int (*settle)(struct dm_wait *wait);
 
     bool is_inbox_needed; /* the store said busy before we could be told of a grant */
     int64_t grace_ms; /* of the last answer */
-    struct dm_server asked; /* that has not answered; run 0: none */
+    struct dm_server asked; /* the server of a request without an answer; run 0: none */
     int64_t pause_ns;
     int64_t began_ns, explain_ns; /* see explain.h */
     int looks_in_vain; /* see is_server_gone() */
     char reason[DM_REASON_ROOM];
 };
 
-/* The state lock for this call; see dm_ending_lock(). */
+/* Takes the state lock for this call; see dm_ending_lock(). */
 void dm_wait_lock(struct dm_wait *wait);
 
 /* A new claim of the calling thread.  State lock held.  False without memory. */
@@ -51,7 +52,7 @@ enum dm_phase dm_wait_phase(struct dm_wait *wait);
 /* Waits until grants can reach us, or for a while; the reason is noted. */
 void dm_wait_for_inbox(struct dm_wait *wait);
 
-/* The server answers, but is not ready: leave it some time. */
+/* The server answers, but is not ready: leave the server some time. */
 void dm_wait_rest(struct dm_wait *wait);
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
