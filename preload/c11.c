@@ -23,7 +23,7 @@ static pthread_cond_t *condition_of(cnd_t *condition)
     return (pthread_cond_t *)(void *)condition;
 }
 
-/* C11 knows no death of an owner: who is told of one owns the mutex. */
+/* C11 knows no death of an owner: a thread that is told of a death owns the mutex. */
 static int to_c11(int result)
 {
     switch (result) {

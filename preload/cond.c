@@ -11,10 +11,10 @@
 #include "text.h"
 #include "used.h"
 
-/* glibc's bit of a condition variable that is timed by CLOCK_MONOTONIC. */
+/* glibc's bit of a condition variable with timeouts by CLOCK_MONOTONIC. */
 #define CLOCK_BIT 2
 
-/* How long a wait without a name lasts at most before it wakes up without a reason. */
+/* The longest sleep of a wait without a name, before the wait wakes up without a reason. */
 #define SLICE_NS 100000000
 
 /* ---- from the program's condition to ours ------------------------------------------------ */
@@ -78,13 +78,13 @@ static int wait_locally(pthread_cond_t *condition, pthread_mutex_t *mutex, struc
     }
 }
 
-/* ---- a condition without a name, a mutex with one ---------------------------------------- */
+/* ---- a condition without a name, a mutex with a name ------------------------------------- */
 
 /* A mutex that was given up for a slice. */
 struct slice {
     struct object *mutex;
     unsigned depth;
-    int result; /* of taking it again */
+    int result; /* of taking the mutex again */
 };
 
 static int give_up(struct slice *slice)
@@ -99,7 +99,7 @@ static int give_up(struct slice *slice)
     return result;
 }
 
-/* Also when the thread is cancelled in its sleep. */
+/* Runs also if the thread is cancelled in the sleep. */
 static void take_again(void *user)
 {
     struct slice *slice = user;
@@ -115,7 +115,7 @@ static bool is_before(const struct timespec *one, const struct timespec *other)
     return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec : one->tv_nsec < other->tv_nsec;
 }
 
-/* The end of a slice, or of the wait if that is sooner; true then. */
+/* The end of a slice, or of the wait if the wait ends sooner; returns true in the second case. */
 static bool end_slice(clockid_t clock_id, const struct timespec *deadline, struct timespec *ret_end)
 {
     clock_gettime(clock_id, ret_end);

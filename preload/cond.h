@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The calls of condition variables, as pthread's and as C11's functions need them.
- */
+/* The calls of condition variables, in the form that the functions of pthread and of C11 need. */
 #ifndef DM_PRELOAD_COND_H
 #define DM_PRELOAD_COND_H
 
@@ -9,7 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Until when a wait lasts.  `by`: whose clock. */
+/* The end of a wait. `by`: which clock counts. */
 struct cond_deadline {
     enum { WAIT_ENDLESS, WAIT_BY_CONDITION, WAIT_BY_CLOCK } by;
     clockid_t clock;

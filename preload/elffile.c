@@ -21,7 +21,7 @@
 
 const char *elf_debug_folder = "/usr/lib/debug/.build-id";
 
-/* A file that is mapped.  Nothing that it says is trusted: each range is checked before it is read. */
+/* A mapped file. Nothing in the file is trusted: each range is checked before the range is read. */
 struct image {
     const char *bytes;
     size_t size;
@@ -48,7 +48,7 @@ static void close_image(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-/* Maps a file of this machine's kind. */
+/* Maps an ELF file of the kind of this machine. */
 static bool open_image(struct image *image, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -91,7 +91,7 @@ static const ElfW(Phdr) *segment(const struct image *image, unsigned index)
 
 /* ---- symbols ----------------------------------------------------------------------------- */
 
-/* .symtab or .dynsym, with its texts. */
+/* .symtab or .dynsym, with the string table. */
 struct symbols {
     const ElfW(Sym) *first;
     size_t count;
@@ -123,7 +123,7 @@ static const char *name_of(const struct symbols *symbols, const ElfW(Sym) *symbo
     return symbol->st_name < symbols->texts_size ? symbols->texts + symbol->st_name : "";
 }
 
-/* In memory that the program may write. */
+/* True if the address lies in memory that the program may write. */
 static bool is_writable(const struct image *image, uint64_t address)
 {
     const ElfW(Phdr) *at;
@@ -141,7 +141,7 @@ static bool is_object(const struct image *image, const ElfW(Sym) *symbol)
            symbol->st_shndx != SHN_UNDEF && is_writable(image, symbol->st_value);
 }
 
-/* What hashes of names are looked for: one bit for each, of 4096. */
+/* The hashes of the names to look for: one bit for each hash, of 4096 bits. */
 struct filter {
     uint64_t words[64];
 };
@@ -160,7 +160,7 @@ static bool hits(const struct filter *filter, uint32_t hash)
     return filter->words[hash >> 6 & 63] >> (hash & 63) & 1;
 }
 
-/* Those that were not found yet; false: there are none. */
+/* Opens the wishes that were not found yet; false: no wish is open. */
 static bool open_wishes(struct elf_wish *wishes, size_t count, struct filter *ret_filter)
 {
     bool is_any = false;
@@ -177,7 +177,7 @@ static bool open_wishes(struct elf_wish *wishes, size_t count, struct filter *re
     return is_any;
 }
 
-/* Several static variables of one name are none; several names of one variable are. */
+/* Refuses several static variables with one name; accepts several names of one variable. */
 static void take(struct elf_wish *wish, const struct image *image, const ElfW(Sym) *symbol)
 {
     if (!is_object(image, symbol)) {
@@ -248,7 +248,7 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
                 return true;
             }
             notes += size;
-            left -= size < left ? size : left; /* the last one is not filled up */
+            left -= size < left ? size : left; /* the last note is not filled up */
         }
     }
     return false;
@@ -333,7 +333,7 @@ bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
     return wish.found == ELF_FOUND;
 }
 
-/* The object that covers the offset; of several names the first. */
+/* The object that covers the offset; if the object has several names, the first name. */
 static bool name_in(const struct image *image, unsigned type, uint64_t offset, struct text *name)
 {
     struct symbols symbols;
@@ -386,9 +386,9 @@ bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM])
     return has_id;
 }
 
-/* ---- what it needs ----------------------------------------------------------------------- */
+/* ---- what the file needs ----------------------------------------------------------------- */
 
-/* Where in the file the bytes are that are loaded to that address. */
+/* The place in the file of the bytes that are loaded to the address. */
 static const char *at_address(const struct image *image, uint64_t address, uint64_t size)
 {
     const ElfW(Phdr) *at;

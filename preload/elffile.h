@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an ELF file says about itself: symbols, with or without separate debug information, and the
- * build-id.  Reads by mmap and calls no malloc, for the module does this before main().
+ * Reads an ELF file: symbols, with or without separate debug information, and the build-id. Reads by mmap and calls no
+ * malloc, because the module reads files before main().
  */
 #ifndef DM_PRELOAD_ELFFILE_H
 #define DM_PRELOAD_ELFFILE_H
@@ -15,22 +15,22 @@
 
 enum elf_found {
     ELF_FOUND,
-    ELF_NO_FILE,   /* not there, not readable, not ELF of this machine */
-    ELF_NO_SYMBOL, /* none of that name, or the file is stripped */
-    ELF_NOT_UNIQUE, /* several: static ones of different source files */
+    ELF_NO_FILE,   /* the file is absent, not readable, or not ELF of this machine */
+    ELF_NO_SYMBOL, /* no symbol of the name, or the file is stripped */
+    ELF_NOT_UNIQUE, /* several: static symbols of different source files */
     ELF_NO_OBJECT  /* a function, a thread-local object, or not in writable memory */
 };
 
-/* Where the files are in which a distribution keeps what it stripped; tests have a place of their own. */
+/* The folder in which a distribution keeps separate debug files; tests set a folder of their own. */
 extern const char *elf_debug_folder;
 
-/* A symbol that is looked for, and what came of it. */
+/* A symbol to look for, and the result. */
 struct elf_wish {
     const char *symbol; /* NULL: nothing is looked for here */
     enum elf_found found;
     uint64_t offset; /* FOUND: from where the file is loaded */
     uint64_t size;   /* FOUND: in bytes; 0: the file does not say */
-    uint32_t hash;   /* while it is looked for */
+    uint32_t hash;   /* set during the search */
     bool is_open;
 };
 
@@ -41,28 +41,28 @@ struct elf_wish {
 void elf_find_symbols(const char *path, struct elf_wish *wishes, size_t count);
 
 /*
- * The same in .dynsym alone: of a library, which variables the loader puts together with others of their
- * names; of a program, where its copies of these are (copy relocations).
+ * Searches .dynsym alone. In a library: the variables that the loader merges with variables of the same name elsewhere;
+ * in a program: where the program's copies of such variables are (copy relocations).
  */
 void elf_find_exported(const char *path, struct elf_wish *wishes, size_t count);
 
-/* Of one symbol. */
+/* Finds one symbol. */
 enum elf_found elf_find_symbol(const char *path, const char *symbol, uint64_t *ret_offset);
 bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset);
 
-/* What stands at that offset, as `SYMBOL` or `SYMBOL+0xOFFSET`; false if no symbol covers it. */
+/* Names the symbol at the offset, as `SYMBOL` or `SYMBOL+0xOFFSET`; false if no symbol covers the offset. */
 bool elf_name_offset(const char *path, uint64_t offset, char *ret_name, size_t room);
 
 /*
- * What the file says to the dynamic loader: DT_NEEDED, DT_RPATH, DT_RUNPATH, in their order.  The text is valid
- * during the call.
+ * An entry for the dynamic loader: DT_NEEDED, DT_RPATH, DT_RUNPATH, in the file's order. The text is valid during the
+ * call.
  */
 typedef void (*elf_text_fn)(void *user, int64_t tag, const char *text);
 
-/* Tells all of them; false: no ELF file of this machine's kind. */
+/* Tells all entries; false: no ELF file of the kind of this machine. */
 bool elf_tell_needs(const char *path, elf_text_fn tell, void *user);
 
-/* False, and empty: it has none. */
+/* False, and an empty text: the file has no build-id. */
 bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM]);
 
 #endif

@@ -8,13 +8,16 @@
 
 #define PATIENCE_NS 1000000000
 
-/* Whoever comes first says so, then looks for the other kind; so of two that come at once, one has seen the other. */
+/*
+ * A thread first counts itself in, then looks for the other kind; so of two threads that come at once, at least one has
+ * seen the other.
+ */
 static unsigned changes, forks;
-static uint64_t forks_since; /* there has been one at any time: who waits for all of these does it once */
+static uint64_t forks_since; /* a fork() is under way since then: a thread that waits for all forks waits once */
 static __thread unsigned own_changes __attribute__((tls_model("initial-exec")));
 static __thread unsigned own_forks __attribute__((tls_model("initial-exec")));
 
-/* Until no more than one's own are left. */
+/* Waits until no more are left than the thread's own. */
 static void await(const unsigned *count, unsigned own, uint64_t since)
 {
     while (__atomic_load_n(count, __ATOMIC_SEQ_CST) > own && now_ns() - since < PATIENCE_NS)
@@ -36,7 +39,7 @@ void gate_enter(void)
         return;
     __atomic_sub_fetch(&changes, 1, __ATOMIC_SEQ_CST);
     gate_await_forks();
-    __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST); /* the next fork() that comes waits */
+    __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST); /* the next fork() waits */
 }
 
 void gate_leave(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between fork() and whatever a child must not find half done: each waits for the other.
+ * Keeps fork() apart from changes that a child must not find half done: each waits for the other.
  *
- * Nothing is held meanwhile, and nobody waits for ever: a thread that changes something may hold what a later
- * handler of fork() wants.  After a second it goes on, and so does that fork().
+ * No lock is held meanwhile, and no thread waits for ever: a thread that changes something may hold a lock that a later
+ * handler of fork() wants. After a second the change goes on, and the fork() goes on too.
  */
 #ifndef DM_PRELOAD_GATE_H
 #define DM_PRELOAD_GATE_H

@@ -15,17 +15,17 @@
 #include "settings.h"
 #include "text.h"
 
-/* A keeper that ends just now has not read the question: asked again. One that never answers is broken. */
+/* A keeper that is just ending has not read the question: ask again. A keeper that never answers is broken. */
 #define TRIES 5
 #define TEXTS 10
 #define NUMBERS_ROOM 64
 
-/* What is not an errno value: the keeper went away without an answer. */
+/* Not an errno value: the keeper went away without an answer. */
 #define GONE (-1)
 
 /* ---- a question -------------------------------------------------------------------------- */
 
-/* Points to its texts; the bytes are the caller's. */
+/* Points to the texts of the question; the bytes belong to the caller. */
 struct question {
     struct iovec texts[TEXTS];
     int count;
@@ -42,7 +42,7 @@ static void add_number(struct question *question, struct text *room, unsigned nu
 
     text_add_number(room, number);
     add(question, start);
-    text_add_bytes(room, "", 1); /* its NUL */
+    text_add_bytes(room, "", 1); /* the text's NUL */
 }
 
 static bool send_question(int connection, const struct question *question)
@@ -64,8 +64,8 @@ static void close_connection(void *at)
 }
 
 /*
- * A signal's handler ends it as the kernel ends flock(): recv() goes on by itself if the handler was
- * installed with SA_RESTART.
+ * A signal's handler ends the wait as the kernel ends flock(): recv() goes on without help if the handler was installed
+ * with SA_RESTART.
  */
 static ssize_t wait_for_answer(int connection, char *answer, int cancel_state)
 {
@@ -104,7 +104,7 @@ static int read_failure(const char *answer)
     return (int)error;
 }
 
-/* Three texts can always be read from it. */
+/* Three texts can always be read from the answer. */
 static int read_answer(const char *answer)
 {
     if (strcmp(answer, "ok") == 0 || strcmp(answer, "free") == 0)
@@ -116,7 +116,7 @@ static int read_answer(const char *answer)
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-/* Returns what read_answer() does, EINTR, or GONE. */
+/* Returns the result of read_answer(), EINTR, or GONE. */
 static int ask_at(int connection, const struct question *question, bool is_wait, int cancel_state)
 {
     char answer[KEEPER_ANSWER_ROOM + 3];
@@ -133,7 +133,7 @@ static int ask_at(int connection, const struct question *question, bool is_wait,
     return read_answer(answer);
 }
 
-/* No keeper, no lock; unless the rule says that a local one will do. */
+/* Refuses the lock without a keeper, unless the rule says that a local lock is enough. */
 static int do_without(const struct rule *rule)
 {
     return rule->on_down == DOWN_LOCAL ? 0 : ENOLCK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions to the process that keeps the distributed locks of lock files (doc/design/preload.md).
- * It is started when there is none.
+ * Asks the process that keeps the distributed locks of lock files (doc/design/preload.md). Starts the keeper if none
+ * runs.
  *
- * Everything here may be called in a signal handler and in a forked child: no malloc, no stdio, no
- * lock of this process.  Nothing stays open between two calls.
+ * All functions here may be called in a signal handler and in a forked child: no malloc, no stdio, no lock of the
+ * process. Nothing stays open between two calls.
  */
 #ifndef DM_PRELOAD_KEEPER_CALL_H
 #define DM_PRELOAD_KEEPER_CALL_H
@@ -21,26 +21,26 @@ struct keeper_wish {
     const char *path; /* of the file */
     struct kernel_lock lock;
     bool is_wait;
-    bool is_again; /* the caller had this lock before */
+    bool is_again; /* the caller had the lock before */
 
-    /* The cancel state in which it waits for the answer; PTHREAD_CANCEL_DISABLE: not to be cancelled. */
+    /* The cancel state during the wait for the answer; PTHREAD_CANCEL_DISABLE: do not cancel. */
     int cancel_state;
 };
 
 /*
- * Takes the distributed lock for one that the caller has from the kernel already.  Returns 0; EAGAIN:
- * somebody else has it; EINTR: a signal's handler ended the wait; or an errno value, and why has been
- * said.  After anything but 0 the caller drops the kernel's lock.
+ * Takes the distributed lock for a kernel lock that the caller has already. Returns 0; EAGAIN: another process has the
+ * lock; EINTR: a signal's handler ended the wait; or an errno value, after a sentence with the reason. After any result
+ * but 0 the caller drops the kernel's lock.
  */
 int keeper_lock(const struct keeper_wish *wish);
 
 /*
- * Would it be granted to somebody who has the kernel's lock?  Returns 0; EAGAIN: no; or an errno value, and
- * why has been said.
+ * Asks if a caller with the kernel's lock would be granted the distributed lock. Returns 0; EAGAIN: no; or an errno
+ * value, after a sentence with the reason.
  */
 int keeper_test(const struct rule *rule, const char *name, const char *path);
 
-/* A lock of the kernel's may have ended.  A hint: the keeper looks for itself, only sooner. */
+/* Tells the keeper that a lock of the kernel's may have ended. A hint: the keeper looks in any case, only later. */
 void keeper_look(void);
 
 #endif

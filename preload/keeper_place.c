@@ -20,7 +20,7 @@
 
 /* ---- which keeper ------------------------------------------------------------------------ */
 
-/* FNV-1a, of the text and its NUL. */
+/* FNV-1a, of the text and the NUL. */
 static uint64_t mix(uint64_t hash, const char *text)
 {
     do
@@ -108,7 +108,7 @@ static int complain_of_error(const char *what)
     return complain(&fault);
 }
 
-/* The fault's place is a path that a person can look at, not the socket's name alone. */
+/* The place in the fault is a path that a person can look at, not the socket's name alone. */
 static int connect_in(int folder, const struct keeper_place *place, struct dm_fault *ret_fault)
 {
     int connection = dm_place_connect(folder, place->name, SOCK_SEQPACKET, ret_fault);
@@ -122,7 +122,10 @@ static int connect_in(int folder, const struct keeper_place *place, struct dm_fa
     return -1;
 }
 
-/* /tmp is everybody's, and who listens there is told what to lock, and believed: so all of it is checked. */
+/*
+ * All users can write to /tmp, and the process that listens there is told what to lock, and is believed: so all of the
+ * place is checked.
+ */
 int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
 {
     int folder = dm_place_open_own(place->folder, false, ret_fault), connection;
@@ -134,7 +137,7 @@ int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
     return connection;
 }
 
-/* Held while a socket's name is made or removed; goes with its descriptor, also when we are killed. */
+/* Held while a socket's name is made or removed; ends with the descriptor, also if the process is killed. */
 static int take_guard(int folder)
 {
     int guard = openat(folder, KEEPER_GUARD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -151,8 +154,8 @@ static int take_guard(int folder)
 /* ---- the start --------------------------------------------------------------------------- */
 
 /*
- * The caller makes the socket, so that everybody can connect from now on, and nobody waits until the
- * keeper has come up.
+ * The caller makes the socket, so that every process can connect from now on and no process waits until the keeper has
+ * come up.
  */
 static int listen_at(int folder, const struct keeper_place *place)
 {
@@ -160,7 +163,7 @@ static int listen_at(int folder, const struct keeper_place *place)
     struct sockaddr_un address;
 
     if (listening >= 0)
-        unlinkat(folder, place->name, 0); /* of one that was killed */
+        unlinkat(folder, place->name, 0); /* of a killed keeper */
     if (dm_place_address(folder, place->name, &address) &&
         bind(listening, (const struct sockaddr *)&address, sizeof address) == 0 && listen(listening, SOMAXCONN) == 0)
         return listening;
@@ -203,7 +206,7 @@ static int start_guarded(int folder, const struct keeper_place *place)
     if (connection >= 0)
         return connection; /* somebody else was quicker */
     if (fault.kind != DM_FAULT_ABSENT)
-        return complain(&fault); /* there may be one, so its name stays */
+        return complain(&fault); /* a keeper may be running, so the name stays */
     return spawn_in(folder, place);
 }
 
@@ -218,7 +221,7 @@ static int start_in(int folder, const struct keeper_place *place)
     return connection;
 }
 
-/* Signals are blocked: a handler that locks a file must not wait for the guard that it has interrupted. */
+/* Signals are blocked: a handler that locks a file must not wait for the guard that the handler has interrupted. */
 int keeper_start(const struct keeper_place *place)
 {
     struct dm_fault fault;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The keeper is no child of the program that happens to start it: it is not to be seen by wait(), no
- * SIGCHLD is to come, and the program's handlers of pthread_atfork() are not to run.  So it is the
- * child of a child, both made by a bare clone() without a signal at their end; the first ends at once
- * and is reaped by its number.
+ * The keeper is no child of the program that happens to start the keeper: wait() must not see the keeper, no SIGCHLD is
+ * to come, and the program's handlers of pthread_atfork() are not to run. So the keeper is the child of a child, both
+ * made by a bare clone() without a signal at their end; the first child ends at once and is reaped by number.
  *
- * Only who is pid 1 of its namespace, or has asked for orphans (PR_SET_CHILD_SUBREAPER), gets the keeper
- * for a child at last, as it does those of all others.
+ * Only pid 1 of the namespace, or a process that has asked for orphans (PR_SET_CHILD_SUBREAPER), gets the keeper for a
+ * child at last, like all other orphans.
  *
- * The children have a copy of the memory of a process that may have threads, or may be in the middle of
- * malloc(): they make system calls only.
+ * The children have a copy of the memory of a process that may have threads, or may be in the middle of malloc(): the
+ * children make system calls only.
  */
 #include "keeper_spawn.h"
 
@@ -44,8 +43,8 @@ static pid_t fork_unseen(void)
 }
 
 /*
- * What the program was told is not for the keeper: it is not to be preloaded itself, and not to end or
- * give up by what libdmutex does in a program.
+ * The program's settings are not for the keeper: the keeper is not to be preloaded, and not to end or give up by what
+ * libdmutex does in a program.
  */
 static bool is_for_keeper(const char *string)
 {
@@ -58,7 +57,7 @@ static bool is_for_keeper(const char *string)
     return true;
 }
 
-/* In place, for the array is this process's own copy. */
+/* Changes the array in place, because the array is this process's own copy. */
 static void clean_environment(void)
 {
     char **to = environ;
@@ -71,7 +70,7 @@ static void clean_environment(void)
     *to = NULL;
 }
 
-/* Handlers go with exec(); what is ignored stays so, and a mask does. */
+/* Handlers go with exec(); ignored signals stay ignored, and the mask stays. */
 static void reset_signals(void)
 {
     struct sigaction action = { .sa_handler = SIG_DFL };
@@ -83,13 +82,13 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* What the keeper is given: descriptors of the program. */
+/* Descriptors of the program that the keeper is given. */
 struct gifts {
     int listening, folder;
     int url; /* -1: there is none */
 };
 
-/* Above those that the keeper knows by their numbers. */
+/* Lifts a descriptor above the numbers that the keeper knows. */
 static int lift(int fd)
 {
     return fd < 0 ? -1 : real_get()->fcntl(fd, F_DUPFD, KEEPER_FREE_FD);
@@ -109,15 +108,15 @@ static void arrange_descriptors(const struct gifts *gifts)
         dup2(url, KEEPER_URL_FD);
     null = open("/dev/null", O_RDWR);
     if (null < 0)
-        null = open("/", O_PATH); /* no /dev here: nothing can be written to it, either */
+        null = open("/", O_PATH); /* no /dev here: nothing can be written to the descriptor, either */
     for (int i = 0; i < KEEPER_SOCKET_FD; i++)
         dup2(null, i);
     closefrom(url >= 0 ? KEEPER_FREE_FD : KEEPER_URL_FD);
 }
 
 /*
- * Whoever the program is just now, it is all that the keeper is.  Not by libc's functions, which
- * would tell the other threads.
+ * The keeper has the identity that the program has now, and no other. Not by libc's functions, because libc's would
+ * tell the other threads.
  */
 static void settle_identity(void)
 {
@@ -149,7 +148,7 @@ static void reap(pid_t pid)
         continue;
 }
 
-/* A pipe that holds the URL; -1: there is none to be told, or it cannot be made, and the keeper will miss it. */
+/* A pipe that holds the URL; -1: no URL is to be told, or no pipe can be made, and the keeper will miss the URL. */
 static int make_url(void)
 {
     const struct settings *settings = settings_get();
@@ -158,7 +157,7 @@ static int make_url(void)
 
     if (length == 0 || pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    if (write(ends[1], settings->url, length) != (ssize_t)length) { /* it is shorter than PIPE_BUF */
+    if (write(ends[1], settings->url, length) != (ssize_t)length) { /* the URL is shorter than PIPE_BUF */
         close(ends[0]);
         ends[0] = -1;
     }

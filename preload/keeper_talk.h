@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the module and dmutex-keeper say to each other, over SOCK_SEQPACKET: one question for each
- * connection, one answer at most.  A message is some texts, each with its NUL.  Numbers are decimal.
+ * Messages between the module and dmutex-keeper, over SOCK_SEQPACKET: one question for each connection, one answer at
+ * most. A message is some texts, each with a NUL. Numbers are decimal.
  *
  *     lock try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH
  *                                               ok | busy | errno NUMBER SENTENCE
@@ -9,7 +9,7 @@
  *     unlock                                    (none)
  *     holders                                   one text: lines of NAME PATH PID PROGRAM
  *
- * LEASE, LINGER, DOWN, LOST: those of struct rule.  KERNEL-LOCK: as kernel_lock_write() does.
+ * LEASE, LINGER, DOWN, LOST: as in struct rule. KERNEL-LOCK: as kernel_lock_write() writes.
  */
 #ifndef DM_PRELOAD_KEEPER_TALK_H
 #define DM_PRELOAD_KEEPER_TALK_H
@@ -23,12 +23,12 @@
 #define KEEPER_GUARD "keeper.lock"
 
 /*
- * What a keeper begins with: its listening socket, the folder that this one's name is in, and a pipe from which
- * it reads the server's URL, if that is not in DMUTEX_URL.
+ * Descriptors at a keeper's start: the listening socket, the folder with the socket's name, and a pipe with the
+ * server's URL, if the URL is not in DMUTEX_URL.
  */
 enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_URL_FD, KEEPER_FREE_FD };
 
-/* What its sockets are called, in the folder, before a number. */
+/* The beginning of a socket's name, in the folder, before a number. */
 #define KEEPER_SOCKET_PREFIX "keeper-0x"
 
 #define KEEPER_LIST "holders"

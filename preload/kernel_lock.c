@@ -57,7 +57,7 @@ static int split(const char *line, char words[WORDS][WORD_ROOM])
     return count;
 }
 
-/* `lock:` stands before it in fdinfo only, `NUMBER:` always, and `->` before the kind of a waiter. */
+/* `lock:` stands before the kind in fdinfo only, `NUMBER:` always, and `->` before the kind of a waiter. */
 bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock)
 {
     struct kernel_lock lock;
@@ -98,7 +98,7 @@ bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock)
     return true;
 }
 
-/* All that fits, terminated.  More than a few locks of one descriptor are no whole-file ones. */
+/* Reads as much as fits, terminated. A descriptor with more than a few locks has no whole-file lock. */
 static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM])
 {
     char path[32];

@@ -20,25 +20,22 @@ struct kernel_lock {
     enum kernel_lock_kind kind;
 
     /*
-     * Whose: PROCESS, the owner's; FILE, -1, whoever has it.  FLOCK: of who called flock(), which may
-     * have ended since; outside the first pid namespace that is told as 0 then.
+     * The owner's pid. PROCESS: the owner; FILE: -1, every process with the description. FLOCK: the process that called
+     * flock(), which may have ended since; outside the first pid namespace the kernel then tells 0.
      */
     long pid;
     char inode[48]; /* MAJOR:MINOR:INODE.  The device may be another than stat() tells: only compared */
     bool is_exclusive;
 };
 
-/* What the line, up to its newline, tells; false: none that is held, but a waiter, a lease. */
+/* Reads a line, up to the newline; false: no held lock, but a waiter or a lease. */
 bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock);
 
 /* `KIND PID INODE`, and back. */
 void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
 bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);
 
-/*
- * The exclusive lock of this kind by this descriptor, which is one of the process that `folder`, an
- * fd of its /proc/PID, tells of.
- */
+/* The exclusive lock of this kind by this descriptor of the process that `folder`, an fd of /proc/PID, tells of. */
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind,
                                struct kernel_lock *ret_lock);
 

@@ -20,7 +20,7 @@ __thread unsigned library_depth;
 static struct library library;
 static bool is_open;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
-static __thread bool was_open __attribute__((tls_model("initial-exec"))); /* when its fork() began */
+static __thread bool was_open __attribute__((tls_model("initial-exec"))); /* when the thread's fork() began */
 static bool is_torn;
 
 static const struct {
@@ -55,7 +55,10 @@ static const struct {
     { offsetof(struct library, strerror), "dmutex_strerror_np" },
 };
 
-/* The program would go on as if it had the mutex: few look at what pthread_mutex_lock() returns. */
+/*
+ * Ends the process: the program would go on as if the program had the mutex, because few programs look at the result of
+ * pthread_mutex_lock().
+ */
 static void give_up(const char *what, const char *more)
 {
     text_say("a named mutex was locked, but ", what, more, NULL);
@@ -67,7 +70,7 @@ static void give_up_library(void)
     give_up(dlerror(), "; is libdmutex installed as this module is?");
 }
 
-/* In the folder above the module's own, if this is not there: where the loader looks. */
+/* Looks in the folder above the module's own, then where the loader looks. */
 static void *find_library(void)
 {
     char path[4096];
@@ -112,7 +115,7 @@ static void load(void)
     gate_leave();
 }
 
-/* A program that uses libdmutex itself, and did before, has its server already (EBUSY). */
+/* A program that used libdmutex before has a server already (EBUSY). */
 static void tell_server(void)
 {
     const struct settings *settings = settings_get();
@@ -126,8 +129,8 @@ static void tell_server(void)
 }
 
 /*
- * A fork() that began before the library was loaded does not know of its handlers, and has none of its mutexes.  In
- * the gate it would wait for one that has.
+ * A fork() that began before the library was loaded does not know of the library's handlers, and has none of the
+ * library's mutexes. In the gate the fork() would wait for another fork() that has.
  */
 static void open_library(void)
 {
@@ -158,7 +161,7 @@ void library_before_fork(void)
     was_open = __atomic_load_n(&is_open, __ATOMIC_ACQUIRE);
 }
 
-/* Opened meanwhile by a thread that has not waited: the library has not heard of this fork(). */
+/* The library was opened meanwhile by a thread that has not waited: the library has not heard of this fork(). */
 void library_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

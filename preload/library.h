@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libdmutex, opened when a named object is first used: a process that uses none has no thread,
- * socket or file of ours.
+ * libdmutex, opened when a named object is first used: a process that uses none has no thread, socket or file of ours.
  */
 #ifndef DM_PRELOAD_LIBRARY_H
 #define DM_PRELOAD_LIBRARY_H
@@ -38,7 +37,7 @@ struct library {
     __typeof__(&dmutex_strerror_np) strerror;
 };
 
-/* Opens it if need be.  Without it no named mutex can be locked: the process ends, with a sentence. */
+/* Opens libdmutex if need be. Without libdmutex no named mutex can be locked: the process ends, with a sentence. */
 const struct library *library_get(void);
 
 /* Called at fork(). */
@@ -46,8 +45,8 @@ void library_before_fork(void);
 void library_in_child(void);
 
 /*
- * While a thread is inside libdmutex, what it locks is not named: libdmutex, and what that uses, have
- * mutexes of their own.  Nests; a thread that is cancelled inside leaves too.
+ * While a thread is inside libdmutex, no mutex that the thread locks is named: libdmutex, and the libraries below, have
+ * mutexes of their own. Nests; a thread that is cancelled inside leaves too.
  */
 extern __thread unsigned library_depth __attribute__((tls_model("initial-exec")));
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What comes into the process later, and leaves it: modules and mappings.
- */
+/* Modules and mappings that come into the process later, and leave. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -26,17 +24,17 @@
 /* ---- which file dlopen() means ----------------------------------------------------------- */
 
 /*
- * libc takes the module for the caller of dlopen(), and would look where that says.  So what depends
- * on the program's own module is found here: bare names by its DT_RUNPATH or DT_RPATH, and $ORIGIN.
+ * libc takes the module for the caller of dlopen(), and would search by the module's paths. So names that depend on the
+ * program's own module are found here: bare names by DT_RUNPATH or DT_RPATH, and $ORIGIN.
  */
 struct caller {
     struct link_map *map;
-    const char *file; /* what it asked for */
+    const char *file; /* the name in the call */
 };
 
 union folders {
     Dl_serinfo list;
-    char room[16384]; /* for what follows the list's head */
+    char room[16384]; /* for the data behind the list's head */
 };
 
 static bool get_folders(struct link_map *map, union folders *ret_folders)
@@ -55,8 +53,8 @@ static bool has_folder(const union folders *folders, const char *name)
 }
 
 /*
- * The file of that name in a folder that only the caller's module has looked through.  The first folder
- * with such a file counts: if it is everybody's, the loader finds that itself, by its cache too.
+ * Finds the file in a folder that only the caller's module searches. The first folder with such a file counts: if the
+ * folder is in the module's own list too, the loader finds the file without help, by the loader's cache too.
  */
 static bool find_by_runpath(const struct caller *caller, char *ret_path)
 {
@@ -80,7 +78,10 @@ static bool find_by_runpath(const struct caller *caller, char *ret_path)
     return false;
 }
 
-/* $ORIGIN or ${ORIGIN} at the beginning: the folder of the caller's module.  Other words are not its own. */
+/*
+ * Expands $ORIGIN or ${ORIGIN} at the beginning to the folder of the caller's module. Other words do not depend on the
+ * caller.
+ */
 static bool expand_origin(const struct caller *caller, char *ret_path)
 {
     static const char *const words[] = { "$ORIGIN/", "${ORIGIN}/" };
@@ -106,7 +107,7 @@ static bool is_loaded(const char *file, int mode)
     if (handle)
         real_get()->dlclose(handle);
     else
-        dlerror(); /* nobody is to hear of this */
+        dlerror(); /* the program is not to hear of this error */
     return handle != NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flock(), fcntl() and lockf() of the program: which file is meant, is there a rule for it, and can
- * what is asked be distributed?  Everything else goes to libc as it came.
+ * flock(), fcntl() and lockf() of the program: find the file, find a rule for the file, and check that the request can
+ * be distributed. All other calls go to libc unchanged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* The path as the kernel has it, without links; false for what has none, as a pipe or a deleted file. */
+/* The path as the kernel has it, without links; false if there is no path, as for a pipe or a deleted file. */
 static bool find_path(int fd, char ret_path[PATH_MAX])
 {
     char link[32];
@@ -63,10 +63,10 @@ static const struct rule *find_rule(enum rule_kind kind, const char *path)
 
 enum finding { NOT_MAPPED, MAPPED, NO_NAME };
 
-/* What is done with a file, for --list: -1, it is not locked; or the bits of seen.h. */
+/* The use of a file, for --list: -1 means not locked; else the bits of seen.h. */
 enum { NOT_LOCKING = -1 };
 
-/* The rule's name for the file at this descriptor; notes the file, if that is wanted and it is locked. */
+/* The rule's name for the file at this descriptor; notes the file, if the list is wanted and the file is locked. */
 static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struct mapped *ret_file)
 {
     bool is_flock = kind == LOCK_OF_FLOCK;
@@ -107,7 +107,7 @@ static int lock_by_flock(const struct mapped *file, int operation)
     }
 }
 
-/* Not among what is nearly always asked: this keeps the paths' room off the stack. */
+/* Not part of the usual path: a separate function keeps the path's room off the stack. */
 static __attribute__((__noinline__)) int find_and_flock(int fd, int operation)
 {
     int verb = operation & ~LOCK_NB;
@@ -155,7 +155,7 @@ static enum lock_verb verb_of(int command, enum kernel_lock_kind *ret_kind)
     }
 }
 
-/* What the kernel would call EINVAL is left to it. */
+/* Lets the kernel refuse requests that the kernel would call EINVAL. */
 static bool is_valid(const struct flock *lock, enum kernel_lock_kind kind)
 {
     return (lock->l_type == F_RDLCK || lock->l_type == F_WRLCK || lock->l_type == F_UNLCK) &&
@@ -175,7 +175,7 @@ static bool is_whole(int fd, const struct flock *lock)
     return lock->l_len == 0 && origin >= 0 && origin == -lock->l_start;
 }
 
-/* The kernel's answer, if somebody here keeps the caller out; else that of the other hosts. */
+/* The kernel's answer, if a process of this host keeps the caller out; else the answer about the other hosts. */
 static int get_lock(const struct mapped *file, int command, struct flock *lock)
 {
     struct flock answer = *lock;
@@ -244,7 +244,7 @@ static int on_fcntl(int fd, int command, void *argument)
     return real_get()->fcntl(fd, command, argument);
 }
 
-/* What has no third argument gets one that nobody looks at, as in libc. */
+/* A call without a third argument gets an argument that no code looks at, as in libc. */
 #define DEFINE_FCNTL(name)                        \
     EXPORT int name(int fd, int command, ...)   \
     {                                             \
@@ -274,7 +274,7 @@ static int test_by_lockf(int fd, struct flock *lock)
     return -1;
 }
 
-/* As libc does it, from where the file is read or written next. */
+/* As in libc, from the offset of the next read or write. */
 static int on_lockf(int fd, int command, off_t length)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = length };

@@ -8,7 +8,7 @@
 #include "objects.h"
 #include "text.h"
 
-/* The rule of that name; several objects may have it, and the newest says what happens. */
+/* Finds the rule of the name; several objects may have the name, and the newest object says what happens. */
 static struct object *find(const char *name)
 {
     struct object *object = objects_first();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * OnLost: what happens when the lease of a held mutex has ended.
- */
+/* OnLost: acts when the lease of a held mutex has ended. */
 #ifndef DM_PRELOAD_LOST_H
 #define DM_PRELOAD_LOST_H
 

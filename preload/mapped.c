@@ -19,7 +19,7 @@
 
 /* ---- the kernel's lock ------------------------------------------------------------------- */
 
-/* F_WRLCK or F_UNLCK, by the call that the program itself has made. */
+/* F_WRLCK or F_UNLCK, by the same call that the program has made. */
 static int set_local(const struct mapped *file, short type, bool is_wait)
 {
     struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
@@ -54,7 +54,7 @@ static bool is_same_file(const struct stat *status, const char *fd)
            other.st_dev == status->st_dev;
 }
 
-/* One of the folder's entries, as getdents64() has put them into memory. */
+/* Searches one folder's entries, as getdents64() has put the entries into memory. */
 static bool find_among(int folder, const char *entries, size_t length, const struct mapped *file,
                        const struct stat *status, struct kernel_lock *ret_lock)
 {
@@ -69,7 +69,7 @@ static bool find_among(int folder, const char *entries, size_t length, const str
     return false;
 }
 
-/* The kernel tells a process's lock at the descriptor by which it was first taken. */
+/* The kernel tells a process's lock at the descriptor by which the lock was first taken. */
 static bool find_at_others(int folder, const struct mapped *file, struct kernel_lock *ret_lock)
 {
     union {
@@ -101,7 +101,7 @@ static bool had_before(const struct mapped *file)
     return is_found;
 }
 
-/* False: the kernel does not tell of the lock that we have just taken.  *had: this was no new one. */
+/* False: the kernel does not tell of the lock that the process has just taken. *had: the lock was no new one. */
 static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, bool *had)
 {
     int folder = open_own_folder();
@@ -128,7 +128,7 @@ static void keep_local(void *at)
     (void)at;
 }
 
-/* Returns an errno value.  Cancelled while it waits: the kernel's lock is as it was before. */
+/* Returns an errno value. If cancelled during the wait: the kernel's lock is as before. */
 static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_state, bool *had)
 {
     struct keeper_wish wish = {
@@ -168,13 +168,13 @@ static int lock_both(const struct mapped *file, bool is_wait)
     return error ? -1 : 0;
 }
 
-/* A trial that came to nothing, where a wait may do better. */
+/* True if a trial failed where a wait may do better. */
 static bool is_worth_waiting(const struct mapped *file)
 {
     return errno == EAGAIN || (errno == ENOLCK && file->rule->on_down == DOWN_BLOCK);
 }
 
-/* Counts; a wait is what a trial comes before. */
+/* Counts; a wait is preceded by a trial. */
 static int lock_and_report(const struct mapped *file, bool is_wait, struct object_counts *counts)
 {
     int kept = errno, result = lock_both(file, false);

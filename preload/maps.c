@@ -21,7 +21,7 @@ struct lines {
     char bytes[2 * MAPS_PATH_ROOM];
 };
 
-/* The next line, without its end; NULL at the end of the file. */
+/* The next line, without the newline; NULL at the end of the file. */
 static char *next_line(struct lines *lines)
 {
     for (;;) {
@@ -44,7 +44,7 @@ static char *next_line(struct lines *lines)
     }
 }
 
-/* One line: from-to rights offset device inode path.  True if the address is in it. */
+/* Reads one line: from-to rights offset device inode path. True if the address is in the range. */
 static bool is_at(const char *line, uintptr_t address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset)
 {
     char *after;

@@ -18,7 +18,7 @@
 
 /* A module on which the rules were tried. */
 struct module {
-    const void *headers; /* its program headers: who it is */
+    const void *headers; /* its program headers: identify the module */
     uintptr_t base;      /* 0 of a program at a fixed place */
     bool is_there, is_known;
 };
@@ -29,12 +29,12 @@ static struct module modules[MODULES_MOST];
 static size_t module_count;
 static pthread_mutex_t updating = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
-/* What it does may allocate, and an allocator may lock. */
+/* An update may allocate, and an allocator may lock. */
 static __thread bool is_updating __attribute__((tls_model("initial-exec")));
 
 /* ---- one rule and one module ------------------------------------------------------------- */
 
-/* Says what is wrong with a rule.  Without the mutex the program must not run, if it is required. */
+/* Says why a rule fails. Ends the program if the rule is required: the program must not run without the mutex. */
 static void complain(const struct rule *rule, const char *path, const char *what)
 {
     char typed[512];
@@ -47,7 +47,7 @@ static void complain(const struct rule *rule, const char *path, const char *what
         _exit(78);
 }
 
-/* Rules that are tried on a module together, for each look into its file reads all of its symbols. */
+/* The number of rules that are tried on a module together, because each look into the file reads all symbols. */
 #define BATCH 128
 static struct batch {
     const struct rule *rules[BATCH];
@@ -56,8 +56,8 @@ static struct batch {
 } batch; /* `updating` is held */
 
 /*
- * A variable of a library that the program uses directly lives in the program, to where the loader
- * has copied it; the library uses the copy too.
+ * A library's variable that the program uses directly lives in the program: the loader has copied the variable there,
+ * and the library uses the copy too.
  */
 static void find_copies(const char *path)
 {
@@ -93,7 +93,7 @@ static void add_by_symbol(int index, const char *path, const struct module *modu
         complain(batch.rules[index], path, why[wish->found]);
 }
 
-/* In the order of the rules: the first one counts. */
+/* Tries the rules in their order: the first match counts. */
 static void try_batch(const char *path, const struct module *module)
 {
     char id[ELF_BUILD_ID_ROOM];
@@ -122,7 +122,7 @@ static bool is_of_module(const struct rule *rule)
     return rule->kind == RULE_SYMBOL || rule->kind == RULE_OFFSET;
 }
 
-/* Is this file meant: by its name, the name by which it was loaded, or where a link leads? */
+/* True if the rule means this file: by the file's name, by the name in the load, or by the end of a link. */
 static bool is_meant(int index, const char *loaded, const char *path)
 {
     const struct settings *settings = settings_get();
@@ -173,7 +173,7 @@ static const char *called_by(void)
     return name ? name : "";
 }
 
-/* The first that is told is the program itself. */
+/* The first module that is told is the program. */
 static int visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct module *module = record_of(info);

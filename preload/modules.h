@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The program and the libraries that are loaded, and what the rules name in them.
- */
+/* The program and the loaded libraries, and the objects that the rules name in the modules. */
 #ifndef DM_PRELOAD_MODULES_H
 #define DM_PRELOAD_MODULES_H
 
@@ -11,14 +9,14 @@
 #include "maps.h"
 
 /*
- * Finds what sym: and off: rules name in modules that were not there before, and forgets what was in
- * those that are gone.  A required object that is not in its module ends the program, with a sentence.
+ * Finds the objects of sym: and off: rules in modules that are new, and forgets objects of modules that are gone. A
+ * required object that is missing from a present module ends the program, with a sentence.
  */
 void modules_update(void);
 
 /*
- * Once, at the beginning: a rule for this program alone (program=) that is required=yes ends it if its
- * module is not there.  Others are not looked at, for the program's children have them too.
+ * Called once, at the beginning: a rule for this program alone (program=) with required=yes ends the program if the
+ * rule's module is absent. Other rules are not checked, because the program's children have the same rules.
  */
 void modules_require(void);
 

@@ -48,7 +48,7 @@ static int set_up(struct object *object, const struct library *library, int kind
     return library->mutex_init(&object->mutex, object->name, &attr);
 }
 
-/* `objects_making` is held.  What cannot be made stays the program's own, and is told. */
+/* `objects_making` is held. An object that cannot be made stays the program's own, and the failure is told. */
 static enum object_state make(struct object *object, const struct library *library, int kind)
 {
     if (kind & KIND_PRIORITY) {
@@ -76,7 +76,7 @@ static enum object_state get_ready(struct object *object, int kind)
     return object->state;
 }
 
-/* Of a mutex that is named; apart, so that all others are through with a jump. */
+/* Readies a named mutex; a separate function, so that calls for all other mutexes need one jump. */
 static struct object *ready(struct object *object, int kind)
 {
     enum object_state state;
@@ -108,7 +108,7 @@ static bool is_owned(int result)
     return result == 0 || result == EOWNERDEAD;
 }
 
-/* With OnDown=fail a trial comes first: it does not wait for a server that is away. */
+/* With OnDown=fail a trial comes first: a trial does not wait for a server that is away. */
 static int lock(struct object *object, const struct library *library)
 {
     int result;
@@ -187,7 +187,7 @@ int mutex_destroy(struct object *object)
 
 /* ---- pthread's names --------------------------------------------------------------------- */
 
-/* Apart, so that those below need no frame. */
+/* A separate function, so that the functions below need no frame. */
 static __attribute__((noinline)) int lock_if_named(pthread_mutex_t *mutex)
 {
     struct object *object = mutex_look_for(mutex, USE_LOCK);
@@ -250,7 +250,7 @@ EXPORT int pthread_mutex_consistent(pthread_mutex_t *mutex)
     return result;
 }
 
-/* The program's own is set up too: its bits say what ours is to be. */
+/* Sets the program's own mutex up too: the bits there say how ours is to be. */
 EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
     int result = real_get()->mutex_init(mutex, attr);
@@ -304,7 +304,7 @@ int __pthread_mutex_destroy(pthread_mutex_t *mutex)
     return pthread_mutex_destroy(mutex);
 }
 
-/* <pthread.h> gives this one the other's name. */
+/* <pthread.h> gives this function the name of the other. */
 EXPORT int consistent_np(pthread_mutex_t *mutex) __asm__("pthread_mutex_consistent_np");
 int consistent_np(pthread_mutex_t *mutex)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The calls of a named mutex, as pthread's and as C11's functions need them.
- */
+/* The calls of a named mutex, in the form that the functions of pthread and of C11 need. */
 #ifndef DM_PRELOAD_MUTEX_H
 #define DM_PRELOAD_MUTEX_H
 
@@ -11,12 +9,12 @@
 #include "objects.h"
 
 /*
- * The record of a mutex that is to be used as a named one now, set up; NULL: the program's own is
- * meant, for nobody named it, or this thread is inside libdmutex.
+ * The record of a mutex that is to be used as a named mutex now, set up; NULL: the program's own mutex is meant,
+ * because no rule names the mutex, or because the thread is inside libdmutex.
  */
 struct object *mutex_look_for(pthread_mutex_t *mutex, enum object_use use);
 
-/* The same, and soon through with a mutex that nobody named. */
+/* The same, and quick for a mutex without a name. */
 static inline struct object *mutex_named(pthread_mutex_t *mutex, enum object_use use)
 {
     return objects_may_have_mutex(mutex) ? mutex_look_for(mutex, use) : NULL;
@@ -28,7 +26,7 @@ int mutex_trylock(struct object *object);
 int mutex_clocklock(struct object *object, clockid_t clock_id, const struct timespec *until);
 int mutex_unlock(struct object *object);
 
-/* Called by pthread_mutex_init() and _destroy(): what it is will be looked at again. */
+/* Called by pthread_mutex_init() and _destroy(): the kind of the mutex will be looked at again. */
 void mutex_renew(struct object *object);
 int mutex_destroy(struct object *object);
 

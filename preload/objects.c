@@ -16,13 +16,12 @@
 struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX }; /* all, until objects_begin() */
 
 /*
- * Open addressing, read without a lock.  A slot is written once; a record that is gone keeps its
- * slot, with its address taken out.  A table that is half full is replaced by a larger one, and stays
- * in memory for those who are reading it.
+ * Open addressing, read without a lock. A slot is written once; a record that is gone keeps the slot, with the address
+ * taken out. A table that is half full is replaced by a larger table, and stays in memory for the readers.
  */
 struct table {
     size_t size; /* a power of two */
-    unsigned shift; /* so that as many bits of a hash are left */
+    unsigned shift; /* leaves as many bits of a hash as the size needs */
     size_t used;
     struct object *slots[];
 };
@@ -34,12 +33,12 @@ static struct {
 } named; /* where objects in modules are */
 static bool has_begun, is_listing, has_mappings;
 static unsigned loading; /* threads in dlopen() */
-static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of these, this thread */
+static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* by the calling thread */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
 pthread_mutex_t objects_making = PTHREAD_MUTEX_INITIALIZER; /* the same */
 
-/* A shared object that no rule names: remembered, for /proc/self/maps is slow. */
+/* Marks a shared object that no rule names: remembered, because /proc/self/maps is slow. */
 static const struct rule nobody;
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -134,8 +133,8 @@ static void end_writing(void)
 /* ---- adding and forgetting --------------------------------------------------------------- */
 
 /*
- * `writing` is held.  The size first, so that a reader, who reads them the other way round, sees all of
- * what was watched before at any time.
+ * `writing` is held. Writes the size first, so that a reader, reading in the other order, sees all of the earlier
+ * watched part at any time.
  */
 static void publish(void)
 {
@@ -154,7 +153,7 @@ static void set_filter(uintptr_t address)
     __atomic_fetch_or(&objects_watch.filter[hash >> 58], UINT64_C(1) << (hash >> 52 & 63), __ATOMIC_RELEASE);
 }
 
-/* Makes the watched part wider.  Objects in mappings have a bit of their own, and would make it huge. */
+/* Makes the watched part wider. Objects in mappings have a separate bit, because mappings would make the part huge. */
 static void watch(uintptr_t address)
 {
     uintptr_t high = named.low + named.span;
@@ -166,7 +165,7 @@ static void watch(uintptr_t address)
     publish();
 }
 
-/* What was there before, and is gone; NULL. */
+/* Finds the record of an object that is gone; NULL. */
 static struct object *find_gone(const void *address, const struct rule *rule, const char *name)
 {
     struct object *object;
@@ -177,7 +176,7 @@ static struct object *find_gone(const void *address, const struct rule *rule, co
     return NULL;
 }
 
-/* A record that is not in use yet.  `writing` is held. */
+/* Finds or makes a record that is not in use yet. `writing` is held. */
 static struct object *record_for(const void *address, const struct rule *rule, const char *name)
 {
     struct object *object;
@@ -204,7 +203,7 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
     if (rule != &nobody && !settings_name(rule, path, name, sizeof name)) {
         if (rule->required == REQUIRED_NO)
             return;
-        _exit(78); /* as of a rule that cannot be read */
+        _exit(78); /* as for a rule that cannot be read */
     }
     begin_writing();
     if (!find(address)) {
@@ -263,8 +262,8 @@ void objects_end_loading(void)
 /* ---- fork() ------------------------------------------------------------------------------ */
 
 /*
- * The other threads are gone: one that was making an object has not, and none sleeps or loads.  No lock of this
- * process is counted yet.
+ * The other threads are gone: a thread that was making an object has not made the object, and no other thread sleeps or
+ * loads. No lock of this process is counted yet.
  */
 void objects_in_child(void)
 {
@@ -305,7 +304,7 @@ void objects_begin(void)
     modules_require();
 }
 
-/* The first call of all, or one by a constructor of what is being loaded. */
+/* Runs at the first call of all, or at a call by a constructor of a library that is being loaded. */
 static __attribute__((noinline)) void catch_up(void)
 {
     objects_begin();
@@ -313,7 +312,7 @@ static __attribute__((noinline)) void catch_up(void)
         modules_update();
 }
 
-/* The first sight of a shared object says for good whether a rule names it. */
+/* The first sight of a shared object decides for good whether a rule names the object. */
 static struct object *look_into_maps(const void *address, bool is_condition)
 {
     char path[MAPS_PATH_ROOM];

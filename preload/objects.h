@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The mutexes and condition variables of the program that have names: by address, what stands beside
- * them.
+ * The named mutexes and condition variables of the program: by address, with the data kept beside each.
  *
- * An object that no rule names costs two compares, and a look into a filter if it lies between those
- * that are named.  Records are never freed, for a thread may be about to
- * use one whose memory is just unmapped, but what comes back to its place has its record again.
+ * An object that no rule names costs two compares, and a look into a filter if the object lies between the named
+ * objects. Records are never freed, because a thread may be about to use a record of memory that was just unmapped; an
+ * object that comes back to the place has the same record again.
  */
 #ifndef DM_PRELOAD_OBJECTS_H
 #define DM_PRELOAD_OBJECTS_H
@@ -21,14 +20,14 @@ enum object_state { OBJECT_NEW, OBJECT_READY, OBJECT_REFUSED };
 
 struct object {
     const void *address; /* NULL: gone */
-    const void *place;   /* the address, also when it is gone */
+    const void *place;   /* the address, also when the object is gone */
     const struct rule *rule;
-    const void *module;       /* in which module; NULL: it is in a mapping */
+    const void *module;       /* in which module; NULL: in a mapping */
     enum object_state state;  /* READY: `mutex` or `condition` is set up; written last */
-    bool is_explained;        /* a sentence about it was said */
+    bool is_explained;        /* a sentence about the object was said */
     bool has_local_waiters;   /* of a condition: somebody waits on the program's own */
-    char name[201];           /* of the mutex; of a condition: of its own */
-    pthread_mutex_t sleeping; /* of a mutex: guards waits on conditions that have no name */
+    char name[201];           /* of the mutex; of a condition: the condition's own */
+    pthread_mutex_t sleeping; /* of a mutex: guards waits on conditions without a name */
     union {
         dmutex_t mutex;
         dcond_t condition;
@@ -37,31 +36,31 @@ struct object {
         uint64_t locks, waits, wait_ns, hold_ns, losses, handoffs;
         uint64_t since_ns; /* of the hold there is */
     } counts;
-    struct object *next; /* of all that there are */
+    struct object *next; /* of all objects */
 };
 
 /*
- * What may be named: an address of these that hits the filter, where two bits of a thousand are set for
- * ten rules; and what is process-shared, if there are rules for mappings.  All addresses before
- * objects_begin(), so that whoever found that one is not among them may use libc's functions without a
- * look; with --list; and while a thread is in dlopen().
+ * Says which objects may be named: an address between these bounds that hits the filter, where two bits of a thousand
+ * are set for ten rules; and a process-shared object, if there are rules for mappings. All addresses may be named
+ * before objects_begin(), so that a function which found an address unnamed may use libc's functions without a look;
+ * with --list; and while a thread is in dlopen().
  */
 struct objects_watch {
     uintptr_t low, span;
-    uint64_t all; /* all bits, or none: what the filter is taken to have besides */
+    uint64_t all; /* all bits, or none: added to each word of the filter */
     bool has_mappings;
     uint64_t filter[64];
 };
 
 extern struct objects_watch objects_watch;
 
-/* What it is looked for: --list counts locks and waits. */
+/* The purpose of a look: --list counts locks and waits. */
 enum object_use { USE_LOCK, USE_OTHER };
 
 struct object *objects_look_for_mutex(const pthread_mutex_t *mutex, enum object_use use);
 struct object *objects_look_for_condition(const pthread_cond_t *condition, enum object_use use);
 
-/* The upper bits of a product with the golden ratio: what lies in a row is spread evenly. */
+/* The upper bits of a product with the golden ratio: addresses in a row are spread evenly. */
 static inline uint64_t objects_hash(const void *address)
 {
     return (uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
@@ -82,7 +81,7 @@ static inline bool objects_hits_filter(const void *address)
     return ((word | __atomic_load_n(&objects_watch.all, __ATOMIC_RELAXED)) >> (hash >> 52 & 63)) & 1;
 }
 
-/* glibc's bits: set by whoever initialised the object, in any process. */
+/* glibc's bits: set by the initialisation of the object, in any process. */
 static inline bool mutex_is_shared(const pthread_mutex_t *mutex)
 {
     return (mutex->__data.__kind & 0x80) != 0;
@@ -105,7 +104,7 @@ static inline bool objects_may_have_condition(const pthread_cond_t *condition)
            (objects_hits_filter(condition) || (objects_watch.has_mappings && condition_is_shared(condition)));
 }
 
-/* The record of what is named, or NULL. */
+/* The record of a named object, or NULL. */
 static inline struct object *object_of_mutex(const pthread_mutex_t *mutex, enum object_use use)
 {
     return objects_may_have_mutex(mutex) ? objects_look_for_mutex(mutex, use) : NULL;
@@ -116,13 +115,13 @@ static inline struct object *object_of_condition(const pthread_cond_t *condition
     return objects_may_have_condition(condition) ? objects_look_for_condition(condition, use) : NULL;
 }
 
-/* Starts to watch; called by the module's constructor, or by the first of its calls. */
+/* Starts to watch; called by the module's constructor, or by the first of the module's calls. */
 void objects_begin(void);
 
-/* Somebody named this address.  module: who its module is, NULL for one in a mapping. */
+/* Names this address. module: the object's module, NULL for an object in a mapping. */
 void objects_add(const void *address, const struct rule *rule, const char *path, const void *module);
 
-/* Around dlopen(): constructors of what it loads may lock what is named there. */
+/* Called around dlopen(): constructors of the loaded library may lock objects that are named there. */
 void objects_begin_loading(void);
 void objects_end_loading(void);
 
@@ -133,7 +132,7 @@ void objects_forget_memory(uintptr_t from, size_t size);
 /* Held while an object gets ready. */
 extern pthread_mutex_t objects_making;
 
-/* Called in a child of fork(): what other threads were about to do is forgotten. */
+/* Called in a child of fork(): forgets the unfinished work of other threads. */
 void objects_in_child(void);
 
 /* All there ever were, newest first. */

@@ -14,18 +14,18 @@
 #include "settings.h"
 #include "text.h"
 
-static struct seen_file *file; /* mapped; NULL: not yet, or it cannot be */
-static pid_t owner;            /* whose file it is */
+static struct seen_file *file; /* mapped; NULL: not yet, or the mapping failed */
+static pid_t owner;            /* the process that owns the file */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
-/* What has been found out for an address is looked up here.  Read without a lock. */
+/* Caches the findings for an address. Read without a lock. */
 #define KNOWN_SIZE (4 * SEEN_ENTRIES)
 static struct known {
     const void *address; /* written last */
     struct seen *seen;
 } known[KNOWN_SIZE];
 
-/* Looking for a place may lock what is being observed. */
+/* A search for a place may lock the object that is being observed. */
 static __thread bool is_observing __attribute__((tls_model("initial-exec")));
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static struct seen_file *open_file(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* `writing` is held.  A forked child has a file of its own. */
+/* `writing` is held. A forked child has a file of its own. */
 static bool is_open(void)
 {
     struct text program;
@@ -75,7 +75,7 @@ static bool is_same(const struct seen *one, const struct seen *other)
            strcmp(one->path, other->path) == 0;
 }
 
-/* The entry that says this, new if need be.  `writing` is held. */
+/* The entry equal to *what, new if need be. `writing` is held. */
 static struct seen *entry_of(const struct seen *what)
 {
     for (size_t i = 0; i < SEEN_ENTRIES; i++) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * `dmutex-run --list`: what this process uses is noted in a file that dmutex-run reads (seen.h).
- */
+/* `dmutex-run --list`: notes the objects that this process uses, in a file that dmutex-run reads (seen.h). */
 #ifndef DM_PRELOAD_OBSERVE_H
 #define DM_PRELOAD_OBSERVE_H
 

@@ -7,7 +7,7 @@
  * Each process adds lines to the file `made` in the folder that DMUTEX_LIST names: WAY RESULT PATH, with
  * a WAY of seen.h and a RESULT of 1 if the file was there already, else 0.  No malloc, no stdio.
  */
-#undef _FORTIFY_SOURCE /* its open() is none that can be defined */
+#undef _FORTIFY_SOURCE /* with _FORTIFY_SOURCE open() cannot be defined */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ static void append(const char *line, size_t length)
     if (fd < 0)
         return;
     if (write(fd, line, length) < 0)
-        errno = 0; /* the list lacks it */
+        errno = 0; /* the list lacks the line */
     close(fd);
 }
 
@@ -125,7 +125,7 @@ static bool is_exclusive(int flags)
     return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 }
 
-/* Callers give a mode with some flags only; without these libc does not look at the argument. */
+/* Callers give a mode with some flags only; without these flags libc does not look at the argument. */
 #define DEFINE_OPEN(name, parameters, arguments, folder)                                       \
     EXPORT int name parameters                                                                 \
     {                                                                                          \

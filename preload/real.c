@@ -7,8 +7,8 @@
 struct real real_functions;
 
 /*
- * Before they are found, which is before there is a second thread: dlsym() may allocate, and an
- * allocator may lock.
+ * Used before the functions are found, hence before there is a second thread: dlsym() may allocate, and an allocator
+ * may lock.
  */
 static int early(pthread_mutex_t *mutex)
 {
@@ -16,7 +16,7 @@ static int early(pthread_mutex_t *mutex)
     return 0;
 }
 
-/* Since 2.3.2 condition variables have another layout; programs linked before that are not served. */
+/* Since 2.3.2 condition variables have another layout; programs linked before 2.3.2 are not served. */
 #define COND_VERSION "GLIBC_2.3.2"
 
 static const struct {
@@ -68,8 +68,8 @@ static const struct {
 };
 
 /*
- * The next one behind the module.  The result is stored by the caller, so this is no jump to dlsym(),
- * which takes its caller's place for the "next" that is meant.
+ * The next function behind the module. The caller stores the result, so the call is no jump to dlsym(), which takes the
+ * caller's place for the "next" that is meant.
  */
 static void *find(const char *name, const char *version)
 {
@@ -85,7 +85,7 @@ void real_find(void)
     static bool is_finding;
 
     if (is_finding)
-        return; /* dlsym() allocates, and the allocator locks: the early ones do */
+        return; /* dlsym() allocates, and the allocator locks: by the early functions */
     is_finding = true;
     real_functions.mutex_lock = real_functions.mutex_trylock = real_functions.mutex_unlock = early;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {

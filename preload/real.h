@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libc's own functions behind those that the module has in front of them.
+ * libc's own functions, behind the functions that the module puts in front.
  *
- * All are found at once, by the module's constructor, or by the first call of any if another library's
- * constructor is earlier; never again on the way of a call, for dlsym() may allocate.
+ * The module's constructor finds all at once, or the first call of any function if another library's constructor is
+ * earlier; a later call never searches, because dlsym() may allocate.
  */
 #ifndef DM_PRELOAD_REAL_H
 #define DM_PRELOAD_REAL_H
@@ -67,10 +67,10 @@ struct real {
     int (*munmap)(void *, size_t);
 };
 
-/* For names that libc has too. */
+/* Exports a name that libc has too. */
 #define EXPORT __attribute__((visibility("default")))
 
-/* Without a look: where it has been asked for before (objects.h). */
+/* Read without a check, where an earlier call has asked (objects.h). */
 extern struct real real_functions;
 void real_find(void);
 

@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "text.h"
 
-/* Of a token, what counts the holds that were handed on inside one process. */
+/* The part of a token that counts the holds handed on inside one process. */
 #define LOCAL_PART 4096
 
 /* ---- counting ---------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ void report_begin_hold(struct object *object, const struct library *library)
         object->counts.since_ns = now_ns();
 }
 
-/* Only an owner's last unlock ends it; a wait gives a recursive mutex up at any depth. */
+/* Only an owner's last unlock ends a hold; a wait gives a recursive mutex up at any depth. */
 void report_end_hold(struct object *object, const struct library *library, bool is_wait)
 {
     unsigned depth;
@@ -74,7 +74,7 @@ int report_lock(struct object *object, const struct library *library)
 
 /* ---- lock files -------------------------------------------------------------------------- */
 
-/* A name that a handler and what it has interrupted use for the first time may be there twice. */
+/* A name that a handler and the interrupted code use for the first time may be there twice. */
 static struct file {
     enum file_state { FREE, IN_MAKING, MADE } state;
     char name[MAPPED_NAME_ROOM];
@@ -128,7 +128,7 @@ void report_in_child(void)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* %p is the process's number, so that children do not overwrite it. */
+/* %p is the process's number, so that children do not overwrite the file. */
 static void expand(struct text *path, const char *pattern)
 {
     for (; *pattern; pattern++) {
@@ -165,7 +165,7 @@ static bool write_line(int fd, const char *name, const struct object_counts *cou
     return write(fd, bytes, line.length) == (ssize_t)line.length;
 }
 
-/* The next mutex of that name from this object on; one that is gone has been counted, too. */
+/* The next mutex of the name, from this object on; a mutex that is gone has been counted, too. */
 static struct object *of_same_name(struct object *object, const char *name)
 {
     while (object && (object->rule->is_condition || strcmp(object->name, name) != 0))
@@ -173,7 +173,7 @@ static struct object *of_same_name(struct object *object, const char *name)
     return object;
 }
 
-/* Of all objects of that name. */
+/* The sum over all objects of the name. */
 static struct object_counts sum_of(const char *name)
 {
     struct object_counts sum = { 0 };
@@ -189,14 +189,16 @@ static struct object_counts sum_of(const char *name)
     return sum;
 }
 
-/* Opens it when there is something to write. */
+/* Opens the report when there is something to write. */
 struct report {
     int fd;
     bool is_broken; /* and has been told */
     char path[4096];
 };
 
-/* In a folder that strangers can change, a link of theirs could lead anywhere.  A relative path is the caller's care. */
+/*
+ * In a folder that strangers can change, a stranger's link could lead anywhere. The caller answers for a relative path.
+ */
 static int open_in_folder(const char *path, int flags, const char **ret_reason)
 {
     struct dm_fault fault;
@@ -217,8 +219,8 @@ static int open_in_folder(const char *path, int flags, const char **ret_reason)
 }
 
 /*
- * A new file, one of this user's, which is emptied, or a device as /dev/null.  Neither a link, which leads to what a
- * stranger wants to be overwritten, nor a FIFO, which would block.
+ * Opens a new file, a file of this user, which is emptied, or a device as /dev/null. Refuses a link, which may lead to
+ * a file that a stranger wants to be overwritten, and a FIFO, which would block.
  */
 static int open_report(const char *path, const char **ret_reason)
 {
@@ -267,7 +269,7 @@ static void write_mutexes(struct report *report)
     }
 }
 
-/* What is locked still is so, for this process, until now. */
+/* Counts a mutex that is still locked as locked until now, for this process. */
 static void write_files(struct report *report)
 {
     for (struct file *file = files; file < files + FILES; file++) {
@@ -278,7 +280,7 @@ static void write_files(struct report *report)
     }
 }
 
-/* Libraries may lock after this; it only reads. */
+/* Libraries may lock after the report; the report only reads. */
 __attribute__((destructor)) static void write_report(void)
 {
     struct report report = { .fd = -1 };

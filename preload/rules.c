@@ -32,8 +32,8 @@ static char *skip_blanks(char *at)
 }
 
 /*
- * Takes the next word off the text: to a blank or a `;`, both with a backslash part of it.  The word
- * is terminated in place.  *ret_end: the byte that ended it, which the terminator may have replaced.
+ * Takes the next word off the text: to a blank or a `;`, where a backslash makes both a part of the word. The word is
+ * terminated in place. *ret_end: the byte that ended the word, which the terminator may have replaced.
  */
 static char *take_word(char **text, char *ret_end)
 {
@@ -50,7 +50,7 @@ static char *take_word(char **text, char *ret_end)
     return word;
 }
 
-/* The sentence begins with the rule or key that it is about. */
+/* Begins the sentence with the faulty rule or key. */
 static bool complain(struct text *reason, const char *what)
 {
     text_add(reason, ": ");
@@ -60,7 +60,7 @@ static bool complain(struct text *reason, const char *what)
 
 /* ---- a rule ------------------------------------------------------------------------------ */
 
-/* Cuts the text at the last of these bytes; returns what is behind it, or NULL. */
+/* Cuts the text at the last of these bytes; returns the rest behind the byte, or NULL. */
 static char *cut_at_last(char *text, char at)
 {
     char *found = strrchr(text, at);
@@ -83,7 +83,7 @@ static bool read_symbol(struct rule *rule, char *text)
 
     if (!colon)
         return false;
-    *colon = '\0'; /* the first: C++ has names with more of them */
+    *colon = '\0'; /* the first colon: C++ has names with more colons */
     rule->module = text;
     rule->symbol = colon + 1;
     return *rule->symbol && *text && (!offset || text_number(offset, &rule->offset));
@@ -298,7 +298,7 @@ static bool has_good_words(const char *name)
     return true;
 }
 
-/* The `=>` and the name behind it. */
+/* Reads the `=>` and the name behind. */
 static bool read_name(struct rule *rule, char **text, char *end, struct text *reason)
 {
     if (*end && *end != ';' && strcmp(take_word(text, end), "=>") == 0 && *end && *end != ';') {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is to be distributed, in the words of DMUTEX_MAP and DMUTEX_RULES:
+ * The rules for distribution, in the words of DMUTEX_MAP and DMUTEX_RULES:
  *
  *     rule => name [key=value ...] ; rule => name ...
  *
- * A rule is one of
+ * A rule has one of these forms:
  *
  *     sym:MODULE:SYMBOL[+OFFSET]     off:MODULE@build-id:HEX+OFFSET
  *     shm:/NAME+OFFSET               map:/PATH+OFFSET
  *     flock:GLOB                     fcntl:GLOB
  *
- * with `cond:` before one of the first four if it is a condition variable.  A backslash takes the
- * meaning from the byte behind it.  Used by the module, which has neither malloc nor stdio here, and
- * by dmutex-run.
+ * with `cond:` before one of the first four for a condition variable. A backslash takes the meaning from the byte
+ * behind the backslash. Used by the module, which has neither malloc nor stdio here, and by dmutex-run.
  */
 #ifndef DM_PRELOAD_RULES_H
 #define DM_PRELOAD_RULES_H
@@ -28,8 +27,8 @@ enum rule_robust { ROBUST_AS_MADE, ROBUST_NO, ROBUST_YES };
 enum rule_on_down { DOWN_BLOCK, DOWN_FAIL, DOWN_LOCAL };
 
 /*
- * What a rule that finds nothing means.  AUTO: an error if its module is there and the object is not;
- * YES: the module must be there too, when dmutex-run looks, and in the rule's own program; NO: a warning.
+ * The meaning of a rule that finds nothing. AUTO: an error if the rule's module is there and the object is not; YES:
+ * the module must be there too, when dmutex-run looks, and in the rule's own program; NO: a warning.
  */
 enum rule_required { REQUIRED_AUTO, REQUIRED_YES, REQUIRED_NO };
 
@@ -44,13 +43,13 @@ struct rule {
 
     unsigned lease_ms, linger_ms; /* 0: the library's own */
     enum rule_robust robust;
-    enum rule_on_down on_down; /* a lock file that says nothing: DOWN_FAIL */
+    enum rule_on_down on_down; /* a lock file's rule that says nothing: DOWN_FAIL */
     int on_lost;               /* 0: log; a signal's number */
     enum rule_required required;
     bool is_state_shared;   /* the memory that the mutex guards is shared too: no warning */
-    bool shared_is_exclusive; /* a shared lock of a file is taken for an exclusive one */
+    bool shared_is_exclusive; /* a shared lock of a file is taken for an exclusive lock */
     const char *program;    /* basename or path of the only program that is meant; NULL: all */
-    unsigned number;        /* its place among all that the module was told (used.h) */
+    unsigned number;        /* the place among all rules that the module was told (used.h) */
 };
 
 #define RULES_REASON_ROOM 256
@@ -64,23 +63,23 @@ size_t rules_count(const char *text);
  */
 int rules_parse(char *text, struct rule *rules, char ret_reason[RULES_REASON_ROOM]);
 
-/* The rule as a person types it, without its name. */
+/* Writes the rule as a person types the rule, without the name. */
 void rules_write(const struct rule *rule, struct text *text);
 
-/* What stands for the % words of a name. */
+/* The values of the % words of a name. */
 struct rule_words {
-    const char *path;    /* %p, and %b its last part: the module, mapping or file */
+    const char *path;    /* %p, and %b the last part: the module, mapping or file */
     const char *program; /* %x: the program's name */
     unsigned uid;        /* %u */
 };
 
-/* The name with its words expanded; false if it does not fit or has an unknown %. */
+/* Expands the words of the name; false if the result does not fit or has an unknown %. */
 bool rules_expand(const struct rule *rule, const struct rule_words *words, char *ret_name, size_t room);
 
-/* Is this rule meant for the program at this path? */
+/* True if this rule is meant for the program at this path. */
 bool rules_is_for(const struct rule *rule, const char *program_path);
 
-/* Does the rule's module, a path or a basename, mean the file at this resolved path? */
+/* True if the rule's module, a path or a basename, means the file at this resolved path. */
 bool rules_names_file(const char *module, const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `dmutex-run --list`: what a process has used.  Each process keeps a file of this form in the folder
- * that DMUTEX_LIST names, called by its pid and mapped shared, so that it is there however the
- * process ends; dmutex-run reads them all when the command has ended.
+ * `dmutex-run --list`: the objects that a process has used. Each process keeps a file of this form in the folder that
+ * DMUTEX_LIST names. The file's name is the pid, and the file is mapped shared, so that the file remains however the
+ * process ends; dmutex-run reads all files when the command has ended.
  */
 #ifndef DM_PRELOAD_SEEN_H
 #define DM_PRELOAD_SEEN_H
@@ -15,12 +15,12 @@
 
 enum seen_kind { SEEN_NOTHING, SEEN_MUTEX, SEEN_CONDITION, SEEN_FLOCK, SEEN_FCNTL };
 
-/* Where it lies. */
+/* The kind of the object's place. */
 enum seen_place {
-    SEEN_IN_MODULE,  /* path: the ELF file, offset: from where it is loaded */
-    SEEN_IN_MAPPING, /* path: the file that is mapped, offset: in the file */
+    SEEN_IN_MODULE,  /* path: the ELF file, offset: from the load address */
+    SEEN_IN_MAPPING, /* path: the mapped file, offset: in the file */
     SEEN_IN_FILE,    /* path: the lock file */
-    SEEN_NOWHERE     /* heap, stack, anonymous memory: it cannot be named */
+    SEEN_NOWHERE     /* heap, stack, anonymous memory: no rule can name the object */
 };
 
 struct seen {

@@ -10,7 +10,7 @@
 #include "text.h"
 #include "url_file.h"
 
-/* What dmutex-run exits with for a configuration that it cannot use (EX_CONFIG). */
+/* The exit status of dmutex-run for a configuration that cannot be used (EX_CONFIG). */
 #define BAD_CONFIGURATION 78
 
 static struct settings settings;
@@ -34,10 +34,10 @@ static void note(const struct rule *rule)
     settings.has_fcntl |= rule->kind == RULE_FCNTL;
 }
 
-/* Keeps the rules for this program.  A wrong one ends it: it would run without the mutex. */
+/* Keeps the rules for this program. A wrong rule ends the program: the program would run without the mutex. */
 static void read_rules(const char *variable, struct rule *rules)
 {
-    static unsigned before; /* rules of the variables before this one */
+    static unsigned before; /* rules of the variables before this variable */
     const char *value = secure_getenv(variable);
     char reason[RULES_REASON_ROOM], *text;
     struct rule *read;
@@ -63,7 +63,7 @@ static void read_rules(const char *variable, struct rule *rules)
     before += (unsigned)count;
 }
 
-/* Once for all modules that are compared with it. */
+/* Resolves once for all modules that are compared with the rule. */
 static void resolve(int index)
 {
     const struct rule *rule = &settings.rules[index];

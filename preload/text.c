@@ -30,7 +30,7 @@ void text_add(struct text *text, const char *more)
     text_add_bytes(text, more, strlen(more));
 }
 
-/* The length of the character that begins here; 0: it is no UTF-8, or a control. */
+/* The length of the character that begins here; 0: no UTF-8, or a control. */
 static size_t length_of_plain(const char *at)
 {
     const unsigned char *bytes = (const unsigned char *)at;
@@ -117,12 +117,12 @@ const char *text_basename(const char *path)
 }
 
 /*
- * On a mismatch the last star takes one byte more: no star before it need, for what lies between them has been
- * found as early as can be.  Behind a slash none need, for no star takes one.
+ * On a mismatch the last star takes one byte more: no star before the last needs more, because the text between the two
+ * has been found as early as possible. Behind a slash none need, because no star takes a slash.
  */
 bool text_matches(const char *glob, const char *text)
 {
-    const char *star = NULL, *taken = NULL; /* the last one, and what it has taken ends here */
+    const char *star = NULL, *taken = NULL; /* the last star, and where the star's text ends */
 
     for (;;) {
         if (*glob == '*') {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Texts without malloc, stdio and locale: what may run in a signal handler, inside malloc, or in a
- * child between vfork() and exec().
+ * Texts without malloc, stdio and locale: for code that may run in a signal handler, inside malloc, or in a child
+ * between vfork() and exec().
  */
 #ifndef DM_PRELOAD_TEXT_H
 #define DM_PRELOAD_TEXT_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text that grows in a buffer, is always terminated, and notes when it did not fit. */
+/* A text that grows in a buffer, is always terminated, and notes when more did not fit. */
 struct text {
     char *bytes;
     size_t room, length;
@@ -23,22 +23,22 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_add_number(struct text *text, uint64_t number);
 void text_add_hex(struct text *text, uint64_t number);
 
-/* A number, decimal or with 0x, that is all of the text; false if it is not one. */
+/* Reads a number, decimal or with 0x, that is all of the text; false if the text is no number. */
 bool text_number(const char *text, uint64_t *ret_number);
 
-/* What stands behind the last slash. */
+/* The part behind the last slash. */
 const char *text_basename(const char *path);
 
-/* The glob's `*` and `?` match a slash only if a literal one stands there: as of paths. */
+/* Matches a path: the glob's `*` and `?` match a slash only if a literal slash stands there. */
 bool text_matches(const char *glob, const char *text);
 
 /*
- * The same with a `?` for each byte that a terminal would obey or could not show: controls, as newline and
- * escape, and what is no UTF-8.
+ * The same, with a `?` for each byte that a terminal would obey or could not show: controls, as newline and escape, and
+ * bytes that are no UTF-8.
  */
 void text_add_clean(struct text *text, const char *more);
 
-/* "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, by one write. */
+/* Says "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, by one write. */
 void text_say(const char *first, ...) __attribute__((sentinel));
 
 #endif

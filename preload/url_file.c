@@ -30,7 +30,7 @@ static bool is(struct piece piece, const char *text)
     return piece.length == strlen(text) && memcmp(piece.at, text, piece.length) == 0;
 }
 
-/* As GKeyFile reads a value: \s \n \t \r and \\ stand for one byte.  False: too long, or another escape. */
+/* Reads a value as GKeyFile does: \s \n \t \r and \\ stand for one byte. False: too long, or another escape. */
 static bool copy_value(struct piece value, char ret_url[URL_ROOM])
 {
     static const char words[] = "sntr\\", bytes[] = " \n\t\r\\";

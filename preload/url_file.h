@@ -15,8 +15,8 @@
 #define URL_ROOM 1024
 
 /*
- * Copies the value of Url in the section [server].  False with the reason, which is a literal: the file cannot be
- * read, has no Url, or others than root and this user can write to it.
+ * Copies the value of Url in the section [server]. False with the reason, which is a literal: the file cannot be read,
+ * has no Url, or can be written by users other than root and this user.
  */
 bool url_file_read(const char *path, char ret_url[URL_ROOM], const char **ret_reason);
 

@@ -42,7 +42,7 @@ static void send_answer(struct caller *caller, const GString *texts, size_t limi
     caller_dismiss(caller);
 }
 
-/* The texts, each with its NUL. */
+/* Sends the texts, each with the final NUL. */
 static void answer(struct caller *caller, const GString *texts)
 {
     send_answer(caller, texts, KEEPER_ANSWER_ROOM - 1);
@@ -91,7 +91,7 @@ static void leave(struct caller *caller)
         on_gone(user);
 }
 
-/* Its question, or its end. */
+/* Reads the caller's question, or the caller's end. */
 static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
 {
     struct caller *caller = user;
@@ -103,7 +103,7 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
         return G_SOURCE_CONTINUE;
     if (got <= 0 || caller->has_asked) {
         leave(caller);
-        return G_SOURCE_CONTINUE; /* it has been removed already */
+        return G_SOURCE_CONTINUE; /* the watch has been removed already */
     }
     caller->has_asked = true;
     question[got] = '\0';
@@ -111,7 +111,7 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
     return G_SOURCE_CONTINUE;
 }
 
-/* The folder is closed to others; who is root comes in all the same, and has a keeper of its own. */
+/* The folder is closed to other users; root comes in all the same, and has a keeper of root's own. */
 static bool is_own_user(int fd, pid_t *ret_pid)
 {
     struct ucred peer;

@@ -11,8 +11,8 @@ struct errand {
 };
 
 /*
- * The list, under a lock of pthread's: what a thread wrote before it asked is seen by the main loop, and
- * race detectors understand that.  They do not know GLib's locks.
+ * Guards the list by a lock of pthread's: the main loop sees all that a thread wrote before asking, and race detectors
+ * understand the order. GLib's locks are unknown to race detectors.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct errand *first, **end = &first;

@@ -15,7 +15,7 @@
 /* Of phase, error, sentence and backings of all holds.  Not held while the library is called. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the thread begins with. */
+/* The data at the thread's start. */
 struct life {
     struct hold *hold;
     void (*on_granted)(void *hold);
@@ -43,7 +43,7 @@ static int make_mutex(struct hold *hold)
     return dmutex_init_np(&hold->mutex, wish->name, &attributes);
 }
 
-/* The first try tells whether there is a server; waiting for one would not end. */
+/* The first try tells if there is a server; a wait for a server would not end. */
 static int take(struct hold *hold)
 {
     int error = EBUSY;
@@ -82,7 +82,7 @@ static bool get(struct hold *hold)
     return !error;
 }
 
-/* EPERM: it was lost, which has been told. */
+/* EPERM: the hold was lost, which has been told. */
 static void give_back(struct hold *hold)
 {
     if (!hold->is_local)

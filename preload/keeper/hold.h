@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One distributed lock, and the thread that owns it. */
+/* One distributed lock, and the thread that owns the lock. */
 #ifndef DM_PRELOAD_KEEPER_HOLD_H
 #define DM_PRELOAD_KEEPER_HOLD_H
 
@@ -12,18 +12,18 @@
 #include "holds.h"
 
 /*
- * A lock of the kernel's that a hold stands for.  There may be two of one file, by flock() and by fcntl(),
- * which do not keep each other out on one host; elsewhere one mutex stands for both.
+ * A lock of the kernel's that a hold stands for. One file may have two locks, by flock() and by fcntl(), which do not
+ * keep each other out on one host; elsewhere one mutex stands for both.
  */
 struct backing {
     bool is_there;
     struct kernel_lock lock;
-    unsigned missing; /* looks that did not find it */
+    unsigned missing; /* looks that did not find the lock */
     struct holder known;
 };
 #define BACKINGS 2
 
-/* Its place among the two. */
+/* The place of the backing among the two. */
 static inline int backing_of(const struct kernel_lock *lock)
 {
     return lock->kind == LOCK_OF_FLOCK ? 0 : 1;
@@ -33,11 +33,11 @@ static inline int backing_of(const struct kernel_lock *lock)
 enum hold_phase { HOLD_ASKING, HOLD_HELD, HOLD_LOST, HOLD_OVER };
 
 struct hold {
-    struct wish wish; /* with texts of its own */
+    struct wish wish; /* with texts of the hold's own */
     pthread_t thread;
-    sem_t end; /* posted: give it back */
+    sem_t end; /* posted: give the lock back */
 
-    /* The thread whose lock ended for this one, to be joined before anything is asked. */
+    /* The thread of the hold that ended for this hold, to be joined before the first request. */
     bool has_former;
     pthread_t former;
 
@@ -52,7 +52,7 @@ struct hold {
     struct backing backings[BACKINGS];
 
     /* The main loop's. */
-    struct caller *caller; /* who waits for the answer; NULL: nobody any more */
+    struct caller *caller; /* the process that waits for the answer; NULL: no caller any more */
     bool is_granted, is_ending, is_joined_by_other;
     int file_watch;
 };
@@ -60,15 +60,15 @@ struct hold {
 struct hold *hold_new(const struct wish *wish);
 
 /*
- * Starts the thread.  It calls on_granted once if it gets the lock, and on_over in any case at last,
- * both in the main loop.  0 or an errno value.
+ * Starts the thread. The thread calls on_granted once if the lock is granted, and on_over in any case at last, both in
+ * the main loop. 0 or an errno value.
  */
 int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over)(void *hold));
 
-/* The thread gives the lock back as soon as it has it; any more calls do nothing. */
+/* The thread gives the lock back as soon as the lock is held; any more calls do nothing. */
 void hold_end(struct hold *hold);
 
-/* Takes hold_end() back; false if the thread has seen it already. */
+/* Takes hold_end() back; false if the thread has seen the end already. */
 bool hold_revive(struct hold *hold);
 
 /* After on_over. */
@@ -76,13 +76,15 @@ void hold_free(struct hold *hold);
 
 enum hold_phase hold_phase(struct hold *hold);
 
-/* HELD to LOST, by the library's thread, and the locks behind it; false if it is not held. */
+/* HELD to LOST, by the library's thread, with the kernel locks behind the hold; false if the lock is not held. */
 bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count);
 
-/* Is this file's lock behind it? */
+/* True if this file's lock is behind the hold. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock);
 
-/* Puts the lock behind it, in place of one that this keeps out; takes one away. */
+/*
+ * Puts the kernel lock behind the hold, in place of a lock that the new lock keeps out; the second takes a lock away.
+ */
 void hold_back(struct hold *hold, const struct kernel_lock *lock);
 void hold_unback(struct hold *hold, int place);
 

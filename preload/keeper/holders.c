@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The pid may be told otherwise by now, and there is one exclusive lock of a file at most. */
+/* The pid may be told otherwise by now, and a file has one exclusive lock at most. */
 static bool has_locked(int folder, const char *fd, const struct kernel_lock *lock)
 {
     struct kernel_lock found;
@@ -40,7 +40,7 @@ static DIR *list(int folder, const char *name)
     return listing;
 }
 
-/* Does the process at this folder have it locked?  By which descriptor, if so. */
+/* True if the process at this folder has the file locked; then tells the descriptor. */
 static bool find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
 {
     DIR *descriptors = list(folder, "fd");
@@ -57,7 +57,7 @@ static bool find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
     return is_found;
 }
 
-/* The next of all processes that has it locked: its folder, which the caller closes, or -1. */
+/* The next of all processes that has the file locked: the /proc folder, which the caller closes, or -1. */
 static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, char ret_fd[12])
 {
     struct dirent *entry;
@@ -100,10 +100,7 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
     return folder >= 0;
 }
 
-/*
- * The folder stands for this very process, whoever has its pid later; before Linux 5.1 the pid has to
- * do.
- */
+/* The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do. */
 static bool send_signal(int folder, pid_t pid, int number)
 {
 #ifdef SYS_pidfd_send_signal
@@ -115,7 +112,7 @@ static bool send_signal(int folder, pid_t pid, int number)
     return kill(pid, number) == 0;
 }
 
-/* As the kernel calls it, without its newline. */
+/* Reads the program's name as the kernel tells the name, without the newline. */
 static void read_program(int folder, char ret_program[HOLDER_PROGRAM_ROOM])
 {
     int fd = openat(folder, "comm", O_RDONLY | O_CLOEXEC);
@@ -158,7 +155,7 @@ static bool is_new(struct told *told, const struct stat *status)
     return true;
 }
 
-/* Opened anew, so that neither its place nor its flags are those of the process. */
+/* Opens the file anew, so that neither offset nor flags are shared with the process. */
 static void tell(int folder, const char *line, struct told *told)
 {
     int fd = openat(folder, "fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -167,7 +164,7 @@ static void tell(int folder, const char *line, struct told *told)
     if (fd < 0)
         return;
     if (fstat(fd, &status) == 0 && is_new(told, &status) && write(fd, line, strlen(line)) < 0)
-        errno = 0; /* nobody reads it */
+        errno = 0; /* no process reads the line */
     close(fd);
 }
 

@@ -13,12 +13,15 @@
 #include "say.h"
 #include "watch.h"
 
-/* Of a list that comes in pieces: so often in a row the lock must be missing, and nobody have it who can be seen. */
+/*
+ * For a list that comes in pieces: the lock must be missing so many times in a row, with no visible process that has
+ * the lock.
+ */
 #define MISSING_IN_PIECES 3
 
 /*
- * All holds, also those that nobody waits for any more.  Changed by the main loop only, under the
- * guard, and read under it by the library's thread.
+ * All holds, also holds that no caller waits for any more. Changed by the main loop only, under the guard, and read by
+ * the library's thread, also under the guard.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static GList *holds;
@@ -38,7 +41,7 @@ static void take_out(struct hold *hold)
     pthread_mutex_unlock(&guard);
 }
 
-/* It has the lock, and is to keep it. */
+/* True if the hold has the lock, and is to keep the lock. */
 static bool is_kept(struct hold *hold)
 {
     return !hold->is_ending && hold_phase(hold) == HOLD_HELD;
@@ -75,7 +78,7 @@ static void punish(const struct hold *hold, const struct kernel_lock locks[BACKI
         hold->wish.path, hold->wish.name, processes, hold->wish.on_lost);
 }
 
-/* In the library's thread.  Until this returns nobody else can own the name, unless it was forced. */
+/* In the library's thread. Until the return no other process can own the name, unless the name was forced. */
 static void on_lost(const char *name, uint64_t token, void *user)
 {
     (void)token;
@@ -89,14 +92,14 @@ static void on_lost(const char *name, uint64_t token, void *user)
         if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, locks, &count))
             continue;
         punish(hold, locks, count);
-        sem_post(&hold->end); /* the main loop may post as well: one is taken */
+        sem_post(&hold->end); /* the main loop may post as well: one post is taken */
     }
     pthread_mutex_unlock(&guard);
 }
 
 /* ---- what becomes of a question ---------------------------------------------------------- */
 
-/* The caller does not wait any more: if the lock comes, it is given back at once. */
+/* The caller does not wait any more: if the lock is granted, the keeper gives the lock back at once. */
 static void on_caller_gone(void *user)
 {
     struct hold *hold = user;
@@ -153,7 +156,7 @@ static void on_granted(void *user)
 static void on_over(void *user)
 {
     struct hold *hold = user;
-    struct caller *caller = detach(hold); /* nobody, if it was granted */
+    struct caller *caller = detach(hold); /* NULL, if the lock was granted */
 
     if (caller && hold->error == EBUSY)
         caller_answer(caller, "busy");
@@ -172,7 +175,7 @@ static void on_over(void *user)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* The one of that name and file that somebody still has, after a look. */
+/* The hold of the name and file that a process still has, after a look. */
 static struct hold *find_kept(const struct wish *wish)
 {
     for (GList *at = holds; at; at = at->next) {
@@ -187,8 +190,9 @@ static struct hold *find_kept(const struct wish *wish)
 }
 
 /*
- * Who had the kernel's lock already has ours, too, unless that was lost.  And who has one by flock() shares
- * it with who has one by fcntl(): programs take both, and would wait for themselves.
+ * A process that had the kernel's lock already has the distributed lock, too, unless the distributed lock was lost. A
+ * process with a lock by flock() shares the lock with a process with a lock by fcntl(): programs take both, and would
+ * wait for themselves.
  */
 static bool share(struct caller *caller, const struct wish *wish)
 {
@@ -210,8 +214,8 @@ static bool is_same_wish(const struct wish *one, const struct wish *other)
 }
 
 /*
- * A wait cannot be broken off, and who gives up often comes back: then it goes on with the place in the
- * queue that it has.  So there is one thread for a file that is waited for, however often.
+ * A wait cannot be broken off, and a caller that gives up often comes back: then the caller goes on with the same place
+ * in the queue. So there is one thread for an awaited file, however often the file is asked for.
  */
 static bool adopt(struct caller *caller, const struct wish *wish)
 {
@@ -229,8 +233,8 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 }
 
 /*
- * The caller has the kernel's lock, so whoever had it before has it no more, even if that was not seen
- * yet.  The new hold begins when the former one is given back, and behind those who wait elsewhere.
+ * The caller has the kernel's lock, so the former process has the lock no more, even if the keeper has not yet seen the
+ * end. The new hold begins when the former hold is given back, and behind the waiters elsewhere.
  */
 static struct hold *end_former(const struct kernel_lock *lock)
 {
@@ -287,7 +291,7 @@ enum holds_owner holds_who(const char *name, const char *path)
     return HOLDS_NOTHING;
 }
 
-/* What a terminal would obey is not in it. */
+/* Leaves out the bytes that a terminal would obey. */
 static void add_clean(GString *to, const char *word)
 {
     char room[1024];
@@ -324,8 +328,8 @@ void holds_list(GString *to)
 /* ---- looking ----------------------------------------------------------------------------- */
 
 /*
- * What is missing in a list of one moment has ended.  One that comes in pieces while others lock and unlock may leave
- * the same lock out again and again, if that stands where two pieces meet.
+ * A lock that is missing in a list of one moment has ended. A list that comes in pieces while others lock and unlock
+ * may leave the same lock out again and again, if the lock stands where two pieces meet.
  */
 static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 {
@@ -344,7 +348,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks)
     return backing->missing >= (locks->is_one_moment ? 1 : MISSING_IN_PIECES);
 }
 
-/* The last one stays noted: who comes next for this file is to wait until it is given back. */
+/* The last lock stays noted: the next caller for this file is to wait until the lock is given back. */
 static void look_at(struct hold *hold, const struct proc_locks *locks)
 {
     int ended = -1, left = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The distributed locks that are held, or waited for, each by a thread of its own, since that is who
- * owns a mutex.  Main loop only.
+ * The distributed locks that are held, or waited for, each by a separate thread, because a mutex is owned by a thread.
+ * Main loop only.
  */
 #ifndef DM_PRELOAD_KEEPER_HOLDS_H
 #define DM_PRELOAD_KEEPER_HOLDS_H
@@ -14,7 +14,7 @@
 
 struct caller;
 
-/* What a caller wants.  The texts are its own. */
+/* The request of a caller. The texts belong to the wish. */
 struct wish {
     bool is_try;
     bool is_again; /* the caller had the kernel's lock before */
@@ -27,16 +27,16 @@ struct wish {
 
 void holds_begin(void);
 
-/* Answers the caller when it is decided. */
+/* Answers the caller when the request is decided. */
 void holds_ask(struct caller *caller, const struct wish *wish);
 
-/* Gives back what the kernel does not list any more; false if there is nothing to look after. */
+/* Gives back the locks that the kernel does not list any more; false if there is nothing to look after. */
 bool holds_look(void);
 
-/* Adds a line NAME PATH PID PROGRAM for each lock that is held: of the process that has it, not of this one. */
+/* Adds a line NAME PATH PID PROGRAM for each held lock: of the process that has the lock, not of the keeper. */
 void holds_list(GString *to);
 
-/* Does this keeper hold the name: for this file, for which the kernel decides then, or for another? */
+/* Says if this keeper holds the name: for this file, for which the kernel decides then, or for another file. */
 enum holds_owner { HOLDS_NOTHING, HOLDS_FOR_FILE, HOLDS_FOR_OTHER };
 enum holds_owner holds_who(const char *name, const char *path);
 

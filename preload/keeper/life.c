@@ -17,7 +17,7 @@
 
 static GMainLoop *loop;
 static const char *own_name;
-static struct stat name_at_start; /* somebody may have removed it, and another keeper have one now */
+static struct stat name_at_start; /* the name may be removed by now, and be another keeper's */
 static unsigned reasons;
 static guint timer; /* 0: none */
 
@@ -37,8 +37,8 @@ static bool is_called(void)
 }
 
 /*
- * Under the guard nobody starts another keeper, so one that is called now is still the only one.  Who
- * connects after that look is in the queue of a socket that is closed: gets no answer, and asks anew.
+ * Under the guard no process starts another keeper, so a keeper that is called now is still the only keeper. A process
+ * that connects after the look is in the queue of a closed socket: gets no answer, and asks anew.
  */
 static bool leave_under_guard(void)
 {
@@ -52,7 +52,7 @@ static bool leave_under_guard(void)
     return is_free;
 }
 
-/* Whose name is gone, with its folder perhaps, is not called any more. */
+/* A keeper whose name is gone, perhaps with the folder, is not called any more. */
 static bool leave(void)
 {
     bool is_free = has_own_name() ? leave_under_guard() : !is_called();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex-keeper SOCKET: keeps the distributed locks of lock files (doc/design/preload.md).  It is
- * started by the module of a preloaded program, with the socket that SOCKET names and the folder of
- * that; it has no other use.
+ * dmutex-keeper SOCKET: keeps the distributed locks of lock files (doc/design/preload.md). The module of a preloaded
+ * program starts the keeper, with the socket that SOCKET names and the socket's folder; there is no other use.
  */
 #include <dmutex/dmutex.h>
 
@@ -116,8 +115,8 @@ static void on_question(struct caller *caller, const char *question, size_t leng
 /* ---- the process ------------------------------------------------------------------------- */
 
 /*
- * It ends when nothing is locked any more, and not before: who ends a service, or the machine, signals
- * all processes, and those that it keeps locks for may have something to finish.
+ * The keeper ends when nothing is locked any more, and not before: the end of a service, or of the machine, signals all
+ * processes, and the processes with locks here may have work to finish.
  */
 static void ignore_signals(void)
 {
@@ -127,7 +126,7 @@ static void ignore_signals(void)
         signal(ignored[i], SIG_IGN);
 }
 
-/* The program's limit is not for one that serves many. */
+/* The program's limit is not for a keeper that serves many. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -138,7 +137,7 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* From the pipe, if the keeper was given one; it is in nobody's environment. */
+/* Reads the URL from the pipe, if the keeper was given a pipe; the URL is in no environment. */
 static void take_url(void)
 {
     char url[4096];

@@ -14,7 +14,7 @@
 struct probe {
     struct caller *caller; /* the main loop's; NULL: gone */
     char *name;
-    int error, is_held; /* the thread's until it has told the main loop */
+    int error, is_held; /* the thread's until the thread has told the main loop */
     char *sentence;
 };
 

@@ -11,7 +11,7 @@
 
 #define LOCK_ROOM 128
 
-/* The kernel's number for the namespace that it has booted with. */
+/* The kernel's number for the pid namespace of the boot. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
 static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
@@ -22,7 +22,7 @@ static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
     return room;
 }
 
-/* Returns how many reads it took, -1 if it cannot be read. */
+/* Returns the number of reads, or -1 if the list cannot be read. */
 static int read_all(GString *ret_content)
 {
     static char piece[1 << 16];

@@ -9,14 +9,13 @@
 struct kernel_lock;
 
 struct proc_locks {
-    bool is_readable; /* some containers and services do not have it */
+    bool is_readable; /* some containers and services do not have the list */
 
     /*
-     * One read is one moment.  A long list comes in pieces, and what is listed behind a lock that ends
-     * in between may be left out.
+     * One read is one moment. A long list comes in pieces, and may leave out locks behind a lock that ends in between.
      */
     bool is_one_moment;
-    GHashTable *listed; /* exclusive ones, as kernel_lock_write() does */
+    GHashTable *listed; /* exclusive locks, as kernel_lock_write() writes */
 };
 
 void proc_locks_read(struct proc_locks *ret_locks);
@@ -24,7 +23,7 @@ void proc_locks_clear(struct proc_locks *locks);
 
 bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lock);
 
-/* Outside the first pid namespace a flock() lock is not listed once its taker has ended. */
+/* Outside the first pid namespace a flock() lock is not listed once the process that took the lock has ended. */
 bool proc_locks_is_complete(void);
 
 #endif

@@ -45,7 +45,7 @@ static void write_to_syslog(int level, const char *message)
     syslog(levels[level], "%s", message);
 }
 
-/* The library writes into DMUTEX_LOG's file itself. */
+/* The library writes into DMUTEX_LOG's file without help. */
 static void on_library_log(int level, const char *message, void *user)
 {
     (void)user;

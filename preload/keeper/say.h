@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the keeper and the library in it have to say: where DMUTEX_LOG says, and without a path in it
- * to syslog, from warnings on.  A keeper has no standard error.  Any thread.
+ * Messages of the keeper and of the library inside: to DMUTEX_LOG, and without a path there to syslog, from warnings
+ * on. A keeper has no standard error. Any thread.
  */
 #ifndef DM_PRELOAD_KEEPER_SAY_H
 #define DM_PRELOAD_KEEPER_SAY_H

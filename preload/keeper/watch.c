@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * A prompt comes a little before the change that it tells of: the kernel says that a file is closed,
- * and drops its locks then.  So there are many looks after a prompt, and fewer and fewer.
+ * A prompt comes a little before the change: the kernel says that a file is closed, and drops the locks then. So a
+ * prompt is followed by many looks, at growing intervals.
  */
 #define FIRST_MS 2
 #define USUAL_MS 200
@@ -28,7 +28,7 @@ static gboolean on_time(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* A look that is due at once stays so, or a stream of prompts would put it off for ever. */
+/* A look that is due at once stays due, because else a stream of prompts would put the look off for ever. */
 void watch_soon(void)
 {
     if (timer && interval_ms == FIRST_MS)

@@ -5,13 +5,13 @@
 
 #include <stdbool.h>
 
-/* The function looks; it is called as long as it says that there is something to look at. */
+/* The function looks; called as long as the result says that more is to look at. */
 void watch_begin(bool (*look)(void));
 
 /* Something may have changed: looks now, and often at first. */
 void watch_soon(void);
 
-/* Closing this file is such a change.  A number for watch_leave(), or -1. */
+/* Closing this file is such a change. A number for watch_leave(), or -1. */
 int watch_file(const char *path);
 void watch_leave(int number);
 

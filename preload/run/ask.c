@@ -26,7 +26,7 @@ bool ask_is_secret(const char *url)
     return scheme_end && at && at > user && memchr(user, ':', (size_t)(at - user));
 }
 
-/* A dmutex-run around this one has left the URL in a file. */
+/* An outer dmutex-run has left the URL in a file. */
 static bool read_file(struct plan *plan, const char *path, GError **error)
 {
     const char *reason;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The server: which one it is, and whether it answers.
- */
+/* The server: the choice of a server, and a check that the server answers. */
 #ifndef DM_RUN_ASK_H
 #define DM_RUN_ASK_H
 
@@ -11,19 +9,22 @@
 
 #include "plan.h"
 
-/* Refuses (78) when none is configured: what is to exclude other hosts never falls back to `local:`. */
+/* Refuses (78) when no server is configured: exclusion of other hosts never falls back to `local:`. */
 bool ask_configure(struct plan *plan, GError **error);
 
-/* Asks it about the first rule's mutex, or without rules about any.  Refuses (69) when it does not answer, or does not serve us. */
+/*
+ * Asks the server about the first rule's mutex, or without rules about any mutex. Refuses (69) when the server does not
+ * answer, or does not serve us.
+ */
 bool ask_server(const struct plan *plan, GError **error);
 
-/* Does a rule say that its lock is to fail without a server? */
+/* True if a rule says that the lock is to fail without a server. */
 bool ask_is_needed(const struct plan *plan);
 
-/* Is there a password in it? */
+/* True if the URL has a password. */
 bool ask_is_secret(const char *url);
 
-/* The URL without its password, for people.  The caller frees it. */
+/* The URL without the password, for people. The caller frees the text. */
 char *ask_describe(const char *url);
 
 #endif

@@ -21,7 +21,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 
 /* ---- ELF --------------------------------------------------------------------------------- */
 
-/* The next segment of that type, from *index on; false: no more. */
+/* The next segment of the type, from *index on; false: no more. */
 static bool next_segment(int fd, const ElfW(Ehdr) *header, unsigned type, unsigned *index, ElfW(Phdr) *ret_segment)
 {
     if (header->e_phentsize != sizeof *ret_segment)
@@ -97,7 +97,7 @@ char *binary_machine(const struct binary *binary)
 
 /* ---- scripts ----------------------------------------------------------------------------- */
 
-/* `#! /bin/sh -e`: the kernel takes the first word, and all that is behind it as one argument. */
+/* `#! /bin/sh -e`: the kernel takes the first word, and all the rest as one argument. */
 static void read_script(const char *line, struct binary *binary)
 {
     g_autofree char *words = g_strstrip(g_strndup(line + 2, strcspn(line + 2, "\n")));

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a file is to the kernel that executes it.
- */
+/* The kind of a file, for the kernel that executes the file. */
 #ifndef DM_RUN_BINARY_H
 #define DM_RUN_BINARY_H
 
@@ -11,7 +9,7 @@
 
 enum binary_kind {
     BINARY_UNREADABLE, /* errno says why */
-    BINARY_OTHER,      /* neither of these */
+    BINARY_OTHER,      /* none of the kinds above */
     BINARY_ELF,
     BINARY_SCRIPT
 };
@@ -24,14 +22,14 @@ struct binary {
     char *argument;    /* of the script's interpreter; NULL */
 };
 
-/* Reads it without running it.  ELF of another class or order than ours: no interpreter. */
+/* Reads the file without running the program. ELF of another class or order than ours: no interpreter. */
 void binary_read(const char *path, struct binary *ret_binary);
 void binary_clear(struct binary *binary);
 
-/* Do that many bytes lie in memory that the file, ELF of our class, has loaded as writable? */
+/* True if so many bytes lie in memory that the file, ELF of our class, has loaded as writable. */
 bool binary_is_writable(const char *path, uint64_t offset, size_t size);
 
-/* "x86-64", or "machine 40". The caller frees it. */
+/* "x86-64", or "machine 40". The caller frees the text. */
 char *binary_machine(const struct binary *binary);
 
 #endif

@@ -7,7 +7,7 @@
 #define CACHE_FILE "/etc/ld.so.cache"
 #define MAGIC "glibc-ld.so.cache1.1"
 
-/* As ldconfig(8) of glibc 2.2 and later writes it.  Offsets of texts are from the head's beginning. */
+/* The form that ldconfig(8) of glibc 2.2 and later writes. Offsets of texts are from the head's beginning. */
 struct head {
     char magic[20];
     uint32_t count, texts_size;

@@ -10,8 +10,7 @@
 #include <glib.h>
 
 /*
- * The first file of that name that `is_fit` takes, which the caller frees; NULL: there is none, or the cache
- * cannot be read.
+ * The first file of the name that `is_fit` takes, which the caller frees; NULL: no file, or the cache cannot be read.
  */
 char *cache_find(const char *name, bool (*is_fit)(const char *path));
 

@@ -13,7 +13,7 @@
 
 static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT };
 
-/* All that child_run() waits for; blocked, so that none is missed. */
+/* All signals that child_run() waits for; blocked, so that none is missed. */
 static sigset_t waited_for(void)
 {
     sigset_t set;
@@ -25,7 +25,7 @@ static sigset_t waited_for(void)
     return set;
 }
 
-/* With the signal mask that this process had. */
+/* Starts the program with the signal mask that this process had. */
 static int start(const char *path, char *const *command, char *const *environment, const sigset_t *mask, pid_t *ret_pid)
 {
     posix_spawnattr_t attr;
@@ -40,7 +40,10 @@ static int start(const char *path, char *const *command, char *const *environmen
     return error;
 }
 
-/* False while it runs.  Stops with it, as a shell with job control expects of what it has started. */
+/*
+ * False while the child runs. Stops with the child, as a shell with job control expects of a program that the shell has
+ * started.
+ */
 static bool has_ended(pid_t pid, int *ret_status)
 {
     while (waitpid(pid, ret_status, WNOHANG | WUNTRACED) == pid) {
@@ -51,7 +54,7 @@ static bool has_ended(pid_t pid, int *ret_status)
     return false;
 }
 
-/* What comes from the terminal goes to its whole group, to which the child belongs: it has it already. */
+/* A signal from the terminal goes to the whole group, to which the child belongs: the child has the signal already. */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
     if (info->si_signo == SIGCONT || info->si_code <= 0)
@@ -74,7 +77,7 @@ bool child_run(const char *path, char *const *command, char *const *environment,
     int reason;
     pid_t pid;
 
-    signal(SIGCHLD, SIG_DFL); /* a parent may have had it ignored: then nothing could be waited for */
+    signal(SIGCHLD, SIG_DFL); /* a parent may have ignored SIGCHLD: then no wait could succeed */
     pthread_sigmask(SIG_BLOCK, &signals, &mask);
     reason = start(path, command, environment, &mask, &pid);
     if (reason == 0)

@@ -10,7 +10,7 @@
 
 #define LOCK "lock " /* how the section of a mutex begins */
 
-/* The settings that a mutex may have, by their names here and in DMUTEX_RULES. */
+/* The settings that a mutex may have, by the names here and in DMUTEX_RULES. */
 static const struct setting {
     const char *key, *word, *form;
 } settings[] = {
@@ -25,12 +25,12 @@ static const struct setting {
     { "Shared", "shared", "exclusive or refuse" },
 };
 
-/* What a section says to each of the settings, as ` word=value`; NULL: nothing.  The texts are the plan's. */
+/* A section's words for each of the settings, as ` word=value`; NULL: nothing. The texts are the plan's. */
 struct values {
     const char *words[G_N_ELEMENTS(settings)];
 };
 
-/* What is being read. */
+/* The state of the reading. */
 struct reader {
     struct plan *plan;
     const char *path;
@@ -45,7 +45,7 @@ static bool complain(const struct reader *reader, const char *section, const cha
                   sentence);
 }
 
-/* The key's values, of which there may be none; NULL, refused, for an escape that GKeyFile does not know. */
+/* The key's values, possibly an empty list; NULL, refused, for an escape that GKeyFile does not know. */
 static char **values_of(const struct reader *reader, const char *section, const char *key, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -60,7 +60,7 @@ static char **values_of(const struct reader *reader, const char *section, const 
     return values;
 }
 
-/* The same of a key that has one value. */
+/* The same for a key with one value. */
 static char *value_of(const struct reader *reader, const char *section, const char *key, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -73,7 +73,7 @@ static char *value_of(const struct reader *reader, const char *section, const ch
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* ` word=value`, or NULL if the parser of rules does not take it. */
+/* ` word=value`, or NULL if the parser of rules refuses the words. */
 static char *words_of(const struct setting *setting, const char *value)
 {
     g_autoptr(GString) words = g_string_new(NULL);
@@ -111,7 +111,7 @@ static const struct setting *setting_by_key(const char *key)
     return NULL;
 }
 
-/* What a person may have meant; NULL: nothing comes near. */
+/* The key that a person may have meant; NULL: nothing comes near. */
 static const char *meant(const char *key)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
@@ -130,7 +130,7 @@ static bool complain_of_key(const struct reader *reader, const char *section, co
     return complain(reader, section, key, sentence, error);
 }
 
-/* Reads all settings of the section.  `others`: the keys that are no settings, and are left to the caller. */
+/* Reads all settings of the section. `others`: the keys that are no settings, and are left to the caller. */
 static bool read_settings(const struct reader *reader, const char *section, const char *const others[],
                           struct values *values, GError **error)
 {
@@ -170,8 +170,8 @@ static bool read_server(const struct reader *reader, const char *section, GError
 }
 
 /*
- * The name of the condition variable at that place of Cond=.  Each is one of its own, in the group of
- * its mutex: the first is called as the mutex is, for names of both kinds are apart.
+ * The name of the condition variable at this place of Cond=. Each condition variable is separate, in the group of the
+ * mutex: the first has the mutex's name, because the names of both kinds are apart.
  */
 static char *condition_name(const char *mutex, guint index)
 {
@@ -180,7 +180,7 @@ static char *condition_name(const char *mutex, guint index)
     return g_strdup_printf("%s%s%u", mutex, strchr(mutex, '/') ? "." : "/", index + 1);
 }
 
-/* One value of Match= or Cond=. */
+/* Reads one value of Match= or Cond=. */
 static bool read_rule(const struct reader *reader, const char *origin, const char *match, const char *name,
                       const char *words, GError **error)
 {
@@ -221,7 +221,7 @@ static bool read_conditions(const struct reader *reader, const char *section, co
     if (!values)
         return false;
     for (guint i = 0; values[i]; i++) {
-        bool is_complete = g_str_has_prefix(values[i], "cond:"); /* as --list shows it */
+        bool is_complete = g_str_has_prefix(values[i], "cond:"); /* as --list shows a rule */
         g_autofree char *rule = g_strconcat(is_complete ? "" : "cond:", values[i], NULL);
         g_autofree char *name = condition_name(section + strlen(LOCK), i);
 
@@ -251,7 +251,7 @@ static bool read_lock(const struct reader *reader, const char *section, GError *
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* All but the locks: these need the defaults, which may stand behind them or in another file. */
+/* Reads all but the locks: locks need the defaults, which may stand behind the locks or in another file. */
 static bool read_common(const struct reader *reader, GError **error)
 {
     g_auto(GStrv) sections = g_key_file_get_groups(reader->file, NULL);
@@ -291,7 +291,7 @@ static GKeyFile *parse(const char *path, GHashTable *sections, GError **error)
 
     if (!text || !config_lines_check(sections, path, text, error))
         return NULL;
-    /* Keys of other languages would be dropped without a word: here they are unknown ones. */
+    /* Keys of other languages would be dropped without a word: here such keys are unknown keys. */
     if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &reason)) {
         refuse(error, REFUSE_CONFIG, "%s: %s", path, reason->message);
         return NULL;

@@ -14,8 +14,8 @@
 #define CONFIG_SYSTEM_FILE "/etc/dmutex/preload.conf"
 
 /*
- * Reads the files that config_files_find() names into the plan: its rules and its server.  Refuses
- * with file, section, key, reason, and what to do.
+ * Reads the files that config_files_find() names into the plan: the rules and the server. Refuses with file, section,
+ * key, reason, and what to do.
  */
 bool config_read(struct plan *plan, const GPtrArray *paths, GError **error);
 

@@ -11,11 +11,14 @@
 #include "base/place.h"
 #include "refuse.h"
 
-#define LARGEST (4 << 20) /* bytes; what is larger is no configuration */
+#define LARGEST (4 << 20) /* bytes; a larger file is no configuration */
 
 /* ---- which ------------------------------------------------------------------------------- */
 
-/* Also if it cannot be looked at: that is refused when it is read, or its rules would silently be none. */
+/*
+ * True also if the file cannot be looked at: the read then refuses the file; else the file's rules would silently be
+ * none.
+ */
 static bool is_there(const char *path)
 {
     return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
@@ -34,7 +37,7 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* The files of the directory in the order of their names, as every shell shows them. */
+/* Adds the files of the directory in the order of the names, as every shell shows the files. */
 static bool add_directory(GPtrArray *paths, const char *path, GError **error)
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new();
@@ -81,8 +84,8 @@ bool config_files_find(const char *option, const char *system_file, GPtrArray **
 /* ---- safe -------------------------------------------------------------------------------- */
 
 /*
- * Who writes the rules decides whether a program's locks hold, and whom it asks: that is the user's
- * and root's affair alone.
+ * The author of the rules decides if a program's locks hold, and which server the program asks: only the user and root
+ * may write rules.
  */
 static bool check_owner(const char *path, const struct stat *status, GError **error)
 {
@@ -96,8 +99,8 @@ static bool check_owner(const char *path, const struct stat *status, GError **er
 }
 
 /*
- * Whoever can change a directory above the file, or a link on the way, can put another file in this one's place.
- * So each is checked, and must lead to the file that is open.
+ * A user with write access to a directory above the file, or to a link on the way, can put another file in this file's
+ * place. So each directory and link is checked, and must lead to the open file.
  */
 static bool check_way(const char *path, const struct stat *status, GError **error)
 {

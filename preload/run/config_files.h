@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which files are the configuration, and may they be believed?
- */
+/* Finds the files of the configuration, and checks that the files may be believed. */
 #ifndef DM_RUN_CONFIG_FILES_H
 #define DM_RUN_CONFIG_FILES_H
 
@@ -10,15 +8,15 @@
 #include <glib.h>
 
 /*
- * The paths of the first of these that is there: `option` (NULL: not given), $DMUTEX_CONF,
- * ~/.config/dmutex/preload.conf, the system's file with what is in its .d directory.  The first two
- * must be there if they are named.  None at all: an empty list, which the caller frees.
+ * The paths of the first existing file of: `option` (NULL: not given), $DMUTEX_CONF, ~/.config/dmutex/preload.conf, the
+ * system's file with the files in the .d directory. The first two must exist if named. None at all: an empty list,
+ * which the caller frees.
  */
 bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error);
 
 /*
- * The file's text, which the caller frees.  NULL, refused: it cannot be read, or somebody else than
- * the user and root could have written it.
+ * The file's text, which the caller frees. NULL, refused: the file cannot be read, or could have been written by users
+ * other than the user and root.
  */
 char *config_files_load(const char *path, GError **error);
 

@@ -31,7 +31,7 @@ static bool note_key(GHashTable *keys, const char *key, const char *section, con
     return true;
 }
 
-/* `[lock a]` of a line `[lock a]  `; an odd one is left to GKeyFile. */
+/* `[lock a]` of a line `[lock a] `; an odd line is left to GKeyFile. */
 static char *section_of(const char *line)
 {
     const char *end = strchr(line, ']');

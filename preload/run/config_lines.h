@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What GKeyFile does not tell: which line a key is in, and that a section or key is there twice.  It
- * merges these, the last one wins, and one of two rules would silently be none.
+ * Finds what GKeyFile does not tell: which line a key is in, and that a section or key is there twice. GKeyFile merges
+ * the two, the last wins, and one of two rules would silently be none.
  */
 #ifndef DM_RUN_CONFIG_LINES_H
 #define DM_RUN_CONFIG_LINES_H
@@ -13,7 +13,7 @@
 /* From "[section]" to "FILE:LINE", over all files. */
 GHashTable *config_lines_new(void);
 
-/* Notes the sections of this file; refuses one that any file had before, and a key that is repeated. */
+/* Notes the sections of this file; refuses a section that any file had before, and a key that is repeated. */
 bool config_lines_check(GHashTable *sections, const char *path, const char *text, GError **error);
 
 #endif

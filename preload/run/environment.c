@@ -11,7 +11,7 @@
 #include "refuse.h"
 #include "wording.h"
 
-#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with its name */
+#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */
 
 static const char *const ours[] = { "LD_PRELOAD",   "DMUTEX_URL", "DMUTEX_MAP",
                                     "DMUTEX_RULES", "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
@@ -36,7 +36,7 @@ static bool set_rules(char ***environment, const char *name, const GArray *list,
     return true;
 }
 
-/* The module must find what was checked. */
+/* The module must find the file that was checked. */
 static bool check_file(const struct plan *plan, GError **error)
 {
     const char *reason = "its Url is read as another one";
@@ -56,7 +56,7 @@ static void warn_of_readers(const char *path)
         say_warning("%s: has a password, and can be read by others: chmod go-r %s", path, path);
 }
 
-/* A password stays in its file: the environment is inherited by all that the command starts. */
+/* A password stays in the file: all programs that the command starts inherit the environment. */
 static bool set_server(char ***environment, const struct plan *plan, GError **error)
 {
     if (!plan->url_file || !ask_is_secret(plan->url)) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The environment in which the command runs: how the module is told what to do.
- */
+/* The environment in which the command runs: tells the module what to do. */
 #ifndef DM_RUN_ENVIRONMENT_H
 #define DM_RUN_ENVIRONMENT_H
 
@@ -17,10 +15,10 @@
  */
 bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error);
 
-/* For --list: the folder in which modules note what is used, and the module that notes lock files that are made. */
+/* For --list: the folder in which modules note used objects, and the module that notes the making of lock files. */
 bool environment_observe(char ***environment, const char *folder, GError **error);
 
-/* What is new or different in it, and the command, as a shell takes it; without passwords. */
+/* Prints the new or different variables, and the command, as a shell takes both; without passwords. */
 void environment_print(char *const *environment, char *const *command);
 
 #endif

@@ -11,13 +11,13 @@
 #include "plan.h"
 
 /*
- * Reads -e and DMUTEX_MAP, and the configuration.  Without any configuration file the rules that a
- * dmutex-run around this one has made (DMUTEX_RULES) go on.  *ret_config: the file that --config
- * or DMUTEX_CONF named, as an absolute path to be freed; NULL.
+ * Reads -e and DMUTEX_MAP, and the configuration. Without any configuration file the rules that an outer dmutex-run has
+ * made (DMUTEX_RULES) go on. *ret_config: the file that --config or DMUTEX_CONF named, as an absolute path to be freed;
+ * NULL.
  */
 bool gather(struct plan *plan, const struct options *options, char **ret_config, GError **error);
 
-/* Warns of rules that do other than they seem to. */
+/* Warns of rules with another effect than a reader would expect. */
 void gather_advise(const struct plan *plan);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define PATIENCE_MS 5000
 
-/* The keeper's lines; NULL: it has ended, or does not answer. */
+/* The keeper's lines; NULL: the keeper has ended, or does not answer. */
 static char *ask(int connection)
 {
     g_autofree char *answer = g_malloc(KEEPER_LIST_ROOM + 1);
@@ -37,7 +37,7 @@ static void print_keeper(int folder, const char *name)
     g_autofree char *lines = NULL;
 
     if (connection < 0)
-        return; /* of a keeper that was killed */
+        return; /* of a killed keeper */
     lines = ask(connection);
     close(connection);
     if (lines)

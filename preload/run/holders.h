@@ -7,7 +7,9 @@
 
 #include <glib.h>
 
-/* Asks each keeper of this user, and prints NAME PATH PID PROGRAM for each lock.  Refuses what it cannot ask. */
+/*
+ * Asks each keeper of this user, and prints NAME PATH PID PROGRAM for each lock. Refuses if a keeper cannot be asked.
+ */
 bool holders_print(GError **error);
 
 #endif

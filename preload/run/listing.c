@@ -27,13 +27,13 @@ enum nameless { IN_NO_FILE, IN_NO_BUILD, NAMELESS_COUNT };
 struct listing {
     GPtrArray *lines;
     GHashTable *by_rule; /* the same; owns nothing */
-    uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module does not tell these apart */
+    uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module does not tell the objects apart */
     bool is_full;
 };
 
 /* ---- the rule of an object --------------------------------------------------------------- */
 
-/* A symbol, if a rule that says it leads back to the same place: names of static objects may be repeated. */
+/* A symbol, if a rule with the symbol leads back to the same place: names of static objects may be repeated. */
 static char *rule_by_symbol(const struct seen *seen)
 {
     char name[SYMBOL_ROOM], *plus;
@@ -77,7 +77,7 @@ static char *rule_by_file(const struct seen *seen)
     return wording_of_rule(&rule);
 }
 
-/* NULL: it has none, and *ret_why says why.  What was deleted is found under that name no more. */
+/* NULL: the object has no rule, and *ret_why says why. A deleted file is found under its former name no more. */
 static char *rule_of(const struct seen *seen, enum nameless *ret_why)
 {
     char *rule;
@@ -132,7 +132,7 @@ static void add(struct listing *listing, const struct seen *seen)
     line->bits |= seen->bits;
 }
 
-/* A copy: the process may still run.  It was made in its full size at once. */
+/* Reads a copy: the process may still run. The file was made in full size at once. */
 static void read_file(struct listing *listing, const char *path)
 {
     bool is_file = g_file_test(path, G_FILE_TEST_IS_REGULAR);
@@ -170,7 +170,7 @@ static void for_each_file(const char *folder, void (*visit)(struct listing *, co
 
 /* ---- printed ----------------------------------------------------------------------------- */
 
-/* What was used most first; equals by their rules, so that two runs can be compared. */
+/* Puts the most used first; equal counts are sorted by rule, so that two runs can be compared. */
 static int compare(gconstpointer one, gconstpointer other)
 {
     const struct line *left = *(struct line *const *)one, *right = *(struct line *const *)other;
@@ -202,7 +202,7 @@ static const char *remark_of(const struct line *line)
     return "";
 }
 
-/* Replaces the controls in a text, because a terminal obeys these. */
+/* Replaces the controls in a text, because a terminal obeys controls. */
 static void clean(char *text)
 {
     for (; *text; text++)

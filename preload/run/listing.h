@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What --list prints: rules for all that the command used, from what the module has noted (seen.h).
- */
+/* Output of --list: rules for all objects that the command used, from the notes of the module (seen.h). */
 #ifndef DM_RUN_LISTING_H
 #define DM_RUN_LISTING_H
 
 #include <stdio.h>
 
 /*
- * Prints what the files of the folder say, what was used most first:
+ * Prints what the files of the folder say, the most used object first:
  *
  *     COUNT  RULE  [# remark]
  *
- * and below it what cannot be named, in lines that begin with #.
+ * and below, in lines that begin with #, the objects that no rule can name.
  */
 void listing_print(const char *folder, FILE *to);
 
-/* Removes the folder and the files in it. */
+/* Removes the folder and the files inside. */
 void listing_remove(const char *folder);
 
 #endif

@@ -11,7 +11,7 @@
 #include "binary.h"
 #include "cache.h"
 
-/* One file, with its entries for the loader. */
+/* One file, with the entries for the loader. */
 struct file {
     char *path;
     const struct file *parent; /* the file with the DT_NEEDED; NULL: the program */
@@ -48,7 +48,7 @@ static void free_file(gpointer pointer)
 
 /* ---- where ------------------------------------------------------------------------------- */
 
-/* Is the file of this machine's kind?  The loader passes over foreign files. */
+/* True if the file is of the kind of this machine. The loader passes over foreign files. */
 static bool is_fit(const char *path)
 {
     struct binary own, binary;
@@ -94,7 +94,7 @@ static char *find_in_list(const char *list, const char *name, const struct file 
     return found;
 }
 
-/* Looks by DT_RPATH of the file and of its parents.  DT_RUNPATH in a file turns its DT_RPATH off. */
+/* Looks by DT_RPATH of the file and of the file's parents. DT_RUNPATH in a file turns the file's DT_RPATH off. */
 static char *find_by_rpath(const struct file *file, const char *name)
 {
     char *found = NULL;

@@ -13,7 +13,7 @@
 #include "program.h"
 
 struct loaded {
-    char *name;        /* as the loader calls it: /lib/libx.so.1 */
+    char *name;        /* as the loader names the library: /lib/libx.so.1 */
     char *path;        /* the same, resolved: /usr/lib/libx.so.1.2 */
     bool has_variants; /* builds for newer processors lie beside the file: the loader may take another build */
 };

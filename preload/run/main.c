@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * dmutex-run: reads what is to be distributed, checks it, and becomes the command.
- */
+/* dmutex-run: reads the rules for distribution, checks the rules, and becomes the command. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +21,18 @@
 #include "resolve.h"
 #include "wording.h"
 
-/* What one run knows. */
+/* The state of one run. */
 struct run {
     struct options options;
     struct plan *plan;
-    char *config; /* that --config named, absolute; NULL */
+    char *config; /* the path of --config, absolute; NULL */
     char *path;   /* of the command; NULL: none was given */
     struct program program;
 };
 
 /* ---- becoming the command ---------------------------------------------------------------- */
 
-/* Returns only if it cannot. */
+/* Returns only on failure. */
 static bool become(const struct run *run, char ***environment, GError **error)
 {
     bool is_marked = plan_count(run->plan) > 0 && say_level >= SAY_WARNINGS;
@@ -81,7 +79,7 @@ static bool list(const struct run *run, char ***environment, GError **error)
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-/* One line for each rule, and the worst of them. */
+/* One line for each rule, and the worst result. */
 static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     static const char *const marks[] = {
@@ -101,7 +99,7 @@ static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, 
     return !bad || refuse(error, REFUSE_CONFIG, "%u of %u rules cannot be used", bad, resolutions->len);
 }
 
-/* The first rule that is bad; the others that are not as they should be are warned of. */
+/* Refuses the first bad rule; warns of the other rules with a fault. */
 static bool require_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     for (guint i = 0; i < resolutions->len; i++) {
@@ -121,7 +119,7 @@ static bool require_rules(const struct plan *plan, const GPtrArray *resolutions,
     return true;
 }
 
-/* --list finds the rules that are to take the place of those which a new build has made wrong. */
+/* --list finds the rules that replace rules which a new build has made wrong. */
 static void excuse_rules(struct plan *plan, const GPtrArray *resolutions)
 {
     for (guint i = 0; i < resolutions->len; i++) {
@@ -145,7 +143,7 @@ static bool check_rules(const struct run *run, GError **error)
     return require_rules(run->plan, resolutions, error);
 }
 
-/* A server that is down is an error only to those whose locks would fail. */
+/* A server that is down is an error only for rules whose locks would fail. */
 static bool check_server(const struct run *run, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -175,7 +173,7 @@ static void report_server(const struct plan *plan)
 
 /* ---- what is to be done ------------------------------------------------------------------ */
 
-/* The environment is its own, if there is anything to do in it. */
+/* The environment is the run's own, if an action changes the environment. */
 static bool act(const struct run *run, GError **error)
 {
     g_auto(GStrv) environment = NULL;
@@ -192,7 +190,7 @@ static bool act(const struct run *run, GError **error)
     return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, &environment, error);
 }
 
-/* Without rules there is nothing that the command could be unfit for, except to be listed. */
+/* Without rules no command is unfit, except for the listing. */
 static bool prepare(struct run *run, GError **error)
 {
     bool has_rules = plan_count(run->plan) > 0;

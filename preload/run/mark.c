@@ -13,7 +13,7 @@ static void write_cookie(char cookie[USED_COOKIE_ROOM])
     unsigned char bytes[(USED_COOKIE_ROOM - 1) / 2] = { 0 };
 
     if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) < 0)
-        memcpy(bytes, &(gint64){ g_get_real_time() }, sizeof(gint64)); /* early at boot: an accident is all that is feared */
+        memcpy(bytes, &(gint64){ g_get_real_time() }, sizeof(gint64)); /* early at boot: only accidents are feared */
     for (size_t i = 0; i < sizeof bytes; i++)
         g_snprintf(cookie + 2 * i, 3, "%02x", bytes[i]);
 }

@@ -7,7 +7,10 @@
 
 #include "plan.h"
 
-/* Makes it, for a command in this process, and names it in the environment.  Its number, or -1: there will be none. */
+/*
+ * Makes the memory, for a command in this process, and names the memory in the environment. Returns the number, or -1:
+ * no memory.
+ */
 int mark_begin(const struct plan *plan, char ***environment);
 
 /* The command was not executed. */

@@ -16,11 +16,11 @@ struct options {
     enum action action;
     const char *config;  /* --config; NULL */
     const char *output;  /* --output; NULL */
-    GPtrArray *map;      /* of each -e, in their order */
-    char **command;      /* what is behind the options, up to a NULL */
+    GPtrArray *map;      /* of each -e, in the order of the command line */
+    char **command;      /* the words behind the options, up to a NULL */
 };
 
-/* Refuses what it does not know, and a command that is missing.  The texts are those of argv. */
+/* Refuses unknown options, and a missing command. The texts belong to argv. */
 bool options_read(int argc, char **argv, struct options *ret_options, GError **error);
 void options_clear(struct options *options);
 

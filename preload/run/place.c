@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest part of the path that is there, resolved, with the rest behind it; NULL: as it was. */
+/* The longest part of the path that exists, resolved, with the rest appended; NULL: unchanged. */
 static char *resolve(const char *path)
 {
     g_autofree char *whole = g_strdup(path);
@@ -23,7 +23,7 @@ static char *resolve(const char *path)
     return NULL;
 }
 
-/* A glob up to its first part with a wildcard; that and what follows stay as they are. */
+/* Resolves a glob up to the first part with a wildcard; the rest stays unchanged. */
 static char *resolve_glob(const char *glob)
 {
     size_t plain = strcspn(glob, "*?");

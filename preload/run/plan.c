@@ -52,7 +52,7 @@ bool plan_example_name(const struct rule *rule, char ret_name[PLAN_NAME_ROOM])
     return rules_expand(rule, &words, ret_name, PLAN_NAME_ROOM);
 }
 
-/* The library knows what a name can be. */
+/* The library knows the limits of a name. */
 static bool check_name(const struct planned *planned, GError **error)
 {
     char name[PLAN_NAME_ROOM];
@@ -68,7 +68,7 @@ static bool check_name(const struct planned *planned, GError **error)
     return true;
 }
 
-/* Compared with what the kernel says: a path from somewhere else would never match. */
+/* The path is compared with the kernel's path: a path from elsewhere would never match. */
 static bool check_path(const struct planned *planned, const char *path, GError **error)
 {
     if (!path || path[0] == '/' || !strchr(path, '/'))

@@ -17,7 +17,7 @@
 
 /* ---- found ------------------------------------------------------------------------------- */
 
-/* 0, or the errno value of executing it. */
+/* 0, or the errno value of executing the file. */
 static int try_path(const char *path)
 {
     struct stat status;
@@ -65,7 +65,7 @@ bool program_find(const char *name, char **ret_path, GError **error)
 
 /* ---- fit --------------------------------------------------------------------------------- */
 
-/* A file whose set-id bits and capabilities the kernel does not look at. */
+/* True for a file whose set-id bits and capabilities the kernel does not look at. */
 static bool is_powerless(const char *path)
 {
     struct statvfs system;
@@ -74,7 +74,7 @@ static bool is_powerless(const char *path)
 }
 
 /*
- * A program that gains rights ignores LD_PRELOAD.  One that root executes does not, if it would become
+ * A program that gains rights ignores LD_PRELOAD. A program that root executes does not, if the program would become
  * root.
  */
 static bool check_rights(const char *path, GError **error)
@@ -97,7 +97,7 @@ static bool check_rights(const char *path, GError **error)
                   path, what);
 }
 
-/* Ours is the measure: the module was built as this program was. */
+/* The architecture of this program is the measure: the module was built for the same. */
 static bool check_architecture(const char *path, const struct binary *binary, const struct binary *own, GError **error)
 {
     g_autofree char *theirs = binary_machine(binary), *ours = binary_machine(own);
@@ -142,8 +142,8 @@ static bool check_elf(const char *path, const struct binary *binary, GError **er
 /* ---- followed ---------------------------------------------------------------------------- */
 
 /*
- * The program that runs the script.  `#!/usr/bin/env python3` is looked through, for env(1) becomes
- * what it finds; not with options or variables, which it alone understands.
+ * The program that runs the script. `#!/usr/bin/env python3` is looked through, because env(1) becomes the program
+ * found; not with options or variables, which env(1) alone understands.
  */
 static char *interpreter_of(const struct binary *script, GError **error)
 {
@@ -159,7 +159,7 @@ static char *interpreter_of(const struct binary *script, GError **error)
     return path;
 }
 
-/* Becomes the path of the ELF program; its headers are in *ret_binary, which the caller clears. */
+/* Becomes the path of the ELF program; the headers are in *ret_binary, which the caller clears. */
 static char *follow(const char *command, struct binary *ret_binary, GError **error)
 {
     char *path = g_strdup(command);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command: where it is, which program it will be in the end, and whether a preloaded library has
- * any effect there.  The dynamic loader says nothing when it has none.
+ * The command: the path, the program that runs in the end, and if a preloaded library has any effect there. The dynamic
+ * loader says nothing when a preloaded library has no effect.
  */
 #ifndef DM_RUN_PROGRAM_H
 #define DM_RUN_PROGRAM_H
@@ -12,7 +12,7 @@
 
 struct program {
     char *command; /* the file that is executed */
-    char *path;    /* the ELF program, resolved: the command itself, or its interpreter */
+    char *path;    /* the ELF program, resolved: the command itself, or the command's interpreter */
 };
 
 /*
@@ -21,7 +21,7 @@ struct program {
  */
 bool program_find(const char *name, char **ret_path, GError **error);
 
-/* Follows it to an ELF program, and refuses (126) one that would ignore the module. */
+/* Follows the command to an ELF program, and refuses (126) a program that would ignore the module. */
 bool program_examine(const char *command, struct program *ret_program, GError **error);
 void program_clear(struct program *program);
 

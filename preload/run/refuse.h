@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How dmutex-run fails, and what it says.  A failure is a GError: its code is the status to exit with,
- * its message a sentence that says what to do.  Functions that can fail return false with one.
+ * Failures of dmutex-run. A failure is a GError: the code is the exit status, the message a sentence that says what to
+ * do. Functions that can fail return false with a GError.
  */
 #ifndef DM_RUN_REFUSE_H
 #define DM_RUN_REFUSE_H
@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-/* The statuses of <sysexits.h>, and those that shells, env(1) and nice(1) have for a command. */
+/* The statuses of <sysexits.h>, and the statuses of shells, env(1) and nice(1) for a command. */
 enum refuse_status {
     REFUSE_USAGE = 64,
     REFUSE_DOWN = 69,
@@ -26,7 +26,7 @@ bool refuse(GError **error, enum refuse_status status, const char *format, ...) 
 enum say_level { SAY_ERRORS, SAY_WARNINGS, SAY_ALL };
 extern enum say_level say_level;
 
-/* One line each, to standard error. */
+/* Writes one line, to standard error. */
 void say_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void say_warning(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void say_note(const char *format, ...) G_GNUC_PRINTF(1, 2);

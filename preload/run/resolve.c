@@ -10,13 +10,13 @@
 #include "binary.h"
 #include "loaded.h"
 
-/* What the rules are tried on. */
+/* The files and symbols that the rules are tried on. */
 struct scene {
     const struct program *program; /* NULL: none was given */
     GPtrArray *loaded;             /* of struct loaded; empty without a program */
     unsigned count;
-    const char **paths;      /* of each rule: the file that it means; NULL: there is none */
-    struct elf_wish *wishes; /* of each: what came of its symbol there */
+    const char **paths;      /* of each rule: the file of the rule's module; NULL: none */
+    struct elf_wish *wishes; /* of each rule: the result for the symbol in the file */
 };
 
 static struct resolution *resolution(enum finding finding, char *sentence)
@@ -93,7 +93,7 @@ static char *find_in(const struct rule *rule, const char *path, const struct elf
 
 /* ---- in which file ----------------------------------------------------------------------- */
 
-/* The file that the rule means, as the module looks for it: loaded, or there by its absolute path. */
+/* The file that the rule means, as the module looks for the file: loaded, or present at the absolute path. */
 static const char *module_of(const struct scene *scene, const struct rule *rule)
 {
     for (guint i = 0; i < scene->loaded->len; i++) {
@@ -117,7 +117,7 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
-/* Which of several builds is loaded is the loader's choice: nothing is known of the object in it. */
+/* The loader chooses one of several builds: nothing is known of the object in the chosen build. */
 static bool has_variants(const struct scene *scene, const char *path)
 {
     for (guint i = 0; i < scene->loaded->len; i++) {
@@ -129,7 +129,7 @@ static bool has_variants(const struct scene *scene, const char *path)
     return false;
 }
 
-/* No mutex has that size, but a structure that begins with one may. */
+/* No mutex has the size of a read-write lock, but a structure that begins with a mutex may. */
 static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
 {
     return rule->kind == RULE_SYMBOL && rule->offset == 0 && !rule->is_condition &&
@@ -174,7 +174,7 @@ static void find_copies(struct scene *scene)
     g_free(copies);
 }
 
-/* All symbols of this file: each file is read once. */
+/* Finds all symbols of this file: each file is read once. */
 static void find_symbols(struct scene *scene, const char *path)
 {
     struct elf_wish *wishes = g_new0(struct elf_wish, scene->count);
@@ -225,7 +225,7 @@ static struct resolution *resolve_one(const struct scene *scene, const struct ru
                                                  "when it is mapped"));
 }
 
-/* Libraries are looked for only if a rule needs them: that takes longer than all the rest. */
+/* Libraries are looked for only if a rule needs libraries: the search takes longer than all the rest. */
 static bool needs_modules(const struct plan *plan)
 {
     for (unsigned i = 0; i < plan_count(plan); i++)

@@ -99,7 +99,7 @@ static bool is_same(const struct rule *one, const struct rule *other)
            one->shared_is_exclusive == other->shared_is_exclusive && is_same_text(one->program, other->program);
 }
 
-/* A mistake of ours, not of the user: the module would do something else than what was checked. */
+/* A mistake of dmutex-run, not of the user: the module would do something else than the check. */
 static void check_read_back(const char *written, const GArray *list)
 {
     g_autofree char *copy = g_strdup(written);
