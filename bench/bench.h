@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the benchmarks share: a server of their own, places to run, time, and medians.
+ * Tools of the benchmarks: a private server, places to run, time, and medians.
  *
- * A benchmark prints ratios of the library to a bare loop in the same run; absolute figures move
- * from machine to machine.  Rounds of the two alternate, so that what else the machine does hits
- * both alike.  Whatever goes wrong ends the program with a message.
+ * A benchmark prints ratios of the library to a bare loop in the same run; absolute figures move from machine to
+ * machine. Rounds of the two alternate, so that other work of the machine hits both alike. Any failure ends the program
+ * with a message.
  */
 #ifndef DM_BENCH_H
 #define DM_BENCH_H
@@ -28,23 +28,23 @@ struct bench_server {
 struct bench_server bench_server_start(void);
 void bench_server_stop(struct bench_server *server);
 
-/* A connection to it. */
+/* A connection to the server. */
 redisContext *bench_connect(const struct bench_server *server);
 
-/* A command whose reply is not an error. */
+/* A command with a reply that is not an error. */
 redisReply *bench_command(redisContext *context, int count, const char **words);
 
 /* The same; the reply is dropped. */
 void bench_run(redisContext *context, int count, const char **words);
 
-/* Makes a script known to the server; returns its SHA-1, the caller's to free. */
+/* Makes a script known to the server; returns the SHA-1, the caller's to free. */
 char *bench_load(redisContext *context, const char *script);
 
-/* The server's counters begin anew; what it has counted since: "calls" or "usec" of a command. */
+/* Resets the server's counters; the second returns a count since then: "calls" or "usec" of a command. */
 void bench_stats_reset(redisContext *context);
 double bench_stat(redisContext *context, const char *command, const char *field);
 
-/* Script calls by clients: the library sends nothing else.  What a script calls is not counted. */
+/* Script calls by clients: the library sends nothing else. Commands called by a script are not counted. */
 double bench_scripts_sent(redisContext *context);
 
 /* ---- places ---------------------------------------------------------------------- */
@@ -55,16 +55,13 @@ struct bench_place {
     int server_core, client_core;
 };
 
-/* The places that this machine has; on two cores they matter more than code. */
+/* The places of this machine; on two cores the places matter more than code. */
 const struct bench_place *bench_places(void);
 
-/* Puts a process (0: the calling thread and those that it starts) there; -1: anywhere. */
+/* Pins a process (0: the calling thread and the threads started by the caller) there; -1: anywhere. */
 void bench_pin(pid_t pid, int core);
 
-/*
- * Calls measure(user) in a process of its own, pinned, with DMUTEX_URL set: the library reads its
- * settings once.
- */
+/* Calls measure(user) in a process of its own, pinned, with DMUTEX_URL set: the library reads the settings once. */
 void bench_apart(const struct bench_server *server, int core, void (*measure)(void *), void *user);
 
 /* ---- figures --------------------------------------------------------------------- */

@@ -2,11 +2,11 @@
 /*
  * Condition variables between processes.
  *
- *   signal      until the waiter has returned, against a bare PUBLISH, its receipt, and one script
- *               round trip of the receiver, who would have to take the lock then
- *   turns       two processes wake each other in turn: what a wait and a signal send
- *   broadcast   to many: what each waiter sends, and how many own the mutex at once by the server's
- *               reckoning: one, for the others wait for the mutex and sleep on
+ *   signal      until the waiter has returned, against a bare PUBLISH, the receipt, and one script
+ *               round trip of the receiver, which would have to take the lock then
+ *   turns       two processes wake each other in turn: the scripts of a wait and a signal
+ *   broadcast   to many: the scripts of each waiter, and how many own the mutex at once by the server's
+ *               reckoning: one, because the others wait for the mutex and sleep on
  */
 #include <dmutex/dmutex.h>
 #include <semaphore.h>
@@ -28,17 +28,17 @@
 #define CYCLES 100
 #define TURNS 2000
 #define WAITERS_MAX 200
-#define OVER (-1) /* no process that waits is killed: the server would count it on */
+#define OVER (-1) /* no waiting process is killed: the server would count a dead process on */
 #define KEY_OF_WAITERS "dmutex:{bench}:cond:cond"
 
 static dmutex_t mutex; /* with a long lease, so that few polls are counted */
 static dcond_t cond = DCOND_INITIALIZER("bench/cond");
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct board {
-    sem_t returned;        /* by a waiter, once it has noted the time */
-    double returned_at;    /* of the last one */
-    atomic_int generation; /* what waiters wait for: a new number, or OVER */
+    sem_t returned;        /* posted by a waiter that has noted the time */
+    double returned_at;    /* of the last waiter */
+    atomic_int generation; /* the change that waiters wait for: a new number, or OVER */
     atomic_int back;       /* how many have returned and unlocked */
     int turn;              /* guarded by the mutex */
 };
@@ -129,7 +129,7 @@ static void receive_again_and_again(int unused)
     bench_die("the inbox has broken");
 }
 
-/* Until the other one has noted its return; the seconds since `start`. */
+/* Until the other process has noted the return; the seconds since `start`. */
 static double await_return(double start)
 {
     while (sem_wait(&board->returned) != 0)
@@ -137,8 +137,7 @@ static double await_return(double start)
     return board->returned_at - start;
 }
 
-/* What they wait for changes.  Owning the mutex means that all wait: they give it up in no other
- * place. */
+/* Changes the awaited number. Owning the mutex means that all wait: the waiters give the mutex up in no other place. */
 static void change(int generation)
 {
     bench_must(dmutex_lock(&mutex));
@@ -153,7 +152,7 @@ static double signal_many(redisContext *context)
     for (int i = 0; i < CYCLES; i++) {
         await_waiters(context, 1);
         change(board->generation + 1);
-        bench_pause(0.0002); /* it sleeps by now, and so it does below */
+        bench_pause(0.0002); /* the waiter sleeps by now, and so below */
         start = bench_now();
         bench_must(dcond_signal(&cond));
         sum += await_return(start);
@@ -255,7 +254,7 @@ static void wait_for_broadcasts(int unused)
     }
 }
 
-/* Wakes them all, and returns when they are back. */
+/* Wakes all waiters, and returns when all are back. */
 static void broadcast(int count)
 {
     bench_must(dcond_broadcast(&cond));
@@ -271,8 +270,7 @@ static int change_of_grants(const char *line)
     return strstr(line, " lua] \"PUBLISH\"") && strstr(line, "\"granted ") ? 1 : 0;
 }
 
-/* The most grants that were under way at once, until as many were given back as there are waiters.
- */
+/* The most grants that were under way at once, until as many were given back as there are waiters. */
 static int most_grants(redisContext *monitor, int count)
 {
     int now = 0, most = 0;
@@ -307,7 +305,7 @@ static void count_broadcast(redisContext *context, int count)
            bench_scripts_sent(context) / count, bench_stat(context, "publish", "calls") / count);
 }
 
-/* The same once more, watched: that takes time. */
+/* The same once more, watched: watching takes time. */
 static void watch_broadcast(redisContext *context, int count)
 {
     redisContext *monitor = bench_connect(server);

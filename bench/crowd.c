@@ -16,7 +16,7 @@
 
 enum stage { GATHER, RUN, END };
 
-/* One process's own part; alone in its cache lines. */
+/* One process's own part; alone in the cache lines. */
 struct seat {
     atomic_long acquisitions;
     long sleeps;
@@ -83,7 +83,7 @@ static void join_in(const struct bench_server *server, const struct crowd *crowd
     exit(0);
 }
 
-/* ---- all of them ----------------------------------------------------------------- */
+/* ---- all processes --------------------------------------------------------------- */
 
 static long acquisitions_of_all(struct board *board, int size)
 {
@@ -94,7 +94,10 @@ static long acquisitions_of_all(struct board *board, int size)
     return sum;
 }
 
-/* While they run.  The server's counters are its own; those of the clients are read beside them. */
+/*
+ * Watches the running processes. The server's counters are the server's own; the counters of the clients are read
+ * beside them.
+ */
 static void watch(struct board *board, int size, redisContext *context, double seconds, struct crowd_figures *figures)
 {
     long before;
@@ -112,7 +115,7 @@ static void watch(struct board *board, int size, redisContext *context, double s
     figures->messages = bench_stat(context, "publish", "calls") / sum;
 }
 
-/* When they have ended. */
+/* Adds up after the processes have ended. */
 static void add_up(struct board *board, int size, struct crowd_figures *figures)
 {
     long least = board->seats[0].acquisitions, most = least, sleeps = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What dead waiters cost the living: a process that holds a name, and has many threads that wait for it, is killed.
- * Three other processes want the name.  Counted is how often these lock in the second after the lease of the dead owner
- * has ended, as a ratio to an owner that is killed alone.
+ * The cost of dead waiters for the living: a process that holds a name, and has many threads waiting for the name, is
+ * killed. Three other processes want the name. The benchmark counts how often the three lock in the second after the
+ * lease of the dead owner has ended, as a ratio to an owner that is killed alone.
  */
 #include <dmutex/dmutex.h>
 #include <limits.h>
@@ -21,13 +21,13 @@
 #define ROUNDS 3
 #define LIVING 3
 #define SECONDS 1.0
-#define LEASE_MS 2000 /* the same for all; the owner renews it until it is killed */
+#define LEASE_MS 2000 /* the same for all; the owner renews the lease until the kill */
 
 static const int sizes[] = { 0, 64, 300, 1500 };
 
 struct board {
     atomic_int held;
-    atomic_long locked[LIVING * 16]; /* each in cache lines of its own */
+    atomic_long locked[LIVING * 16]; /* each in separate cache lines */
 };
 
 static void make_mutex(dmutex_t *mutex, const char *leaf)
@@ -41,7 +41,7 @@ static void make_mutex(dmutex_t *mutex, const char *leaf)
     bench_must(dmutex_init_np(mutex, name, &attr));
 }
 
-/* A process of the benchmark's own, gone with it. */
+/* A process of the benchmark's own, ends with the benchmark. */
 static pid_t begin_process(const struct bench_server *server, int core)
 {
     pid_t pid = fork();
@@ -60,7 +60,7 @@ static void end_process(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* ---- those who die --------------------------------------------------------------- */
+/* ---- the dying process ----------------------------------------------------------- */
 
 static void *wait_for(void *mutex)
 {
@@ -100,7 +100,7 @@ static void await_queue(redisContext *context, const char *leaf, int size)
     } while (waiting < size);
 }
 
-/* ---- those who live -------------------------------------------------------------- */
+/* ---- the living processes -------------------------------------------------------- */
 
 static void lock_again_and_again(const char *leaf, atomic_long *locked)
 {
@@ -123,7 +123,9 @@ static long sum_of(struct board *board)
     return sum;
 }
 
-/* Acquisitions per second of the living, from the first one on, after `size` waiters and the owner have died. */
+/*
+ * Acquisitions per second of the living, from the first acquisition on, after `size` waiters and the owner have died.
+ */
 static double rate_beside(const struct bench_server *server, redisContext *context, int core, int size, int number)
 {
     struct board *board = bench_share(sizeof *board);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Run by bench/held: a program that is linked to nothing but libc says how large it is before it
- * loads the library named by its argument, after, and when it has locked and unlocked.
+ * Run by bench/held: a program that is linked to nothing but libc prints its memory before loading the library named by
+ * the argument, after loading, and after a lock and unlock.
  */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* KiB of RAM, all and that which no other process can share. */
+/* KiB of RAM: all, and the part that no other process can share. */
 struct size {
     long all, own;
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare lock whose release grants it to the first waiter: what a handoff costs at least.
+ * A bare lock whose release grants the lock to the first waiter: the least cost of a handoff.
  *
- * Two scripts, one blocking connection for them, and a thread that is blocked in reading the
- * process's inbox and posts the semaphore on which a waiter sleeps.  No lease is renewed, no death
- * noticed, no lost message survived.
+ * Two scripts, one blocking connection for both, and a thread that is blocked in reading the process's inbox and posts
+ * the semaphore on which a waiter sleeps. No lease is renewed, no death noticed, no lost message survived.
  */
 #ifndef DM_BENCH_GRANT_H
 #define DM_BENCH_GRANT_H

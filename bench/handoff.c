@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that all want one name, against a bare lock that grants in its release (grant.h).
+ * Processes that all want one name, against a bare lock that grants in the release (grant.h).
  *
- * Each locks and unlocks in a loop, holding the name for nothing: so the name goes from hand to
- * hand all the time, and what is measured is the handoff alone - release script, message, waking
- * the waiter, its unlock - and that it does not depend on how many wait.
+ * Each process locks and unlocks in a loop, holding the name for nothing: so the name goes from hand to hand all the
+ * time, and the figure is the handoff alone - release script, message, waking the waiter, the waiter's unlock - and
+ * does not depend on the number of waiters.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 
 enum { PER_SECOND, SCRIPTS, MESSAGES, SLEEPS, SERVER_US, SPREAD, FIGURES };
 
-/* Of each figure, what the rounds gave. */
+/* The results of the rounds, for each figure. */
 struct rounds {
     double of[FIGURES][ROUNDS];
 };

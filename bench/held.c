@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that holds many locks: what keeping them costs the server and the process, and what
- * the library adds to a program that uses it at all.
+ * A process that holds many locks: the cost of keeping the locks for the server and the process, and the library's cost
+ * for any program that uses the library.
  */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
@@ -12,7 +12,7 @@
 
 #include "bench.h"
 
-#define LEASE_MS 6000 /* renewed every third of it */
+#define LEASE_MS 6000 /* renewed every third of the lease */
 #define ROUNDS 3
 
 /* ---- renewals -------------------------------------------------------------------- */
@@ -35,14 +35,14 @@ static dmutex_t *lock_all(int count)
         snprintf(name, sizeof name, "bench/held-%d", i);
         bench_must(dmutex_init_np(&mutexes[i], name, &attr));
     }
-    bench_must(dmutex_lock(&mutexes[0])); /* all that the first lock brings with it */
+    bench_must(dmutex_lock(&mutexes[0])); /* all costs of the first lock */
     bench_must(dmutex_unlock(&mutexes[0]));
     return mutexes;
 }
 
 /*
- * Each renewal of a lock is one PEXPIRE and nothing else here is, so their number says how many
- * rounds there were.
+ * Each renewal of a lock is one PEXPIRE, and no other command here is a PEXPIRE, so the number of PEXPIREs gives the
+ * number of rounds.
  */
 static void count_rounds(const struct holding *holding)
 {
@@ -79,7 +79,7 @@ static void measure(void *user)
 
 /* ---- what the library adds ------------------------------------------------------- */
 
-/* The program beside this one, which is linked to nothing; it prints. */
+/* Runs the program beside this program, which is linked to nothing; the other program prints. */
 static void run_footprint(void *user)
 {
     char path[4096];

@@ -1,7 +1,7 @@
 # Figures, printed as ratios in one run: `make bench`. No test reads a stopwatch.
 #
-# A new one is a line here, bench_NAME_SOURCES and bench_NAME_LDADD. Those that compare with the
-# library's own scripts take them from libredis.
+# A new benchmark is a line here, bench_NAME_SOURCES and bench_NAME_LDADD. Benchmarks that compare with
+# the library's own scripts take the scripts from libredis.
 bench_programs = \
     bench/pair \
     bench/handoff \
@@ -13,7 +13,7 @@ bench_programs = \
     bench/private \
     bench/preload
 
-# linked to nothing: bench/held runs it to see what the library adds, bench/preload what the module does
+# linked to nothing: bench/held runs the program to measure the library's memory, bench/preload the module's cost
 bench_helpers = bench/footprint bench/preload_pairs
 
 bench_common = bench/bench.c bench/bench.h

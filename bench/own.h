@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own two scripts with the arguments that it gives them, called by a bare blocking
- * connection: what a lock and an unlock cost at least.
+ * The library's own two scripts with the library's arguments, called by a bare blocking connection: the least cost of a
+ * lock and an unlock.
  */
 #ifndef DM_BENCH_OWN_H
 #define DM_BENCH_OWN_H
@@ -22,7 +22,7 @@ void own_init(struct own *own, const char *name, int thread);
 void own_lock(struct own *own, redisContext *context);
 void own_unlock(struct own *own, redisContext *context);
 
-/* Tries a lock that somebody else holds. */
+/* Tries a lock that another owner holds. */
 void own_try_busy(struct own *own, redisContext *context);
 
 #endif

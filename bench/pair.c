@@ -3,7 +3,7 @@
  * An uncontended lock and unlock, against bare synchronous hiredis loops on the same server:
  *
  *   own      the library's own two scripts with the same arguments
- *   classic  what home-made reentrant locks run: hexists/hincrby/pexpire, hincrby/del/publish
+ *   classic  the commands of home-made reentrant locks: hexists/hincrby/pexpire, hincrby/del/publish
  */
 #include <dmutex/dmutex.h>
 #include <stdio.h>

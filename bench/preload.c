@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the module of the preload layer costs those who do not need it: a lock and unlock of a mutex that no rule
- * names, and the start of a program.  Each figure is a process of its own, with the module or without.
+ * The cost of the preload layer's module for programs without need for the module: a lock and unlock of a mutex that no
+ * rule names, and the start of a program. Each figure is a separate process, with the module or without.
  */
 #include <limits.h>
 #include <spawn.h>
@@ -65,7 +65,7 @@ static void find_files(void)
         bench_die("bench/preload_pairs or the module is missing");
 }
 
-/* All but the one in the middle. */
+/* Writes all rules but the one in the middle. */
 static void write_rules(char *map, int count, const char *more)
 {
     for (int i = 0; i < count; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Run by bench/preload: a plain pthread program says how many ns a lock and unlock of a mutex cost that nobody
- * names and nobody else wants.
+ * Run by bench/preload: a plain pthread program prints the ns of a lock and unlock of a mutex that no rule names and no
+ * other thread wants.
  *
- *   preload_pairs beside|between [threaded]    of a mutex that lies beside or between those that rules name
- *   preload_pairs                              nothing: it starts and ends
+ *   preload_pairs beside|between [threaded]    of a mutex that lies beside or between the named mutexes
+ *   preload_pairs                              nothing: starts and ends
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNKS 100 /* the best one counts: what else the machine does can only add to it */
+#define CHUNKS 100 /* the best chunk counts: other work of the machine can only add time */
 #define PAIRS 20000 /* in each */
 #define NAMED 100 /* at most: all but the one in the middle */
 
@@ -27,7 +27,7 @@ static double now(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* That there is a second thread is enough: libc takes another way then. */
+/* A second thread is enough: libc takes another way then. */
 static void *sleep_for_ever(void *user)
 {
     for (;;)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A private mutex without a name is libc's: what the way through dmutex_lock() and dmutex_unlock() adds to libc's
- * pair.  The promise is at most 3 ns.
+ * A private mutex without a name is libc's: measures what dmutex_lock() and dmutex_unlock() add to libc's pair. The
+ * promise is at most 3 ns.
  */
 #include <dmutex/dmutex.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-#define CHUNKS 400 /* the best one counts: what else the machine does can only add to it */
+#define CHUNKS 400 /* the best chunk counts: other work of the machine can only add time */
 #define PAIRS 20000 /* in each */
 
 static pthread_mutex_t libc_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is decided without waiting: locking again what the thread holds, which asks nobody, and
- * trying what another holds, which asks once.
+ * Decisions without waiting: locking a held mutex again, which asks no server, and trying another owner's mutex, which
+ * asks once.
  */
 #include <dmutex/dmutex.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static void measure_try(void *server)
     own_load(context);
     own_init(&holder, "busy", 1);
     own_init(&other, "busy", 2);
-    own_lock(&holder, context); /* for the library as for the bare loop: its name has these keys */
+    own_lock(&holder, context); /* for the library as for the bare loop: the library's mutex has these keys */
     library_tries(&mutex);
     own_unlock(&holder, context);
     sent = bench_scripts_sent(context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of one process, each with a mutex of its own that nobody else wants.  They share the
- * library's one connection; what they would do without it:
+ * Threads of one process, each with a separate mutex that no other thread wants. The threads share the library's one
+ * connection; without the library the threads would use:
  *
  *   a connection each    blocking hiredis, the library's own two scripts
  *   one connection       the same, one pthread mutex around each call
@@ -32,7 +32,7 @@ static struct worker workers[THREADS_MAX];
 static atomic_bool is_over;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what they do ---------------------------------------------------------------- */
+/* ---- the work of the threads ----------------------------------------------------- */
 
 static void library_pair(struct worker *worker)
 {

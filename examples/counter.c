@@ -2,8 +2,8 @@
 /*
  * The worked example: a number in a file, changed by many processes, one at a time.
  *
- *     counter           four processes add to a file of their own; 0 if the total is exact
- *     counter FILE N    adds N to FILE; run it on several hosts that share the file
+ *     counter           four processes add to a temporary file; 0 if the total is exact
+ *     counter FILE N    adds N to FILE; run on several hosts that share the file
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { PROCESSES = 4, TIMES = 250 };
 
-/* Guards the file on all hosts, for its name is the same on all. */
+/* Guards the file on all hosts, because the name is the same on all. */
 static dmutex_t ledger = DMUTEX_INITIALIZER("billing/ledger");
 
 static void give_up(const char *what, const char *why)
@@ -23,7 +23,7 @@ static void give_up(const char *what, const char *why)
     exit(1);
 }
 
-/* The number in the file; a file that is not there, or empty, counts as 0. */
+/* The number in the file; an absent or empty file counts as 0. */
 static long read_total(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -36,7 +36,7 @@ static long read_total(const char *path)
     return total;
 }
 
-/* Reads, adds, writes: two processes that do this at once lose one addition. */
+/* Reads, adds, writes: two processes that do so at once lose one addition. */
 static void add_to_total(const char *path, long number)
 {
     long total = read_total(path);
@@ -57,7 +57,7 @@ static void add_many(const char *path, long times)
     }
 }
 
-/* Each process connects when it first locks; nothing is shared with the one that forked it. */
+/* Each process connects at the first lock; nothing is shared with the parent process. */
 static int show(void)
 {
     char path[] = "/tmp/dmutex-counter-XXXXXX";

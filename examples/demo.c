@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The main job of libdmutex: processes on several hosts change one thing, one at a time, and the
- * death of one of them harms nobody.
+ * The main job of libdmutex: processes on several hosts change one thing, one at a time, and the death of a process
+ * harms no other.
  *
- * Four processes, each under another host name and with its own connection to one server, add to a
- * counter in a plain file, 5000 times each.  One of them is killed with SIGKILL in the middle of an
- * update.  This is done twice: under a dmutex, and under nothing.
+ * Four processes, each under another host name and with a separate connection to one server, add to a counter in a
+ * plain file, 5000 times each. One process is killed with SIGKILL in the middle of an update. The run is done twice:
+ * under a dmutex, and under nothing.
  *
- *     demo                              with a server of its own, gone afterwards
- *     DMUTEX_URL=redis://host demo      with that one
+ *     demo                              with a private server, gone afterwards
+ *     DMUTEX_URL=redis://host demo      with the named server
  *
  * Exits 0 if, and only if, the count under the mutex is exact.
  */
@@ -32,21 +32,21 @@
 
 enum { HOSTS = 4, SHARE = 5000, ALL = HOSTS * SHARE };
 
-/* Who is killed, and in which of its updates. */
+/* The worker that is killed, and the update in which the kill happens. */
 enum { VICTIM = 2, KILL_AT = SHARE / 2 };
 
 /*
- * The server keeps a dead owner's mutex until its lease ends.  The default, 10 s, is made for
- * programs that may be slow for a while; here somebody is watching.
+ * The server keeps a dead owner's mutex until the lease ends. The default, 10 s, is made for programs that may be slow
+ * for a while; here a person is watching.
  */
 enum { LEASE_MS = 1000 };
 
 static const char *const host_names[HOSTS] = { "host-a", "host-b", "host-c", "host-d" };
 
-/* The mutex.  Its name makes it the same one in all processes on all hosts. */
+/* The mutex. The name makes the mutex the same in all processes on all hosts. */
 static dmutex_t counter_mutex;
 
-/* One demo at a time on one server: two would be told of each other's dead. */
+/* One demo at a time on one server: two demos would be told of each other's dead. */
 static dmutex_t turn_mutex = DMUTEX_INITIALIZER("demo/turn");
 
 static void set_up_mutex(void)
@@ -80,14 +80,14 @@ static void die(const char *what, const char *why)
     exit(1);
 }
 
-/* For what the operating system must do. */
+/* Checks a call of the operating system. */
 static void must(bool is_done, const char *what)
 {
     if (!is_done)
         die(what, strerror(errno));
 }
 
-/* For what the library must do. */
+/* Checks a call of the library. */
 static void must_be_0(int result, const char *what)
 {
     if (result != 0)
@@ -103,7 +103,7 @@ static void must_be_0(int result, const char *what)
  *     ...
  *     total          5000
  *
- * Invariant while nobody holds the mutex: the total is the sum of the shares.
+ * Invariant while no process holds the mutex: the total is the sum of the shares.
  */
 enum { TOTAL = HOSTS, LINES, LINE_LENGTH = 20, NUMBER_AT = 8 };
 
@@ -151,7 +151,7 @@ static int open_counter(const char *path)
     return file;
 }
 
-/* ---- a worker: what runs on each host ---------------------------------------------------- */
+/* ---- a worker: the process on each host -------------------------------------------------- */
 
 enum news {
     PROGRESS,
@@ -160,13 +160,13 @@ enum news {
     FINISHED
 };
 
-/* What a worker tells the demo: short enough for a pipe to take it whole. */
+/* A worker's report to the demo: short enough for a pipe to take whole. */
 struct report {
     int host;
     enum news news;
-    long done;                      /* the share, as far as it is done */
+    long done;                      /* the share, as far as the share is done */
     long held;                      /* how often this process has had the mutex */
-    double waited_s, longest_s;     /* for it: together, and at most */
+    double waited_s, longest_s;     /* for the mutex: together, and at most */
     long total_found, total_mended; /* MENDED */
     double at_s;
 };
@@ -184,7 +184,7 @@ static void tell(struct worker *me, enum news news)
     must(write(STDOUT_FILENO, &me->report, sizeof me->report) == sizeof me->report, "reporting");
 }
 
-/* An owner died, perhaps between its two writes: its share counts, the total is behind. */
+/* An owner died, perhaps between the two writes: the owner's share counts, the total is behind. */
 static void mend(struct worker *me)
 {
     me->report.total_found = read_number(me->file, TOTAL);
@@ -235,7 +235,7 @@ static void add_one(struct worker *me)
     unlock(me);
 }
 
-/* The demo holds the other end of standard input, and closes it when all are ready. */
+/* The demo holds the other end of standard input, and closes that end when all are ready. */
 static void await_start(void)
 {
     char none;
@@ -267,12 +267,12 @@ static int work(char **arguments)
     return 0;
 }
 
-/* ---- the stage: a directory and a server in it ------------------------------------------- */
+/* ---- the stage: a directory with a server ------------------------------------------------ */
 
 static struct {
     pid_t demo; /* only this process clears the stage */
     char directory[32];
-    pid_t server; /* 0: the one of DMUTEX_URL */
+    pid_t server; /* 0: the server of DMUTEX_URL */
 } stage;
 
 static volatile sig_atomic_t is_interrupted;
@@ -328,7 +328,7 @@ static void start_server(void)
     char url[96], path[64];
 
     snprintf(path, sizeof path, "%s/s", stage.directory);
-    snprintf(url, sizeof url, "unix://%s?grace=off", path); /* nobody had a lock before it started */
+    snprintf(url, sizeof url, "unix://%s?grace=off", path); /* no process had a lock before the start */
     stage.server = fork();
     must(stage.server >= 0, "fork");
     if (stage.server == 0)
@@ -381,8 +381,8 @@ struct run {
     bool is_guarded;
     char path[64];
     double began_s;
-    int start[2];   /* a pipe: what the workers wait for */
-    int reports[2]; /* a pipe: what they tell */
+    int start[2];   /* a pipe: the start that the workers wait for */
+    int reports[2]; /* a pipe: the reports of the workers */
     pid_t pids[HOSTS];
     struct report last[HOSTS];
     struct report killed; /* the victim's last words */
@@ -429,7 +429,7 @@ static void show_progress(const struct run *run)
     fflush(stdout);
 }
 
-/* Begins a line about something that has happened. */
+/* Begins a line about an event. */
 static void begin_event(const struct run *run, double at_s)
 {
     printf("%s  %6.3f s   ", isatty(STDOUT_FILENO) ? "\r\033[K" : "", at_s - run->began_s);
@@ -484,7 +484,7 @@ static void take(struct run *run, const struct report *report)
     case IN_MID_UPDATE:
         kill_victim(run);
         if (!run->is_guarded)
-            replace_victim(run); /* nobody waits, so nobody learns of it */
+            replace_victim(run); /* no waiter, so no process learns of the death */
         break;
     case MENDED:
         note_mended(run, report);
@@ -514,7 +514,7 @@ static void begin_run(struct run *run)
     must(pipe2(run->start, O_CLOEXEC) == 0 && pipe2(run->reports, O_CLOEXEC) == 0, "pipe");
     for (int host = 0; host < HOSTS; host++)
         start_worker(run, host);
-    rest_ms(200); /* for all to be ready: only the look of the output depends on it */
+    rest_ms(200); /* for all to be ready: only the look of the output depends on the rest */
     run->began_s = now_s();
     close(run->start[1]);
 }

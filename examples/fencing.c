@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fencing: a process is stopped while it owns the mutex, wakes up after its lease has ended, and
- * writes, not knowing that somebody else has come after it.  No lock can prevent that.  The guarded
- * thing can: each hold has a token, higher than all before; who writes says its token, and a lower
- * one than the last is refused.
+ * Fencing: a process is stopped while owning the mutex, wakes up after the lease has ended, and writes, not knowing
+ * that another owner has come since. No lock can prevent such a write. The guarded thing can: each hold has a token,
+ * higher than all before; each writer gives a token, and a token lower than the last is refused.
  *
  * Shown with a file, and with a row of an SQL table if the sqlite3 command is there.
  */
@@ -47,8 +46,8 @@ static uint64_t lock(void)
 /* ---- the file: "TOKEN PRICE" ------------------------------------------------------------- */
 
 /*
- * The check and the write must be one step, or a pause between them spoils it.  The file's own
- * lock makes them one; it is held by whoever writes, for that moment only.
+ * The check and the write must be one step, because a pause between the two spoils the check. The file's own lock makes
+ * one step of both; the writer holds the file's lock for that moment only.
  */
 static bool write_file(uint64_t token, int price)
 {
@@ -79,7 +78,7 @@ static void write_statement(char *statement, size_t size, uint64_t token, int pr
              price, token, token);
 }
 
-/* Runs statements with the sqlite3 command and returns the last number that it prints, or -1. */
+/* Runs statements with the sqlite3 command and returns the last number of the output, or -1. */
 static int run_sql(const char *statements)
 {
     char command[512];
@@ -96,7 +95,7 @@ static int run_sql(const char *statements)
     return number;
 }
 
-/* One statement is one step; it has changed a row only if the token was good. */
+/* One statement is one step; the statement has changed a row only if the token was good. */
 static bool write_row(uint64_t token, int price)
 {
     char statement[200], statements[256];
@@ -124,7 +123,7 @@ static void expect(bool is_true, const char *sentence)
     failures += !is_true;
 }
 
-/* Owns the mutex, is stopped for longer than its lease, and then writes as if nothing had been. */
+/* Owns the mutex, is stopped for longer than the lease, and then writes as if nothing had happened. */
 static int be_late(bool has_table)
 {
     uint64_t token = lock();

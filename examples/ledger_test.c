@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How to test a program that uses libdmutex: a complete test with cmocka, on a private server that
- * comes with the test group and goes with it.
+ * How to test a program that uses libdmutex: a complete test with cmocka, on a private server that starts and ends with
+ * the test group.
  *
  *     cc ledger_test.c $(pkg-config --cflags --libs dmutex cmocka) && ./a.out
  *
@@ -23,11 +23,11 @@
 #include <dmutex/dmutex.h>
 #include <dmutex/testing.h>
 
-/* ---- what is tested: in your program, a file of its own ---------------------------------- */
+/* ---- the tested code: in your program, a separate file ----------------------------------- */
 
 enum { SUM = 100 };
 
-/* Two balances in a file, whose sum is always the same.  Whoever changes them holds the mutex. */
+/* Two balances in a file, with a constant sum. A process that changes the balances holds the mutex. */
 struct balances {
     int savings, current;
 };
@@ -63,7 +63,7 @@ static int ledger_write(struct ledger *ledger, struct balances balances)
     return pwrite(ledger->fd, &balances, sizeof balances, 0) == (ssize_t)sizeof balances ? 0 : EIO;
 }
 
-/* The mutex, within a second; what a dead owner has left half done is mended first. */
+/* Takes the mutex, within a second; first mends a change that a dead owner has left half done. */
 static int ledger_lock(struct ledger *ledger)
 {
     struct timespec until;
@@ -102,7 +102,7 @@ static int ledger_transfer(struct ledger *ledger, int amount)
 
 enum { LEASE_MS = 200, TIMES = 20 };
 
-static FILE *file; /* of the ledger; each test begins with an empty one */
+static FILE *file; /* of the ledger; each test begins with an empty file */
 static struct ledger ledger;
 
 static int set_up(void **state)
@@ -157,7 +157,7 @@ static void test_no_transfer_is_lost_when_two_do_them_at_once(void **state)
     assert_balances(SUM - 2 * TIMES, 2 * TIMES);
 }
 
-/* The owner dies between its two changes: the next one finds it out and mends. */
+/* The owner dies between the two changes: the next owner finds the death out and mends. */
 static void test_a_transfer_mends_when_an_owner_has_died(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_a_transfer_mends_when_an_owner_has_died(void **state)
     assert_balances(SUM - 10, 10);
 }
 
-/* Without a server a transfer fails in time and changes nothing; with one again it works again. */
+/* Without a server a transfer fails in time and changes nothing; when a server is back, a transfer works again. */
 static void test_a_transfer_fails_when_the_server_is_dead(void **state)
 {
     dmutex_test_server_t *server = *state;
@@ -184,7 +184,7 @@ static void test_a_transfer_fails_when_the_server_is_dead(void **state)
     assert_balances(SUM - 20, 20);
 }
 
-/* A server that hangs is the same to the caller. */
+/* A hanging server is the same to the caller as a dead server. */
 static void test_a_transfer_fails_when_the_server_hangs(void **state)
 {
     dmutex_test_server_t *server = *state;

@@ -1,7 +1,7 @@
-# Examples: one idea each, built with the library, not installed. `demo` is what ./quickstart demo
-# runs; run-examples.sh runs them all.
+# Examples: one idea each, built with the library, not installed. ./quickstart demo runs `demo`;
+# run-examples.sh runs all examples.
 #
-# A new one is a line here, and examples_NAME_LDADD = libdmutex/libdmutex.la; then a word in
+# A new example is a line here, and examples_NAME_LDADD = libdmutex/libdmutex.la; then a word in
 # run-examples.sh and in Makefile.standalone.
 example_programs = \
     examples/counter \
@@ -24,7 +24,7 @@ examples_rendezvous_LDADD = libdmutex/libdmutex.la
 examples_robust_LDADD = libdmutex/libdmutex.la
 examples_timed_LDADD = libdmutex/libdmutex.la
 
-# one source of plain pthread, compiled as it always was, and with one header before it
+# one source of plain pthread, compiled unchanged, and with one header in front
 example_programs += examples/ported/before examples/ported/after
 examples_ported_before_SOURCES = examples/ported/pool.c
 examples_ported_before_CPPFLAGS =
@@ -36,7 +36,7 @@ examples_ported_after_CPPFLAGS = \
 examples_ported_after_CFLAGS = $(common_cflags)
 examples_ported_after_LDADD = libdmutex/libdmutex.la
 
-# how a program that uses the library is tested; not built without cmocka
+# shows how to test a program that uses the library; not built without cmocka
 example_tests = examples/ledger_test
 examples_ledger_test_LDADD = $(CMOCKA_LIBS) libdmutex/libdmutex.la
 if HAVE_CMOCKA

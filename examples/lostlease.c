@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A hold can be lost: the owner was stopped for too long, the server could not be reached, somebody
- * broke the lock, or, as here, the job ran longer than its max-hold.  The program learns of it in
- * two ways: by a callback, at once, and by what every later call says.
+ * A hold can be lost: the owner was stopped for too long, the server could not be reached, an operator broke the lock,
+ * or, as here, the job ran longer than the max-hold. The program learns of the loss in two ways: by a callback, at
+ * once, and by the result of every later call.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static void stop_work(const char *name, uint64_t token, void *user)
     sem_post(&told);
 }
 
-/* A job may hold the mutex for 300 ms, however long it really takes. */
+/* A job may hold the mutex for 300 ms, however long the job really takes. */
 static void set_up_mutex(void)
 {
     dmutexattr_t attr;
@@ -43,7 +43,7 @@ static void set_up_mutex(void)
     dmutex_setlost_np(stop_work, NULL);
 }
 
-/* A job in small steps; between two of them it looks whether it may go on. */
+/* A job in small steps; between two steps the job checks if going on is allowed. */
 static void work(void)
 {
     const struct timespec step = { .tv_nsec = 20 * 1000 * 1000 };

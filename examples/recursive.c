@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recursive: functions that lock call functions that lock.  Only the outermost lock and unlock
- * speak to the server; the inner ones count.
+ * Recursive: functions that lock call functions that lock. Only the outermost lock and unlock speak to the server; the
+ * inner calls count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static unsigned depth(void)
     return count;
 }
 
-/* Can be called by anybody: locks for itself. */
+/* Any function may call this function: the lock is inside. */
 static void take_apples(int number)
 {
     lock();
@@ -37,7 +37,7 @@ static void take_apples(int number)
     dmutex_unlock(&stock_mutex);
 }
 
-/* Must not be seen half done, so it holds the mutex over the whole. */
+/* Must not be seen half done, so the function holds the mutex over the whole. */
 static void fill_basket(void)
 {
     lock();

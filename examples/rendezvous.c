@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rendezvous: processes work in rounds, and nobody begins a round before all have ended the one
- * before.  One of them is killed while it owns the mutex; the others are told, and go on without
- * it.
+ * A rendezvous: processes work in rounds, and no process begins a round before all have ended the round before. One
+ * process is killed while owning the mutex; the others are told, and go on without the dead process.
  *
- * Where each one is lies in memory that they share, so that the example is short; mutex and
- * condition are named, so that a table or a file would do as well, on any number of hosts.
+ * The rounds of all processes lie in shared memory, so that the example is short; mutex and condition are named, so
+ * that a table or a file would do as well, on any number of hosts.
  */
 #include <dmutex/dmutex.h>
 #include <errno.h>
@@ -24,12 +23,11 @@ enum { MEMBERS = 5, ROUNDS = 6, VICTIM = 3, LAST_ROUND_OF_VICTIM = 2 };
 static dmutex_t guard;
 static dcond_t met = DCOND_INITIALIZER("example/met");
 
-/* Guarded by `guard`.  A member changes its own number only, so who dies leaves nothing half done.
- */
+/* Guarded by `guard`. A member changes only the member's own number, so a death leaves nothing half done. */
 struct meeting {
-    int round[MEMBERS]; /* how many rounds each one has ended */
+    int round[MEMBERS]; /* how many rounds each member has ended */
     bool is_gone[MEMBERS];
-    int inside; /* who owns the mutex, or owned it last */
+    int inside; /* the member that owns the mutex, or was the last owner */
 };
 static struct meeting *meeting;
 
@@ -41,7 +39,7 @@ static void check(int error, const char *what)
     exit(1);
 }
 
-/* Robust, so that a death is told; it is noticed when the lease ends, 10 s by default. */
+/* Robust, so that a death is told; the death is noticed when the lease ends, after 10 s by default. */
 static void set_up(void)
 {
     dmutexattr_t attr;
@@ -57,14 +55,14 @@ static void set_up(void)
         check(ENOMEM, "mmap");
 }
 
-/* After each call that may give the mutex: its result without what is dealt with here. */
+/* Called after each call that may give the mutex: returns the result, except for results dealt with here. */
 static int own(int member, int result)
 {
     if (result == EOWNERDEAD) {
         printf("member %d: %d died, we go on without it\n", member, meeting->inside);
         meeting->is_gone[meeting->inside] = true;
         check(dmutex_consistent(&guard), "consistent");
-        check(dcond_broadcast(&met), "broadcast"); /* perhaps it was the last one missing */
+        check(dcond_broadcast(&met), "broadcast"); /* perhaps the dead member was the last one missing */
         result = 0;
     }
     meeting->inside = member;
@@ -81,8 +79,8 @@ static bool all_are_at(int round)
 }
 
 /*
- * Waits for a signal, a second at most: of an owner's death only those are told who want the mutex,
- * and when all wait for the condition nobody does.
+ * Waits for a signal, a second at most: only threads that want the mutex are told of an owner's death, and no thread
+ * wants the mutex when all wait for the condition.
  */
 static int wait_a_while(int member)
 {
@@ -95,7 +93,7 @@ static int wait_a_while(int member)
     return result == ETIMEDOUT ? 0 : result;
 }
 
-/* Returns when all that live have ended the round. */
+/* Returns when all living members have ended the round. */
 static void meet(int member, int round)
 {
     check(own(member, dmutex_lock(&guard)), "lock");
@@ -109,8 +107,7 @@ static void meet(int member, int round)
     check(dmutex_unlock(&guard), "unlock");
 }
 
-/* Each round is work of its own; somebody who is a round behind or more when we go on was not met.
- */
+/* Each round is work of a member's own; a member that is a round behind or more when the others go on was not met. */
 static int take_part(int member)
 {
     int unmet = 0;
@@ -124,7 +121,7 @@ static int take_part(int member)
     return unmet;
 }
 
-/* True if a member ended as it was to end. */
+/* True if a member ended as planned. */
 static bool ended_well(int member, pid_t pid)
 {
     int status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Robust: an owner is killed half way through, the next one is told and mends what it left.
+ * Robust: an owner is killed half way through; the next owner is told and mends the data.
  *
- * Two balances, whose sum must stay 100, lie in memory that two processes share.  A child takes
- * from one and is killed before it adds to the other.  Here the guarded thing is in memory, so that
- * the example is short; it could as well be a file on another host.
+ * Two balances, with a sum that must stay 100, lie in memory that two processes share. A child takes from one and is
+ * killed before adding to the other. Here the guarded thing is in memory, so that the example is short; a file on
+ * another host would do as well.
  */
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ struct accounts {
 
 static dmutex_t accounts_mutex;
 
-/* A killed owner is noticed when its lease ends: 1 s here, 10 s by default. */
+/* A killed owner is noticed when the lease ends: 1 s here, 10 s by default. */
 static void set_up_mutex(void)
 {
     dmutexattr_t attr;
@@ -57,7 +57,7 @@ static void die_in_transfer(struct accounts *accounts)
     dmutex_unlock(&accounts_mutex);
 }
 
-/* The rule for mending: what was taken and not added goes back. */
+/* The rule for mending: an amount that was taken and not added goes back. */
 static void mend(struct accounts *accounts)
 {
     accounts->savings = SUM - accounts->current;

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs the examples on a private server of their own; each must say by its exit status that what it
-# shows is true. Speaks TAP. Run by `make check` in the build directory.
+# Runs the examples on a private server; each example's exit status must say that the example's claims
+# are true. Speaks TAP. Run by `make check` in the build directory.
 
 set -u
 examples="counter robust timed recursive lostlease fencing queue rendezvous ported demo"
-# a test program, which is there if cmocka is
+# a test program, built only with cmocka
 [ ! -x examples/ledger_test ] || examples="$examples ledger_test"
 
 if [ -n "${DMUTEX_TEST_SERVER-}" ]; then
@@ -29,7 +29,7 @@ clean_up()
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
-# run EXAMPLE: most are programs; `ported` is two of them and a script.
+# run EXAMPLE: most examples are programs; `ported` is two programs and a script.
 run()
 {
     case $1 in

@@ -70,7 +70,7 @@ static void try_while_held(void)
     expect(result == ETIMEDOUT && is_past(CLOCK_REALTIME, &deadline),
            "timedlock says ETIMEDOUT, and not before the deadline");
 
-    /* Not moved by somebody who sets the time of day. */
+    /* A monotonic deadline does not move when a user sets the time of day. */
     deadline = in_ms(CLOCK_MONOTONIC, 100);
     result = dmutex_clocklock(&printer, CLOCK_MONOTONIC, &deadline);
     expect(result == ETIMEDOUT && is_past(CLOCK_MONOTONIC, &deadline),

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary pthread program, which knows nothing of dmutex: a few threads, a bounded queue of
- * jobs, and a number in a file.
+ * An ordinary pthread program, which knows nothing of dmutex: a few threads, a bounded queue of jobs, and a number in a
+ * file.
  *
- *     pool FILE <numbers        adds each of the numbers, one on a line, to the one in FILE
+ *     pool FILE <numbers        adds each of the numbers, one on a line, to the number in FILE
  *
- * Started once it is right.  Started twice with one file it is not, for a pthread_mutex_t keeps out
- * the threads of its own process only.  show.sh shows both, and what is the same source compiled
- * with <dmutex/pthread.h>.
+ * Started once the program is right. Started twice with one file the program is not, because a pthread_mutex_t keeps
+ * out the threads of one process only. show.sh shows both runs, and the same source compiled with <dmutex/pthread.h>.
  *
- * What is static has a name then, and is one for all processes.  What pthread_mutex_init() and
- * pthread_cond_init() make stays the process's own, as the queue is that it guards: a signal about
- * it must not wake a thread of another process instead.
+ * Static objects have a name then, and each is one object for all processes. Objects made by pthread_mutex_init() and
+ * pthread_cond_init() stay the process's own, as does the guarded queue: a signal about the queue must not wake a
+ * thread of another process instead.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -53,7 +52,7 @@ static long read_total(const char *path)
     return total;
 }
 
-/* In place, all of it at once: who reads meanwhile finds the old number, or the new one. */
+/* Writes in place, all at once: a reader finds the old number meanwhile, or the new number. */
 static void write_total(const char *path, long total)
 {
     FILE *file = fopen(path, "r+");
@@ -69,7 +68,7 @@ static void add(const char *path, long number)
     if ((errno = pthread_mutex_lock(&file_mutex)) != 0)
         give_up("lock");
     total = read_total(path);
-    sched_yield(); /* others may run at any place; here they do it often */
+    sched_yield(); /* other processes may run at any place; here they do so often */
     write_total(path, total + number);
     pthread_mutex_unlock(&file_mutex);
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # One source, pool.c, built twice: `before` by a compiler that knows pthread only, `after` with
-# <dmutex/pthread.h> given by -include. Each is started twice, with one file for both.
+# <dmutex/pthread.h> given by -include. Each program is started twice, with one file for both processes.
 #
 #     show.sh [DIRECTORY]       of the two programs; this script's own by default
 #
-# Exit status 0: before, something was lost; after, nothing.
+# Exit status 0: `before` lost a number; `after` lost none.
 
 set -u
 programs=${1:-$(dirname "$0")}
@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # run PROGRAM: twice at once, each adding 1 to 500 to the same file; prints the sum.
-# Both get their jobs when both are there.
+# Both processes get their jobs when both are there.
 run()
 {
     rm -f "$scratch"/*
@@ -29,7 +29,7 @@ run()
 }
 
 expected=$((jobs * (jobs + 1)))
-# Two that do not meet lose nothing: then again.
+# Two processes that do not meet lose nothing: then again.
 for try in 1 2 3 4 5 6 7 8 9 10; do
     before=$(run "$programs/before") || exit 1
     [ "$before" -eq $expected ] || break
