@@ -28,7 +28,7 @@ struct actor {
     char answer[ANSWER_ROOM];
 };
 
-/* The environment of the test program, with ours before it: the first of two equal names counts. */
+/* The environment of the test program, with the added variables first: the first of two equal names counts. */
 struct environment {
     char *strings[ENVIRONMENT_ROOM];
     int count;
@@ -84,7 +84,7 @@ static char *host_label(char *room, size_t size)
     return room;
 }
 
-/* Then everything that the environment does not say yet. */
+/* Then adds all variables that the environment lacks. */
 static struct actor *start(struct environment *environment, const char *url, char *const *arguments,
                            const char *errors)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An actor: another process, with a library state of its own, that does what the test says.
+ * An actor: another process, with a separate library state, that does what the test says.
  *
- * It is the test program itself, executed anew, so that nothing is inherited.  It takes one line
- * at a time and answers each by one line; the result of a dmutex call is "0" or the name of the
- * errno value, as "EBUSY".
+ * The actor is the test program itself, executed anew, so that nothing is inherited. The actor takes one line at a time
+ * and answers each by one line; the result of a dmutex call is "0" or the name of the errno value, as "EBUSY".
  *
  *     struct actor *b = actor_start(the_server);
  *     actor_do(b, "0", "init t/x robust lease=300");
@@ -14,13 +13,13 @@
  *     actor_expect(b, "EOWNERDEAD");
  *     actor_end(b);
  *
- * What it understands; X is a handle, and the mutex's name unless init says otherwise.  A handle
- * that was not set up is, with default attributes, at first use.
+ * The commands; X is a handle, and the mutex's name unless init says otherwise. The first use of a handle without an
+ * init sets up the mutex, with default attributes.
  *
  *   init X [recursive|errorcheck] [robust] [shared] [anonymous] [name=N] [lease=MS] [maxhold=MS]
  *          [linger=MS] [fair]
  *   zero X                        all bytes zero: an anonymous, private mutex
- *   map X FILE OFFSET             X is the object at this offset of a file, used as it lies there
+ *   map X FILE OFFSET             X is the object at this offset of a file, used as found there
  *   lock X, trylock X, unlock X, consistent X, renew X, destroy X, forceunlock X
  *   timedlock X MS, clocklock X MS   until MS from now (may be negative), REALTIME or MONOTONIC
  *   token X, remaining X, holdcount X, islocked X     "0 VALUE", or the error
@@ -33,20 +32,20 @@
  *                                 FILE, unlock; ENOTUNIQ as above
  *   turns FILE N C X 0|1          N times: lock, wait until the number in FILE is even (0) or odd
  *                                 (1), add 1, signal, unlock
- *   lost                          "N TOKEN": calls of the lost callback so far, and its last token
+ *   lost                          "N TOKEN": calls of the lost callback so far, and the last token
  *   strerror                      dmutex_strerror_np()
  *   configure URL                 dmutex_configure_np()
- *   in-thread COMMAND             does it in a thread that ends then; the answer is COMMAND's
- *   in-child COMMAND              does it in a forked child that ends by _exit(); the answer is
+ *   in-thread COMMAND             runs COMMAND in a thread that ends then; the answer is COMMAND's
+ *   in-child COMMAND              runs COMMAND in a forked child that ends by _exit(); the answer is
  *                                 COMMAND's.  in-child-exit: by exit(); in-vfork-exec: /bin/true
- *   start COMMAND                 begins it in a thread: "0";  join: its answer, awaited
+ *   start COMMAND                 begins COMMAND in a thread: "0";  join: COMMAND's answer, awaited
  *   cancel                        pthread_cancel() of that thread: "0"
  *   say WORDS                     WORDS
  *   exit N, _exit N, abort, segv  do not answer
  *   exec                          becomes a new actor in the same process: "ready"
  *
- * One command is on its way at a time.  The actor ends, by exit(0), when the test ends the
- * conversation; all actors die with the test program.
+ * One command is on the way at a time. The actor ends, by exit(0), when the test ends the conversation; all actors die
+ * with the test program.
  */
 #ifndef TEST_ACTOR_H
 #define TEST_ACTOR_H
@@ -59,18 +58,18 @@
 
 struct actor;
 
-/* Starts one, under a host label of its own, with DMUTEX_URL of the server; NULL: none. */
+/* Starts an actor, under a separate host label, with DMUTEX_URL of the server; NULL: none. */
 struct actor *actor_start(const struct server *server);
 
 /* The same with further environment strings, "NAME=value", at the end NULL. */
 struct actor *actor_start_with(const struct server *server, ...) __attribute__((__sentinel__));
 
-/* The same with another URL, as that of a proxy. */
+/* The same with another URL, as the URL of a proxy. */
 struct actor *actor_start_at(const char *url);
 
 /*
- * Another program that speaks as an actor does: "ready" first, then a line for a line, on descriptor 3.
- * What it writes to standard error is appended to that file.
+ * Starts another program that speaks as an actor does: "ready" first, then a line for a line, on descriptor 3. The
+ * program's standard error is appended to the file `errors`.
  */
 struct actor *actor_start_program(const struct server *server, char *const *arguments, const char *errors,
                                   va_list environment);
@@ -87,7 +86,7 @@ bool actor_is_silent(struct actor *actor);
 /* Sends nothing; the answer must be `wanted`. */
 #define actor_expect(actor, wanted) assert_string_equal(actor_answer(actor), wanted)
 
-/* Sends a command; its answer must be `wanted`. */
+/* Sends a command; the answer must be `wanted`. */
 #define actor_do(actor, wanted, ...)         \
     do {                                     \
         actor_send(actor, __VA_ARGS__);      \
@@ -98,13 +97,11 @@ bool actor_is_silent(struct actor *actor);
 long long actor_value(struct actor *actor, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 
-/* The number in a file that actors count in, and a new one with 0 in it. */
+/* The number in a file that actors count in; the second makes a new file with 0. */
 long long actor_counted(const char *path);
 void actor_begin_count(const char *path);
 
-/*
- * Awaits an answer for as long as the number in the file goes on to change: it may take any time.
- */
+/* Awaits an answer for as long as the number in the file goes on to change: the count may take any time. */
 const char *actor_answer_of_count(struct actor *actor, const char *path);
 
 /* Fails the test when the number has stood still for WAIT_LIMIT_MS; the watch begins as zeros. */
@@ -116,20 +113,20 @@ void actor_watch_count(struct count_watch *watch, const char *path);
 
 pid_t actor_pid(const struct actor *actor);
 
-/* SIGKILL; it is gone when this returns. */
+/* SIGKILL; the actor is gone at the return. */
 void actor_kill(struct actor *actor);
 
 /* SIGSTOP, awaited; SIGCONT. */
 void actor_stop(struct actor *actor);
 void actor_cont(struct actor *actor);
 
-/* Awaits its end after exit, _exit, abort or segv, and frees it: the wait status. */
+/* Awaits the actor's end after exit, _exit, abort or segv, and frees the actor: the wait status. */
 int actor_await(struct actor *actor);
 
-/* Ends the conversation and awaits exit(0); after actor_kill() only frees it. */
+/* Ends the conversation and awaits exit(0); after actor_kill() only frees the actor. */
 void actor_end(struct actor *actor);
 
-/* The actor's side: serves commands on fd 3, never returns.  test_begin() calls it. */
+/* The actor's side: serves commands on fd 3, never returns. test_begin() calls the function. */
 void actor_serve(void) __attribute__((__noreturn__));
 
 #endif

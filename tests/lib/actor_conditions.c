@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an actor does with conditions.  No cmocka here. */
+/* The condition commands of an actor. No cmocka here. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static struct condition *find(const char *handle)
     return condition;
 }
 
-/* The condition that a command is about; its handle is its name. */
+/* The condition that a command is about; the handle is the name. */
 static dcond_t *cond_of(const char *handle)
 {
     struct condition *condition;
@@ -77,7 +77,7 @@ struct game {
     int fd; /* of the page */
     dcond_t *cond;
     dmutex_t *mutex;
-    int mine; /* it is my turn when the page's number is even: 0, odd: 1 */
+    int mine; /* my turn: the page's number is even: 0, odd: 1 */
 };
 
 static struct game game_of(const struct call *call)
@@ -87,7 +87,7 @@ static struct game game_of(const struct call *call)
                           .mutex = actor_mutex(call->words[4]) };
 }
 
-/* The result of a call that ended with the mutex owned, once that is given back. */
+/* Gives the mutex back after a call that ended with the mutex owned; returns the call's result. */
 static int leave(const struct game *game, int result)
 {
     int unlocked = dmutex_unlock(game->mutex);
@@ -95,7 +95,7 @@ static int leave(const struct game *game, int result)
     return result ? result : unlocked;
 }
 
-/* Waits once and counts that it has come back. */
+/* Waits once and counts the return. */
 static void *come_and_wait(void *user)
 {
     const struct game *game = user;
@@ -131,7 +131,7 @@ static int await_turn(const struct game *game)
     }
 }
 
-/* Signals while it owns the mutex, or when it does not any more: both are allowed. */
+/* Signals while owning the mutex, or after the unlock: both are allowed. */
 static int take_turn(const struct game *game, bool signals_inside)
 {
     int result = dmutex_lock(game->mutex);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of an actor's side share: actor_serve.c, which serves, and what it serves. */
+/* Shared by the parts of an actor's side: actor_serve.c, which serves, and the files with the commands. */
 #ifndef TEST_ACTOR_PARTS_H
 #define TEST_ACTOR_PARTS_H
 
@@ -9,29 +9,29 @@
 #define ACTOR_WORDS 16
 #define ACTOR_THREADS 64
 
-/* One command: its words, and its answer. */
+/* One command: the words, and the answer. */
 struct call {
     char line[ACTOR_LINE_ROOM]; /* cut into words */
-    char *words[ACTOR_WORDS];   /* the last and those beyond it: NULL */
+    char *words[ACTOR_WORDS];   /* the last word and all beyond: NULL */
     char answer[ACTOR_LINE_ROOM];
 };
 
 void actor_answer_result(struct call *call, int result);
 
-/* The mutex that a command is about; made as `init X` when it is new. */
+/* The mutex that a command is about; a new mutex is made as by `init X`. */
 dmutex_t *actor_mutex(const char *handle);
 
-/* The page that actors count in, in a file: only an owner reads or writes it. */
+/* The page that actors count in, in a file: only an owner reads or writes the page. */
 struct actor_page {
     int64_t number;
     int64_t inside; /* owners that are in actor_add_one() */
 };
 int actor_open_page(const char *path);
 
-/* 0, or the errno value of what failed; ENOTUNIQ: another owner was inside. */
+/* 0, or the errno value of the failure; ENOTUNIQ: another owner was inside. */
 int actor_add_one(int fd);
 
-/* Does `work` in so many threads: 0, or the result of one that failed. */
+/* Does `work` in so many threads: 0, or the result of a failed thread. */
 int actor_in_threads(int threads, void *(*work)(void *), void *user);
 
 /* Commands of actor_conditions.c. */

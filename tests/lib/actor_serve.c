@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The actor's side: does what the lines say.  No cmocka here. */
+/* The actor's side: does what the lines say. No cmocka here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static struct object *find(const char *handle)
     return object;
 }
 
-/* A handle's object, the mutex all-zero when it is new. */
+/* A handle's object; the mutex of a new object is all zero. */
 static struct object *object_of(const char *handle)
 {
     struct object *object = find(handle);
@@ -335,7 +335,7 @@ static void do_lost(struct call *call)
 
 /* ---- threads and children ---------------------------------------------------------------- */
 
-/* A command for a thread; started is the one of `start`. */
+/* A command for a thread; `started` is the command of `start`. */
 struct carried {
     char line[LINE_ROOM];
     char answer[LINE_ROOM];
@@ -404,7 +404,7 @@ static void carry_in_vfork(char answer[LINE_ROOM])
     snprintf(answer, LINE_ROOM, "%d", status);
 }
 
-/* Commands that carry another; true if this is one. */
+/* Commands that carry another command; true if the line is such a command. */
 static bool is_carried(const char *line, char answer[LINE_ROOM])
 {
     const char *rest = strchr(line, ' ');

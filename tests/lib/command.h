@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A command as a user types it: what it prints, and how it ends.
+ * A command as a user types the line: the output, and the end.
  *
  *     command_run("exec %s --version", dmutex_run);
  *     assert_status(0);
@@ -14,22 +14,22 @@
 
 /* Of the last command. */
 extern struct command {
-    char line[COMMAND_ROOM];   /* what the shell was given */
-    char output[COMMAND_ROOM]; /* to standard output, cut if it does not fit */
+    char line[COMMAND_ROOM];   /* the line given to the shell */
+    char output[COMMAND_ROOM]; /* to standard output, cut if too long */
     char errors[COMMAND_ROOM]; /* to standard error */
     int status;                /* the exit status, or 128 and the signal's number */
 } ran;
 
-/* Runs the line by /bin/sh until it ends. */
+/* Runs the line by /bin/sh until the end. */
 void command_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same in two steps: the child's pid, which is the command's own if the line begins with exec. */
 pid_t command_start(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_await(pid_t pid);
 
-/* The last command ended so; said with all that it printed if it did not. */
+/* Asserts the status of the last command; on a failure prints all output of the command. */
 #define assert_status(wanted) command_check_status(wanted, __FILE__, __LINE__)
-/* It printed this, perhaps among other things, to standard output or standard error. */
+/* Asserts that the last command printed the text, perhaps among other text, to standard output or standard error. */
 #define assert_output(text) command_check_text(ran.output, text, __FILE__, __LINE__)
 #define assert_errors(text) command_check_text(ran.errors, text, __FILE__, __LINE__)
 

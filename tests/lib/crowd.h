@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A crowd: many threads in several actors that wait on one condition, each once.  Who comes back
- * counts himself in a file while he owns the mutex, so that two at a time are seen.
+ * A crowd: many threads in several actors that wait on one condition, each once. A thread that comes back counts the
+ * return in a file while owning the mutex, so that two at a time are seen.
  *
  *     struct crowd crowd;
  *
@@ -22,9 +22,9 @@
 
 struct crowd {
     struct server *server;
-    const char *mutex, *cond; /* their names */
+    const char *mutex, *cond; /* names of the two */
     struct actor *actors[CROWD_PROCESSES];
-    char file[64]; /* the page that they count in */
+    char file[64]; /* the page that the threads count in */
     int count;
 };
 
@@ -35,7 +35,7 @@ void crowd_end(struct crowd *crowd);
 /* So many wait, in equal parts in each process; the mutex is free then. */
 void crowd_gather(struct crowd *crowd, int count);
 
-/* How many wait on the condition, and in the queue of the mutex, as the server sees them. */
+/* The number of waiters on the condition, and in the queue of the mutex, as the server sees both. */
 int64_t crowd_on_condition(const struct crowd *crowd);
 int64_t crowd_in_queue(const struct crowd *crowd);
 

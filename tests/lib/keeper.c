@@ -22,7 +22,7 @@
 #define FOLDERS 32
 #define FOLDER_ROOM 64
 
-/* Shared with the keeper; written by the test program, read by the keeper after its end. */
+/* Shared with the keeper; written by the test program, read by the keeper after the program's end. */
 static struct {
     pid_t pids[PROCESSES];
     char folders[FOLDERS][FOLDER_ROOM];
@@ -30,7 +30,7 @@ static struct {
 } *kept;
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static int alive = -1; /* the keeper's sign that the test program lives: its end of a pipe */
+static int alive = -1; /* the keeper's sign that the test program lives: the keeper's end of a pipe */
 
 static void give_up(const char *what)
 {
@@ -53,7 +53,7 @@ static void remove_tree(const char *path)
         nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The keeper's life.  Not in the test's session: what ends that must not end the keeper first. */
+/* The keeper's life. Not in the test's session: a signal that ends the session must not end the keeper first. */
 static void keep(int fd)
 {
     int null = open("/dev/null", O_RDWR);
@@ -73,10 +73,7 @@ static void keep(int fd)
 
 static bool is_child;
 
-/*
- * For the leak sanitizer, when a process exits: what only the parent's threads knew of is lost to it
- * in a forked child.
- */
+/* For the leak sanitizer, when a process exits: memory known only to the parent's threads is lost in a forked child. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How late this machine is.  Beside other programs a thread that is woken runs when its turn comes; a lease
- * that ends before that is lost through no fault of the library.  The keeper sleeps for 5 ms again and again,
- * and notes how late it woke.
+ * How late this machine is. Beside other programs a woken thread runs when the thread's turn comes; a lease that ends
+ * earlier is lost through no fault of the library. The keeper sleeps for 5 ms again and again, and notes how late the
+ * wakeup was.
  */
 #ifndef TEST_LATE_H
 #define TEST_LATE_H
@@ -11,7 +11,7 @@
 
 /* Shared with the process that watches. */
 struct late {
-    int64_t worst_us[2]; /* of the last second or two, and of those before */
+    int64_t worst_us[2]; /* of the last second or two, and of the time before */
     int looks;
 };
 
@@ -20,8 +20,8 @@ void late_watch(struct late *late, int fd);
 
 /*
  * `ms`, and ten times the worst lateness of the last seconds: a holder's renewal wakes four threads and processes, one
- * after the other, in less than half of its lease.  Nearly `ms` on a quiet machine.  For leases, and for times that
- * some step must not miss; waits for the first looks.
+ * after the other, in less than half of the lease. Nearly `ms` on a quiet machine. For leases, and for times that some
+ * step must not miss; waits for the first looks.
  */
 int late_stretched_ms(int ms);
 

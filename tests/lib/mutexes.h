@@ -12,10 +12,10 @@
 struct kind {
     int type;
     int robust;
-    const char *words; /* as an actor's init takes them */
+    const char *words; /* as an actor's init takes the words */
 };
 
-/* All eight; PTHREAD_MUTEX_DEFAULT is among them although it is PTHREAD_MUTEX_NORMAL. */
+/* All eight; PTHREAD_MUTEX_DEFAULT is among the eight although equal to PTHREAD_MUTEX_NORMAL. */
 #define KIND_COUNT 8
 extern const struct kind kinds[KIND_COUNT];
 
@@ -44,7 +44,7 @@ extern const struct way ways_to_lock[WAY_COUNT];
 /* The result of a call in a new thread, which ends then. */
 int in_thread(mutex_call call, dmutex_t *mutex);
 
-/* A call in a thread of its own that may block. */
+/* A call in a separate thread that may block. */
 struct errand {
     mutex_call call; /* NULL: dmutex_clocklock() by clock until then */
     dmutex_t *mutex;
@@ -60,13 +60,13 @@ void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock,
                         const struct timespec *until);
 bool errand_is_over(const struct errand *errand);
 
-/* Awaits that its thread has been asleep in the kernel for some time. */
+/* Awaits that the errand's thread has been asleep in the kernel for some time. */
 void errand_await_sleep(const struct errand *errand);
 
-/* Its result, awaited; the thread has ended. */
+/* The errand's result, awaited; the thread has ended. */
 int errand_join(struct errand *errand);
 
-/* What the calling thread knows of its hold; asserts that the call succeeds. */
+/* The calling thread's hold count of the mutex; asserts that the call succeeds. */
 unsigned holdcount_of(dmutex_t *mutex);
 uint64_t token_of(dmutex_t *mutex);
 int64_t remaining_of(dmutex_t *mutex);

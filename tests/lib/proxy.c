@@ -29,7 +29,7 @@ struct proxy {
     char tcp_url[64];
 };
 
-/* Out of the way of the numbers that the proxy process gets. */
+/* Lifts a descriptor above the numbers that the proxy process gets. */
 static int lift(int fd)
 {
     int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 20);
@@ -97,7 +97,7 @@ static void spawn(struct proxy *proxy, const int fds[4])
     keeper_watch(proxy->pid);
 }
 
-/* The proxy reads the path at any time: it is written where that does not look. */
+/* The proxy reads the path at any time: the new path is written to the place that the proxy does not read. */
 static void name_server(struct proxy *proxy, const struct server *server)
 {
     struct proxy_orders *orders = proxy->orders;

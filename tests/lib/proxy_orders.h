@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the test and the proxy process share: one page, written and read by atomic operations. */
+/* Shared by the test and the proxy process: one page, written and read by atomic operations. */
 #ifndef TEST_PROXY_ORDERS_H
 #define TEST_PROXY_ORDERS_H
 
@@ -10,7 +10,7 @@ enum {
     PROXY_FD_ORDERS = 3,
     PROXY_FD_UNIX,
     PROXY_FD_TCP,
-    PROXY_FD_BELL /* a byte: look at the orders; its end: the test is over */
+    PROXY_FD_BELL /* a byte: look at the orders; the end: the test is over */
 };
 
 struct proxy_orders {
@@ -25,7 +25,7 @@ struct proxy_orders {
     int delay_ms[2];
     int64_t cut_after[2]; /* -1: not */
     int trickle[2];       /* bytes of each connection in a millisecond, 0: all at once */
-    char servers[2][108]; /* paths; `server` says which of them leads to the server */
+    char servers[2][108]; /* paths; `server` says which path leads to the server */
     int server;
     int cut_order;        /* counted up by the test ... */
     int is_refusing;

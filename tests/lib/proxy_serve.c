@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The proxy process: one thread, poll().  No cmocka here. */
+/* The proxy process: one thread, poll(). No cmocka here. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,19 +17,19 @@
 #define LINKS 256
 #define OUTSTANDING 4096
 
-/* Ways, and the two ends of a link: what comes from end w goes way w to end 1 - w. */
+/* Ways, and the two ends of a link: bytes from end w go way w to end 1 - w. */
 enum { UP, DOWN };
 
-/* Bytes on their way. */
+/* Bytes on the way. */
 struct chunk {
     struct chunk *next;
     int64_t due_ms;
-    bool is_last; /* the link is closed behind them */
+    bool is_last; /* the link is closed behind the bytes */
     size_t size;
     char data[];
 };
 
-/* One client's connection and ours to the server for it. */
+/* One client's connection and the proxy's own to the server. */
 struct link {
     bool is_used;
     int fd[2];
@@ -41,8 +41,8 @@ struct link {
     int64_t trickled_ms[2]; /* when something was sent last */
     bool is_inbox;
     bool is_held; /* by PROXY_HOLD_REPLY */
-    bool is_mute; /* nothing passes any more: a stream does not lose something from its midst */
-    uint8_t marks[OUTSTANDING]; /* a ring: the faults of the replies that are to come */
+    bool is_mute; /* nothing passes any more: a stream does not lose bytes from the middle */
+    uint8_t marks[OUTSTANDING]; /* a ring: the faults of the coming replies */
     unsigned asked, answered;
 };
 
@@ -51,7 +51,7 @@ static struct link links[LINKS];
 
 /* ---- commands and replies ---------------------------------------------------------------- */
 
-/* The end of the line that begins at `at`, beyond its CRLF; 0: not there yet. */
+/* The end of the line that begins at `at`, beyond the CRLF; 0: not there yet. */
 static size_t line_end(const char *data, size_t size, size_t at)
 {
     const char *found = at < size ? memmem(data + at, size - at, "\r\n", 2) : NULL;
@@ -246,7 +246,7 @@ static void pass_reply(struct link *link, const char *data, size_t size)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* Reads what there is, and passes on what is whole. */
+/* Reads the available bytes, and passes on whole values. */
 static void take(struct link *link, int way)
 {
     static char bytes[65536];
@@ -306,7 +306,7 @@ static size_t trickling(struct link *link, int way, size_t size)
     return size < (size_t)limit ? size : (size_t)limit;
 }
 
-/* Sends one chunk.  False: not all of it went; or the link is closed now. */
+/* Sends one chunk. False: a part was not sent; or the link is closed now. */
 static bool send_chunk(struct link *link, int way, struct chunk *chunk)
 {
     size_t size = uncut(link, way, trickling(link, way, chunk->size));

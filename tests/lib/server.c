@@ -23,7 +23,7 @@ static void add(struct server *server, const char *argument)
     server->arguments[server->argument_count++] = strdup(argument);
 }
 
-/* Free now; between here and the server's bind another process could take it. */
+/* Free now; between the return and the server's bind another process could take the port. */
 static int free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };

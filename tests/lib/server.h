@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A private server: $DMUTEX_TEST_SERVER or redis-server, on a unix socket in a folder of its own
- * below /tmp, without persistence, DEBUG allowed.  It ends with the test program, however that
- * ends.
+ * A private server: $DMUTEX_TEST_SERVER or redis-server, on a unix socket in a separate folder below /tmp, without
+ * persistence, DEBUG allowed. The server ends with the test program, however the program ends.
  *
- * Functions here fail the running test when they cannot do what they say.
+ * The functions fail the running test if the work cannot be done.
  */
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
@@ -14,7 +13,7 @@
 #include "side.h"
 
 struct server {
-    char folder[32];   /* logs, sockets, whatever a test puts there */
+    char folder[32];   /* logs, sockets, any files of a test */
     char path[64];     /* of the socket */
     char url[112];     /* unix://...?grace=off: options are added with & */
     char tcp_url[64];  /* redis://127.0.0.1:port, "" without has_tcp */
@@ -26,7 +25,7 @@ struct server {
     int argument_count;
 };
 
-/* Starts a server and waits until it answers. */
+/* Starts a server and waits until the server answers. */
 struct server *server_start(void);
 
 /*
@@ -37,23 +36,23 @@ struct server *server_start(void);
  */
 struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__));
 
-/* SIGKILL, and its end is awaited: clients see their connections close. */
+/* SIGKILL, and the end is awaited: clients see their connections close. */
 void server_kill(struct server *server);
 
-/* SHUTDOWN, with SAVE when it has persistence. */
+/* SHUTDOWN, with SAVE if the server has persistence. */
 void server_shutdown(struct server *server);
 
-/* Starts it again, after either of these, at the same addresses. */
+/* Starts the server again, after a kill or a shutdown, at the same addresses. */
 void server_restart(struct server *server);
 
-/* What this option, with its dashes, is when it is started again. */
+/* Sets the value of an option, with the dashes, for the next restart. */
 void server_set_argument(struct server *server, const char *option, const char *value);
 
 /* SIGSTOP, SIGCONT: connections stay and nothing is answered. */
 void server_stop(struct server *server);
 void server_cont(struct server *server);
 
-/* Kills it if it runs, deletes its folder, frees it. */
+/* Kills a running server, deletes the folder, frees the struct. */
 void server_end(struct server *server);
 
 #endif

@@ -106,7 +106,7 @@ void side_write_reply(FILE *out, const redisReply *reply)
     }
 }
 
-/* Keeps the reply as text and frees it. */
+/* Keeps the reply as text and frees the reply. */
 static const char *keep(struct side *side, redisReply *reply)
 {
     bool is_nil = reply->type == REDIS_REPLY_NIL;
@@ -187,7 +187,7 @@ int side_count_channels(struct side *side)
     return count_elements(redisCommand(side->context, "PUBSUB CHANNELS"));
 }
 
-/* Adds up the calls of all lines "cmdstat_NAME:calls=N,..." whose name is wanted. */
+/* Adds up the calls of all lines "cmdstat_NAME:calls=N,..." with a wanted name. */
 static int64_t add_calls(struct side *side, bool (*is_wanted)(const char *, const char *),
                          const char *user)
 {
@@ -210,7 +210,7 @@ static bool is_same(const char *name, const char *command)
     return strcasecmp(name, command) == 0;
 }
 
-/* What no script of ours calls and no test sends by a side connection. */
+/* Commands that no script of ours calls and no test sends by a side connection. */
 static bool is_from_client(const char *name, const char *user)
 {
     static const char *const sent[] = { "eval",      "evalsha",     "script", "ping",  "client",

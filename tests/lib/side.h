@@ -19,43 +19,40 @@ struct side;
 struct side *side_try_open(const char *path);
 void side_close(struct side *side);
 
-/* Sends a command in hiredis' format (%s, %d, %b...).  The number it answers. */
+/* Sends a command in hiredis' format (%s, %d, %b...). Returns the answered number. */
 int64_t side_int(struct side *side, const char *format, ...);
 
-/*
- * The text it answers, NULL for nil; an array's elements joined by newlines.  Until the next call.
- */
+/* The answered text, NULL for nil; an array's elements joined by newlines. Valid until the next call. */
 const char *side_text(struct side *side, const char *format, ...);
 
 /* A reply as such a text. */
 void side_write_reply(FILE *out, const struct redisReply *reply);
 
-/* True if it answers without an error; the error's text is side_error(). */
+/* True if the answer is no error; the error's text is side_error(). */
 bool side_try(struct side *side, const char *format, ...);
 const char *side_error(const struct side *side);
 
 /* All keys, sorted, one per line. */
 const char *side_keys(struct side *side);
 
-/* Number of keys that match a pattern as KEYS takes it. */
+/* Number of keys that match a pattern as KEYS takes patterns. */
 int side_count_keys(struct side *side, const char *pattern);
 
-/* Number of channels that somebody has subscribed: inboxes. */
+/* Number of subscribed channels: inboxes. */
 int side_count_channels(struct side *side);
 
 /*
- * Commands that clients have sent since the server started: scripts, PING, subscriptions, most of
- * the greeting.  What scripts call is not counted, nor what a side connection usually sends.  Two
- * readings are compared.
+ * Commands from clients since the server's start: scripts, PING, subscriptions, most of the greeting. Commands called
+ * by scripts are not counted, nor the usual commands of a side connection. Compare two readings.
  */
 int64_t side_client_commands(struct side *side);
 
-/* Calls of one command since the server started, by anybody, scripts included. */
+/* Calls of one command since the server's start, by any client, scripts included. */
 int64_t side_calls(struct side *side, const char *command);
 
 /*
- * A control: an event that comes `ms` from now by the server's clock, to compare something with.
- * Starts it; has it come?  A promised bound comes later by what the machine is late (late.h).
+ * A control: an event `ms` from now by the server's clock, to compare another event with. The first starts the control;
+ * the second says if the event has come. A promised bound comes later by the lateness of the machine (late.h).
  */
 void side_set_control(struct side *side, const char *name, int64_t ms);
 void side_set_bound(struct side *side, const char *name, int ms);

@@ -17,7 +17,7 @@ void test_begin(int argc, char **argv)
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
 
     program_path = length > 0 ? path : argv[0];
-    setenv("DMUTEX_PRIVATE", "server", 0); /* here and in what is executed; unless the caller says libc */
+    setenv("DMUTEX_PRIVATE", "server", 0); /* here and in executed programs; unless the caller says libc */
     if (argc > 2 && strcmp(argv[1], "--role") == 0) {
         if (strcmp(argv[2], "actor") == 0)
             actor_serve();
@@ -45,7 +45,7 @@ void test_put_server_into_path(void)
     setenv("PATH", path, 1);
 }
 
-/* On a loaded machine the time may be over before the call has begun to wait: then it is made again. */
+/* On a loaded machine the time may be over before the call has begun to wait: then the call is repeated. */
 static bool has_waited(dmutex_t *mutex)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 20);
@@ -54,7 +54,7 @@ static bool has_waited(dmutex_t *mutex)
     return true;
 }
 
-/* All that the library opens when it is used for the first time, and when it first waits. */
+/* Opens all descriptors of the library's first use, and of the first wait. */
 static void warm_up(void)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("test/warm");
@@ -106,8 +106,8 @@ void check_descriptors(int before)
 }
 
 /*
- * A key that may stay: the state of a named mutex; what a named condition is bound to, which ends by
- * itself; since when the server is there; a control of a test.
+ * A key that may stay: the state of a named mutex; the binding of a named condition, which ends on time; the start time
+ * of the server; a control of a test.
  */
 static bool may_stay(struct side *side, const char *key)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All of tests/lib, and what cmocka wants before it.  A test program of a server test is
+ * All of tests/lib, and the headers that cmocka wants first. A test program of a server test is
  *
  *     #include "../lib/testlib.h"
  *
@@ -19,19 +19,19 @@
  *     }
  *
  *   server.h  a private server: start, kill, stop, restart
- *   side.h    a plain connection to it: keys, counters, controls for bounds
- *   actor.h   another process that locks and dies as it is told
- *   crowd.h   many threads in several of these that wait on a condition
+ *   side.h    a plain connection to the server: keys, counters, controls for bounds
+ *   actor.h   another process that locks and dies as told
+ *   crowd.h   many threads in several actors that wait on a condition
  *   proxy.h   a bad network between a process and the server
  *   wait.h    waiting for conditions; times
- *   late.h    how late the machine is, for leases that it must keep
+ *   late.h    how late the machine is, for leases that the machine must keep
  *   mutexes.h mutexes of every kind, and calls in other threads
  *   proc.h    states of processes and threads
- *   command.h a shell command, what it prints and how it ends
+ *   command.h a shell command, the output and the end
  *   keeper.h  ends everything when the test program ends
  *
- * cmocka's asserts jump out of the test: they are for the test's own thread only, never for
- * threads or forked children, which hand their results back.
+ * cmocka's asserts jump out of the test: use them in the test's own thread only, never in threads or forked children,
+ * which hand their results back.
  */
 #ifndef TEST_TESTLIB_H
 #define TEST_TESTLIB_H
@@ -66,27 +66,23 @@
  */
 void test_begin(int argc, char **argv);
 
-/* True if private mutexes without a name are libc's: of tests that run both ways. */
+/* True if private mutexes without a name are libc's: for tests that run both ways. */
 bool private_is_libc(void);
 
-/* So that dmutex_test_server_start() finds $DMUTEX_TEST_SERVER, too. */
+/* Makes dmutex_test_server_start() find $DMUTEX_TEST_SERVER, too. */
 void test_put_server_into_path(void);
 
 /* The path of this program, to be executed again with --role. */
 extern char *program_path;
 
-/*
- * A server for the whole group, in `the_server`, to which this process is connected when the first
- * test begins.
- */
+/* A server for the whole group, in `the_server`; this process is connected when the first test begins. */
 int test_group_setup(void **state);
 int test_group_teardown(void **state);
 extern struct server *the_server;
 
 /*
- * The last test of a group: this process has no more descriptors than before the first one, and the
- * server no keys but the `state` of named mutexes, `sleeper` of named conditions for a while, and
- * controls.
+ * The last test of a group: this process has no more descriptors than before the first test, and the server no keys but
+ * the `state` of named mutexes, `sleeper` of named conditions for a while, and controls.
  */
 void test_nothing_is_left(void **state);
 
@@ -95,7 +91,10 @@ int open_descriptors(void);
 void check_descriptors(int before);
 void check_keys(struct side *side);
 
-/* What comes next is done in so many ms, by the clock of `the_server`, and what the machine is late (late.h); and: it was. */
+/*
+ * Promises that the next steps are done in so many ms, by the clock of `the_server`, and the lateness of the machine
+ * (late.h); the second checks the promise.
+ */
 void promise_within(int ms);
 void assert_kept(void);
 
@@ -108,14 +107,14 @@ const char *result_name(int result);
 /* A dmutex result as text: assert_result(dmutex_lock(&m), EBUSY). */
 #define assert_result(call, wanted) assert_string_equal(result_name(call), result_name(wanted))
 
-/* Waiters in the queue of a mutex, and whether it is held, as the server sees them. */
+/* Waiters in the queue of a mutex, and if the mutex is held, as the server sees both. */
 int waiters_of(dmutex_t *mutex);
 bool is_locked(dmutex_t *mutex);
 
-/* Repetitions for tests that try their luck: `usual`, or ten times that with DMUTEX_TEST_LONG. */
+/* Repetitions for tests that try their luck: `usual`, or ten times `usual` with DMUTEX_TEST_LONG. */
 int repetitions(int usual);
 
-/* What the environment says, or `usual`, or with DMUTEX_TEST_LONG `many`. */
+/* The value of the environment, or `usual`, or with DMUTEX_TEST_LONG `many`. */
 long count_from(const char *variable, long usual, long many);
 
 #endif
