@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The mutexattr rows of POSIX, and the attributes that POSIX does not have.  Without a server. */
+/* The mutexattr rows of POSIX, and the attributes that POSIX does not have. Without a server. */
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
@@ -12,8 +12,8 @@ struct choice {
     int (*set)(dmutexattr_t *, int);
     int (*get)(const dmutexattr_t *, int *);
     int first;      /* the default */
-    int good[5];    /* values that are possible, ended by -1 */
-    int bad[6];     /* values that are not, ended by 0 */
+    int good[5];    /* possible values, ended by -1 */
+    int bad[6];     /* impossible values, ended by 0 */
     int bad_result;
 };
 
@@ -67,7 +67,7 @@ static unsigned get_ms(const struct duration *duration, const dmutexattr_t *attr
     return value;
 }
 
-/* A fresh object says normal, stalled, private, no protocol, 10 s, whatever its bytes were. */
+/* A fresh object says normal, stalled, private, no protocol, 10 s, whatever the object's bytes were. */
 static void test_attr_has_defaults_when_fresh(void **state)
 {
     dmutexattr_t attr;
@@ -124,7 +124,7 @@ static void test_attr_refuses_value_when_impossible(void **state)
     assert_memory_equal(&attr, &before, sizeof attr);
 }
 
-/* Every function, on an object that is not one. */
+/* Every function, on an object that is no attributes object. */
 static void check_all_refuse(dmutexattr_t *attr)
 {
     int value = 77;
@@ -192,7 +192,7 @@ static void test_attr_getter_refuses_when_answer_is_null(void **state)
     assert_result(dmutexattr_getname_np(&attr, NULL, 99), EINVAL);
 }
 
-/* A ceiling is kept as libc keeps it: a priority of SCHED_FIFO, before any the lowest one. */
+/* A ceiling is kept as libc keeps a ceiling: a priority of SCHED_FIFO, and the lowest priority before any is set. */
 static void test_attr_keeps_prioceiling_when_it_is_a_priority(void **state)
 {
     dmutexattr_t attr;
@@ -231,7 +231,7 @@ static void test_init_refuses_protocol_when_the_mutex_is_of_the_server(void **st
     assert_memory_equal(&mutex, &before, sizeof mutex);
 }
 
-/* A name is kept, replaced and taken away; a bad one changes nothing. */
+/* A name is kept, replaced and taken away; a bad name changes nothing. */
 static void test_attr_name_is_kept_until_replaced(void **state)
 {
     const char *const bad[] = { "", "/", "/x", "x/" };
@@ -257,7 +257,7 @@ static void test_attr_name_is_kept_until_replaced(void **state)
     assert_result(dmutexattr_getname_np(&attr, name, sizeof name), ENOENT);
 }
 
-/* A buffer without room for the name and its NUL is ERANGE, and untouched. */
+/* A buffer without room for the name and the NUL is ERANGE, and untouched. */
 static void test_attr_name_needs_room_when_read(void **state)
 {
     char name[5] = "...";
@@ -273,7 +273,7 @@ static void test_attr_name_needs_room_when_read(void **state)
     assert_string_equal(name, "a/bc");
 }
 
-/* init of a mutex refuses what dmutexattr_init() has not set up, and leaves the object alone. */
+/* init of a mutex refuses attributes that dmutexattr_init() has not set up, and leaves the object alone. */
 static void test_init_refuses_attr_when_not_set_up(void **state)
 {
     dmutex_t mutex, before;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts whose wall clocks differ by twenty minutes share a mutex as if they did not.
+ * Hosts whose wall clocks differ by twenty minutes share a mutex as if the clocks agreed.
  *
- * As in test_wallclock this program stands in for clock_gettime() and sem_clockwait().  An actor's
- * CLOCK_REALTIME is ahead by what its environment says; CLOCK_BOOTTIME of the test's own process
- * can be made to jump, by which the server's clock seems to be set.
+ * As in test_wallclock this program stands in for clock_gettime() and sem_clockwait(). An actor's CLOCK_REALTIME is
+ * ahead by the value in the actor's environment; CLOCK_BOOTTIME of the test's own process can be made to jump, so that
+ * the server's clock seems to be set.
  */
 #include <dlfcn.h>
 #include <semaphore.h>
@@ -56,7 +56,7 @@ int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *unti
 
 static dmutex_t mutex;
 
-/* One whose clock is ten minutes ahead, one ten minutes behind, and one that is right. */
+/* A host with a clock ten minutes ahead, a host ten minutes behind, and a host with the right time. */
 #define HOSTS 3
 static struct actor *hosts[HOSTS];
 
@@ -124,7 +124,7 @@ static void test_waiters_keep_their_order_when_their_clocks_differ(void **state)
     }
 }
 
-/* Failure 18: a killed owner's lease ends when it ends, whatever the clocks of both say. */
+/* Failure 18: a killed owner's lease ends on time, whatever the clocks of both say. */
 static void test_a_dead_owners_lock_is_had_in_time_when_the_clocks_differ(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void lock_and_unlock(int times)
     }
 }
 
-/* Finding 6: a step of the server's clock against ours is logged, and its usual course is not. */
+/* Finding 6: a step of the server's clock against ours is logged, and the usual drift is not. */
 static void test_a_step_of_the_servers_clock_is_logged(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void assert_sentence(struct actor *a, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", sentence, words);
 }
 
-/* Without a URL in the environment the file's server is used, with its lease. */
+/* Without a URL in the environment the file's server is used, with the file's lease. */
 static void test_the_file_names_the_server_when_nothing_else_does(void **state)
 {
     struct actor *a;
@@ -89,7 +89,7 @@ static void test_the_environment_and_the_program_go_before_the_file(void **state
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Where local: is forbidden, no private server is started: ENOLCK, and what to do. */
+/* Where local: is forbidden, no private server is started: ENOLCK, and the advice. */
 static void test_local_is_not_fallen_back_to_when_it_is_forbidden(void **state)
 {
     struct actor *a;
@@ -108,7 +108,10 @@ static void test_local_is_not_fallen_back_to_when_it_is_forbidden(void **state)
     actor_end(a);
 }
 
-/* A file that cannot be used is not ignored: ENOLCK and why, unless something else names the server. */
+/*
+ * A file that cannot be used is not ignored: ENOLCK and the reason, unless the program or the environment names the
+ * server.
+ */
 static void test_a_file_that_cannot_be_used_is_told(void **state)
 {
     struct actor *a;

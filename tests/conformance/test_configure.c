@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the server is and how this process calls itself: URLs, the environment, and what is said.
- */
+/* The choice of the server and this process's own label: URLs, the environment, and the messages. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ static void assert_sentence(struct actor *a, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", sentence, words);
 }
 
-/* An actor without a DMUTEX_URL of its own but this one. */
+/* An actor with no other DMUTEX_URL than this URL. */
 static struct actor *start_under(const char *url)
 {
     char variable[300];
@@ -56,7 +55,7 @@ static const char *const bad_urls[] = {
     "redis://a,b",
 };
 
-/* A bad URL is EINVAL and a sentence, and nothing is changed: the server stays what it was. */
+/* A bad URL is EINVAL and a sentence, and nothing is changed: the server stays the same. */
 static void test_configure_refuses_when_the_url_is_bad(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -101,7 +100,7 @@ static void test_calls_say_enolck_when_the_environments_url_is_bad(void **state)
     assert_false(side_is_control_over(the_server->side, "bound"));
 }
 
-/* What the program says comes before what the environment says, be that as bad as it may. */
+/* The program's URL comes before the environment's URL, however bad the latter may be. */
 static void test_configure_comes_before_the_environment(void **state)
 {
     static const char *const others[] = { "nonsense", "unix:///nonexistent/socket", "" };
@@ -113,7 +112,7 @@ static void test_configure_comes_before_the_environment(void **state)
         struct actor *a = start_under(others[i]);
 
         actor_do(a, "0", "configure unix:///nonexistent/other");
-        actor_do(a, "0", "configure %s", the_server->url); /* the last one counts */
+        actor_do(a, "0", "configure %s", the_server->url); /* the last URL counts */
         actor_do(a, "EINVAL", "configure nonsense");
         actor_do(a, "EBUSY", "trylock configure/before");
         actor_end(a);
@@ -121,7 +120,7 @@ static void test_configure_comes_before_the_environment(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* After the first use it is too late: EBUSY, and the server stays. */
+/* After the first use a URL is too late: EBUSY, and the server stays. */
 static void test_configure_is_busy_when_the_library_is_in_use(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -140,7 +139,7 @@ static void test_configure_is_busy_when_the_library_is_in_use(void **state)
     actor_end(a);
 }
 
-/* A prefix is a world of its own: the same name is another mutex, and all keys begin by it. */
+/* A prefix is a separate world: the same name is another mutex, and all keys begin with the prefix. */
 static void test_names_are_apart_when_the_prefix_differs(void **state)
 {
     struct actor *a, *b;
@@ -179,7 +178,7 @@ __attribute__((__format__(__printf__, 1, 2))) static struct actor *start_at(cons
     return actor_start_at(url);
 }
 
-/* A password by URL or file, with or without a user: commands and the inbox log in by it. */
+/* A password by URL or file, with or without a user: commands and the inbox log in with the password. */
 static void test_lock_owns_when_the_password_is_right(void **state)
 {
     struct server *other = server_start_with(true, NULL);
@@ -210,7 +209,7 @@ static void test_lock_owns_when_the_password_is_right(void **state)
 
 /* ---- who we are -------------------------------------------------------------------------- */
 
-/* All that getinfo tells of an owner elsewhere: host, program, process, depth, token, waiters. */
+/* getinfo tells all facts of an owner elsewhere: host, program, process, depth, token, waiters. */
 static void test_getinfo_tells_the_owner_when_held(void **state)
 {
     static const char *const hosts[][2] = {
@@ -250,7 +249,7 @@ static void test_getinfo_tells_the_owner_when_held(void **state)
     }
 }
 
-/* Of a free mutex: nobody, the last token, and texts that are empty. */
+/* Of a free mutex: no owner, the last token, and texts that are empty. */
 static void test_getinfo_tells_nobody_when_free(void **state)
 {
     dmutex_info_t info, fresh = { .struct_size = sizeof fresh };
@@ -296,7 +295,7 @@ static void *say_in_thread(void *user)
     return NULL;
 }
 
-/* The sentence is the thread's own, empty before any failure, and stays until the next one. */
+/* The sentence is the thread's own, empty before any failure, and stays until the next failure. */
 static void test_strerror_is_the_threads_own(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -322,7 +321,7 @@ static void test_strerror_is_the_threads_own(void **state)
     assert_string_equal(dmutex_strerror_np(), kept);
 }
 
-/* Failure 12: who never owned, and whose hold was lost, are both EPERM, and told apart. */
+/* Failure 12: a thread that never owned, and a thread whose hold was lost, both get EPERM, with different sentences. */
 static void test_unlock_says_why_when_it_refuses(void **state)
 {
     char never[256];
@@ -350,7 +349,7 @@ static void note_line(int level, const char *message, void *user)
     __atomic_add_fetch(&lines_logged, is_fine ? 1 : 1000000, __ATOMIC_RELEASE);
 }
 
-/* The log callback is told line by line, until it is taken away. */
+/* The log callback is told line by line, until the callback is taken away. */
 static void test_log_is_told_when_a_hold_is_lost(void **state)
 {
     int seen;

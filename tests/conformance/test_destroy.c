@@ -8,7 +8,7 @@
 
 #include "../lib/testlib.h"
 
-/* POSIX scenario 15: EBUSY while a thread of this process holds it, this one or another. */
+/* POSIX scenario 15: EBUSY while a thread of this process holds the mutex, the calling thread or another. */
 static void test_destroy_refuses_when_held(void **state)
 {
     const char *const names[] = { "destroy/held", NULL };
@@ -30,9 +30,7 @@ static void test_destroy_refuses_when_held(void **state)
     }
 }
 
-/*
- * POSIX scenario 15: EBUSY while a thread of this process waits, though another process holds it.
- */
+/* POSIX scenario 15: EBUSY while a thread of this process waits, though another process holds the mutex. */
 static void test_destroy_refuses_when_waited_for(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("destroy/waited");
@@ -46,7 +44,7 @@ static void test_destroy_refuses_when_waited_for(void **state)
     assert_result(dmutex_destroy(&mutex), EBUSY);
     actor_do(a, "0", "unlock destroy/waited");
     assert_result(errand_join(&waiter), 0);
-    assert_result(dmutex_lock(&mutex), 0); /* its thread has ended with it */
+    assert_result(dmutex_lock(&mutex), 0); /* the hold's thread has ended */
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(dmutex_destroy(&mutex), 0);
     actor_end(a);
@@ -70,7 +68,7 @@ static void test_mutex_works_when_destroy_was_refused(void **state)
 
 /* ---- the reference count idiom ----------------------------------------------------------- */
 
-/* An object that its last user frees; on a page of its own, so that a later touch is a crash. */
+/* An object that the last user frees; on a separate page, so that a later touch is a crash. */
 struct counted {
     dmutex_t mutex;
     int users;
@@ -106,8 +104,8 @@ static int leave(dmutex_t *mutex)
 }
 
 /*
- * POSIX scenario 16: two threads leave an object, the last one destroys and unmaps it at once:
- * unlock does not touch it when another can own it.  Destroy right after unlock is never EBUSY.
+ * POSIX scenario 16: two threads leave an object, the last thread destroys and unmaps the object at once: unlock does
+ * not touch the object when another thread can own the mutex. Destroy right after unlock is never EBUSY.
  */
 static void leave_again_and_again(const char *name, int rounds)
 {
@@ -208,7 +206,7 @@ static void test_object_works_when_set_up_again_with_another_type(void **state)
     }
 }
 
-/* An object that was never used is destroyed without the server, and init needs none either. */
+/* An object that was never used is destroyed without the server, and init needs no server either. */
 static void test_object_needs_no_server_when_never_used(void **state)
 {
     struct actor *a = actor_start_at("unix:///nonexistent/socket");
@@ -223,7 +221,7 @@ static void test_object_needs_no_server_when_never_used(void **state)
     actor_end(a);
 }
 
-/* An anonymous mutex that process-shared memory would have, with a lease that no test waits for. */
+/* An anonymous process-shared mutex, with a lease that no test waits for. */
 static void make_shared(dmutex_t *mutex)
 {
     dmutexattr_t attr;
@@ -234,7 +232,7 @@ static void make_shared(dmutex_t *mutex)
     assert_result(dmutex_init(mutex, &attr), 0);
 }
 
-/* Such a mutex in a file, where actors find it as `m` by "map m FILE 0". */
+/* Such a mutex in a file, where actors find the mutex as `m` by "map m FILE 0". */
 static dmutex_t *map_shared(char *ret_path, size_t room)
 {
     dmutex_t *mutex;
@@ -250,7 +248,7 @@ static dmutex_t *map_shared(char *ret_path, size_t room)
     return mutex;
 }
 
-/* This process holds the mutex, and an actor waits for it. */
+/* This process holds the mutex, and an actor waits. */
 static struct actor *start_waiter(dmutex_t *mutex, const char *path)
 {
     struct actor *a = actor_start(the_server);
@@ -262,7 +260,7 @@ static struct actor *start_waiter(dmutex_t *mutex, const char *path)
     return a;
 }
 
-/* What the dead were granted ends by its lease: lets that pass. */
+/* A hold granted to a dead process ends with the lease: lets that time pass. */
 static void end_leases_of_the_dead(void)
 {
     char *keys = strdup(side_keys(the_server->side)), *rest = keys, *key;
@@ -277,8 +275,8 @@ static void end_leases_of_the_dead(void)
 }
 
 /*
- * A process that waits is stopped, granted the mutex and killed; or killed first.  Once the server sees that it is
- * gone, neither its hold nor its place keeps the owner of the object from destroying it.
+ * A waiting process is stopped, granted the mutex and killed; or killed first. Once the server sees that the process is
+ * gone, neither the process's hold nor the process's place keeps the owner of the object from destroying the object.
  */
 static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
 {
@@ -331,7 +329,7 @@ static void test_destroy_succeeds_when_a_waiter_dies_as_it_is_granted(void **sta
     }
 }
 
-/* A process that has never waited, and whose inbox the server does not know, holds the mutex: it stays. */
+/* A process that has never waited, and whose inbox the server does not know, holds the mutex: the mutex stays. */
 static void test_destroy_refuses_when_the_holder_has_no_inbox(void **state)
 {
     struct proxy *proxy = proxy_start(the_server);
@@ -347,7 +345,7 @@ static void test_destroy_refuses_when_the_holder_has_no_inbox(void **state)
     actor_do(a, "0", "lock m");
     token = actor_value(a, "token m");
     assert_result(dmutex_destroy(mutex), EBUSY);
-    assert_true(side_count_channels(the_server->side) <= channels + 1); /* that of this process, at most */
+    assert_true(side_count_channels(the_server->side) <= channels + 1); /* this process's channel, at most */
     actor_do(a, "0", "renew m");
     assert_int_equal(actor_value(a, "token m"), token);
     assert_result(dmutex_destroy(mutex), EBUSY);
@@ -359,7 +357,7 @@ static void test_destroy_refuses_when_the_holder_has_no_inbox(void **state)
     proxy_end(proxy);
 }
 
-/* The hold that an object has lost does not keep it from its end. */
+/* A lost hold of an object does not keep the object from being destroyed. */
 static void test_destroy_succeeds_when_the_hold_was_lost(void **state)
 {
     dmutex_t mutex;

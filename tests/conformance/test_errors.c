@@ -4,7 +4,7 @@
 
 #include "../lib/testlib.h"
 
-/* Every function that takes a mutex, as a call without further arguments. */
+/* Every function with a mutex argument, as a call without further arguments. */
 
 static int call_getprioceiling(dmutex_t *mutex)
 {
@@ -65,7 +65,7 @@ static int call_getinfo(dmutex_t *mutex)
 static const struct {
     const char *name;
     mutex_call call;
-    int when_free; /* its result for a free, healthy, named, stalled mutex */
+    int when_free; /* the function's result for a free, healthy, named, stalled mutex */
 } calls[] = {
     { "unlock", dmutex_unlock, EPERM },
     { "consistent", dmutex_consistent, EINVAL },
@@ -91,7 +91,7 @@ static const struct {
 };
 #define CALLS (sizeof calls / sizeof calls[0])
 
-/* Each function returns what it should and leaves errno alone. */
+/* Each function returns the expected result and leaves errno alone. */
 static void check_all(dmutex_t *mutex, int wanted, bool is_free)
 {
     for (size_t i = 0; i < CALLS; i++) {
@@ -140,7 +140,7 @@ static void test_call_refuses_when_object_is_garbage(void **state)
     check_all(&mutex, EINVAL, false);
 }
 
-/* Every function keeps errno, whether it succeeds or fails. */
+/* Every function keeps errno, on success and on failure. */
 static void test_call_keeps_errno_when_it_succeeds_or_fails(void **state)
 {
     dmutex_t mutex;
@@ -171,7 +171,7 @@ static void test_call_keeps_errno_when_mutex_is_held(void **state)
     actor_end(a);
 }
 
-/* A place for the answer that is NULL is EINVAL; nothing else happens. */
+/* A NULL place for the answer is EINVAL; nothing else happens. */
 static void test_call_refuses_when_answer_is_null(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("errors/null");
@@ -192,7 +192,7 @@ static void test_call_refuses_when_answer_is_null(void **state)
     assert_result(dmutex_configure_np(NULL), EINVAL);
 }
 
-/* A library that does not know this size of the answer must not write it. */
+/* A library that does not know this size of the answer must not write the answer. */
 static void test_getinfo_refuses_when_size_is_unknown(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("errors/info");
@@ -241,7 +241,7 @@ static void test_consistent_refuses_when_nothing_is_to_mend(void **state)
     assert_result(dmutex_consistent(&robust), EINVAL);
 }
 
-/* Shall: EOWNERDEAD with the lock after a thread ended with it, by every way to lock. */
+/* Shall: EOWNERDEAD with the lock after the owner's thread ended while holding, by every way to lock. */
 static void test_lock_tells_owner_dead_by_each_way(void **state)
 {
     dmutex_t mutex = DMUTEX_ROBUST_INITIALIZER("errors/dead");
@@ -281,7 +281,7 @@ static void test_lock_tells_not_recoverable_by_each_way(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Attributes are copied: what happens to them after init does not reach the mutex. */
+/* Attributes are copied: later changes of the attributes do not reach the mutex. */
 static void test_mutex_keeps_attributes_when_attr_changes_later(void **state)
 {
     dmutex_t mutex;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mutual exclusion, lost leases, tokens, and who is woken: scenarios 1 to 4, 10 and 11. */
+/* Mutual exclusion, lost leases, tokens, and which waiter is woken: scenarios 1 to 4, 10 and 11. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,9 +95,8 @@ static void test_unlock_refuses_when_the_hold_was_lost(void **state)
 }
 
 /*
- * POSIX scenario 3: A is stopped for more than its lease, B owns the mutex.  When A goes on it
- * learns of the loss, and its renewals do not prolong B's lease: B is stopped, too, and C owns the
- * mutex within B's lease.
+ * POSIX scenario 3: A is stopped for more than A's lease, B owns the mutex. When A goes on, A learns of the loss, and
+ * A's renewals do not prolong B's lease: B is stopped, too, and C owns the mutex within B's lease.
  */
 static void test_renewal_spares_successor_when_the_owner_was_stopped(void **state)
 {
@@ -149,7 +148,7 @@ static void test_owner_is_told_when_it_was_stopped(void **state)
     actor_end(a);
 }
 
-/* A hold and its end: the token, which must be higher than *last, which it becomes. */
+/* Takes and ends a hold: the token must be higher than *last, and is stored there. */
 static void lock_higher(dmutex_t *mutex, uint64_t *last)
 {
     uint64_t token;
@@ -197,7 +196,7 @@ static void test_token_rises_when_the_mutex_changes_hands(void **state)
     actor_end(b);
 }
 
-/* POSIX scenario 4: it rises although the lock, or all data, was deleted on the server. */
+/* POSIX scenario 4: the token rises although the lock, or all data, was deleted on the server. */
 static void test_token_rises_when_keys_were_deleted(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -215,9 +214,7 @@ static void test_token_rises_when_keys_were_deleted(void **state)
     actor_end(a);
 }
 
-/*
- * POSIX scenario 4: it rises although the server was started anew, empty, and all clients are new.
- */
+/* POSIX scenario 4: the token rises although the server was started anew, empty, and all clients are new. */
 static void test_token_rises_when_the_server_restarted_empty(void **state)
 {
     struct server *other = server_start();
@@ -239,8 +236,8 @@ static void test_token_rises_when_the_server_restarted_empty(void **state)
 }
 
 /*
- * POSIX scenario 10: an unlock wakes the first of 8 waiters, promptly, and only that one.  No
- * lease (10 s) or poll (3.3 s) is waited for: all 8 have had it before a second is over.
+ * POSIX scenario 10: an unlock wakes the first of 8 waiters, promptly, and no other. No lease (10 s) or poll (3.3 s) is
+ * waited for: all 8 have had the mutex before a second is over.
  */
 static void test_unlock_wakes_one_when_eight_wait(void **state)
 {
@@ -268,8 +265,8 @@ static void test_unlock_wakes_one_when_eight_wait(void **state)
 }
 
 /*
- * POSIX scenario 11: the first waiter is stopped, so that the grant goes to it, and killed; the
- * next one owns the mutex within its lease.  The dead one may have run: EOWNERDEAD.
+ * POSIX scenario 11: the first waiter is stopped, so that the grant goes to the stopped waiter, and killed; the next
+ * waiter owns the mutex within that lease. The dead waiter may have run: EOWNERDEAD.
  */
 static void test_next_waiter_owns_when_the_chosen_one_dies(void **state)
 {
@@ -298,9 +295,7 @@ static void test_next_waiter_owns_when_the_chosen_one_dies(void **state)
     actor_end(next);
 }
 
-/*
- * Scenario 11: a waiter that died before costs nothing: its inbox is gone, the next one is chosen.
- */
+/* Scenario 11: a waiter that died before costs nothing: the dead waiter's inbox is gone, the next waiter is chosen. */
 static void test_next_waiter_owns_when_the_first_died_before(void **state)
 {
     struct actor *first = actor_start(the_server), *next = actor_start(the_server);

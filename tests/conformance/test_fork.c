@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a forked child may do with its parent's objects, and a program with our descriptors.  Left out under the thread sanitizer. */
+/*
+ * The rights of a forked child over the parent's objects, and of a program over our descriptors. Left out under the
+ * thread sanitizer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -51,7 +54,7 @@ static void make_shared(dmutex_t *mutex)
     assert_result(dmutex_init(mutex, &attr), 0);
 }
 
-/* As the handlers of pthread_atfork() do it: the child gives back what its parent has locked. */
+/* Does as handlers of pthread_atfork() do: the child gives back a mutex that the parent has locked. */
 static int unlock_use_and_destroy(dmutex_t *mutex)
 {
     int result = dmutex_unlock(mutex);
@@ -119,10 +122,7 @@ static void test_first_lock_agrees_when_parent_and_child_begin(void **state)
     }
 }
 
-/*
- * A named mutex that the parent holds is held for the child, of whatever kind: it is another
- * owner.
- */
+/* A named mutex that the parent holds is held for the child, of whatever kind: the child is another owner. */
 static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
 {
     (void)state;
@@ -143,9 +143,9 @@ static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
     }
 }
 
-/* ---- a program that closes what it did not open ------------------------------------------ */
+/* ---- a program that closes foreign descriptors ------------------------------------------- */
 
-/* As daemons do: all but the standard ones are closed, and the next numbers are its own files. */
+/* Does as daemons do: closes all descriptors but the standard ones; the next numbers are the program's own files. */
 static int open_instead(const char *path, int *ret_file)
 {
     close_range(3, ~0U, 0);
@@ -157,7 +157,7 @@ static int open_instead(const char *path, int *ret_file)
     return 0;
 }
 
-/* Locks work on, and nothing of ours is in its files. */
+/* Locks work on, and nothing of ours is in the program's files. */
 static int lock_around_closing(dmutex_t *mutex)
 {
     char path[] = "/tmp/dmutex-closed-XXXXXX";

@@ -35,7 +35,7 @@ static void handle(int number, void (*handler)(int))
     assert_return_code(sigaction(number, &action, NULL), errno);
 }
 
-/* SIGALRM a thousand times a second, to whatever thread. */
+/* SIGALRM a thousand times a second, to any thread. */
 static void begin_storm(void)
 {
     const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -156,8 +156,8 @@ static void test_waiter_is_granted_when_signals_storm(void **state)
 static dmutex_t inner = DMUTEX_INITIALIZER("interrupts/inner");
 
 /*
- * The thread sanitizer reports each malloc() in a handler.  Here the handlers interrupt a thread
- * that sleeps, which is no danger.
+ * The thread sanitizer reports each malloc() in a handler. Here the handlers interrupt a thread that sleeps, which is
+ * no danger.
  */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
@@ -165,7 +165,7 @@ const char *__tsan_default_options(void)
     return "report_signal_unsafe=0";
 }
 
-/* What the handler's call on `inner` has returned; -1: it has not. */
+/* The result of the handler's call on `inner`; -1: no result yet. */
 static int inner_result = -1;
 
 static int result_of_handler(void)
@@ -188,8 +188,8 @@ static void lock_inner(int number)
 }
 
 /*
- * POSIX scenario 47: a handler that interrupts a waiting lock and locks another mutex gets it, and
- * the wait goes on.  (Inside a lock that does not wait a handler must not do so: it may hang.)
+ * POSIX scenario 47: a handler that interrupts a waiting lock and locks another mutex gets the other mutex, and the
+ * wait goes on. (Inside a lock that does not wait a handler must not lock: the handler may hang.)
  */
 static void test_handler_locks_another_when_it_interrupts_a_wait(void **state)
 {
@@ -216,7 +216,7 @@ static void test_handler_locks_another_when_it_interrupts_a_wait(void **state)
     actor_end(holder);
 }
 
-/* A handler that tries the very mutex its thread waits for is told that it is busy. */
+/* A handler that tries the very mutex that the thread waits for is told EBUSY. */
 static void try_inner(int number)
 {
     int kept = errno;
@@ -251,11 +251,11 @@ static void test_handler_tries_the_same_when_it_interrupts_a_wait(void **state)
 
 /* ---- cancellation ------------------------------------------------------------------------ */
 
-/* A thread that is cancelled while, or before, it locks. */
+/* A thread that is cancelled during, or before, a lock call. */
 struct victim {
     dmutex_t *mutex;
     mutex_call call;
-    bool is_lock; /* then it unlocks afterwards */
+    bool is_lock; /* then the thread unlocks afterwards */
     pthread_t thread;
     int result;
     bool is_begun, may_go_on, is_over;
@@ -308,7 +308,7 @@ static void join_victim(struct victim *victim)
     assert_int_equal(victim->state_after, PTHREAD_CANCEL_ENABLE);
 }
 
-/* POSIX scenario 35: a thread that waits in lock is not cancelled, it gets the mutex first. */
+/* POSIX scenario 35: a thread that waits in lock is not cancelled before getting the mutex. */
 static void test_waiting_lock_is_no_cancellation_point(void **state)
 {
     struct actor *holder = actor_start(the_server);

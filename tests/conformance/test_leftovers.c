@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is left after very many locks, relocks, and threads that were cancelled: nothing. */
+/* The remains of very many locks, relocks, and threads that were cancelled: nothing. */
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #define THREADS 4
 
 static dmutex_t mutex;
-static int lease_ms; /* short: whoever is still renewed, or still waits, is soon seen to be */
+static int lease_ms; /* short: an owner that is still renewed, or a waiter that still waits, is soon noticed */
 
 static int stretch_lease(void **state)
 {
@@ -29,7 +29,7 @@ static bool is_silent_for_some_leases(void)
     return side_client_commands(the_server->side) == before;
 }
 
-/* Nothing is renewed, polled or sent again.  What was on its way when the lock became free may come late. */
+/* Nothing is renewed, polled or sent again. A message on the way when the lock became free may come late. */
 static void check_silence(void)
 {
     wait_until(!is_locked(&mutex) && waiters_of(&mutex) == 0);
@@ -41,10 +41,10 @@ static void check_silence(void)
 struct victim {
     pthread_t thread;
     unsigned seed;
-    int rounds, wrong; /* its own until it has ended */
+    int rounds, wrong; /* the thread's own until the thread has ended */
 };
 
-/* Until it is cancelled, at one of three places: with the lock, without, or just behind a call. */
+/* Locks until cancelled, at one of three places: with the lock, without, or just behind a call. */
 static void *lock_until_cancelled(void *user)
 {
     struct victim *victim = user;
@@ -81,7 +81,7 @@ static void catch_signals(void)
     assert_return_code(sigaction(SIGUSR1, &action, NULL), errno);
 }
 
-/* By the clock: beside programs that spin a single sched_yield() may take as long as all of them else. */
+/* By the clock: beside spinning programs one sched_yield() may take as long as all of them otherwise. */
 static void interrupt_until(const struct victim *victims, int first, int64_t until_us)
 {
     for (int n = 0; wait_now_us() < until_us; n++) {
@@ -113,8 +113,8 @@ static int cancel_some(unsigned *seed)
 }
 
 /*
- * Failure 7: threads that are cancelled and interrupted at random places leave no key, no hold that
- * is renewed, no place in a queue; each death is told, and the mutex is usable.
+ * Failure 7: threads that are cancelled and interrupted at random places leave no key, no hold that is renewed, no
+ * place in a queue; each death is told, and the mutex is usable.
  */
 static void cancel_again_and_again(const struct kind *kind, const char *name)
 {
@@ -179,7 +179,7 @@ static void test_nothing_grows_when_locked_recursively_for_long(void **state)
     check_silence();
 }
 
-/* Failure 9: neither do locks and unlocks, of one name or an object each, by threads that end. */
+/* Failure 9: locks and unlocks leave nothing either, of one name or an object each, by threads that end. */
 static void test_nothing_grows_when_locked_again_and_again(void **state)
 {
     size_t after[3];
@@ -196,7 +196,7 @@ static void test_nothing_grows_when_locked_again_and_again(void **state)
                 assert_result(dmutex_lock(&object), 0);
                 assert_result(dmutex_unlock(&object), 0);
                 assert_result(dmutex_destroy(&object), 0);
-                assert_result(in_thread(dmutex_lock, &mutex), 0); /* ends with it */
+                assert_result(in_thread(dmutex_lock, &mutex), 0); /* the hold's thread ends */
             }
         }
         check_silence();

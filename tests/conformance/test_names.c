@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names: which are possible, and that two different ones are two mutexes. */
+/* Names: which names are possible, and that two different names are two mutexes. */
 #include <string.h>
 
 #include "../lib/testlib.h"
@@ -7,7 +7,7 @@
 #define REPEAT_4(text) text text text text
 #define REPEAT_50(text) REPEAT_4(REPEAT_4(text text text)) text text
 
-/* Each differs from each other one, some by what an encoding could confuse. */
+/* Each name differs from every other, some by characters that an encoding could confuse. */
 static const char *const names[] = {
     "a", "A", "b", "a/b", "a/B", "b/a", "a/a", "a/b/c", "a/b/", "a//b", "a:b", "a/:b", "a/b:c",
     "a}", "{a", "{a}", "{a}/b", "a}/b", "a/{b}", "a}:lock:b", "a}:state:b", "a/}:lock:b",
@@ -44,7 +44,7 @@ static void test_names_are_different_mutexes_when_they_differ(void **state)
         assert_result(dmutex_unlock(&mutexes[i]), 0);
 }
 
-/* The same name is the same mutex, whichever of three ways it was given; it is told as it was. */
+/* The same name is the same mutex, whichever of three ways gave the name; getname tells the name unchanged. */
 static void test_name_is_one_mutex_when_given_in_different_ways(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_name_is_one_mutex_when_given_in_different_ways(void **state)
     }
 }
 
-/* The name of init_np() takes the place of the attributes' one. */
+/* The name of init_np() takes the place of the attributes' name. */
 static void test_name_of_init_replaces_that_of_attr(void **state)
 {
     dmutexattr_t attr;
@@ -95,7 +95,7 @@ static const char *long_name(size_t length)
     return text;
 }
 
-/* 0, 201 and 10 000 bytes, and an empty group or leaf, are EINVAL, and the object is as it was. */
+/* 0, 201 and 10 000 bytes, and an empty group or leaf, are EINVAL, and the object is unchanged. */
 static void test_init_refuses_when_name_is_impossible(void **state)
 {
     const size_t lengths[] = { 0, 201, 207, 208, 255, 256, 10000 };
@@ -140,7 +140,7 @@ static void test_lock_refuses_when_initialiser_has_impossible_name(void **state)
     assert_int_equal(side_client_commands(the_server->side), before);
 }
 
-/* A buffer without room for the name and its NUL is ERANGE, and untouched. */
+/* A buffer without room for the name and the NUL is ERANGE, and untouched. */
 static void test_getname_needs_room(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("abc");
@@ -154,9 +154,7 @@ static void test_getname_needs_room(void **state)
     assert_string_equal(room, "abc");
 }
 
-/*
- * A group's keys have the group in braces, and no other brace: they live in one slot of a cluster.
- */
+/* A group's keys have the group in braces, and no other brace: all keys live in one slot of a cluster. */
 static void test_keys_keep_one_group_together(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("gr{o}up/le}af");

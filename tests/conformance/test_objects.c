@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where objects lie and how they begin: static initialisers, shared memory, fork: scenario 14. */
+/* The place and the beginning of objects: static initialisers, shared memory, fork: scenario 14. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void test_first_lock_agrees_when_32_threads_begin_on_zeroes(void **state)
     }
 }
 
-/* The same with a named one, whose first use is of the name, too. */
+/* The same with a named object, whose first use is of the name, too. */
 static void test_first_lock_agrees_when_32_threads_begin_on_a_name(void **state)
 {
     (void)state;
@@ -77,9 +77,7 @@ static void test_first_lock_agrees_when_32_threads_begin_on_a_name(void **state)
     }
 }
 
-/*
- * POSIX scenario 14: two processes begin with the same object in shared memory: one id, one mutex.
- */
+/* POSIX scenario 14: two processes begin with the same object in shared memory: one id, one mutex. */
 static void test_first_lock_agrees_when_two_processes_share_the_object(void **state)
 {
     struct actor *a = actor_start(the_server), *b = actor_start(the_server);
@@ -109,7 +107,7 @@ static void test_first_lock_agrees_when_two_processes_share_the_object(void **st
     actor_end(b);
 }
 
-/* Who shares the memory shares the mutex, at whatever address and though only one made the id. */
+/* Processes that share the memory share the mutex, at whatever address and though only one process made the id. */
 static void test_shared_object_excludes_when_mapped_elsewhere(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -139,7 +137,7 @@ static void test_shared_object_excludes_when_mapped_elsewhere(void **state)
     actor_end(a);
 }
 
-/* An anonymous private object in shared memory is another mutex in each process; not if it is libc's. */
+/* An anonymous private object in shared memory is another mutex in each process; not if the mutex is libc's. */
 static void test_private_object_is_another_mutex_in_another_process(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -158,7 +156,7 @@ static void test_private_object_is_another_mutex_in_another_process(void **state
     assert_result(dmutex_destroy(page.mutexes), 0);
     munmap(page.mutexes, 4096);
     actor_end(a);
-    side_text(the_server->side, "FLUSHALL"); /* what the killed one has left would live for days */
+    side_text(the_server->side, "FLUSHALL"); /* keys of the killed process would live for days */
 }
 
 /* Two anonymous objects of one process are two mutexes, and have no name. */
@@ -182,7 +180,7 @@ static void test_anonymous_objects_are_different_mutexes(void **state)
     assert_result(dmutex_destroy(&two), 0);
 }
 
-/* Each static initialiser gives the type and robustness that it names. */
+/* Each static initialiser gives the type and robustness that the initialiser names. */
 static void test_static_initialisers_give_what_they_name(void **state)
 {
     static dmutex_t normal = DMUTEX_INITIALIZER("objects/normal");
@@ -209,7 +207,7 @@ static void test_static_initialisers_give_what_they_name(void **state)
         assert_result(dmutex_unlock(all[i]), 0);
 }
 
-/* Objects keep no pointer: one that is copied away and back is the mutex it was. */
+/* Objects keep no pointer: an object that is copied away and back is the same mutex. */
 static void test_object_works_when_moved(void **state)
 {
     dmutex_t *mutex = malloc(sizeof *mutex), *moved = malloc(sizeof *moved);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Types and robustness: who may unlock, what a relock does: scenarios 5 to 9. */
+/* Types and robustness: which thread may unlock, and the result of a relock: scenarios 5 to 9. */
 #include "../lib/testlib.h"
 
 static const struct timespec past = { .tv_sec = 1 };
@@ -19,10 +19,7 @@ static int timedlock_bad_nsec(dmutex_t *mutex)
     return dmutex_timedlock(mutex, &(struct timespec){ .tv_nsec = 1000000000 });
 }
 
-/*
- * A call that must not succeed; if it does, the lock is given back so that the thread's end is
- * none.
- */
+/* A call that must not succeed; on success the lock is given back so that the thread does not die as an owner. */
 static int refused_in_thread(dmutex_t *mutex)
 {
     int result = dmutex_trylock(mutex);
@@ -43,10 +40,7 @@ static const char *name_of(const char *test, int kind)
 
 /* ---- scenario 5 -------------------------------------------------------------------------- */
 
-/*
- * POSIX scenario 5: three holds are renewed as one for many leases, and the server learns the
- * count.
- */
+/* POSIX scenario 5: three holds are renewed as one for many leases, and the server learns the count. */
 static void test_recursive_hold_is_renewed_when_locked_three_times(void **state)
 {
     const char *name = "ownership/renewed";
@@ -95,7 +89,7 @@ static void test_recursive_lock_refuses_when_count_is_at_its_limit(void **state)
     assert_result(dmutex_unlock(&mutex), EPERM);
 }
 
-/* A relock and its unlock are the process's own affair: the server is not asked. */
+/* A relock and the matching unlock are the process's own affair: the server is not asked. */
 static void test_recursive_relock_sends_no_command(void **state)
 {
     dmutex_t mutex = DMUTEX_RECURSIVE_INITIALIZER("ownership/silent");
@@ -114,7 +108,7 @@ static void test_recursive_relock_sends_no_command(void **state)
 
 /* ---- scenario 6 -------------------------------------------------------------------------- */
 
-/* The owner's hold is as it was, on both sides. */
+/* The owner's hold is unchanged, on both sides. */
 static void check_held(dmutex_t *mutex, uint64_t token, struct actor *other, const char *name)
 {
     assert_int_equal(holdcount_of(mutex), 1);
@@ -155,10 +149,7 @@ static void test_unlock_refuses_when_another_owns(void **state)
     actor_end(other);
 }
 
-/*
- * POSIX scenario 6: unlock of a mutex that nobody owns is EPERM for each kind, before and after
- * use.
- */
+/* POSIX scenario 6: unlock of a mutex without an owner is EPERM for each kind, before and after use. */
 static void test_unlock_refuses_when_nobody_owns(void **state)
 {
     (void)state;
@@ -233,8 +224,8 @@ static void test_relock_answers_by_type(void **state)
 }
 
 /*
- * POSIX scenario 8: who locks its own normal mutex again waits for ever: for more than 3 leases the
- * hold is renewed and not granted to its own waiter.  Others get it when the process is gone.
+ * POSIX scenario 8: a thread that locks its own normal mutex again waits for ever: for more than 3 leases the hold is
+ * renewed and not granted to the waiting owner. Others get the mutex when the process is gone.
  */
 static void test_normal_relock_blocks_for_ever(void **state)
 {
@@ -265,7 +256,7 @@ static void test_normal_relock_blocks_for_ever(void **state)
 
 /* ---- scenario 9 -------------------------------------------------------------------------- */
 
-/* One thread of a pair: locks, and tells which thread it was and what it got. */
+/* One thread of a pair: locks, and tells the thread's id and the result. */
 struct heir {
     dmutex_t *mutex;
     pthread_t self;
@@ -306,8 +297,8 @@ static void run_heir(struct heir *heir, dmutex_t *mutex, void *(*life)(void *))
 }
 
 /*
- * POSIX scenario 9: a thread ends with the mutex, a new one has the same pthread_t: it is not taken
- * for the owner by any kind; a robust one tells it of the death.
+ * POSIX scenario 9: a thread ends with the mutex, a new thread has the same pthread_t: no kind takes the new thread for
+ * the owner; a robust mutex tells the new thread of the death.
  */
 static void test_new_thread_is_not_the_owner_when_its_id_is_reused(void **state)
 {

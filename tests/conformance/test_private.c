@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Private mutexes without a name are libc's own.  shalls/ compares them with libc's clause by clause.  Here: no
- * server, thread or connection; the functions that only dmutex_t has; condition variables with mutexes of both
- * kinds.
+ * Private mutexes without a name are libc's own. shalls/ compares them with libc's clause by clause. Here: no server,
+ * thread or connection; the functions that only dmutex_t has; condition variables with mutexes of both kinds.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -20,7 +19,7 @@
 static dmutex_t zeroed, five[4];
 static dcond_t zeroed_cond;
 
-/* All calls that a program makes; the number of the first that fails. */
+/* All calls of a program; the number of the first failure. */
 static int use_all(void)
 {
     const struct timespec past = { 0, 0 };
@@ -97,7 +96,7 @@ static void test_private_mutexes_leave_no_key_when_a_program_runs_again_and_agai
     assert_int_equal(side_calls(the_server->side, "hello"), connections);
 }
 
-/* ---- what only dmutex_t has -------------------------------------------------------------- */
+/* ---- functions that only dmutex_t has ---------------------------------------------------- */
 
 /* Token and force need a server: ENOTSUP. */
 static void test_private_mutex_has_no_token_and_no_force(void **state)
@@ -188,7 +187,7 @@ static dmutex_info_t info_of(dmutex_t *mutex)
     return info;
 }
 
-/* getinfo tells this process, and the thread's number as the kernel knows it. */
+/* getinfo tells this process, and the thread's number as the kernel knows the thread. */
 static void test_private_info_tells_this_process(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
@@ -210,7 +209,7 @@ static void test_private_info_tells_this_process(void **state)
     assert_int_equal(info_of(&mutex).locked, 0);
 }
 
-/* A dead thread's robust mutex: EOWNERDEAD at once, mended or not, and getinfo tells its health. */
+/* A dead thread's robust mutex: EOWNERDEAD at once, mended or not, and getinfo tells the health. */
 static void test_private_robust_mutex_tells_a_thread_that_died(void **state)
 {
     dmutex_t mutex;
@@ -240,7 +239,7 @@ static void test_private_robust_mutex_tells_a_thread_that_died(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* Each refusal leaves its sentence. */
+/* Each refusal leaves a sentence. */
 static void test_private_call_leaves_a_sentence_when_it_fails(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER, checking;
@@ -340,7 +339,7 @@ static bool has_a_waiter(void)
     return is_waiting;
 }
 
-/* A thread waits, and one call wakes it. */
+/* A thread waits, and one call wakes the thread. */
 static void check_meeting(dmutex_t *mutex, dcond_t *cond, int (*call)(dcond_t *))
 {
     struct errand waiter;
@@ -364,7 +363,7 @@ static void make_shared_cond(dcond_t *cond)
     assert_result(dcond_init(cond, &attr), 0);
 }
 
-/* A condition of any kind works with a local mutex, then with one of the server, and again. */
+/* A condition of any kind works with a local mutex, then with a mutex of the server, and again. */
 static void test_cond_follows_its_mutex_whatever_its_name(void **state)
 {
     dmutex_t local = DMUTEX_ANONYMOUS_INITIALIZER, named = DMUTEX_INITIALIZER("private/m");
@@ -401,7 +400,7 @@ static void test_cond_refuses_when_a_shared_mutex_has_no_group(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* Names `length` bytes long, with a group of `group` bytes; without a leaf if they are equal. */
+/* Names `length` bytes long, with a group of `group` bytes; without a leaf if both are equal. */
 static void make_long(dmutex_t *mutex, size_t length, size_t group)
 {
     char name[DMUTEX_NAME_MAX_NP + 1];
@@ -413,7 +412,7 @@ static void make_long(dmutex_t *mutex, size_t length, size_t group)
     make_normal(mutex, name, 0);
 }
 
-/* An anonymous condition keeps the mutex's name, or only its group; a group without room is refused. */
+/* An anonymous condition keeps the mutex's name, or only the group; a group without room is refused. */
 static void test_anonymous_cond_takes_long_names_but_for_their_groups(void **state)
 {
     dcond_t cond = DCOND_ANONYMOUS_INITIALIZER;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads with the smallest stack that pthread_create() takes, a guard page below it: each public call has
- * room there, at first use, in wait, behind a broken connection and without a server.
+ * Threads with the smallest stack that pthread_create() takes, with a guard page below: each public call has room
+ * there, at first use, in wait, behind a broken connection and without a server.
  *
- * This program executes itself with --stacks SCENE: a process whose first call is made on such a stack.
- * Each call's depth is found by paint: a pattern below the caller's frame, and how far it was overwritten.
+ * This program executes itself with --stacks SCENE: a process whose first call is made on such a stack. Each call's
+ * depth is found by paint: a pattern below the caller's frame, and how far the call overwrote the pattern.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@
 
 #define GUARD_SIZE (64 * 1024)
 #define PAINT 0xA5
-#define MARGIN 512 /* below the caller's frame, left to what paints */
+#define MARGIN 512 /* below the caller's frame, left to the painting function */
 
 /* ---- a small stack ------------------------------------------------------------------------ */
 
@@ -122,7 +122,7 @@ static __attribute__((noinline)) long depth_of(struct stack *stack)
 }
 #endif
 
-/* Says what a call returned and how deep it went; not from the small stack, for printf() needs more. */
+/* Says a call's result and depth; not from the small stack, because printf() needs more. */
 static struct {
     const char *call;
     int result;
@@ -153,7 +153,7 @@ static int print_measured(void)
     return 0;
 }
 
-/* ---- scenes: what runs in the executed process ------------------------------------------- */
+/* ---- scenes: run in the executed process ------------------------------------------------- */
 
 static dmutex_t named = DMUTEX_INITIALIZER("stacks/named"), other = DMUTEX_INITIALIZER("stacks/other");
 static dmutex_t robust = DMUTEX_ROBUST_INITIALIZER("stacks/robust");
@@ -253,7 +253,7 @@ static void configure(struct stack *stack)
     MEASURE(dcond_broadcast(&condition));
 }
 
-/* The library is told its server, and started by a condition, on a small stack. */
+/* The library is given a server, and started by a condition, on a small stack. */
 static int play_configured(const char *url)
 {
     url_to_configure = url;
@@ -261,7 +261,7 @@ static int play_configured(const char *url)
     return print_measured();
 }
 
-static bool is_inside, may_leave; /* guarded by `named`, and by what the server says */
+static bool is_inside, may_leave; /* guarded by `named`, and by the server's answers */
 
 static void wait_in_queue(struct stack *stack)
 {
@@ -357,7 +357,7 @@ static void *break_connections(void *path)
     return NULL;
 }
 
-/* Connections break all the time; who calls finds it out, logs it, opens and greets anew. */
+/* Connections break all the time; a caller finds the break, logs the break, opens and greets anew. */
 static int play_breaks(const char *url)
 {
     pthread_t breaker;
@@ -372,7 +372,7 @@ static int play_breaks(const char *url)
 
 static void end_with_hold(struct stack *stack)
 {
-    MEASURE(dmutex_lock(&robust)); /* the thread's end reports it, on this stack */
+    MEASURE(dmutex_lock(&robust)); /* the thread's end reports the death, on this stack */
 }
 
 static void lock_after_dead(struct stack *stack)
@@ -466,7 +466,7 @@ static void assert_results(const char *result_and_call, int wanted)
         fail_msg("\"%s\" %d times, and not %d:\n%s", result_and_call, count, wanted, ran.output);
 }
 
-/* Every call, the first of the process among them, over a unix socket. */
+/* Every call, the first of the process included, over a unix socket. */
 static void test_each_call_has_room_when_the_stack_is_the_smallest(void **state)
 {
     (void)state;
@@ -476,7 +476,7 @@ static void test_each_call_has_room_when_the_stack_is_the_smallest(void **state)
     assert_results(" 0 dcond_destroy", 2);
 }
 
-/* The same over TCP: addresses are looked up on the caller's stack, if they are numbers. */
+/* The same over TCP: numeric addresses are looked up on the caller's stack. */
 static void test_each_call_has_room_when_the_server_is_reached_by_tcp(void **state)
 {
     struct server *server = server_start_with(true, NULL);
@@ -523,7 +523,7 @@ static void test_a_refused_call_has_room_when_no_server_is_there(void **state)
 /* Connections are cut all the time. */
 static void test_calls_have_room_when_connections_break(void **state)
 {
-    struct server *server = server_start(); /* whose side connection is cut with the others */
+    struct server *server = server_start(); /* the server's side connection is cut with the others */
 
     (void)state;
     check_scene("breaks", server->url, server->path);
@@ -531,7 +531,7 @@ static void test_calls_have_room_when_connections_break(void **state)
     server_end(server);
 }
 
-/* A thread ends that holds a robust mutex; fork(); exit(). */
+/* A thread that holds a robust mutex ends; fork(); exit(). */
 static void test_ends_have_room_when_the_stack_is_the_smallest(void **state)
 {
     (void)state;

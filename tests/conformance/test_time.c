@@ -7,10 +7,10 @@
 
 static const clockid_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC };
 
-/* The largest time_t, whatever its width. */
+/* The largest time_t, of any width. */
 #define TIME_MAX ((time_t)((1ULL << (sizeof(time_t) * 8 - 1)) - 1))
 
-/* Another process holds `name` until it is told to go on. */
+/* Another process holds `name` until told to go on. */
 static struct actor *start_holder(const char *name)
 {
     struct actor *holder = actor_start(the_server);
@@ -21,7 +21,7 @@ static struct actor *start_holder(const char *name)
 
 struct moment {
     struct timespec time;
-    int when_held; /* what a lock until then answers when another holds the mutex */
+    int when_held; /* the answer of a lock until then when another process holds the mutex */
 };
 
 static const struct moment moments[] = {
@@ -50,7 +50,7 @@ static void lock_free(dmutex_t *mutex, const clockid_t *clock, const struct time
     assert_result(dmutex_unlock(mutex), 0);
 }
 
-/* POSIX scenario 18: a free mutex is locked whatever the time says, even one that cannot be. */
+/* POSIX scenario 18: a free mutex is locked whatever the time says, even an impossible time. */
 static void test_timedlock_succeeds_when_free_whatever_the_time(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("time/free");
@@ -128,7 +128,7 @@ static void test_timedlock_ends_soon_after_its_time(void **state)
     actor_end(holder);
 }
 
-/* A lock that is given back before the time is had then, not at the time. */
+/* A lock that is given back before the deadline is had then, not at the deadline. */
 static void test_timedlock_succeeds_when_unlocked_before_its_time(void **state)
 {
     struct actor *holder = start_holder("time/given");
@@ -150,7 +150,7 @@ static void test_timedlock_succeeds_when_unlocked_before_its_time(void **state)
     actor_end(holder);
 }
 
-/* A waiter that timed out is no waiter any more: the next unlock goes to one that still waits. */
+/* A waiter that timed out is no waiter any more: the next unlock goes to a waiter that still waits. */
 static void test_unlock_passes_over_who_timed_out(void **state)
 {
     struct actor *holder = start_holder("time/over"), *waiter = actor_start(the_server);
@@ -173,8 +173,8 @@ static void test_unlock_passes_over_who_timed_out(void **state)
 }
 
 /*
- * Timeouts that race with grants: each ends in 0 with the lock or ETIMEDOUT without it, and no
- * grant is left behind: the mutex is free afterwards.
+ * Timeouts that race with grants: each ends in 0 with the lock or ETIMEDOUT without the lock, and no grant is left
+ * behind: the mutex is free afterwards.
  */
 static void test_timedlock_owns_or_not_when_grant_and_timeout_race(void **state)
 {
@@ -249,7 +249,7 @@ static void test_timedlock_waits_when_the_time_is_very_far(void **state)
         assert_false(errand_is_over(&errand));
         actor_do(holder, "0", "unlock time/far");
         assert_result(errand_join(&errand), 0);
-        actor_do(holder, "0", "lock time/far"); /* the thread has ended with it */
+        actor_do(holder, "0", "lock time/far"); /* the hold's thread has ended */
     }
     actor_do(holder, "0", "unlock time/far");
     actor_end(holder);

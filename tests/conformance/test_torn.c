@@ -16,7 +16,7 @@
 #define CALLS 200000
 #define GUARD 64
 
-/* The objects, at the end of the memory; behind it nothing can be read. */
+/* The objects, at the end of the memory; the bytes behind cannot be read. */
 struct torn {
     dcond_t cond;
     dmutex_t mutex;
@@ -40,7 +40,7 @@ static void fill(volatile char *bytes, size_t from, size_t to, char with)
         bytes[i] = with;
 }
 
-/* Another process writes letters over the ends of both names, and puts them back, for ever. */
+/* Another process writes letters over the ends of both names, and restores the ends, for ever. */
 static void tear(void)
 {
     for (;;) {
@@ -77,7 +77,7 @@ static bool is_told_or_refused(int result)
     return result == 0 || result == EINVAL || result == EPERM || result == EBUSY;
 }
 
-/* The name begins as the real one, or the call has refused. */
+/* The name begins as the real name, or the call has refused. */
 static void check_name(int result, const char *name, const char *whole)
 {
     assert_true(result == 0 || result == EINVAL);
@@ -85,7 +85,7 @@ static void check_name(int result, const char *name, const char *whole)
         assert_memory_equal(name, whole, 10);
 }
 
-/* getname never writes more than a name and its end. */
+/* getname never writes more than a name and the NUL. */
 static void test_getname_writes_a_name_when_it_is_being_torn(void **state)
 {
     char name[DMUTEX_NAME_MAX_NP + 1 + GUARD], guard[GUARD];

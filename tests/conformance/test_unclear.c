@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The server has done it, and the answer was lost, or the other way round: scenarios 12 and 13. */
+/* The server has acted, and the answer was lost, or the other way round: scenarios 12 and 13. */
 #include <string.h>
 
 #include "../lib/testlib.h"
 
 /*
- * One process, A, behind a bad network; the test itself stands well.  A's lease is 10 s: what
- * happens before a control of 5 s is over did not wait for it.
+ * One process, A, behind a bad network; the test's own network is good. A's lease is 10 s: an event before the end of a
+ * control of 5 s did not wait for the lease.
  */
 struct scene {
     struct proxy *proxy;
@@ -33,7 +33,7 @@ static void end_scene(struct scene *scene)
     proxy_end(scene->proxy);
 }
 
-/* A owns the mutex once, also on the server; one unlock and it is free. */
+/* A owns the mutex once, also on the server; after one unlock the mutex is free. */
 static void check_owned_once(struct scene *scene, const char *name)
 {
     dmutex_t mutex;
@@ -55,8 +55,8 @@ static const enum proxy_fault cuts[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_RE
 #define CUTS (sizeof cuts / sizeof cuts[0])
 
 /*
- * POSIX scenario 12: the connection breaks before, in or after the script that takes the lock: the
- * retry finds itself the owner, at depth 1, by each way to lock and for each kind.
+ * POSIX scenario 12: the connection breaks before, in or after the script that takes the lock: the retry finds A the
+ * owner, at depth 1, by each way to lock and for each kind.
  */
 static void test_lock_owns_once_when_its_answer_is_lost(void **state)
 {
@@ -81,7 +81,7 @@ static void test_lock_owns_once_when_its_answer_is_lost(void **state)
     end_scene(&scene);
 }
 
-/* The same for the try: 0 with the lock, within command_timeout; the retry is one's own lock. */
+/* The same for the try: 0 with the lock, within command_timeout; the retry finds its own lock. */
 static void test_trylock_owns_once_when_its_answer_is_lost(void **state)
 {
     struct scene scene;
@@ -100,7 +100,7 @@ static void test_trylock_owns_once_when_its_answer_is_lost(void **state)
     end_scene(&scene);
 }
 
-/* A try whose answer stays away is ENOLCK and holds nothing; what the server did is undone. */
+/* A try whose answer stays away is ENOLCK and holds nothing; the server's grant is undone. */
 static void test_trylock_holds_nothing_when_its_answer_never_comes(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("unclear/never");
@@ -119,9 +119,7 @@ static void test_trylock_holds_nothing_when_its_answer_never_comes(void **state)
     end_scene(&scene);
 }
 
-/*
- * POSIX scenario 12 in the queue: the answer to the enqueue is lost; it waits once, at its place.
- */
+/* POSIX scenario 12 in the queue: the answer to the enqueue is lost; the waiter waits once, at the same place. */
 static void test_waiter_waits_once_when_its_answer_is_lost(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("unclear/queue");
@@ -179,7 +177,7 @@ static void test_unlock_succeeds_when_its_answer_is_lost(void **state)
     end_scene(&scene);
 }
 
-/* POSIX scenario 13: the retried release does not touch the lock that A took after it. */
+/* POSIX scenario 13: the retried release does not touch the lock that A took after the release. */
 static void test_retried_unlock_spares_the_relock(void **state)
 {
     struct scene scene;
@@ -201,14 +199,14 @@ static void test_retried_unlock_spares_the_relock(void **state)
             actor_do(scene.a, "0", "lock %s", name);
             assert_int_equal(proxy_hits(scene.proxy), 1);
             assert_true(actor_value(scene.a, "token %s", name) > token);
-            actor_do(scene.a, "0", "renew %s", name); /* behind all that was still to be sent */
+            actor_do(scene.a, "0", "renew %s", name); /* behind all unsent requests */
             check_owned_once(&scene, name);
         }
     }
     end_scene(&scene);
 }
 
-/* A waiter gets the lock once although the release that grants it is sent twice. */
+/* A waiter gets the lock once although the granting release is sent twice. */
 static void test_retried_unlock_grants_once_when_others_wait(void **state)
 {
     struct actor *first = actor_start(the_server), *second = actor_start(the_server);
@@ -238,7 +236,7 @@ static void test_retried_unlock_grants_once_when_others_wait(void **state)
     actor_end(second);
 }
 
-/* consistent: the answer is lost, the call is repeated by itself, and it is done once. */
+/* consistent: the answer is lost, the library repeats the call, and the server acts once. */
 static void test_consistent_succeeds_when_its_answer_is_lost(void **state)
 {
     struct scene scene;
@@ -254,7 +252,7 @@ static void test_consistent_succeeds_when_its_answer_is_lost(void **state)
         proxy_break(scene.proxy, cuts[cut], PROXY_COMMANDS, key_of("state", name), 1);
         actor_send(scene.a, "consistent %s", name);
         if (strcmp(actor_answer(scene.a), "0") != 0)
-            actor_do(scene.a, "0", "consistent %s", name); /* after ENOLCK it may be called again */
+            actor_do(scene.a, "0", "consistent %s", name); /* after ENOLCK the call may be repeated */
         assert_int_equal(proxy_hits(scene.proxy), 1);
         actor_do(scene.a, "0", "unlock %s", name);
         actor_do(scene.a, "0", "lock %s", name);

@@ -2,9 +2,9 @@
 /*
  * The machine's wall clock is set while locks are held and waited for: scenario 20.
  *
- * The clock itself is left alone: this program stands in for the two functions by which time comes
- * into a process, clock_gettime() and sem_clockwait(), and lets CLOCK_REALTIME jump in them.  As
- * in the kernel, a wait whose time has come by the jump ends.
+ * The clock itself is left alone: this program stands in for the two functions by which time comes into a process,
+ * clock_gettime() and sem_clockwait(), and lets CLOCK_REALTIME jump there. As in the kernel, a wait ends if the jump
+ * passes the wait's deadline.
  */
 #include <dlfcn.h>
 #include <semaphore.h>
@@ -41,7 +41,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret_now)
     return result;
 }
 
-/* Looks at the clock that jumps every 5 ms. */
+/* Looks every 5 ms at the clock that jumps. */
 int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
 {
     if (clock != CLOCK_REALTIME)
@@ -80,7 +80,7 @@ static void test_timedlock_ends_when_the_wall_clock_jumps_beyond_its_time(void *
     actor_end(holder);
 }
 
-/* POSIX scenario 20: the wall clock goes back: a wait by it lasts, and is granted nevertheless. */
+/* POSIX scenario 20: the wall clock goes back: a wait by the wall clock lasts, and is granted nevertheless. */
 static void test_timedlock_goes_on_when_the_wall_clock_jumps_back(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("wallclock/back");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sizes of what the C++ library builds on mutexes, which it has compiled with libc's.
+// Sizes of the C++ library's types on top of mutexes, compiled with libc's mutexes.
 #include <cstdio>
 #include <fstream>
 #include <locale>

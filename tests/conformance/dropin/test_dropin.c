@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What <dmutex/pthread.h> does to a plain pthread program (visits.c): builds of it that name their
- * static initialisers exclude each other, those that do not, do not.  Each process is executed
- * anew, and has nothing but a file in common with the others.
+ * The effect of <dmutex/pthread.h> on a plain pthread program (visits.c): builds that name the program's static
+ * initialisers exclude each other, builds without names do not. Each process is executed anew, and has nothing but a
+ * file in common with the others.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static pid_t start(const char *build, const char *command)
     _exit(127);
 }
 
-/* Its exit status, as the name of an errno value. */
+/* The process's exit status, as the name of an errno value. */
 static const char *end(pid_t pid)
 {
     int status = keeper_reap(pid);
@@ -79,8 +79,7 @@ static const char *end(pid_t pid)
 
 #define assert_end(pid, wanted) assert_string_equal(end(pid), result_name(wanted))
 
-/* While a process of one build is inside, a process of another looks: EBUSY, if they are kept
- * apart. */
+/* While a process of one build is inside, a process of another looks: EBUSY, if the two are kept apart. */
 static void check_look(const char *inside, const char *outside, const char *kind, int wanted)
 {
     char stay[32], look[32];
@@ -102,7 +101,7 @@ static bool has_key(const char *pattern)
     return side_count_keys(the_server->side, pattern) == 1;
 }
 
-/* The numbers of a condition's waiters live three leases longer than they wait. */
+/* The numbers of a condition's waiters live three leases longer than the wait. */
 static int forget_arrivals(void **state)
 {
     static const char script[] =
@@ -129,7 +128,7 @@ static void test_a_group_excludes_when_a_program_is_started_twice(void **state)
     check_look(GROUP, GROUP, "", EBUSY);
 }
 
-/* Without a group the same program's mutex is each process's own: they are inside at once. */
+/* Without a group the same program's mutex is each process's own: both processes are inside at once. */
 static void test_no_group_excludes_nobody_when_a_program_is_started_twice(void **state)
 {
     pid_t a = start(ANONYMOUS, "overlap"), b = start(ANONYMOUS, "overlap");
@@ -141,7 +140,7 @@ static void test_no_group_excludes_nobody_when_a_program_is_started_twice(void *
     check_look(ANONYMOUS, ANONYMOUS, "", 0);
 }
 
-/* A signal of one process wakes the waiter of the other: each turn needs one. */
+/* A signal of one process wakes the waiter of the other: each turn needs a signal. */
 static void test_a_group_signals_when_a_program_is_started_twice(void **state)
 {
     char turns[2][32];
@@ -185,7 +184,7 @@ static void test_a_unit_is_another_name_than_the_file(void **state)
     assert_true(has_key("dmutex:{dropin}:state:ledger%3A2"));
 }
 
-/* What pthread_mutex_init() makes is anonymous, unless one line names it. */
+/* A mutex made by pthread_mutex_init() is anonymous, unless one line names the mutex. */
 static void test_a_made_mutex_is_named_by_one_line(void **state)
 {
     (void)state;
@@ -195,8 +194,8 @@ static void test_a_made_mutex_is_named_by_one_line(void **state)
 }
 
 /*
- * A condition works with a mutex of the other kind: it follows the mutex.  Not with a private mutex of the
- * server, which has no group that a named condition could be in.
+ * A condition works with a mutex of the other kind: the condition follows the mutex. Not with a private mutex of the
+ * server, which has no group for a named condition.
  */
 static void test_a_condition_follows_its_mutex_when_one_is_named(void **state)
 {
@@ -206,7 +205,7 @@ static void test_a_condition_follows_its_mutex_when_one_is_named(void **state)
         assert_end(start(GROUP, "mixed"), 0);
 }
 
-/* A name of 200 bytes is one. */
+/* A name of 200 bytes is a valid name. */
 static void test_the_longest_name_excludes_when_a_program_is_started_twice(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All that a source does with mutexes and condition variables, as ordinary C and C++ of any age.
- * test_compiles.sh puts other beginnings before it; it never runs.
+ * All uses of mutexes and condition variables in a source, as ordinary C and C++ of any age. test_compiles.sh puts
+ * other beginnings in front; the program never runs.
  *
- * BARE: read with <pthread.h> as strict C sees it, which has no types of mutexes.
+ * BARE: read with <pthread.h> as strict C sees the header, without types of mutexes.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct account {
 };
 static struct account account = { 0, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
 
-extern pthread_mutex_t elsewhere; /* as a header of the program declares it */
+extern pthread_mutex_t elsewhere; /* as a header of the program declares the mutex */
 int use(struct account *user, const struct timespec *until);
 int use_attributes(pthread_mutexattr_t *attr, pthread_condattr_t *other);
 int use_kinds(pthread_mutexattr_t *attr);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A plain pthread program, built several times with <dmutex/pthread.h>, and started several times
- * as processes that have nothing in common but a file.
+ * A plain pthread program, built several times with <dmutex/pthread.h>, and started several times as processes that
+ * have nothing in common but a file.
  *
- *     visits FILE come N         N visits: enters, sees whether somebody is there, writes, leaves
- *     visits FILE overlap        visits until somebody was there already, here or over there
- *     visits FILE stay           enters, and stays until it is told to leave
- *     visits FILE look           what trylock says: the exit status
- *     visits FILE turns N WHO    N turns, each after one of the other; WHO is 0 or 1
+ *     visits FILE come N         N visits: enters, checks if another is there, writes, leaves
+ *     visits FILE overlap        visits until another was there already, here or over there
+ *     visits FILE stay           enters, and stays until told to leave
+ *     visits FILE look           the result of trylock: the exit status
+ *     visits FILE turns N WHO    N turns, each after a turn of the other; WHO is 0 or 1
  *     visits FILE made-stay, made-look    the same with a mutex that pthread_mutex_init() made
- *     visits FILE mixed          waits on the static condition with the made mutex, and on a made one with the static
+ *     visits FILE mixed          waits on the static condition with the made mutex, and the other way round
  *
  * NAME: with the one line that names that mutex.
  */
@@ -69,7 +69,7 @@ static void make(void)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* What is read is old by the time it is written, unless the others are kept out. */
+/* A number that was read is old at the time of the write, unless the others are kept out. */
 static void visit(void)
 {
     int visits;

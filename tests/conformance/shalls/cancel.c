@@ -2,7 +2,7 @@
 /* Mutex calls are no cancellation points. */
 #include "shalls.h"
 
-/* A thread that is to be cancelled, and how far it came. */
+/* A thread that is to be cancelled, and the thread's progress. */
 struct victim {
     pthread_mutex_t mutex;
     work_fn lock;
@@ -102,7 +102,7 @@ static void blocked_clocklock(void)
     blocked_then_cancelled(ways[3].lock);
 }
 
-/* A robust mutex of a cancelled owner is that of a dead one. */
+/* A robust mutex of a cancelled owner is like the mutex of a dead owner. */
 static int lock_and_be_cancelled(void *mutex)
 {
     pthread_mutex_lock(mutex);
@@ -127,7 +127,7 @@ static void unlock_at_the_end(void *mutex)
     pthread_mutex_unlock(mutex);
 }
 
-/* Its cleanup handler unlocks the mutex. */
+/* The thread's cleanup handler unlocks the mutex. */
 static int lock_and_clean_up(void *mutex)
 {
     pthread_mutex_lock(mutex);

@@ -43,11 +43,11 @@ static const struct wait {
 #define BLOCKING_WAITS 3
 #define WAITS 4
 
-/* One that is to be cancelled while it waits. */
+/* A thread that is to be cancelled in a wait. */
 struct victim {
     struct meeting meeting;
     int (*wait)(struct meeting *meeting);
-    bool is_disabled; /* cancelability, while it waits */
+    bool is_disabled; /* cancelability, during the wait */
     int result;       /* of the wait */
     int cleanups;     /* runs of the handler */
     int elsewhere;    /* as the handler found the mutex */
@@ -67,7 +67,7 @@ static void clean_up(void *with)
     victim->unlocks = pthread_mutex_unlock(&victim->meeting.mutex);
 }
 
-/* Waits until it is cancelled, or has a ticket; then it comes to a cancellation point. */
+/* Waits until cancelled, or given a ticket; then comes to a cancellation point. */
 static int suffer(void *with)
 {
     struct victim *victim = with;
@@ -123,7 +123,7 @@ static void pending(void)
     }
 }
 
-/* It comes during the wait. */
+/* The cancellation comes during the wait. */
 static void cancel_blocked(const struct kind *kind, const struct wait *wait)
 {
     struct victim victim;
@@ -152,7 +152,7 @@ static void blocked_of_each_kind(void)
     }
 }
 
-/* Another holds the mutex: the handler runs when that one has unlocked. */
+/* Another thread holds the mutex: the handler runs after the other's unlock. */
 static void waits_for_the_mutex(void)
 {
     for (int i = 0; i < BLOCKING_WAITS; i++) {
@@ -172,7 +172,7 @@ static void waits_for_the_mutex(void)
     }
 }
 
-/* The waiter has its signal and waits for the mutex: it holds that when the request is acted on. */
+/* The waiter has the signal and waits for the mutex: the waiter holds the mutex when the request is acted on. */
 static void signalled_then_cancelled(void)
 {
     for (int i = 0; i < BLOCKING_WAITS; i++) {
@@ -237,8 +237,8 @@ static int wait_once(void *with)
 }
 
 /*
- * One of two waiters is cancelled at about the time of a signal.  If it is, the other one must get
- * the signal; it hangs if not.
+ * One of two waiters is cancelled at about the time of a signal. If the waiter is cancelled, the other waiter must get
+ * the signal; else the other hangs.
  */
 static void race(bool is_signal_first, bool is_locked)
 {
@@ -289,7 +289,7 @@ static void signal_then_cancel_locked(void)
     race(true, true);
 }
 
-/* A cancelled waiter is none of those a later wait or destroy has to do with. */
+/* A later wait or destroy has nothing to do with a cancelled waiter. */
 static void destroy_after_cancel(void)
 {
     struct meeting meeting;

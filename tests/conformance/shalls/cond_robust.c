@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting by a robust mutex whose owner dies. */
+/* Waiting with a robust mutex whose owner dies. */
 #include "shalls.h"
 
 #include <unistd.h>
 
-/* A waiter, and what it finds on return. */
+/* A waiter, and the state on return. */
 struct place {
     struct meeting meeting;
     struct timespec time; /* for a timed wait */
@@ -76,7 +76,7 @@ static void signaller_dies(void)
     }
 }
 
-/* Locks while the other waits, and dies when it is told to. */
+/* Locks while the other waits, and dies when told to. */
 static int die_when_told(void *with)
 {
     struct place *place = with;
@@ -87,7 +87,7 @@ static int die_when_told(void *with)
     return 0;
 }
 
-/* The wait is over by its time, and its mutex by a death; false if that came too late. */
+/* The wait is over by the deadline, and the mutex by a death; false if the death came too late. */
 static bool die_after_timeout(int ms)
 {
     struct place place = { .meeting = { .cond = PTHREAD_COND_INITIALIZER }, .is_timed = true };
@@ -136,7 +136,7 @@ static void spoil(struct place *place, struct task *tasks, int count)
     say("unlock", pthread_mutex_unlock(&place->meeting.mutex));
 }
 
-/* By a robust mutex: nothing is to be done with it after ENOTRECOVERABLE. */
+/* With a robust mutex: no use is left after ENOTRECOVERABLE. */
 static int wait_once(void *with)
 {
     struct place *place = with;
@@ -191,7 +191,7 @@ static void spoiled_waiters(void)
     say_number("told", told);
 }
 
-/* A wait releases the mutex: its state was not made consistent, and cannot be any more. */
+/* A wait releases the mutex: the state was not made consistent, and cannot be any more. */
 static int wait_inconsistent(void *with)
 {
     struct place *place = with;

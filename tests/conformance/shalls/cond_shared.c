@@ -22,7 +22,7 @@ static struct meeting *share_meeting(void)
 
 #define PASSES 500
 
-/* `waiting` is the player whose turn it is. */
+/* `waiting` is the player whose turn comes next. */
 static int play(struct meeting *game, int me)
 {
     int errors = 0;
@@ -133,7 +133,7 @@ static void waiter_is_killed(void)
     say("second", process_end(second));
 }
 
-/* The same by broadcast, with two that are killed and two that live. */
+/* The same by broadcast, with two killed and two living waiters. */
 static void waiters_are_killed(void)
 {
     struct meeting *meeting = share_meeting();

@@ -73,7 +73,7 @@ static void destroy_unused(void)
     say("destroy", pthread_cond_destroy(&other));
 }
 
-/* Straight after the broadcast, under the mutex: the waiters are still on their way out. */
+/* Destroys straight after the broadcast, under the mutex: the waiters are still on the way out. */
 static void destroy_after_broadcast(void)
 {
     int errors = 0;
@@ -98,7 +98,7 @@ static void destroy_after_broadcast(void)
     say_number("errors", errors);
 }
 
-/* By the last waiter, who frees it. */
+/* Destroyed by the last waiter, which also frees the memory. */
 struct counted {
     struct meeting meeting;
     int users;
@@ -150,7 +150,7 @@ static void destroy_by_the_last(void)
 
 /* ---- Nobody waits ---------------------------------------------------------------------------- */
 
-/* What was signalled before is nothing to a later waiter. */
+/* An earlier signal is nothing to a later waiter. */
 static void wake_then_wait(int (*wake)(pthread_cond_t *cond))
 {
     struct meeting meeting;
@@ -186,7 +186,7 @@ static void broadcast_without_waiters(void)
     wake_then_wait(broadcast_it);
 }
 
-/* More signals than waiters: the rest is not kept for the next one. */
+/* More signals than waiters: the rest is not kept for the next waiter. */
 static void signals_in_excess(void)
 {
     struct meeting meeting;
@@ -279,7 +279,7 @@ static void broadcast_unlocked(void)
     broadcast_with(32, false);
 }
 
-/* Those who begin after the broadcast are not meant. */
+/* Waiters that begin after the broadcast are not meant. */
 static void broadcast_and_later(void)
 {
     struct meeting meeting;
@@ -300,7 +300,7 @@ static void broadcast_and_later(void)
         say("wait", task_join(&tasks[i]));
 }
 
-/* One that is woken by anything at all. */
+/* A waiter that any wakeup wakes. */
 static int wait_once(void *with)
 {
     struct meeting *meeting = with;
@@ -335,7 +335,7 @@ static void no_stealing(void)
     say_number("errors", errors);
 }
 
-/* The same, and the signaller itself is who waits. */
+/* The same, and the signaller also waits. */
 static void no_stealing_by_the_signaller(void)
 {
     struct timespec far = in_ms(CLOCK_REALTIME, 3600000);
@@ -360,7 +360,7 @@ static void no_stealing_by_the_signaller(void)
     say_number("errors", errors);
 }
 
-/* Without the mutex, after its unlock, and by one who never waited or locked. */
+/* Without the mutex, after the unlock, and by a thread that never waited or locked. */
 static int signal_meeting(void *with)
 {
     return pthread_cond_signal(&((struct meeting *)with)->cond);
@@ -379,7 +379,7 @@ static void signal_without_mutex(void)
     say("wait", task_join(&task));
 }
 
-/* By one while another holds the mutex. */
+/* By a thread while another thread holds the mutex. */
 static void signal_while_held(void)
 {
     struct holder holder;
@@ -399,15 +399,15 @@ static void signal_while_held(void)
 
 /* ---- Many at once ---------------------------------------------------------------------------- */
 
-/* A queue of few places, and those who fill and empty it. */
+/* A queue of few places, with the threads that fill and empty the queue. */
 struct queue {
     pthread_mutex_t mutex;
     pthread_cond_t is_not_full, is_not_empty;
     int filled, to_make, to_take, made, taken;
-    int patience_ms; /* 0: waits as long as it takes */
+    int patience_ms; /* 0: waits without a limit */
 };
 
-/* Waits for one of its conditions; a timeout is as good as a signal. */
+/* Waits for one of the queue's conditions; a timeout is as good as a signal. */
 static int wait_in_queue(struct queue *queue, pthread_cond_t *cond)
 {
     struct timespec time = in_ms(CLOCK_REALTIME, queue->patience_ms);
@@ -496,7 +496,7 @@ static void bounded_queue_with_timeouts(void)
     run_queue(1);
 }
 
-/* Waiters that time out at about the time of the signals, and one that does not time out. */
+/* Waiters that time out at about the time of the signals, and a waiter that does not time out. */
 static int wait_shortly(void *with)
 {
     struct meeting *meeting = with;
@@ -512,7 +512,7 @@ static int wait_shortly(void *with)
     return pthread_mutex_unlock(&meeting->mutex);
 }
 
-/* A ticket is always taken, by one who timed out or by the one who waits: a signal is not lost. */
+/* A ticket is always taken, by a waiter that timed out or by the endless waiter: no signal is lost. */
 static void timeout_races_signal(void)
 {
     int errors = 0;

@@ -53,7 +53,7 @@ static int wait_until(struct room *room)
     return pthread_cond_timedwait(&room->cond, &room->mutex, &room->time);
 }
 
-/* Waits until it may leave, or an error. */
+/* Waits until allowed to leave, or until an error. */
 static int wait_in_room(void *with)
 {
     struct room *room = with;
@@ -77,7 +77,7 @@ static bool has_begun(struct room *room)
     return seen;
 }
 
-/* A waiter whose time does not come is woken by a signal. */
+/* A waiter with a distant deadline is woken by a signal. */
 static void say_signalled(struct room *room)
 {
     struct task task;
@@ -201,7 +201,7 @@ static void never_early(void)
 
 /* ---- What happens to the mutex --------------------------------------------------------------- */
 
-/* Wants the mutex, and lets it go again. */
+/* Wants the mutex, and lets the mutex go again. */
 static int take_turn(void *with)
 {
     struct room *room = with;
@@ -211,7 +211,7 @@ static int take_turn(void *with)
     return pthread_mutex_unlock(&room->mutex);
 }
 
-/* Somebody wants the mutex while the caller waits again and again until a time that is over. */
+/* Another thread wants the mutex while the caller waits again and again until a time that is over. */
 static void past_releases(void)
 {
     for (int i = 0; i < UNTILS; i++) {
@@ -252,7 +252,7 @@ static void invalid_keeps(void)
     }
 }
 
-/* An invalid time leaves no waiter behind that would take a real one's signal. */
+/* An invalid time leaves no waiter behind that would take a real waiter's signal. */
 static void invalid_takes_no_signal(void)
 {
     struct timespec invalid = { 1, -1 };
@@ -271,7 +271,7 @@ static void invalid_takes_no_signal(void)
     say("wait", task_join(&task));
 }
 
-/* One that times out while another holds the mutex, and what was true when it returned. */
+/* A waiter that times out while another thread holds the mutex, and the facts at the return. */
 struct overtime {
     struct room room;
     _Atomic bool is_released;
@@ -295,7 +295,7 @@ static int time_out(void *with)
     return result;
 }
 
-/* Locks while it waits and unlocks after its time; false if that came too late to say anything. */
+/* Locks during the wait and unlocks after the deadline; false if the unlock came too late to prove anything. */
 static bool outlast(const struct until *until, int ms)
 {
     struct overtime overtime = { .is_released = false };

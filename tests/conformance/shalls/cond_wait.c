@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pthread_cond_wait(): the mutex is released and held again; who may call it. */
+/* pthread_cond_wait(): the mutex is released and held again; which callers may wait. */
 #include "shalls.h"
 
 /* ---- Released, and held again ---------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static void releases(void)
     say("wait", task_join(&task));
 }
 
-/* A waiter of any kind of mutex, and what it finds on return. */
+/* A waiter of any kind of mutex, and the state on return. */
 struct returner {
     struct meeting meeting;
     int elsewhere; /* a trylock by another thread */
@@ -60,7 +60,7 @@ static void holds_on_return(void)
     }
 }
 
-/* A waiter, and whether the signaller had unlocked when it returned. */
+/* A waiter, and if the signaller had unlocked at the waiter's return. */
 struct late {
     struct meeting meeting;
     _Atomic bool is_released;
@@ -102,7 +102,7 @@ static void returns_after_unlock(void)
 
 /* ---- Nothing is lost between release and wait ------------------------------------------------ */
 
-/* Two that pass a ball, one word for both ways. */
+/* Two threads that pass a ball, one word for both ways. */
 struct pingpong {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -154,7 +154,7 @@ static int wait_once(void *with)
     return result;
 }
 
-/* One that has got the mutex after the release wakes the waiter by one signal. */
+/* A thread that has got the mutex after the release wakes the waiter by one signal. */
 static void signal_after_release(void)
 {
     struct meeting meeting;
@@ -172,7 +172,7 @@ static void signal_after_release(void)
     say_number("errors", errors);
 }
 
-/* ---- Who may wait ---------------------------------------------------------------------------- */
+/* ---- Which thread may wait ------------------------------------------------------------------- */
 
 static int wait_now(void *with)
 {
@@ -197,7 +197,7 @@ static int clockwait_now(void *with)
     return pthread_cond_clockwait(&meeting->cond, &meeting->mutex, CLOCK_MONOTONIC, &far);
 }
 
-/* The mutex is free, then another's: refused, and that one holds on. */
+/* The mutex is free, then another thread's: refused, and the other thread holds on. */
 static void refuse(work_fn wait)
 {
     for (int i = 0; i < KINDS; i++) {
@@ -229,7 +229,7 @@ static void clockwait_refuses(void)
     refuse(clockwait_now);
 }
 
-/* A refused wait leaves no waiter behind that would take a real one's signal. */
+/* A refused wait leaves no waiter behind that would take a real waiter's signal. */
 static void refused_takes_no_signal(void)
 {
     struct meeting meeting = { .cond = PTHREAD_COND_INITIALIZER };
@@ -250,7 +250,7 @@ static void refused_takes_no_signal(void)
 
 /* ---- Recursive mutexes ----------------------------------------------------------------------- */
 
-/* A waiter that has locked a recursive mutex some times, and can unlock it as often afterwards. */
+/* A waiter that has locked a recursive mutex some times, and can unlock as often afterwards. */
 struct deep {
     struct meeting meeting;
     int depth;
@@ -271,7 +271,7 @@ static int wait_deep(void *with)
     return result;
 }
 
-/* Signals until the waiter is over: it may not have begun to wait when it sleeps. */
+/* Signals until the wait is over: a sleeping waiter may not have begun to wait. */
 static void wait_at_depth(int depth)
 {
     struct deep deep = { .meeting = { .cond = PTHREAD_COND_INITIALIZER }, .depth = depth };
@@ -320,7 +320,7 @@ static void signal_handlers(void)
 
 /* ---- Which mutex ----------------------------------------------------------------------------- */
 
-/* One waiter, by a mutex of the caller's. */
+/* One waiter, with a mutex of the caller's. */
 struct bound {
     pthread_cond_t *cond;
     pthread_mutex_t *mutex;
@@ -351,7 +351,7 @@ static bool has_begun(struct bound *bound)
     return seen;
 }
 
-/* One mutex after the other, each when nobody waits any more. */
+/* One mutex after the other, each when no thread waits any more. */
 static void another_mutex_later(void)
 {
     pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -372,7 +372,7 @@ static void another_mutex_later(void)
     }
 }
 
-/* The second mutex when the first waiter is unblocked, and still wants its own mutex. */
+/* The second mutex when the first waiter is unblocked, and still wants the first mutex. */
 static void another_mutex_at_once(void)
 {
     pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -398,7 +398,7 @@ static void another_mutex_at_once(void)
     say("first", task_join(&first_task));
 }
 
-/* Two condition variables of one mutex: a signal reaches its own. */
+/* Two condition variables of one mutex: a signal reaches only the signalled variable. */
 static void two_conds(void)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -56,7 +56,7 @@ static void clock_bad(void)
     say_whether("unchanged", clock == CLOCK_MONOTONIC);
 }
 
-/* The CPU clocks of a process and a thread as they are told, and not by their fixed numbers. */
+/* The CPU clocks of a process and a thread as the system tells the ids, and not the fixed numbers. */
 static void clock_of_cpu(void)
 {
     pthread_condattr_t attr;
@@ -122,7 +122,7 @@ static void independent(void)
     say_whether("clock", clock == CLOCK_MONOTONIC);
 }
 
-/* The condition variable's clock stays what it was, whatever becomes of the attributes. */
+/* The condition variable's clock does not change when the attributes change. */
 static void copied(void)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -7,8 +7,8 @@
  *     shalls [page | id]...     all, or those of some pages, or some
  *     shalls --list [...]       ids and names only
  *
- * The outcome begins with what was said, and ends with "hangs" when the clause did not end within
- * LIMIT_MS, or with what killed it.
+ * The outcome begins with the clause's words, and ends with "hangs" when the clause did not end within LIMIT_MS, or
+ * with the signal that killed the clause.
  */
 #include "shalls.h"
 
@@ -44,7 +44,7 @@ static const struct {
 };
 #define PAGES (sizeof pages / sizeof pages[0])
 
-/* One clause that is to be tried.  The outcome is written by its process. */
+/* One clause that is to be tried. The clause's process writes the outcome. */
 struct trial {
     const struct clause *clause;
     char *outcome;
@@ -74,7 +74,7 @@ void say(const char *what, int result)
     else if (result == KILLED)
         say_text(what, "killed");
     else if (result == ENOTSUP)
-        say_text(what, "ENOTSUP"); /* EOPNOTSUPP by its other name */
+        say_text(what, "ENOTSUP"); /* EOPNOTSUPP by the other name */
     else
         say_text(what, result == 0 ? "0" : strerrorname_np(result));
 }
@@ -102,7 +102,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Tries a clause in a process, the leader of a group in which all its own children are. */
+/* Tries a clause in a process, the leader of a group with all children of the clause. */
 static void begin(struct trial *trial)
 {
     trial->limit_ms = now_ms() + LIMIT_MS;
@@ -121,7 +121,7 @@ static void begin(struct trial *trial)
     setpgid(trial->pid, trial->pid);
 }
 
-/* True if the trial's process has ended, or was ended because its time was over. */
+/* True if the trial's process has ended, or was ended at the time limit. */
 static bool is_over(struct trial *trial)
 {
     int status;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * pthread_mutex_lock(), trylock(), unlock(), getprioceiling() and setprioceiling(), on mutexes
- * whose owners live.
- */
+/* pthread_mutex_lock(), trylock(), unlock(), getprioceiling() and setprioceiling(), on mutexes with living owners. */
 #include "shalls.h"
 
 /* ---- lock ------------------------------------------------------------------------------------ */
@@ -83,7 +80,7 @@ static void relock_robust_normal(void)
     relock_blocks(PTHREAD_MUTEX_ROBUST);
 }
 
-/* Locks twice in each way but trylock, and unlocks until that is refused. */
+/* Locks twice in each way but trylock, and unlocks until refused. */
 static void relock(int type, int robust)
 {
     const struct kind kind = { "", type, robust };
@@ -134,7 +131,7 @@ static void recursive_is_free_after_the_last_unlock(void)
     say("unlock", pthread_mutex_unlock(&mutex));
 }
 
-/* Threads that add to a number, which one of them alone may do at a time. */
+/* Threads that add to a number; only one thread may add at a time. */
 struct torture {
     pthread_mutex_t mutex;
     long number;
@@ -156,7 +153,7 @@ static int add(void *with)
     return 0;
 }
 
-/* Their first lock is the first use of the object. */
+/* The threads' first lock is the first use of the object. */
 static void say_torture(struct torture *torture)
 {
     struct task tasks[16];
@@ -184,7 +181,7 @@ static void static_first_locks(void)
     say_torture(&torture);
 }
 
-/* Waiters of which each holds the mutex until the test lets it go. */
+/* Waiters, each holding the mutex until the test lets go. */
 struct crowd {
     pthread_mutex_t mutex;
     _Atomic int got;
@@ -273,7 +270,7 @@ static void trylock_free(void)
     }
 }
 
-/* Owns a mutex of a kind and tries it. */
+/* Owns a mutex of a kind and tries a second lock. */
 static void try_own(const struct kind *kind)
 {
     pthread_mutex_t mutex;
@@ -314,7 +311,7 @@ static void trylock_of_another(void)
 
 /* ---- unlock ---------------------------------------------------------------------------------- */
 
-/* The owner keeps the mutex, and can unlock it. */
+/* The owner keeps the mutex, and can unlock. */
 static void unlock_of_another(void)
 {
     for (int i = 0; i < KINDS; i++) {

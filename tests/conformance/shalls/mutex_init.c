@@ -7,7 +7,7 @@
 
 /* ---- init, destroy --------------------------------------------------------------------------- */
 
-/* What a new mutex answers to its first uses. */
+/* The answers of a new mutex to the first uses. */
 static void use_once(pthread_mutex_t *mutex)
 {
     say("lock", pthread_mutex_lock(mutex));
@@ -117,7 +117,7 @@ struct counted {
     int users;
 };
 
-/* Leaves the object; the last user destroys and frees it straight after its unlock. */
+/* Leaves the object; the last user destroys and frees the object straight after the unlock. */
 static int put(void *with)
 {
     struct counted *counted = with;

@@ -102,7 +102,7 @@ static void never_early(void)
     }
 }
 
-/* Handlers that run meanwhile neither end the wait nor prolong it for ever. */
+/* Handlers that run meanwhile neither end the wait nor prolong the wait for ever. */
 static int time_out(void *with)
 {
     struct timespec time = in_ms(CLOCK_REALTIME, 200);
@@ -220,7 +220,7 @@ static void bad_clocks_held(void)
     bad_clocks(true);
 }
 
-/* What the owner gets that locks again until a time that is over. */
+/* The result for an owner that locks again until a time that is over. */
 static void own_past(void)
 {
     for (int i = 0; i < KINDS; i++) {

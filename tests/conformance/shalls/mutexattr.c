@@ -2,7 +2,7 @@
 /* pthread_mutexattr_*(). */
 #include "shalls.h"
 
-/* The value of an attribute by its getter. */
+/* The value of an attribute by the getter. */
 typedef int (*getter)(const pthread_mutexattr_t *attr, int *value);
 typedef int (*setter)(pthread_mutexattr_t *attr, int value);
 
@@ -46,7 +46,7 @@ static int set_protocol(pthread_mutexattr_t *attr, int value)
     return pthread_mutexattr_setprotocol(attr, value);
 }
 
-/* An attribute whose values are listed, up to one that is -1. */
+/* An attribute with a list of values, ended by -1. */
 struct attribute {
     getter get;
     setter set;
@@ -81,7 +81,7 @@ static void say_default(const struct attribute *attribute)
     say_whether("default", value == attribute->standard);
 }
 
-/* What is set is told. */
+/* A set value is told. */
 static void say_values(const struct attribute *attribute)
 {
     pthread_mutexattr_t attr;
@@ -96,7 +96,7 @@ static void say_values(const struct attribute *attribute)
     }
 }
 
-/* A bad value is refused, and the old one stays. */
+/* A bad value is refused, and the old value stays. */
 static void say_bad(const struct attribute *attribute)
 {
     pthread_mutexattr_t attr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mutexes of all kinds, those who hold them or wait for them, and places to wait. */
+/* Mutexes of all kinds, their holders and waiters, and places to wait. */
 #include "shalls.h"
 
 #include <stdatomic.h>
@@ -71,7 +71,7 @@ int unlock_it(void *mutex)
     return pthread_mutex_unlock(mutex);
 }
 
-/* Until a time so far away that it is none. */
+/* Until a time so far away that the wait is endless. */
 static int timedlock_it(void *mutex)
 {
     struct timespec far = in_ms(CLOCK_REALTIME, 3600000);
@@ -220,7 +220,7 @@ void meeting_make(struct meeting *meeting)
         (struct meeting){ .mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
 }
 
-/* A number of the meeting, read under its mutex. */
+/* A number of the meeting, read under the mutex. */
 static int look_at(struct meeting *meeting, const int *number)
 {
     int seen;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Robust mutexes, and pthread_mutex_consistent(): what the next owners of a dead one's mutex get.
- */
+/* Robust mutexes, and pthread_mutex_consistent(): the results for the next owners of a dead thread's mutex. */
 #include "shalls.h"
 
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 
 /* ---- EOWNERDEAD ------------------------------------------------------------------------------ */
 
-/* A thread has died: what do the next owner, and the one after it, get? */
+/* A thread has died: prints the results for the next owner, and for the owner after. */
 static void orphan_by(work_fn lock)
 {
     for (int i = 4; i < KINDS; i++) {
@@ -77,7 +76,7 @@ static void orphan_with_a_waiter(void)
     say_text("death", blocked_when(&blocked));
 }
 
-/* The one that got EOWNERDEAD dies, too. */
+/* The thread that got EOWNERDEAD dies, too. */
 static void orphan_twice(void)
 {
     pthread_mutex_t mutex;
@@ -99,7 +98,7 @@ static int lock_thrice(void *mutex)
     return 0;
 }
 
-/* The dead owner's depth is not the next one's. */
+/* The next owner does not inherit the dead owner's depth. */
 static void orphan_of_depth(void)
 {
     pthread_mutex_t mutex;
@@ -126,7 +125,7 @@ static void orphan_relock(void)
     say("unlock", pthread_mutex_unlock(&mutex));
 }
 
-/* A mutex whose owner died may be destroyed by the next one, after its unlock. */
+/* A mutex whose owner died may be destroyed by the next owner, after the unlock. */
 static void orphan_destroy(void)
 {
     pthread_mutex_t mutex;
@@ -192,7 +191,7 @@ static void spoil(pthread_mutex_t *mutex, int type)
     say("unlock", pthread_mutex_unlock(mutex));
 }
 
-/* Each way on a mutex of its own: glibc's trylock leaves one behind that blocks. */
+/* Each way on a separate mutex: glibc's trylock leaves a mutex behind that blocks. */
 static void spoiled_locks(void)
 {
     for (int i = 0; i < WAYS; i++) {
@@ -231,7 +230,7 @@ static void spoiled_locks_past(void)
     say("clocklock", clocklock_it_past(&mutex));
 }
 
-/* What a failed trylock leaves to others. */
+/* The state for others after a failed trylock. */
 static void spoiled_trylock_twice(void)
 {
     pthread_mutex_t mutex;
@@ -287,7 +286,7 @@ static void spoiled_init(void)
     say("elsewhere", try_elsewhere(&mutex));
 }
 
-/* A recursive owner unlocks all it has, without a word. */
+/* A recursive owner unlocks all holds, without mending. */
 static void spoiled_at_the_last_unlock(void)
 {
     pthread_mutex_t mutex;
@@ -342,7 +341,7 @@ static void consistent_twice(void)
     say("lock", pthread_mutex_lock(&mutex));
 }
 
-/* It is for the next owner's death only that the state was made consistent. */
+/* Making the state consistent does not affect the next owner's death. */
 static void consistent_then_death(void)
 {
     pthread_mutex_t mutex;
@@ -390,7 +389,7 @@ static int hold_and_execute(void *mutex)
     return 4;
 }
 
-/* A shared robust mutex of a process that ended: the next locker, and the ones after it. */
+/* A shared robust mutex of a process that ended: the next locker, and the lockers after. */
 static void process_ends(work_fn work)
 {
     pthread_mutex_t *mutex = shared_memory(sizeof *mutex);
@@ -449,7 +448,7 @@ static void process_timedlock_past(void)
     try_after_death(timedlock_it_past);
 }
 
-/* A child that holds until it is killed. */
+/* A child that holds until killed. */
 struct held {
     pthread_mutex_t mutex;
     _Atomic bool holds;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every "shall" of the mutex and condition variable pages of POSIX, as a clause that is tried and
- * whose outcome is told in one line.
+ * Every "shall" of the mutex and condition variable pages of POSIX, as a clause that is tried, with an outcome in one
+ * line.
  *
- * This is plain pthread source, compiled twice: as it is, and with -include dmutex/pthread.h.  It
- * says what happens, never what should: test_shalls.c compares the two outputs, and `differences`
- * lists where they may differ.
+ * This is plain pthread source, compiled twice: unchanged, and with -include dmutex/pthread.h. The source tells the
+ * facts, never the wanted result: test_shalls.c compares the two outputs, and `differences` lists where the two may
+ * differ.
  *
  *     static void relock_errorcheck(void)
  *     {
@@ -18,10 +18,9 @@
  *
  * prints "2.1-lock-relock-errorcheck a second lock by the owner: lock=0 again=EDEADLK".
  *
- * A clause runs in a process of its own, the child of a process without threads that knows no
- * mutex.  What its process leaves locked, unjoined or blocked ends with it.  Outcomes hold
- * neither times nor addresses; "blocks until ..." is told by what had happened before the blocked
- * call returned.  What POSIX leaves undefined is no clause.
+ * A clause runs in a process of its own, the child of a process without threads that knows no mutex. Anything that the
+ * process leaves locked, unjoined or blocked ends with the process. Outcomes hold neither times nor addresses; "blocks
+ * until ..." is told by the events before the return of the blocked call. Undefined behaviour of POSIX is no clause.
  */
 #ifndef SHALLS_H
 #define SHALLS_H
@@ -60,8 +59,7 @@ extern const struct clause condattr_clauses[];
 extern const struct clause cancel_clauses[];
 extern const struct clause cond_cancel_clauses[];
 
-/* ---- What is told: in the clause's first thread only ------------------------------------------
- */
+/* ---- Output: in the clause's first thread only */
 
 /* "what=EBUSY" */
 void say(const char *what, int result);
@@ -81,14 +79,14 @@ void say_text(const char *what, const char *seen);
 /* A millisecond's pause between two looks. */
 void nap(void);
 
-/* Waits for a condition; if it never comes, the clause's outcome is "hangs". */
+/* Waits for a condition; if the condition never comes, the clause's outcome is "hangs". */
 #define await(expression)     \
     do {                      \
         while (!(expression)) \
             nap();            \
     } while (0)
 
-/* The time `ms` from now (may be negative) by a clock; has it come, to the nanosecond? */
+/* The time `ms` from now (may be negative) by a clock; the second says if the time has come, to the nanosecond. */
 struct timespec in_ms(clockid_t clock, int64_t ms);
 bool is_reached(clockid_t clock, const struct timespec *time);
 
@@ -100,7 +98,7 @@ typedef int (*work_fn)(void *with);
 #define CANCELLED (-1)
 #define KILLED (-2)
 
-/* A thread with something to do.  Zero it, or leave that to task_begin(). */
+/* A thread with work. Zero the struct, or leave that to task_begin(). */
 struct task {
     work_fn work;
     void *with;
@@ -112,24 +110,21 @@ struct task {
 void task_begin(struct task *task, work_fn work, void *with);
 bool task_is_over(struct task *task);
 
-/* Awaits that it sleeps in the kernel, and goes on sleeping for a while; true if it is not over. */
+/* Awaits that the task sleeps in the kernel, and goes on sleeping for a while; true if the task is not over. */
 bool task_await_sleep(struct task *task);
 
-/*
- * Waits for its end, until some seconds after the clause asked so first: only where a "no" is an
- * outcome.
- */
+/* Waits for the task's end, until some seconds after the clause's first such call: only where a "no" is an outcome. */
 bool task_ends_soon(struct task *task);
 
-/* Its result; CANCELLED if it was. */
+/* The task's result; CANCELLED if cancelled. */
 int task_join(struct task *task);
 
 /* The result of something done in a new thread, which ends then. */
 int elsewhere(work_fn work, void *with);
 
 /*
- * A child process that does something; its result, below 256; KILLED if it was.  Its first thread
- * is awaited as task_await_sleep() awaits a task.
+ * A child process with work; the result, below 256; KILLED if killed. The process's first thread is awaited as
+ * task_await_sleep() awaits a task.
  */
 pid_t process_begin(work_fn work, void *with);
 void process_await_sleep(pid_t pid);
@@ -145,7 +140,7 @@ void *shared_memory(size_t size);
 /* SIGUSR1 runs a handler, without SA_RESTART, that counts. */
 void signals_begin(void);
 
-/* Sends so many to a task, each after the one before was handled. */
+/* Sends so many signals to a task, each after the signal before was handled. */
 void signals_send(struct task *task, int count);
 
 /* ---- Mutexes ------------------------------------------------------------------------------------
@@ -160,16 +155,16 @@ struct kind {
 #define KINDS 8
 extern const struct kind kinds[KINDS];
 
-/* Those of which POSIX says that an unlock by another than the owner is EPERM. */
+/* The kinds for which POSIX says that an unlock by another thread than the owner is EPERM. */
 bool is_owner_checked(const struct kind *kind);
 
-/* Sets up a mutex; ends the clause when that fails. */
+/* Sets up a mutex; ends the clause on a failure. */
 void make(pthread_mutex_t *mutex, int type);
 void make_kind(pthread_mutex_t *mutex, const struct kind *kind);
 void make_robust(pthread_mutex_t *mutex, int type);
 void make_shared(pthread_mutex_t *mutex, const struct kind *kind);
 
-/* Calls on a mutex as work for a task.  "_past": until a time that is over. */
+/* Calls on a mutex as work for a task. "_past": until a time that is over. */
 int lock_it(void *mutex);
 int trylock_it(void *mutex);
 int unlock_it(void *mutex);
@@ -177,7 +172,7 @@ int timedlock_it_past(void *mutex);
 int clocklock_it_past(void *mutex);
 int lock_and_unlock_it(void *mutex);
 
-/* The four ways to lock, those with a time until a far one. */
+/* The four ways to lock; a way with a time uses a distant time. */
 struct way {
     const char *name;
     work_fn lock;
@@ -185,16 +180,16 @@ struct way {
 #define WAYS 4
 extern const struct way ways[WAYS];
 
-/* What trylock answers to a new thread; what it gets is given back. */
+/* The answer of trylock to a new thread; a hold is given back. */
 int try_elsewhere(pthread_mutex_t *mutex);
 
 /* A thread locks the mutex and ends. */
 void die_holding(pthread_mutex_t *mutex);
 
-/* How often the caller can unlock until that is refused. */
+/* The number of unlocks by the caller until a refusal. */
 int unlock_all(pthread_mutex_t *mutex);
 
-/* Somebody else locks until let go, and says first that it does. */
+/* Another thread locks until let go, and first says so. */
 struct holder {
     pthread_mutex_t *mutex;
     struct task task;
@@ -205,17 +200,17 @@ struct holder {
 void holder_begin(struct holder *holder, pthread_mutex_t *mutex);
 void holder_let_go(struct holder *holder);
 
-/* A caller that blocks in a lock: what had happened when it returned? */
+/* A caller that blocks in a lock, and the events before the return. */
 struct blocked {
     pthread_mutex_t *mutex;
     work_fn lock;
     struct task task;
-    _Atomic bool is_released; /* set by the test just before what must unblock it */
-    bool was_released;        /* as the caller saw it on return */
+    _Atomic bool is_released; /* set by the test just before the step that must unblock the caller */
+    bool was_released;        /* as the caller saw is_released on return */
 };
 void blocked_begin(struct blocked *blocked, work_fn lock, pthread_mutex_t *mutex);
 
-/* Its result, and whether it returned "after" what must unblock it, or "early". */
+/* The caller's result, and if the return was "after" the unblocking step, or "early". */
 int blocked_end(struct blocked *blocked);
 const char *blocked_when(const struct blocked *blocked);
 
@@ -226,12 +221,12 @@ const char *blocked_when(const struct blocked *blocked);
 struct meeting {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    int waiting;  /* those who have begun to wait, and so are blocked when somebody else locks */
-    int tickets;  /* a waiter takes one and leaves */
+    int waiting;  /* threads that have begun to wait, and so are blocked when another thread locks */
+    int tickets;  /* a waiter takes a ticket and leaves */
     int returned; /* with a ticket */
 };
 
-/* One that waits by cond_wait() for a ticket and gives the mutex back. */
+/* A thread that waits by cond_wait() for a ticket and gives the mutex back. */
 int wait_for_ticket(void *meeting);
 
 /* With default attributes, by initialisers; then awaits that `count` in all have begun to wait. */

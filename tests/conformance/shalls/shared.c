@@ -126,10 +126,7 @@ static void child_gives_back(void)
     }
 }
 
-/*
- * For the leak sanitizer, when a process exits: what only the parent's threads knew of is lost to it
- * in a forked child.
- */
+/* For the leak sanitizer, when a process exits: memory known only to the parent's threads is lost in a forked child. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -164,7 +161,7 @@ static void private_in_child(void)
     say("parent", lock_and_unlock_it(&mutex));
 }
 
-/* One that the forking thread holds is held in the child, by the same thread of it. */
+/* A mutex that the forking thread holds is held in the child, by the same thread. */
 static int unlock_and_lock(void *mutex)
 {
     int result = pthread_mutex_unlock(mutex);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every clause of POSIX's mutex and condition variable pages has the same outcome by libc's pthread
- * and by dmutex, or the difference is listed, as it is, in `differences`.
+ * Every clause of POSIX's mutex and condition variable pages has the same outcome by libc's pthread and by dmutex, or
+ * the difference is listed exactly in `differences`.
  *
- * shalls_pthread and shalls_dmutex are one source, compiled twice; they lie beside this program.
- * Each line that they print is a test of its own here.
+ * shalls_pthread and shalls_dmutex are one source, compiled twice; both lie beside this program. Each line of their
+ * output is a separate test here.
  *
- *     test_shalls                     all; DMUTEX_PRIVATE=libc or =server says whose private mutexes are
- *     test_shalls page|id...          as shalls_pthread takes them
+ *     test_shalls                     all; DMUTEX_PRIVATE=libc or =server decides on private mutexes
+ *     test_shalls page|id...          as shalls_pthread takes the arguments
  */
 #include "../../lib/testlib.h"
 
@@ -19,7 +19,7 @@
 #define CLAUSES 400
 #define LINE_ROOM 2000
 
-/* Length of what stands before the text in a line of `differences`. */
+/* Length of the mark before the text in a line of `differences`. */
 #define MARK 13
 
 /* The two programs. */
@@ -30,12 +30,12 @@ static const char *const programs[] = { "shalls_pthread", "shalls_dmutex" };
 struct difference {
     char id[LINE_ROOM];
     char outcome[2][LINE_ROOM];
-    char only[LINE_ROOM]; /* "server": the difference is one of private mutexes of the server */
+    char only[LINE_ROOM]; /* "server": a difference of private mutexes of the server */
     char why[LINE_ROOM];
     bool is_used; /* by a clause of this name */
 };
 
-/* A clause, and what the two programs say of it. */
+/* A clause, and the outcomes of the two programs. */
 struct clause {
     char id[80];
     char title[200]; /* id and name */
@@ -51,7 +51,7 @@ static char **chosen; /* arguments for the programs */
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
-/* Adds a line to a field, after a space if it is not the first. */
+/* Adds a line to a field, after a space if the field is not empty. */
 static void append(char *field, const char *text)
 {
     size_t length = strlen(field);
@@ -59,7 +59,7 @@ static void append(char *field, const char *text)
     snprintf(field + length, LINE_ROOM - length, "%s%s", length > 0 ? " " : "", text);
 }
 
-/* The field of a difference that a line belongs to: by its mark, or that of the line before. */
+/* The field of a difference that a line belongs to: by the line's mark, or the mark of the line before. */
 static char *field_of(struct difference *difference, const char *line)
 {
     static char *field;
@@ -77,7 +77,7 @@ static char *field_of(struct difference *difference, const char *line)
     return field;
 }
 
-/* One line of the list, without its newline; false if it is none. */
+/* One line of the list, without the newline; false if the line is no difference. */
 static bool read_difference(const char *line)
 {
     char *field;
@@ -125,7 +125,7 @@ static struct difference *find_difference(const char *id)
 
 /* ---- The programs ---------------------------------------------------------------------------- */
 
-/* Becomes one of the programs; what it prints goes to a file. */
+/* Becomes one of the programs; the output goes to a file. */
 static void execute(const char *program, bool is_list, FILE *output)
 {
     char path[4096], list[] = "--list";
@@ -144,7 +144,7 @@ static void execute(const char *program, bool is_list, FILE *output)
     _exit(127);
 }
 
-/* Runs one of the programs to its end: its output, rewound, NULL if it failed. */
+/* Runs one of the programs to the end: the output, rewound, NULL on a failure. */
 static FILE *run(const char *program, bool is_list)
 {
     FILE *output = tmpfile();
@@ -162,7 +162,7 @@ static FILE *run(const char *program, bool is_list)
     return NULL;
 }
 
-/* libc's own private mutexes show no difference where only those of the server do. */
+/* libc's own private mutexes show no difference where only private mutexes of the server differ. */
 static bool is_shown(const struct difference *difference)
 {
     return !difference->only[0] || strcmp(difference->only, getenv("DMUTEX_PRIVATE")) == 0;
@@ -190,7 +190,7 @@ static void list_clauses(void)
     fclose(list);
 }
 
-/* The outcome in a line of a clause; NULL if that is not its line. */
+/* The outcome in a line of a clause; NULL if the line is another clause's. */
 static const char *outcome_in(const struct clause *clause, char *line)
 {
     size_t length = strlen(clause->title);
@@ -202,7 +202,7 @@ static const char *outcome_in(const struct clause *clause, char *line)
     return line + strspn(line, " ");
 }
 
-/* Runs a program for the outcomes; false if it does not print them all. */
+/* Runs a program for the outcomes; false if some are missing. */
 static bool take_outcomes(int which)
 {
     FILE *output = run(programs[which], false);
@@ -222,8 +222,8 @@ static bool take_outcomes(int which)
 }
 
 /*
- * The group's state stays NULL, for cmocka would give it to each test instead of its own.  A server
- * that gets no processor for seconds is no outcome: hence the long timeouts.
+ * The group's state stays NULL, because cmocka would give the group's state to each test instead of the test's own. A
+ * server that gets no processor for seconds is no outcome: hence the long timeouts.
  */
 static int run_both(void **state)
 {
@@ -238,7 +238,7 @@ static int run_both(void **state)
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-/* The outcomes are equal, or as they are listed, and then not equal. */
+/* The outcomes are equal, or as listed, and then not equal. */
 static void test_clause_is_as_in_pthread(void **state)
 {
     const struct clause *clause = *state;
@@ -253,7 +253,7 @@ static void test_clause_is_as_in_pthread(void **state)
     assert_string_equal(clause->outcome[DMUTEX], clause->difference->outcome[DMUTEX]);
 }
 
-/* Each listed difference is one of a clause, and says why. */
+/* Each listed difference belongs to a clause, and has a reason. */
 static void test_differences_are_clauses_with_reasons(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void test_differences_are_clauses_with_reasons(void **state)
     }
 }
 
-/* Only those clauses whose ids or pages are given. */
+/* Only the clauses with the given ids or pages. */
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[CLAUSES + 1];
