@@ -9,7 +9,7 @@
 struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
-    uint64_t server; /* for which it was written, as dm_conn_server() counts them; 0: for any */
+    uint64_t server; /* for which the command was written, as dm_conn_server() counts servers; 0: for any */
 };
 
 /*
@@ -24,10 +24,10 @@ struct dm_args {
     char (*digits)[DM_ARG_DIGITS];
     int count, room;
     int numbers, numbers_room;
-    int born_at, run_at; /* what is said of the server itself, put before it is sent; 0: none */
+    int born_at, run_at; /* facts about the server itself, put before the command is sent; 0: none */
 };
 
-/* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives it back. */
+/* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives the room back. */
 int dm_args_init(struct dm_args *args, int count, int numbers);
 void dm_args_free(struct dm_args *args);
 
@@ -39,8 +39,9 @@ void dm_args_number(struct dm_args *args, uint64_t number);
 char *dm_args_room(struct dm_args *args, int numbers);
 
 /*
- * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when it is
- * there, a number, and which it is, 16 hexadecimal digits.  Each counts as a number of dm_args_init().
+ * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when the
+ * server is there, a number, and the server's run id, 16 hexadecimal digits.  Each argument counts as a number of
+ * dm_args_init().
  */
 void dm_args_born(struct dm_args *args);
 void dm_args_run(struct dm_args *args);

@@ -116,7 +116,7 @@ void dm_conn_free_bell(struct dm_conn *conn)
     conn->leader_bell = -1;
 }
 
-/* Nobody waits for a posted command: it is the loop that finds that no answer comes. */
+/* Nobody waits for a posted command: the loop finds out that no answer comes. */
 static void want_look(struct dm_conn *conn, const struct dm_slot *slot)
 {
     int64_t due_ns = slot->sent_ns + conn->url->command_timeout_ms * DM_NS_PER_MS;
@@ -186,8 +186,8 @@ void dm_conn_want(struct dm_conn *conn)
     is_known = conn->is_wanted;
     conn->is_wanted = conn->was_wanted = true;
     dm_conn_open_if_due(conn);
-    conn->is_wanted = true; /* also if that has failed at once: the next try is planned */
-    if (!is_known || conn->state != DM_CONN_CLOSED) /* else a caller that wants it in each of its turns would wake itself */
+    conn->is_wanted = true; /* also after a failure at once: the next try is planned */
+    if (!is_known || conn->state != DM_CONN_CLOSED) /* else a caller that wants a connection each turn wakes itself */
         conn->is_change_news = true;
     dm_conn_leave(conn);
 }

@@ -7,9 +7,12 @@
 #include "base/descriptor.h"
 #include "redis/conn_parts.h"
 
-/* How long a leader looks before it sleeps; after how many looks in vain it stops; how often it tries again. */
+/*
+ * How long a leader looks before sleeping; after how many looks in vain the leader stops; how often the leader tries
+ * again.
+ */
 #define GLANCE_NS (50 * DM_NS_PER_US)
-#define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let somebody else run */
+#define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 #define GLANCES_IN_VAIN 4
 #define GLANCE_AGAIN 64
 
@@ -33,9 +36,9 @@ static int64_t sleep_ns(const struct dm_conn *conn, const struct dm_deadline *de
 }
 
 /*
- * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the
- * leader first looks for a while.  Where answers take longer, or others need this core (on a
- * machine with one: the server), it stops looking but for a try now and then.
+ * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first looks for a
+ * while.  Where answers take longer, or others need this core (on a machine with one core: the server), the leader
+ * stops looking, except for a try now and then.
  */
 static bool is_glance_worthwhile(struct dm_conn *conn)
 {
@@ -101,7 +104,7 @@ static void follow(struct dm_conn *conn, struct dm_call *me, const struct dm_dea
     dm_conn_note_sleep(conn, me, false);
 }
 
-/* Reads what is there already: a server that shares our core has answered within our send. */
+/* Reads bytes that are there already: a server that shares our core has answered within our send. */
 static bool has_read_at_once(struct dm_conn *conn)
 {
     uint64_t before = conn->activity;
@@ -153,14 +156,14 @@ static void remove_call(struct dm_conn *conn, struct dm_call *call)
         call->next->link = call->link;
     conn->draining -= call->drains != 0;
     if (call->slot && !call->is_done)
-        call->slot->call = NULL; /* the slot stays: its reply will come */
+        call->slot->call = NULL; /* the slot stays: the reply will come */
     promote(conn);
     dm_conn_free_bell(conn);
 }
 
 /*
- * Runs a call until is_over says so or the deadline passes.  Signals are masked but for the
- * sleeps, so that no handler finds this thread with the lock held.
+ * Runs a call until is_over says so or the deadline passes.  Signals are masked except during the sleeps, so that no
+ * handler finds this thread with the lock held.
  */
 static bool run_call(struct dm_conn *conn, struct dm_call *call, const struct dm_deadline *deadline,
                      bool (*is_over)(struct dm_conn *, struct dm_call *, void *), void *user)
@@ -182,7 +185,7 @@ static bool run_call(struct dm_conn *conn, struct dm_call *call, const struct dm
         }
         conn->is_wanted = conn->was_wanted = true;
         dm_conn_open_if_due(conn);
-        if (dm_conn_has_news(conn)) { /* what is to be called must not wait for our sleep */
+        if (dm_conn_has_news(conn)) { /* due handlers must not wait for our sleep */
             dm_conn_leave(conn);
             dm_conn_enter(conn);
             continue;
@@ -238,7 +241,7 @@ bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadlin
     return run_call(conn, &call, deadline, is_ready, NULL);
 }
 
-/* What was sent before the call, not what others send meanwhile. */
+/* True once all requests sent before the call are answered; later requests of others do not count. */
 static bool is_drained(struct dm_conn *conn, struct dm_call *call, void *user)
 {
     (void)user;

@@ -15,11 +15,11 @@
 #define ADDRESS_ROOM 108
 #define PIECES_AT_ONCE 4
 /*
- * The pause before the next try is random, up to a limit that doubles with each failure: processes that lost
- * one server do not come back in step.  A restart or a failover is over within seconds: so long the limit
- * stays at 250 ms.  Behind some 8 s of failures it goes on to 2 s, the usual command_timeout, so that a call
- * sees a try.  A hold has 0.8 - 1/3 of its lease left when its renewal is not answered: while the process
- * has one, the limit ends at a twentieth of the shortest lease, for some ten tries.
+ * The pause before the next try is random, up to a limit that doubles with each failure: processes that lost one server
+ * do not come back in step.  A restart or a failover is over within seconds: so long the limit stays at 250 ms.  Behind
+ * some 8 s of failures the limit goes on to 2 s, the usual command_timeout, so that a call sees a try.  A hold whose
+ * renewal is not answered has 0.8 - 1/3 of its lease left: while the process has a hold, the limit ends at a twentieth
+ * of the shortest lease, for some ten tries.
  */
 #define RETRY_MIN_MS 10
 #define RETRY_USUAL_MS 250
@@ -29,7 +29,7 @@
 #define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
 #define RETRIES_IN_LEASE 20
 
-/* So long a connection must be of use before it counts as back. */
+/* So long a connection must be of use before the connection counts as back. */
 #define USE_NS DM_NS_PER_S
 
 /* ---- breaking ---------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@
 static void drop_socket(struct dm_conn *conn)
 {
     if (conn->fd >= 0) {
-        shutdown(conn->fd, SHUT_RDWR); /* wakes a leader that sleeps on it; close() alone does not */
+        shutdown(conn->fd, SHUT_RDWR); /* wakes a leader that sleeps on the socket; close() alone does not */
         close(conn->fd);
     }
     conn->fd = -1;
@@ -67,7 +67,7 @@ static int64_t retry_limit_ms(const struct dm_conn *conn)
     return limit_ms;
 }
 
-/* Behind a failure.  The random part stays the same, whatever the limit has become since. */
+/* Behind a failure.  The random part stays the same, also if the limit has changed since. */
 void dm_conn_plan_retry(struct dm_conn *conn)
 {
     conn->retry_ns = conn->failed_ns + retry_limit_ms(conn) * (DM_NS_PER_MS / 1000) * conn->retry_part;
@@ -84,14 +84,14 @@ static void note_failure(struct dm_conn *conn)
     dm_conn_plan_retry(conn);
 }
 
-/* A connection that answers and breaks, again and again, gets work done: it is worth quick tries. */
+/* A connection that answers and breaks, again and again, gets work done: quick tries pay. */
 static void note_answer(struct dm_conn *conn)
 {
     if (conn->failures > FAILURES_ANSWERED)
         conn->failures = FAILURES_ANSWERED;
 }
 
-/* Until then a connection that breaks again counts as one that was never back. */
+/* Until then a connection that breaks again counts as never back. */
 static void note_use(struct dm_conn *conn)
 {
     if (conn->failures == 0 || conn->state != DM_CONN_READY || dm_clock_boot_ns() - conn->ready_ns < USE_NS)
@@ -107,7 +107,7 @@ void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state)
     struct dm_slot *slot;
 
     drop_socket(conn);
-    if (conn->state != DM_CONN_ENDED) /* for good: in a forked child it is the parent's */
+    if (conn->state != DM_CONN_ENDED) /* for good: in a forked child the parent owns the socket */
         conn->state = state;
     conn->is_wanted = false;
     while ((slot = dm_conn_pop_slot(conn)) != NULL)
@@ -143,7 +143,7 @@ void DM_PRINTF(2, 3) dm_conn_fail(struct dm_conn *conn, const char *format, ...)
     va_start(args, format);
     note_reason(conn, format, args);
     va_end(args);
-    if (!conn->first) /* what broke had nothing to answer: being open was use enough */
+    if (!conn->first) /* the broken connection had no request to answer: being open was use enough */
         note_use(conn);
     if (!conn->is_told)
         dm_log_warn("the connection to %s", conn->reason);
@@ -176,7 +176,7 @@ static ssize_t send_some(struct dm_conn *conn, const char *bytes, size_t length)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* What the kernel does not take belongs to the connection; nothing overtakes it. */
+/* Bytes that the kernel does not take belong to the connection; nothing overtakes the bytes. */
 bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length)
 {
     ssize_t sent = conn->out_length ? 0 : send_some(conn, bytes, length);
@@ -228,7 +228,7 @@ struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t len
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* What comes unasked on an inbox. */
+/* Takes a message that an inbox gets unasked. */
 static void take_message(struct dm_conn *conn, redisReply *reply)
 {
     struct dm_slot *slot = dm_conn_take_slot(conn);
@@ -313,8 +313,8 @@ static ssize_t read_some(struct dm_conn *conn)
 }
 
 /*
- * Reads what is there, but no more than some pieces: handlers, deadlines and the other connection have their
- * turn before the rest, also where the server never stops talking.
+ * Reads the bytes that are there, but no more than some pieces: handlers, deadlines and the other connection have their
+ * turn before the rest, also if the server never stops talking.
  */
 void dm_conn_read(struct dm_conn *conn)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that was a master may have become a replica, and a master again with the data of another, while the connection
- * to it stayed open.  So in each second of use it is asked anew, ahead of a command that is sent anyway.
+ * A server that was a master may have become a replica, and a master again with the data of another server, while the
+ * connection stayed open.  So in each second of use the connection asks the server again, ahead of a command that is
+ * sent anyway.
  *
- * The inbox listens and cannot ask.  It is connected to the same server as the commands (runtime/schedule.c), whose
- * connection asks for both.
+ * The inbox listens and cannot ask.  The inbox is connected to the same server as the commands (runtime/schedule.c);
+ * the connection for commands asks for both.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool is_due(const struct dm_conn *conn)
     return conn->state == DM_CONN_READY && !conn->greeting.inbox && dm_clock_boot_ns() >= conn->looked_ns + DM_LOOK_NS;
 }
 
-/* Without memory it stays due. */
+/* Without memory the look stays due. */
 void dm_conn_look_if_due(struct dm_conn *conn)
 {
     struct dm_command command;

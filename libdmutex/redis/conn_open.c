@@ -66,7 +66,7 @@ static void *prepare(void *user)
     if (conn->state == DM_CONN_PREPARING)
         go_on(conn, addresses, reason);
     else
-        dm_addresses_free(addresses); /* it has ended meanwhile */
+        dm_addresses_free(addresses); /* the connection has ended meanwhile */
     dm_conn_leave(conn);
     return NULL;
 }
@@ -97,7 +97,7 @@ static void start_preparing(struct dm_conn *conn)
         dm_conn_fail(conn, "cannot be opened (no thread for the look-up)");
 }
 
-/* A local server that runs already needs no preparing; why it cannot be used is found out there. */
+/* A local server that runs already needs no preparing; the preparing finds out why the server cannot be used. */
 static void open_local(struct dm_conn *conn)
 {
     char reason[DM_REASON_ROOM];
@@ -110,7 +110,7 @@ static void open_local(struct dm_conn *conn)
 }
 
 /*
- * All addresses of a name are tried, one after the other; then they are found anew, for the server
+ * All addresses of a name are tried, one after the other; then the addresses are looked up again, because the server
  * may have moved.
  */
 static void open_conn(struct dm_conn *conn)
@@ -141,7 +141,7 @@ void dm_conn_open_if_due(struct dm_conn *conn)
         open_conn(conn);
 }
 
-/* Commands that were written for the server before must not be sent to this one. */
+/* Commands that were written for the server before must not be sent to this server. */
 static void note_server(struct dm_conn *conn)
 {
     const struct dm_server *server = &conn->greeting.server;

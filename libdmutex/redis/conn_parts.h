@@ -2,14 +2,14 @@
 /*
  * The inside of a connection, for the files conn*.c alone:
  *
- *   conn.c       its life, and what can be done at any moment without blocking
- *   conn_open.c  how it comes to be ready: address, socket, greeting
- *   conn_io.c    bytes out, bytes in, and its end
+ *   conn.c       life of a connection, and the work that is possible at any moment without blocking
+ *   conn_open.c  how a connection comes to be ready: address, socket, greeting
+ *   conn_io.c    bytes out, bytes in, and the end
  *   conn_look.c  whether the server is still the one that has greeted
- *   conn_slot.c  replies to where they belong; the lock
+ *   conn_slot.c  replies to their slots; the lock
  *   conn_call.c  threads that wait for replies: leader and followers
  *
- * Every function here wants the lock held, but dm_conn_enter().
+ * Every function here wants the lock held, except dm_conn_enter().
  */
 #ifndef DM_REDIS_CONN_PARTS_H
 #define DM_REDIS_CONN_PARTS_H
@@ -31,13 +31,13 @@ struct dm_slot {
     struct dm_call *call;
     dm_reply_fn handler;
     void *user;
-    redisReply *reply; /* once it is on the finished list */
-    struct dm_server server; /* of a message: whose it is */
+    redisReply *reply; /* set once the slot is on the finished list */
+    struct dm_server server; /* of a message: the server that sent the message */
     int64_t sent_ns;
     bool is_greeting, is_look, is_message;
 };
 
-/* A thread in dm_conn_call(); on its stack, in conn->calls while it is there. */
+/* A thread in dm_conn_call(); on the thread's stack, in conn->calls during the call. */
 struct dm_call {
     struct dm_call *next, **link;
     struct dm_self *self;
@@ -47,7 +47,7 @@ struct dm_call {
     bool is_done;
     bool is_asleep; /* as a follower */
     unsigned hopeless; /* the connection's, when the call began */
-    uint64_t drains;   /* waits until this many slots were answered; 0: for something else */
+    uint64_t drains;   /* waits until so many slots were answered; 0: for another event */
 };
 
 enum dm_conn_state {
@@ -62,13 +62,13 @@ enum dm_conn_state {
 /* Bytes read at once.  Not on a caller's stack, which may be as small as PTHREAD_STACK_MIN. */
 #define DM_CONN_READ_ROOM (16 * 1024)
 
-/* What dm_conn_reason() says while nothing is known to be wrong. */
+/* The reason that dm_conn_reason() gives while no failure is known. */
 #define DM_NO_ANSWER "gave no answer"
 
 /*
- * lock guards all below.  Rank CONN: nothing but LOG nests in it.
- * Invariant: slots are in the order of the bytes sent; a slot is there for every command sent and
- * not answered.  state is DM_CONN_READY or DM_CONN_GREETING if there are slots.
+ * lock guards all below.  Rank CONN: nothing but LOG nests in lock.
+ * Invariant: slots are in the order of the bytes sent; every command sent and not answered has a slot.  state is
+ * DM_CONN_READY or DM_CONN_GREETING if there are slots.
  */
 struct dm_conn {
     struct dm_mutex lock;
@@ -79,17 +79,17 @@ struct dm_conn {
 
     uint64_t server_number; /* see dm_conn_server(); 1: none was there yet */
     struct dm_server server;
-    int64_t looked_ns; /* when it was last asked which it is */
+    int64_t looked_ns; /* when the connection last asked for the server's identity */
 
     enum dm_conn_state state;
     bool is_wanted, was_wanted;
-    unsigned hopeless; /* how often it turned out that there can be no connection */
+    unsigned hopeless; /* how many times a connection turned out impossible */
     int64_t retry_ns;    /* DM_CONN_CLOSED */
     int64_t deadline_ns; /* DM_CONN_CONNECTING, DM_CONN_GREETING */
-    unsigned failures;   /* since it was last of use, for a second */
-    bool is_told;        /* the log has said that it broke, and not that it is back */
-    int64_t ready_ns;    /* when it last became DM_CONN_READY */
-    int64_t failed_ns, retry_part; /* when it last failed; thousandths of the limit of the pause behind it */
+    unsigned failures;   /* since the connection was last of use, for a second */
+    bool is_told;        /* the log has told the break, and not yet the return */
+    int64_t ready_ns;    /* when the state last became DM_CONN_READY */
+    int64_t failed_ns, retry_part; /* last failure; thousandths of the limit of the pause behind the failure */
     unsigned lease_ms;   /* see dm_conn_note_lease() */
     char reason[DM_REASON_ROOM];
     struct dm_addresses *addresses;
@@ -109,7 +109,7 @@ struct dm_conn {
     struct dm_call *leader;
     int leader_bell; /* an eventfd beside the socket in the leader's ppoll() */
     struct dm_call *calls;
-    unsigned asleep, draining; /* calls with is_asleep, with drains: so that a reply to one of thousands walks past none */
+    unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
     unsigned glances_missed, glances_left_out; /* see conn_call.c */
 
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
@@ -121,16 +121,16 @@ bool dm_conn_is_for_server(const struct dm_conn *conn, const struct dm_command *
 
 /* conn_slot.c */
 void dm_conn_enter(struct dm_conn *conn);
-/* Unlocks, then calls the handlers of what has finished meanwhile. */
+/* Unlocks, then calls the handlers of slots that have finished meanwhile. */
 void dm_conn_leave(struct dm_conn *conn);
-/* True if dm_conn_leave() has something to call: then nobody may sleep before it did. */
+/* True if dm_conn_leave() has handlers to call: then no thread may sleep before the calls. */
 bool dm_conn_has_news(const struct dm_conn *conn);
 
 struct dm_slot *dm_conn_take_slot(struct dm_conn *conn);
 void dm_conn_spare_slot(struct dm_conn *conn, struct dm_slot *slot);
 void dm_conn_push_slot(struct dm_conn *conn, struct dm_slot *slot);
 struct dm_slot *dm_conn_pop_slot(struct dm_conn *conn);
-/* Hands a reply, or NULL, to where it belongs. */
+/* Hands a reply, or NULL, to the slot's thread or handler. */
 void dm_conn_finish(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
 void dm_conn_finish_later(struct dm_conn *conn, struct dm_slot *slot, redisReply *reply);
 void dm_conn_note_sleep(struct dm_conn *conn, struct dm_call *call, bool is_asleep);
@@ -138,15 +138,15 @@ void dm_conn_wake(struct dm_conn *conn, struct dm_call *call);
 void dm_conn_wake_all(struct dm_conn *conn);
 
 /* conn_io.c */
-/* The connection is broken or useless: closes it and answers all its slots with nothing. */
+/* The connection is broken or useless: closes the connection and answers all its slots with nothing. */
 void dm_conn_fail(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
-/* What dm_conn_reason() says from now on, behind the server's address. */
+/* Sets the reason that dm_conn_reason() gives from now on, behind the server's address. */
 void dm_conn_note_reason(struct dm_conn *conn, const char *format, ...) DM_PRINTF(2, 3);
-/* Closes it, answers all its slots with nothing, and wakes all who wait. */
+/* Closes the connection, answers all slots with nothing, and wakes all waiting threads. */
 void dm_conn_shut(struct dm_conn *conn, enum dm_conn_state state);
 bool dm_conn_write(struct dm_conn *conn, const char *bytes, size_t length);
 void dm_conn_flush(struct dm_conn *conn);
-/* Sets retry_ns by what is known of failures and leases. */
+/* Sets retry_ns by the known failures and leases. */
 void dm_conn_plan_retry(struct dm_conn *conn);
 /* Sends on an open connection and takes a slot for the reply; NULL if the connection broke. */
 struct dm_slot *dm_conn_send(struct dm_conn *conn, const char *bytes, size_t length);
@@ -166,7 +166,7 @@ void dm_conn_take_look(struct dm_conn *conn, redisReply *reply);
 int64_t dm_conn_due_ns(const struct dm_conn *conn);
 short dm_conn_wanted_events(const struct dm_conn *conn);
 void dm_conn_do_work(struct dm_conn *conn);
-/* Closes the bell of a connection that has ended, once nobody can sleep beside it. */
+/* Closes the bell of a connection that has ended, once no thread can sleep on the bell. */
 void dm_conn_free_bell(struct dm_conn *conn);
 
 #endif

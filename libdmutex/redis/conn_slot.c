@@ -61,7 +61,7 @@ void dm_conn_note_sleep(struct dm_conn *conn, struct dm_call *call, bool is_asle
     call->is_asleep = is_asleep;
 }
 
-/* A follower sleeps on its semaphore; the leader in ppoll(), if somebody else has read for it. */
+/* A follower sleeps on the thread's semaphore; the leader in ppoll(), if another thread has read the reply. */
 void dm_conn_wake(struct dm_conn *conn, struct dm_call *call)
 {
     if (call == conn->leader)
@@ -129,7 +129,7 @@ static void call_back(struct dm_conn *conn, const struct dm_slot *slot)
         conn->hooks.on_message(conn->hooks.user, reply->element[2]->str, &slot->server);
 }
 
-/* Unlocks, then calls the handlers of what has finished meanwhile. */
+/* Unlocks, then calls the handlers of slots that have finished meanwhile. */
 void dm_conn_leave(struct dm_conn *conn)
 {
     struct dm_slot *finished = conn->finished;

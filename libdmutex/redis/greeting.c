@@ -30,7 +30,10 @@ bool dm_server_is_same(const struct dm_server *server, const struct dm_server *o
     return dm_server_is_same_run(server, other) && server->epoch == other->epoch;
 }
 
-/* An old connection is remembered until its kill was answered, however many come and go meanwhile. */
+/*
+ * An old connection is remembered until the kill of that connection was answered, however many connections come and go
+ * meanwhile.
+ */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
     if (!greeting->probe)
@@ -69,8 +72,8 @@ static void plan_first_round(struct dm_greeting *greeting)
 }
 
 /*
- * After a restart of the server the old connection is gone, and its number another client's.  Nobody is killed where it
- * is not known whether it is the same server.
+ * After a restart of the server the old connection is gone, and the old number belongs to another client.  Nobody is
+ * killed if the server is not known to be the same.
  */
 static void plan_second_round(struct dm_greeting *greeting)
 {
@@ -159,7 +162,7 @@ static bool append(struct dm_command *all, const struct dm_command *one)
 
     if (!bytes)
         return false;
-    memcpy(bytes + all->length, one->bytes, one->length + 1); /* with its NUL, as one command has it */
+    memcpy(bytes + all->length, one->bytes, one->length + 1); /* with its NUL, as in a single command */
     all->bytes = bytes;
     all->length += one->length;
     return true;
@@ -236,8 +239,8 @@ static void find_line(const char *info, const char *key, char *value, size_t siz
 }
 
 /*
- * The epoch: a promotion draws a new master_replid, and keeps the one before it as the second.  A new one without a
- * second is no promotion: the master's first replica has come, or the last one has been gone for an hour.
+ * The epoch: a promotion draws a new master_replid, and keeps the id before as the second.  A new id without a second
+ * is no promotion: the master's first replica has come, or the last replica has been gone for an hour.
  */
 static struct dm_server server_of(const char *info)
 {
@@ -253,7 +256,7 @@ static struct dm_server server_of(const char *info)
     return server;
 }
 
-/* A right is missing on each connection alike: a warning tells it once. */
+/* A right is missing on each connection alike: a warning tells the missing right once. */
 static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, const char *warning)
 {
     if (!(greeting->warned & 1u << step))
@@ -282,7 +285,7 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
     return false;
 }
 
-/* The number is wanted; where it is not to be had, ghosts of a broken connection end by lease. */
+/* The number is wanted; without the number, ghosts of a broken connection end by lease. */
 static void take_id(struct dm_greeting *greeting, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
@@ -291,7 +294,7 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
         warn_once(greeting, DM_STEP_ID, "CLIENT ID is not permitted: commands of a broken connection may still run late");
 }
 
-/* Where it is not to be had, there is no grace. */
+/* Without the server's birth there is no grace. */
 static void take_born(struct dm_greeting *greeting, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
@@ -301,7 +304,7 @@ static void take_born(struct dm_greeting *greeting, const redisReply *reply)
                   "the server does not say since when it is there: after a failover two may own a mutex");
 }
 
-/* Not permitted is one thing; a server that is only not ready is asked again, by a new greeting. */
+/* "Not permitted" is an answer; a server that is only not ready is asked again, by a new greeting. */
 static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     if (reply->type == REDIS_REPLY_ERROR && dm_reply_row(reply) != DM_ROW_REFUSED) {
@@ -316,8 +319,8 @@ static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, cha
 }
 
 /*
- * An answer to AUTH is never repeated, because it may quote the password: servers quote the arguments of a
- * command that they do not know.  Only its code is told, if it is one of Redis.
+ * An answer to AUTH is never repeated, because the answer may quote the password: servers quote the arguments of an
+ * unknown command.  The log gets the code only, if the code is one of Redis.
  */
 static bool take_auth(const redisReply *reply, char *ret_reason)
 {
@@ -335,7 +338,7 @@ static bool take_auth(const redisReply *reply, char *ret_reason)
     return false;
 }
 
-/* Replies that need no more than not to be an error. */
+/* Replies that are accepted unless they are errors. */
 static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char *ret_reason)
 {
     static const char *const meanings[] = {
@@ -352,7 +355,7 @@ static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char
     return false;
 }
 
-/* The mark has one name for all clients, so that another program may have taken it. */
+/* The mark has one name for all clients, so that another program may have taken the name. */
 static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "WRONGTYPE", 9) == 0) {
@@ -403,8 +406,8 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
 }
 
 /*
- * Where the server does not say who it is, its role alone can be looked at.  One that is only not ready is looked at
- * again a second later.
+ * If the server does not say its identity, only the server's role can be looked at.  A server that is only not ready is
+ * looked at again a second later.
  */
 bool dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is said on a new connection before it is used: who we are, whether this is the right server
- * in the right state, and the end of the connection before it.
+ * The commands on a new connection before first use: our name, a check that this is the right server in the right
+ * state, and the end of the connection before.
  *
- * Bytes of a closed connection may still run after the new one's; so a connection that follows
- * another on the same server first has that one killed, and awaits it (doc/design/protocol.md).
+ * Bytes of a closed connection may still run after the bytes of the new connection; so a connection that follows
+ * another on the same server first has the old connection killed, and awaits the kill (doc/design/protocol.md).
  */
 #ifndef DM_REDIS_GREETING_H
 #define DM_REDIS_GREETING_H
@@ -34,9 +34,9 @@ enum dm_greeting_step {
 
 /* Which server has greeted. */
 struct dm_server {
-    uint64_t run;     /* the first 16 hexadecimal digits of its run id; 0: not known */
-    uint64_t epoch;   /* likewise of the master_replid that it got when it was promoted; 0: it never was */
-    uint64_t born_us; /* since when it is the one it is, by its own clock; 0: since long, or not known */
+    uint64_t run;     /* the first 16 hexadecimal digits of the server's run id; 0: not known */
+    uint64_t epoch;   /* likewise of the master_replid drawn at the server's promotion; 0: never promoted */
+    uint64_t born_us; /* since when the server has its identity, by the server's clock; 0: since long, or not known */
 };
 
 /* The first 16 digits of a run id; 0 where there are fewer. */
@@ -48,7 +48,7 @@ bool dm_server_is_same_run(const struct dm_server *server, const struct dm_serve
 
 struct dm_greeting {
     const struct dm_url *url;
-    uint64_t probe;    /* random, in the names of the probe's keys, so that no other client can spoil them */
+    uint64_t probe;    /* random, in the names of the probe's keys, so that no other client can spoil the keys */
     const char *inbox; /* the channel to subscribe to, or NULL: a connection for commands */
 
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
@@ -61,12 +61,12 @@ struct dm_greeting {
     struct dm_server server, old_server;
 };
 
-/* A new connection begins; what the last one learned becomes "old". */
+/* A new connection begins; the last connection's data become "old". */
 void dm_greeting_begin(struct dm_greeting *greeting);
 
 /*
- * The commands of this round, to be sent together; none: the greeting is over.  bytes is NULL
- * without memory.  To be freed by free().
+ * The commands of this round, to be sent together; none: the greeting is over.  bytes is NULL without memory.  To be
+ * freed by free().
  */
 struct dm_command dm_greeting_round(struct dm_greeting *greeting);
 
@@ -75,7 +75,7 @@ bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *rep
 
 /*
  * Is the server still the one that has greeted?  The command that asks, without waiting for the answer; bytes is NULL
- * without memory.  To be freed by free().  False with the reason if it is not.
+ * without memory.  To be freed by free().  dm_greeting_take_look() returns false with the reason if not.
  */
 struct dm_command dm_greeting_look(const struct dm_greeting *greeting);
 bool dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,

@@ -12,15 +12,15 @@ static const char *const condition_kinds[] = { "cond", "sleeper" };
 _Static_assert(sizeof mutex_kinds / sizeof *mutex_kinds == DM_KEY_COUNT, "one kind for each key");
 _Static_assert(sizeof condition_kinds / sizeof *condition_kinds == DM_COND_KEY_COUNT, "one kind for each key");
 
-/* What the keys of one object have in common. */
+/* The parts common to all keys of one object. */
 struct place {
     const char *prefix;
-    const char *name; /* group and leaf, or the id that an anonymous mutex has for its group */
+    const char *name; /* group and leaf, or the id that an anonymous mutex has as its group */
     int is_anonymous;
     const char *leaf_id; /* of an anonymous condition; NULL: the leaf of `name` */
 };
 
-/* Writes the encoded bytes and returns their end. */
+/* Writes the encoded bytes and returns the end. */
 static char *encode(char *to, const char *from, size_t length)
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -2,10 +2,10 @@
 /*
  * Names as keys of the server.
  *
- * "group/leaf" becomes PREFIX:{group}:KIND:leaf, every byte outside A-Z a-z 0-9 . _ - written as
- * %XX, so that two names never share a key and a key never has a second tag.  An anonymous mutex
- * has a group that begins with '~', which no name encodes to.  A condition lives in the group of
- * its mutex; the leaf of an anonymous one begins with '~'.
+ * "group/leaf" becomes PREFIX:{group}:KIND:leaf, every byte outside A-Z a-z 0-9 . _ - written as %XX, so that two names
+ * never share a key and a key never has a second tag.  An anonymous mutex has a group that begins with '~', and no name
+ * encodes to such a group.  A condition lives in the group of its mutex; the leaf of an anonymous condition begins with
+ * '~'.
  */
 #ifndef DM_REDIS_KEYS_H
 #define DM_REDIS_KEYS_H
@@ -22,14 +22,14 @@ struct dm_keys {
 };
 
 /*
- * The keys of a name of `length` bytes; of an anonymous mutex when it begins with '~' and
- * is_anonymous is set.  One block of memory, to be freed by free(); NULL without memory.
+ * The keys of a name of `length` bytes; of an anonymous mutex when the name begins with '~' and is_anonymous is set.
+ * One block of memory, to be freed by free(); NULL without memory.
  */
 struct dm_keys *dm_keys_new(const char *prefix, const char *name, int is_anonymous);
 
 /*
- * The keys of the condition of that name; or, if `id` is not NULL, of the anonymous condition `id`
- * (which begins with '~') in the group of the mutex `name`.
+ * The keys of the condition of that name; or, if `id` is not NULL, of the anonymous condition `id` (which begins with
+ * '~') in the group of the mutex `name`.
  */
 struct dm_keys *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous);
 

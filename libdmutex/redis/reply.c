@@ -86,7 +86,7 @@ bool dm_reply_is(const redisReply *reply, const char *word)
     return first->type == REDIS_REPLY_STRING && first->len == strlen(word) && memcmp(first->str, word, first->len) == 0;
 }
 
-/* hiredis's own functions, but for the one that would reserve room for whatever is announced. */
+/* hiredis's own functions, except the function that would reserve as much room as a reply announces. */
 static redisReplyObjectFunctions capped;
 
 #if HIREDIS_MAJOR >= 1
@@ -112,7 +112,7 @@ static void *create_array_capped(const redisReadTask *task, element_count elemen
     return is_within_budget(task->privdata, elements) ? create_array(task, elements) : NULL;
 }
 
-/* Always the same values, so that it does not matter which of two threads writes them. */
+/* Always the same values, so two threads may write them in any order. */
 static void learn_functions(const redisReader *reader)
 {
     __atomic_store_n(&create_array, reader->fn->createArray, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Replies of the server: what its errors mean to us, and safe readers of what scripts return.
+ * Replies of the server: the meaning of errors to us, and safe readers of scripts' results.
  * Nothing a server sends is trusted: a reply of another shape is an error, never a grant.
  */
 #ifndef DM_REDIS_REPLY_H
@@ -10,19 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What to do about an error reply. */
+/* Actions after an error reply. */
 enum dm_error_row {
-    DM_ROW_NONE,       /* it is not an error */
+    DM_ROW_NONE,       /* not an error */
     DM_ROW_SCRIPT,     /* NOSCRIPT: send the text */
     DM_ROW_RETRY,      /* the server is not ready: again, a little later */
-    DM_ROW_REDISCOVER, /* it is the wrong server, or does not know us any more: connect anew */
+    DM_ROW_REDISCOVER, /* the wrong server, or a server that does not know us any more: connect anew */
     DM_ROW_NO_MEMORY,
     DM_ROW_REFUSED     /* a person must mend something; anything we do not know */
 };
 
 enum dm_error_row dm_reply_row(const redisReply *reply);
 
-/* Digits and nothing else, as a number that fits. */
+/* True for digits and nothing else, as a number that fits. */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number);
 
 /* Element `index` of an array as a number; false if there is no such number. */
@@ -34,7 +34,7 @@ bool dm_reply_is(const redisReply *reply, const char *word);
 /* A reader that refuses replies no script of ours gives: too many elements, too long. */
 redisReader *dm_reply_reader_new(void);
 
-/* What the reply that a reader is in has taken so far. */
+/* Sizes of the reply that a reader is in, so far. */
 struct dm_reply_budget {
     size_t bytes, elements;
 };
@@ -45,10 +45,10 @@ void dm_reply_reader_count(redisReader *reader, struct dm_reply_budget *budget);
 /* For readers that count.  False for a reply of more than 256 KiB, or without memory. */
 bool dm_reply_reader_feed(redisReader *reader, const char *bytes, size_t length);
 
-/* The next whole reply, or NULL.  False for what cannot be a reply of ours. */
+/* The next whole reply, or NULL.  False for bytes that cannot be a reply of ours. */
 bool dm_reply_reader_next(redisReader *reader, void **ret_reply);
 
-/* True while what the reader has buffered can still be a reply of ours. */
+/* True while the reader's buffered bytes can still be a reply of ours. */
 bool dm_reply_reader_is_sane(const redisReader *reader);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The scripts of lua/, embedded at build time: their text, and the SHA-1 that names them. */
+/* The scripts of lua/, embedded at build time: the text and the SHA-1 of each script. */
 #ifndef DM_REDIS_SCRIPTS_H
 #define DM_REDIS_SCRIPTS_H
 

@@ -72,8 +72,8 @@ bool dm_addresses_has_more(const struct dm_addresses *addresses)
 }
 
 /*
- * Commands are small and waited for: no Nagle.  A peer that has silently gone is noticed by
- * keepalive when we only listen, and by the user timeout when we have sent something.
+ * Commands are small and awaited: no Nagle.  Keepalive notices a peer that has silently gone when we only listen, and
+ * the user timeout when we have sent bytes.
  */
 static void tune(int fd, unsigned user_timeout_ms)
 {

@@ -81,7 +81,7 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     return DM_SAYS_NOTHING;
 }
 
-/* "WRONGTYPE" alone names no key: another program has written one of those that the script was given. */
+/* "WRONGTYPE" alone names no key: another program has written one of the keys that the script was given. */
 static void name_key(const struct dm_args *args, const redisReply *reply, char *ret_reason)
 {
     if (args->count > 3 && strncmp(reply->str, "WRONGTYPE", 9) == 0)
@@ -90,7 +90,7 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
                  (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3], reply->str);
 }
 
-/* In the words for the server that there is now. */
+/* In the words for the current server. */
 static struct dm_command format(struct dm_store *store, struct dm_args *args)
 {
     struct dm_command command;
@@ -118,7 +118,7 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
     return result;
 }
 
-/* What an answer before said stays the reason while there is a connection. */
+/* The reason in an earlier answer stays the reason while there is a connection. */
 static void note_conn_reason(struct dm_conn *conn, char *ret_reason)
 {
     if (!ret_reason[0] || !dm_conn_is_ready(conn))
@@ -195,7 +195,10 @@ uint64_t dm_store_number_at(const redisReply *reply, size_t index)
     return number;
 }
 
-/* A later time could not be reckoned with in nanoseconds.  As microseconds it is in the year 2112. */
+/*
+ * Limit of a time in nanoseconds; a later time could not be reckoned with.  As microseconds the limit is in the year
+ * 2112.
+ */
 #define TIME_MAX (INT64_MAX / 2048)
 
 int64_t dm_store_time_of(uint64_t number)

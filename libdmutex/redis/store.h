@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock store on a Redis or Valkey server: each function is one script, one round trip.  What
- * the scripts promise stands in lua/ and in doc/design/protocol.md.
+ * The lock store on a Redis or Valkey server: each function is one script, one round trip.  The scripts' promises stand
+ * in lua/ and in doc/design/protocol.md.
  *
- * Functions with a deadline block until then at most and may be called by any thread that holds no
- * lock; their verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people, which
- * the caller sets to "" beforehand.
- * Functions named post never block; their handler gets the reply, or NULL, and reads it with the
- * reader beside it.
+ * Functions with a deadline block until then at most, and any thread that holds no lock may call these functions; the
+ * verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people, which the caller sets to ""
+ * beforehand.
+ * Functions named post never block; the handler gets the reply, or NULL, and reads the reply with the reader beside the
+ * function.
  */
 #ifndef DM_REDIS_STORE_H
 #define DM_REDIS_STORE_H
@@ -21,7 +21,7 @@
 
 #define DM_BATCH 100
 
-/* For a mutex's key in the registry (runtime/registry.h), as it is kept with a condition. */
+/* For a mutex's key in the registry (runtime/registry.h), as a condition's record keeps the key. */
 #define DM_MUTEX_KEY_ROOM (DMUTEX_NAME_MAX_NP + 2)
 
 struct dm_store {
@@ -37,7 +37,7 @@ void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *pre
 /* One request about one attempt. */
 struct dm_ask {
     const struct dm_keys *keys;
-    const struct dm_keys *condition; /* that the attempt waits on, or was signalled from; NULL: none */
+    const struct dm_keys *condition; /* of the condition that the attempt waits on, or was signalled from; NULL: none */
     uint64_t thread;
     uint64_t attempt;
     struct dm_request request;
@@ -70,10 +70,10 @@ struct dm_renewal {
 enum dm_released {
     DM_RELEASED,
     DM_RELEASED_MORE, /* waiters are left that a poll must serve */
-    DM_RELEASED_LEFT, /* it did not own, it waited */
+    DM_RELEASED_LEFT, /* the attempt did not own, but waited */
     DM_RELEASED_NOT_OWNER,
-    DM_RELEASED_NO_SCRIPT, /* not executed: send it again by text */
-    DM_RELEASED_UNKNOWN    /* no answer, or one that asks for another try */
+    DM_RELEASED_NO_SCRIPT, /* not executed: send the release again by text */
+    DM_RELEASED_UNKNOWN    /* no answer, or an answer that asks for another try */
 };
 
 /* OWNED, BUSY, QUEUED, FULL, NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.  `owed` goes first. */
@@ -81,7 +81,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM]);
 
-/* OWNED or DONE (it waits no longer), REFUSED or NOTHING. */
+/* OWNED or DONE (the attempt waits no longer), REFUSED or NOTHING. */
 struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM]);
 
@@ -93,8 +93,8 @@ enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct d
 enum dm_released dm_store_read_release(const struct redisReply *reply);
 
 /*
- * At most DM_BATCH each.  Posted quietly, so that the caller may hold the lock under which it chose
- * what goes in; dm_conn_work() follows when it has given that back.
+ * At most DM_BATCH each.  Posted quietly, so that the caller may hold the lock under which the caller chose the
+ * contents; dm_conn_work() follows after the caller has given the lock back.
  */
 enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                                        dm_reply_fn handler, void *user);
@@ -110,8 +110,8 @@ struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal 
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
 /*
- * What an error among the answers to posted commands asks for: a server that is the wrong one is
- * left.  Returns the error's text if a person should read it, else NULL.  No lock held.
+ * Acts on an error among the answers to posted commands: leaves a server that is the wrong server.  Returns the error's
+ * text if a person should read the text, else NULL.  No lock held.
  */
 const char *dm_store_heed(struct dm_store *store, const struct redisReply *reply);
 
@@ -130,11 +130,11 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
 enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
-/* What the store tells of a name. */
+/* The store's data about a name. */
 struct dm_info {
     dmutex_info_t shown; /* with the store's token */
     int64_t held_ms;     /* locked: since the grant */
-    uint64_t position;   /* of the attempt that asks, 1 is the head; 0: it does not wait */
+    uint64_t position;   /* of the attempt that asks, 1 is the head; 0: not waiting */
     int64_t grace_ms;    /* for how long the store grants nothing of its own accord */
 };
 
@@ -148,7 +148,7 @@ enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask, 
 struct dm_leaving {
     uint64_t attempt; /* of the same thread and name as the attempt that waits */
     enum dm_end end;
-    const char *mutex; /* what the condition is bound to: its key in the registry */
+    const char *mutex; /* the bound mutex: the key in the registry */
 };
 
 /*
@@ -163,19 +163,19 @@ struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_as
                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
                                       char ret_reason[DM_REASON_ROOM]);
 
-/* What is to be signalled. */
+/* The condition and mutex of a signal. */
 struct dm_signal {
     const struct dm_keys *condition;
-    const struct dm_keys *keys; /* of the mutex that it is bound to; NULL: not known */
+    const struct dm_keys *keys; /* of the bound mutex; NULL: not known */
     const char *mutex;          /* the mutex's key in the registry; "" if not known */
     int most;
-    uint64_t upto; /* no newer waiter is meant; 0: all who wait now */
+    uint64_t upto; /* newer waiters are not meant; 0: all waiting now */
 };
 
 struct dm_signalled {
     enum dm_verdict verdict; /* DONE; BOUND: again with the mutex of `mutex`; REFUSED or NOTHING */
-    uint64_t upto;           /* DONE: the newest that was meant */
-    bool has_left;           /* DONE: more of those are to be signalled */
+    uint64_t upto;           /* DONE: the newest waiter meant */
+    bool has_left;           /* DONE: more of the meant waiters are to be signalled */
     bool must_serve;         /* DONE: waiters of the mutex are left that a poll must serve */
     char mutex[DM_MUTEX_KEY_ROOM];
 };

@@ -67,7 +67,7 @@ struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_as
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
-/* {bound, mutex}: a mutex's key as the registry has it, nothing else. */
+/* {bound, mutex}: a mutex's key as the registry has the key, nothing else. */
 static bool read_bound(const struct redisReply *reply, struct dm_signalled *signalled)
 {
     const struct redisReply *mutex = reply->elements == 2 ? reply->element[1] : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what comes to an inbox. */
+/* Reads messages of an inbox. */
 #include <string.h>
 
 #include "redis/reply.h"
@@ -7,7 +7,7 @@
 
 #define MESSAGE_NUMBERS 5
 
-/* "<word> <number>..." with `count` numbers.  Returns what is behind them; NULL: it is not that. */
+/* Reads "<word> <number>..." with `count` numbers.  Returns the text behind the numbers; NULL: another message. */
 static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
 {
     size_t length = strlen(word);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said of a name, whoever has it: asked about, mended, broken by force, destroyed. */
+/* Requests about a name, for every holder: query, mend, break by force, destroy. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,10 @@ static void read_shown(const redisReply *reply, dmutex_info_t *ret_info)
     *ret_info = info;
 }
 
-/* What lua/info.lua answers.  A token is the moment of its grant, unless the server's clock was set back since. */
+/*
+ * Reads the answer of lua/info.lua.  A token is the moment of its grant, unless the server's clock was set back
+ * since.
+ */
 static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
     int64_t now_us = dm_store_time_at(reply, 7), granted_us = dm_store_time_at(reply, 8);

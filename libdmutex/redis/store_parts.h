@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the store share: how a script call is written, run and read. */
+/* Parts that the files of the store share: how a script call is written, run and read. */
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
@@ -13,7 +13,7 @@ struct dm_script {
 
 #define SCRIPT(name) ((struct dm_script){ dm_sha_##name, dm_lua_##name })
 
-/* What names an attempt to the server: see lua/_own.lua. */
+/* Identifies an attempt to the server: see lua/_own.lua. */
 struct dm_identity {
     char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];  /* <uuid>:<thread> */
     char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2]; /* <owner>:<attempt> */
@@ -34,8 +34,8 @@ void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask);
 const char *dm_store_flag(bool is_set);
 
 /*
- * Runs the script whose arguments begin with EVALSHA, by its text where the server does not know
- * it.  DONE with a reply that is no error, or what the error means.  Frees the arguments.
+ * Runs the script whose arguments begin with EVALSHA, by text if the server does not know the script.  DONE with a
+ * reply that is no error, or the meaning of the error.  Frees the arguments.
  */
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                              const struct dm_deadline *deadline, char *ret_reason, struct redisReply **ret_reply);
@@ -50,11 +50,11 @@ enum dm_verdict dm_store_nonsense(char *ret_reason);
 /* 0 where the reply has no number there. */
 uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);
 
-/* A time, in whatever unit, that can be reckoned with in nanoseconds: a larger one is cut. */
+/* A time, in any unit, that can be reckoned with in nanoseconds: a larger time is cut. */
 int64_t dm_store_time_of(uint64_t number);
 int64_t dm_store_time_at(const struct redisReply *reply, size_t index);
 
-/* An answer about an attempt.  False: it is none of ours. */
+/* Reads an answer about an attempt.  False: not an answer of ours. */
 bool dm_store_read_answer(const struct redisReply *reply, struct dm_answer *ret_answer);
 
 /* The same, REFUSED for nonsense.  Frees the reply. */

@@ -22,7 +22,7 @@ struct part {
     size_t length;
 };
 
-/* A sentence quotes no part of the URL, because a bad URL may have its user's name or password in any part. */
+/* A sentence quotes no part of the URL, because a bad URL may have the user's name or password in any part. */
 static bool complain(char *ret_reason, const char *sentence)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "%s", sentence);
@@ -34,7 +34,7 @@ static struct part rest(const char *text)
     return (struct part){ text, strlen(text) };
 }
 
-/* Cuts what stands before `mark` off `*from`; all of it when there is no mark. */
+/* Cuts the text before `mark` off `*from`; all of `*from` when there is no mark. */
 static struct part cut(struct part *from, char mark, bool *ret_found)
 {
     const char *at = memchr(from->text, mark, from->length);
@@ -123,7 +123,7 @@ static bool set_prefix(struct dm_url *url, struct part value)
     return set_text(&url->prefix, value);
 }
 
-/* The first line of a file, without its end; false for an empty line, or one that does not fit. */
+/* Reads the first line of a file, without the line end; false for an empty line, or a line that does not fit. */
 static bool read_secret(FILE *file, char secret[SECRET_ROOM])
 {
     size_t length;
@@ -137,7 +137,10 @@ static bool read_secret(FILE *file, char secret[SECRET_ROOM])
     return true;
 }
 
-/* A path is told if it begins with a slash and stands behind any login: else it may be the password itself. */
+/*
+ * Tells a path if the path begins with a slash and stands behind any login: else the path may be the password
+ * itself.
+ */
 static bool complain_of_file(char *ret_reason, const char *path, struct part value, const char *why)
 {
     if (path[0] == '/' && !strchr(value.text, '@'))
@@ -267,7 +270,7 @@ static bool read_login(struct dm_url *url, struct part *from, char *ret_reason)
     return true;
 }
 
-/* A number of up to five digits is told; all else may be the password of a login without its @. */
+/* A number of up to five digits is told; other text may be the password of a login without the @. */
 static bool complain_of_port(char *ret_reason, struct part port)
 {
     unsigned number;
@@ -341,7 +344,7 @@ static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
 static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
-    url->has_grace = false; /* it was started anew because nobody used it */
+    url->has_grace = false; /* the server was started anew because nobody used the old server */
     return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
@@ -380,7 +383,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_url *url;
 
-    errno = 0; /* malloc sets it */
+    errno = 0; /* malloc sets errno */
     url = calloc(1, sizeof *url);
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     if (!url)

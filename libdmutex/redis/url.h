@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the server is and how to talk to it, from a URL as dmutex_configure_np() describes it. */
+/* Where the server is and how to talk to the server, from a URL as dmutex_configure_np() describes. */
 #ifndef DM_REDIS_URL_H
 #define DM_REDIS_URL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Room for a reason in one sentence, here and wherever the server is spoken to. */
+/* Room for a reason in one sentence, here and in all code that speaks to the server. */
 #define DM_REASON_ROOM 320
 
 enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
@@ -15,7 +15,7 @@ struct dm_url {
     enum dm_url_kind kind;
     char *host; /* TCP */
     char *port; /* TCP */
-    char *path; /* UNIX; LOCAL: set by who knows where local servers are */
+    char *path; /* UNIX; LOCAL: set by the code that knows where local servers are */
     char *user;     /* or NULL */
     char *password; /* or NULL */
     char *prefix;
@@ -23,13 +23,12 @@ struct dm_url {
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool may_evict; /* accept a server that may evict keys */
-    bool has_grace; /* a new server grants nothing before its owners have come back */
+    bool has_grace; /* a new server grants nothing before the owners have come back */
 };
 
 /*
- * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a
- * sentence; errno is ENOMEM then if that was for want of memory.  Reads the password file, if one is
- * named.
+ * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a sentence; errno is
+ * ENOMEM then if memory was missing.  Reads the password file, if the URL names one.
  */
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
 

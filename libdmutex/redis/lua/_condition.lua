@@ -1,9 +1,9 @@
--- The waiters of a condition: c[3] and c[4] are to them what k[3] and k[4] are to those of the mutex.
--- c[4] has two more fields: `mutex`, the one they are bound to, and `arrival`, the newest number.
+-- The waiters of a condition: c[3] and c[4] serve these waiters as k[3] and k[4] serve the waiters of the mutex.
+-- c[4] has two more fields: `mutex`, the bound mutex, and `arrival`, the newest number.
 local function condition_of(k) return { [3] = k[5], [4] = k[6] } end
 
--- A waiter goes from the condition to the queue of the mutex.  is_signalled: it carries the signal,
--- which must not expire with it before another waiter has polled, be his lease the longest.
+-- Moves a waiter from the condition to the queue of the mutex.  is_signalled: the waiter carries the signal, which must
+-- not expire with the waiter before another waiter has polled, even if that waiter has the longest lease.
 local function move(k, c, s, w, now, is_signalled)
   forget(c, w.id)
   w.signal = is_signalled and '@' .. c[3] .. ' ' or nil
@@ -14,9 +14,9 @@ local function move(k, c, s, w, now, is_signalled)
   end
 end
 
--- Signals up to `most` waiters whose numbers are not above `upto`; of one only, it is one that hears
--- it, if there is any.  Those that do not hear it find out by their next poll.  Looks at 256.
--- Returns how many were moved, and whether the caller must go on with those that were not looked at.
+-- Signals up to `most` waiters whose numbers are not above `upto`; if `most` is 1, a waiter that hears the signal, if
+-- there is any.  Waiters that do not hear the signal find out by their next poll.  Looks at 256.
+-- Returns how many were moved, and whether the caller must go on with the waiters that were not looked at.
 local function signal(k, c, s, inbox, now, most, upto)
   local ids = call('ZRANGE', c[3], '-inf', upto, 'BYSCORE', 'LIMIT', 0, 256)
   local place, left, moved, deaf = call('ZCARD', k[3]), remaining(k, s, 3600000), 0, nil
@@ -42,7 +42,7 @@ local function signal(k, c, s, inbox, now, most, upto)
   return moved, #ids == 256 and (most > 1 or moved == 0)
 end
 
--- Signals that died with their receivers go to those who wait now.
+-- Signals that died with their receivers go to the present waiters.
 local function pay_debts(k, c, s, inbox, now)
   local field = 'debt ' .. c[3]
   local debts = tonumber(call('HGET', k[2], field) or 0)

@@ -1,7 +1,7 @@
--- The usual handoff, written out: a third of the time that serve() would take.  Nobody died, and the head
--- of those who wait was heard of lately, and hears: it is the owner.
--- k: lock and state of the mutex, queue and waiter of what the head waits for.  mark: what stands before
--- the head's label in `hold`.  server: which one runs this.  Returns whether it was so.
+-- The usual handoff, written out: a third of the time that serve() would take.  Nobody died, and the head of the queue
+-- was heard of lately, and hears: the head is the owner.
+-- k: lock and state of the mutex, queue and waiter of the queue that the head waits in.  mark: the text before the
+-- head's label in `hold`.  server: the server that runs this script.  Returns true if the handoff was done.
 local function hand_over(k, head, inbox, born, server, mark)
   local last, health, cursor = unpack(call('HMGET', k[2], 'token', 'health', 'cursor'))
   if not last or health or cursor then return false end

@@ -1,15 +1,15 @@
--- What every script reads first, and the one place where a lock gets an owner.
+-- Definitions that every script reads first, and the only place where a lock gets an owner.
 --
--- k: the four keys of a name (lock, state, queue, waiter).  s: what `state` says.  now: server us.
--- id: <uuid>:<thread>:<attempt>, one attempt of one thread.
+-- k: the four keys of a name (lock, state, queue, waiter).  s: the contents of `state`.  now: server us.
+-- id: <uuid>:<thread>:<attempt>, an attempt of a thread.
 -- hold, in `state`: "<id> <lease ms> <label>" of the hold that was not given back.
 local call = redis.call
 
 --@include _epoch
--- Tokens are below 2^52, and the next one must be, too; a larger one would make the name unusable for all.
+-- Tokens are below 2^52, and the next token must be below, too; a larger token would make the name unusable for all.
 local function is_token(number) return number and number >= 0 and number < 4503599627370495 end
 
--- Numbers go to the server as whole digits: Lua's own text of a large one has an exponent.
+-- Numbers go to the server as whole digits: Lua's own text of a large number has an exponent.
 local function text(number) return string.format('%.0f', number) end
 
 -- The server's clock in us, as a number and as text.
@@ -20,8 +20,8 @@ end
 
 local function next_token(s, seen, now) return math.max(s.last + 1, seen + 1, now - epoch_us) end
 
--- `state` outlives the lock by a week.  The usual ways put that off once a day, by the days of their tokens, which
--- are the clock's; a token that goes on from a larger one tells no day.
+-- `state` outlives the lock by a week.  The usual ways put the end off once a day, by the days of their tokens, which
+-- are the clock's days; a token that goes on from a larger token tells no day.
 local function expire_state(k) call('PEXPIRE', k[2], 604800000) end
 
 local function give_token(k, hold, token_text)

@@ -1,6 +1,6 @@
--- The queue of a name: a zset of waiters' ids by arrival number, and a hash of what each has said:
--- "<request> <lease> <robust> <heard, server us> <token seen> <label>".  Before the label of a waiter
--- that a signal brought here stands "@<key of the condition> ", and goes with it into `hold`.
+-- The queue of a name: a zset of waiters' ids by arrival number, and a hash of each waiter's words:
+-- "<request> <lease> <robust> <heard, server us> <token seen> <label>".  Before the label of a waiter that a signal
+-- brought here stands "@<key of the condition> ", and goes with the label into `hold`.
 local function entry(k, id)
   local e = call('HGET', k[4], id)
   if not e then return nil end
@@ -15,14 +15,14 @@ local function check_queue(k)
   return call('ZCARD', k[3])
 end
 
--- Returns 1 if it was there.
+-- Returns 1 if the waiter was there.
 local function forget(k, id)
   call('HDEL', k[4], id)
   return call('ZREM', k[3], id)
 end
 
--- A signal that dies with its receiver is owed to the next waiter of its condition, whose poll sees
--- to it: the scripts of a mutex know no keys of conditions.
+-- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt: the
+-- scripts of a mutex know no keys of conditions.
 local function owe_signal(k, label)
   local condition = label:match('^@(%S+) ')
   if not condition then return end
@@ -31,33 +31,34 @@ local function owe_signal(k, label)
   if call('PTTL', k[2]) == -1 then expire_state(k) end
 end
 
--- A waiter leaves the queue without the lock.  Returns 1 if it was there.
+-- A waiter leaves the queue without the lock.  Returns 1 if the waiter was there.
 local function leave(k, id)
   local w = entry(k, id)
   if w then owe_signal(k, w.label) end
   return forget(k, id)
 end
 
--- A waiter that was not heard of for a while is passed over and keeps its place: its next poll
--- brings it back.  After two leases it is gone.
+-- A waiter that was not heard of for a while is passed over and keeps the place: the next poll brings the waiter back.
+-- After two leases the waiter is gone.
 local function is_silent(w, now) return now - w.heard > math.max(w.lease * 2 / 3, 1000) * 1000 end
 local function is_gone(w, now) return now - w.heard > math.max(w.lease * 2, 2000) * 1000 end
 
--- `cursor`: the arrival number up to which all waiters were passed over, once 16 in a row were.  It outlives
--- a grant, so that the next look begins behind them: each dead waiter is met once, not once per handoff.
+-- `cursor`: the arrival number up to which all waiters were passed over, once 16 in a row were.  The cursor outlives a
+-- grant, so that the next look begins behind the passed-over waiters: each dead waiter is met once, not once per
+-- handoff.
 local function set_cursor(k, s, number)
   s.cursor = text(number)
   call('HSET', k[2], 'cursor', s.cursor)
 end
 
--- A waiter that was heard of is not passed over any more: the next look begins at it.
+-- A waiter that was heard of is not passed over any more: the next look begins at this waiter.
 local function revive(k, s, id)
   local mine = s.cursor and call('ZSCORE', k[3], id)
   if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
 end
 
--- No look meets those before the cursor, so up to 16 of them that are gone are removed here.  The cursor
--- goes with the last of them.
+-- No look meets the waiters before the cursor, so up to 16 of the gone waiters are removed here.  The cursor goes with
+-- the last of the gone waiters.
 local function sweep(k, s, now)
   if not s.cursor then return end
   local heads = call('ZRANGE', k[3], 0, 15)
@@ -76,16 +77,16 @@ local function sweep(k, s, now)
   end
 end
 
--- A server that is new may have forgotten an owner, who comes back within a lease (born.lua): ms for
--- which it grants nothing of its own accord to an attempt of this lease.
+-- A new server may have forgotten an owner, which comes back within a lease (born.lua): ms for which the server grants
+-- nothing of its own accord to an attempt of this lease.
 local function grace(born, lease, now)
   return math.max(math.ceil((born + lease * 1000 - now) / 1000), 0)
 end
 
--- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive whatever
--- its inbox says, and told by the answer.  server: the run id of this server, which the grant names.
--- Returns the new owner or nil, its token, dead, and whether there are more heads than were looked at,
--- or 'grace': there is one that must wait for its end.
+-- Grants the free lock to the first live waiter among 16.  me: the caller's id, alive with any answer of the caller's
+-- inbox, and told by the answer.  server: the run id of this server, which the grant names.
+-- Returns the new owner or nil, the owner's token, dead, and whether there are more heads than were looked at, or
+-- 'grace': a waiter must wait for the end of the grace.
 local function serve(k, s, inbox, now, born, server, me)
   if me then revive(k, s, me) end
   sweep(k, s, now)
@@ -118,7 +119,7 @@ local function serve(k, s, inbox, now, born, server, me)
   return nil, nil, nil, #heads == 16
 end
 
--- Nobody can have the lock any more: 16 waiters are told to ask, and each that asks tells on.
+-- Nobody can have the lock any more: 16 waiters are told to ask, and each waiter that asks tells on.
 local function tell_unrecoverable(k, inbox)
   for _, id in ipairs(call('ZRANGE', k[3], 0, 15)) do
     if owner_of(id) then tell(inbox, id, 'ask ' .. attempt_of(id)) end
@@ -136,15 +137,14 @@ local function give_up(k, s, how)
   end
 end
 
--- Whether this server gave the token, as far as that can be told: a token above the clock's tells no moment.
+-- True if this server gave the token, as far as the token can tell: a token above the clock's tells no moment.
 local function is_given_here(token, born, now)
   return tonumber(born) == 0 or token >= born - epoch_us and token <= now - epoch_us
 end
 
--- Whether the attempt that `hold` names is the owner.  Not if its lease ended before this server came:
--- one who owned after it may come back in the grace, and later a renewal of his may be executed that
--- lay somewhere and has a higher token.  Then it is as if it had not been the owner yet, which the
--- second result says; it will own by a new token.
+-- True if the attempt that `hold` names is the owner.  Not if the lease ended before this server came: a later owner
+-- may come back in the grace, and a delayed renewal of that owner, with a higher token, may be executed later.  Then
+-- the attempt counts as not having owned yet, which the second result says; the attempt will own by a new token.
 local function still_owns(k, s, me, born, now)
   if s.id ~= me.id then return false, false end
   if call('HLEN', k[1]) > 0 or (is_given_here(s.last, born, now) and grace(born, me.lease, now) == 0) then
@@ -156,15 +156,15 @@ local function still_owns(k, s, me, born, now)
   return false, true
 end
 
--- A hold whose lease ended without being given back: its owner died.
+-- A hold whose lease ended without being given back: the owner died.
 local function note_death(k, s)
   if not s.hold then return end
   owe_signal(k, s.label)
   give_up(k, s, 1)
 end
 
--- What the server still grants the owner, in ms.  More than its lease: the server's clock was set
--- back, or somebody wrote the key; then the lease is put right.
+-- The ms that the server still grants the owner.  More than the lease: the server's clock was set back, or some program
+-- wrote the key; then the lease is put right.
 local function remaining(k, s, fallback)
   local lease = s.lease or tonumber(fallback)
   local left = call('PTTL', k[1])
@@ -178,7 +178,7 @@ end
 -- When to look again: the owner's lease may have ended, and the grace.
 local function left(k, s, lease, born, now) return math.max(remaining(k, s, lease), grace(born, lease, now)) end
 
--- Notes that a waiter was heard of; a signal that it carries stays with it.  Both keys of the queue
+-- Notes that a waiter was heard of; a signal that the waiter carries stays with the waiter.  Both keys of the queue
 -- live three leases on.
 local function hear(k, w)
   local three = w.lease * 3

@@ -1,5 +1,5 @@
--- All of `state`, from what HMGET gave for these fields.  A token beyond 2^52 is not ours: refused
--- before anything is written.
+-- All of `state`, from the answer of HMGET for these fields.  A token beyond 2^52 is not ours: refused before anything
+-- is written.
 local fields = { 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival' }
 
 local function parse(v)
@@ -20,7 +20,7 @@ local function read(state) return parse(call('HMGET', state, unpack(fields))) en
 local function owner_of(id) return id:match('^(.*):%d+$') end
 local function attempt_of(id) return id:match('^.*:(%d+)$') end
 
--- A robust owner learns of a death; one that is not robust clears it.
+-- A robust owner learns of a death; an owner that is not robust clears the mark.
 local function heir(k, s, robust)
   if s.health ~= 1 then return 0 end
   if robust == '1' then return 1 end
@@ -28,7 +28,7 @@ local function heir(k, s, robust)
   return 0
 end
 
--- w: the new owner (id, lease, robust, label), with its token as text.  Returns 1 for "one died".
+-- w: the new owner (id, lease, robust, label), with the owner's token as text.  Returns 1 for "one died".
 local function own(k, s, w, token_text)
   call('HSET', k[1], owner_of(w.id), 1)
   call('PEXPIRE', k[1], w.lease)
@@ -36,7 +36,7 @@ local function own(k, s, w, token_text)
   return heir(k, s, w.robust)
 end
 
--- The hold is mine and goes on: a full lease, and the lock is put back if it had ended.
+-- The caller's hold goes on: a full lease, and the lock is put back if the lock had ended.
 local function go_on(k, id, lease)
   call('HSET', k[1], owner_of(id), 1)
   call('PEXPIRE', k[1], lease)

@@ -1,12 +1,12 @@
 #!lua
--- Takes a free lock, or waits in its queue.  Repeated with the same attempt it gives the same
--- answer, and a full lease.
--- KEYS  lock state queue waiter, and for one that was signalled: cond sleeper
+-- Takes a free lock, or waits in the lock's queue.  Repeated with the same attempt the script gives the same answer,
+-- and a full lease.
+-- KEYS  lock state queue waiter, and for a signalled attempt: cond sleeper
 -- ARGV  1 owner, 2 hold, 3 lease ms, 4 highest token seen, 5 request, 6 robust 0|1, 7 try|queue,
 --       8 arrival number to bring back or '', 9 inbox prefix, 10 since when the server is there, us,
---       11 which server it is, 12... <thread>:<attempt>:<how> of this process's releases of this lock whose answer was not seen
+--       11 the server's run id, 12... <thread>:<attempt>:<how> of this process's unanswered releases of this lock
 -- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody, more}
---        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve those who wait
+--        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve the waiters
 --        {full} {notrecoverable}
 local call = redis.call
 local v = call('HMGET', KEYS[2], 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival')
@@ -21,8 +21,8 @@ if KEYS[5] then -- a server with older data may have it on the condition still
   call('HDEL', KEYS[6], id)
 end
 
--- The two usual cases, written out: a third of the time that the parts below would take.  Nobody
--- died, and the clock makes a token and an arrival that are new to all.
+-- The two usual cases, written out: a third of the time that the parts below would take.  Nobody died, and the clock
+-- makes a token and an arrival that are new to all.
 local last, seen, arrived = tonumber(v[2] or 0), tonumber(ARGV[4]), tonumber(v[6] or 0)
 local token = now - epoch_us
 local is_usual = not v[3] and last and last < token and seen and seen < token and arrived and arrived < now

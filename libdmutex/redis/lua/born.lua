@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Since when this server has been the one it is: from its start, or since it came after another, whose
--- data it has.  The first client that comes notes it.  A server that was a replica meanwhile is another, though its
--- run id is what it was: a promotion draws a new master_replid, and keeps the one before as the second.
+-- Since when this server has its identity: from the start, or since the server came after another server and has the
+-- other server's data.  The first client that comes notes the time.  A server that was a replica meanwhile is another
+-- server, though the run id is unchanged: a promotion draws a new master_replid, and keeps the id before as the second.
 -- KEYS  the server's mark, a hash
--- Answer us of the server's clock; 0: it does not say who it is
+-- Answer us of the server's clock; 0: the server does not say its identity
 local call = redis.call
 local info = redis.pcall('INFO', 'server', 'replication')
 if type(info) ~= 'string' then return 0 end
@@ -14,8 +14,8 @@ local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -
 local v, t = call('HMGET', KEYS[1], 'mark', 'since', 'server'), call('TIME')
 local mark, since, now = v[1] or '', tonumber(v[2] or nil), t[1] * 1000000 + t[2]
 if since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id) then return since end
--- `server`: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may have been
--- empty, in the middle of a synchronisation, while its master had owners.
+-- `server`: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may have
+-- been empty, in the middle of a synchronisation, while the master had owners.
 since = (v[1] or v[3] or epoch ~= '-') and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
 call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since

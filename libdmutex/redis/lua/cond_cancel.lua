@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- A waiter of a condition does not want to wait any longer: it wants the mutex.
+-- A waiter of a condition does not want to wait any longer: the waiter wants the mutex.
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  1 hold of the attempt, 2 lease ms, 3 highest token seen, 4 request, 5 robust 0|1, 6 inbox prefix,
---       7 since when the server is there, us, 8 which server it is
+--       7 since when the server is there, us, 8 the server's run id
 -- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, more, n} {unknown, 0, n}
 --        {notrecoverable, n}; n = 1: a signal came first
 --@include _own

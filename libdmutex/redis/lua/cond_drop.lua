@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- A condition object is destroyed.
 -- KEYS  cond sleeper
--- ARGV  1 delete (anonymous: its keys go) | look
--- Answer 1 done, 0 somebody waits on it, or 256 who are gone were forgotten: call again
+-- ARGV  1 delete (anonymous: the keys go) | look
+-- Answer 1 done, 0 some thread waits on the condition, or 256 gone waiters were forgotten: call again
 --@include _own
 --@include _state
 --@include _tell

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Signals waiters of a condition: they wait for the mutex from here on, which is granted if it is free.
+-- Signals waiters of a condition: the waiters wait for the mutex from here on, which is granted if the mutex is free.
 -- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
 -- ARGV  1 the mutex, in the clients' words, or '', 2 inbox prefix, 3 how many at most, 4 the newest
---       arrival number that is meant, '' for all who wait now, 5 since when the server is there, us,
---       6 which server it is
+--       arrival number that is meant, '' for all present waiters, 5 since when the server is there, us,
+--       6 the server's run id
 -- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
---        of those meant wait, call again; more: a poll of the mutex must serve its waiters
+--        meant waiters are there, call again; more: a poll of the mutex must serve the mutex's waiters
 local call = redis.call
 local bound, newest = unpack(call('HMGET', KEYS[2], 'mutex', 'arrival'))
 local inbox = ARGV[2]
@@ -13,7 +13,7 @@ local inbox = ARGV[2]
 --@include _epoch
 --@include _tell
 --@include _handover
--- One signal, and a free mutex that nobody waits for.
+-- A single signal, and a free mutex without waiters.
 if bound and bound == ARGV[1] and ARGV[3] == '1' and ARGV[4] == '' then
   local hold, wanted = unpack(call('HMGET', KEYS[4], 'hold', 'wanted'))
   local is_free = not (hold or wanted) and call('HLEN', KEYS[3]) == 0

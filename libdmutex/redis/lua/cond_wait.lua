@@ -1,11 +1,11 @@
 #!lua
 -- Enqueues an attempt on a condition and gives the caller's hold of the mutex back, at once.
 -- KEYS  lock state queue waiter cond sleeper
--- ARGV  1 id of the hold, 2 how it ends (0 unlock, 2 not recoverable), 3 hold of the attempt,
+-- ARGV  1 id of the hold, 2 how the hold ends (0 unlock, 2 not recoverable), 3 hold of the attempt,
 --       4 lease ms, 5 highest token seen, 6 request, 7 robust 0|1, 8 the mutex, in the clients' words,
---       9 inbox prefix, 10 since when the server is there, us, 11 which server it is
--- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also what
---        became of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
+--       9 inbox prefix, 10 since when the server is there, us, 11 the server's run id
+-- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also the state
+--        of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
 --@include _own
 if not is_token(tonumber(ARGV[5])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
 --@include _state
@@ -20,7 +20,7 @@ local me = { id = ARGV[3]:match('^%S+'), label = ARGV[3]:match('^%S+ %d+ (.*)$')
 check_queue(k)
 local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c[4], 'mutex', 'arrival'))
 
--- Repeated: the attempt comes before the hold, which it has given back.
+-- Repeated: the attempt comes before the hold, because the attempt has given the hold back.
 if call('ZSCORE', c[3], me.id) then
   hear(c, me)
   return { 'waiting', 0, now }

@@ -2,8 +2,8 @@
 -- A mutex object is destroyed.
 -- KEYS  lock state queue waiter
 -- ARGV  1 delete (anonymous: all keys go) | clean (a name that is not recoverable is usable again)
---       2 what precedes the uuid in the name of an inbox
--- Answer 1 done, 0 somebody holds it or waits for it
+--       2 the text before the uuid in the name of an inbox
+-- Answer 1 done, 0 some thread holds the mutex or waits for the mutex
 --@include _own
 --@include _state
 --@include _tell
@@ -15,9 +15,9 @@ local is_held, left, told = call('HLEN', k[1]) > 0, call('PTTL', k[1]), call('HG
 -- The dead keep no anonymous mutex.  A server that may not be asked for inboxes (nil) calls nobody dead.
 local function is_dead(id) return is_anonymous and is_there(ARGV[2], id) == false end
 
--- A lock that is there is held, also by a process without an inbox.  The one exception: a waiter was killed, and
--- granted the lock before the server had read the end of its inbox.  `told` names that grant, the owner has not been
--- heard of since (a renewal would have lengthened the lease), and the inbox is gone.
+-- A lock that is there is held, also by a process without an inbox.  The only exception: a waiter was killed, and
+-- granted the lock before the server had read the end of the waiter's inbox.  `told` names that grant, the owner has
+-- not been heard of since (a renewal would have lengthened the lease), and the inbox is gone.
 local function is_granted_to_the_dead()
   local age = (now - epoch_us - s.last) / 1000
   return s.id and tonumber(told) == s.last and age >= 0 and left >= 0 and left <= s.lease - age + 2 and is_dead(s.id)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Breaks anybody's lock: the next owner has a higher token and, robust, learns of a death.
+-- Breaks anybody's lock: the next owner has a higher token and, if robust, learns of a death.
 -- KEYS  lock state queue waiter
--- ARGV  1 inbox prefix, 2 which server it is
+-- ARGV  1 inbox prefix, 2 the server's run id
 -- Answer {broken, more} {free}
 --@include _own
 --@include _state

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Tells what the server knows of a mutex.
+-- Tells the server's knowledge of a mutex.
 -- KEYS  lock state queue
--- ARGV  1 id of a waiter, or '', 2 its lease ms, 3 since when the server is there, us
+-- ARGV  1 id of a waiter, or '', 2 the waiter's lease ms, 3 since when the server is there, us
 -- Answer {owner or '', hold count, remaining ms, token, label, waiters, health, now, moment of the grant,
 --        position of the waiter or 0, ms for which the server grants nothing of its own accord}
 --@include _epoch

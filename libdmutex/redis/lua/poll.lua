@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- The heartbeat of waiters, batched per process; serves a free lock by the way.
+-- The heartbeat of waiters, batched per process; also serves a free lock.
 -- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
--- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, 4 which server it is, then per attempt: id, request,
---       lease ms, robust, highest token seen, number of its keys (4 or 6).  An attempt that waits for nothing (serving only) polls as
---       attempt 0.
+-- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, 4 the server's run id, then per attempt:
+--       id, request, lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for
+--       nothing (serving only) polls as attempt 0.
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
 --        {waiting} {unknown}; where waiters are left to be served: {queued, position, remaining, 0, now, 1}
 --        {waiting, 1} {unknown, 1}  {notrecoverable} {error, message}

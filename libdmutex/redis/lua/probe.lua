@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Tries every command that the other scripts use, so that a missing permission is found when we
--- connect and not between two writes.
+-- Tries every command of the other scripts, so that a missing permission is found when we connect and not between two
+-- writes.
 -- KEYS  a hash and a zset of the probe
 -- ARGV  1 a channel below the inbox prefix
 -- Answer now; an error that names the command

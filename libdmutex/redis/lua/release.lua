@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Ends an attempt, whatever has become of it: gives the lock back and grants it to the first live
--- waiter, or leaves the queue, or the condition.
+-- Ends an attempt in any state: gives the lock back and grants the lock to the first live waiter, or leaves the queue,
+-- or the condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
 -- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us,
---       5 which server it is
+--       5 the server's run id
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
 local hold, wanted = unpack(call('HMGET', KEYS[2], 'hold', 'wanted'))

@@ -2,17 +2,17 @@
 -- Confirms up to 100 holds for a whole lease each.
 -- KEYS  per lock: lock state queue waiter
 -- ARGV  per lock: owner, hold, lease ms, hold count, token
--- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and others want it
+-- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others
 --
--- A lock that is gone while nobody came after its owner is put back, with the same token: `state`
--- still names the hold, or all data of the name is gone, or is older than the hold: a server that
--- came after another may know less than that did.
+-- A lock that is gone while nobody came after the owner is put back, with the same token: `state` still names the hold,
+-- or all data of the name is gone, or is older than the hold: a server that came after another server may know less
+-- than the earlier server.
 --@include _own
 --@include _state
 local answer = { (clock()) }
 
--- The signal that brought the owner stays with it until it gives the lock back: until its thread has
--- returned, only `hold` knows that there was one.
+-- The signal that brought the owner stays with the owner until the owner gives the lock back: until the owner's thread
+-- has returned, only `hold` knows of the signal.
 local function with_signal(hold, label)
   local front, rest = hold:match('^(%S+ %d+ )(.*)$')
   return front .. (label:match('^@%S+ ') or '') .. rest
