@@ -45,8 +45,10 @@ int dm_binding_group_length(const char *mutex)
     return (int)(mutex[0] == 'n' ? strcspn(mutex, "/") : strlen(mutex));
 }
 
-/* Copies the part of a mutex's key that is kept: all, or, without room, the group.  False: the group has no room
- * either. */
+/*
+ * Copies the part of a mutex's key that is kept: all, or, without room, the group.  False: the group has no room
+ * either.
+ */
 static bool shorten(const char *mutex, char ret_text[TEXT_ROOM])
 {
     size_t length = strlen(mutex);

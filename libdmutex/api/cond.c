@@ -281,8 +281,10 @@ static bool is_local(const dcond_t *cond)
     return is_usable(cond) && !cond->dm_named && !dm_binding_exists(cond);
 }
 
-/* Wakes waiters with a local mutex and waiters with a mutex of the server; a program has one of the two kinds at a
- * time. */
+/*
+ * Wakes waiters with a local mutex and waiters with a mutex of the server; a program has one of the two kinds at a
+ * time.
+ */
 int dcond_signal(dcond_t *cond)
 {
     int error = is_usable(cond) ? dm_real.cond_signal(dm_local_cond(cond)) : 0;

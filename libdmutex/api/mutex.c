@@ -42,8 +42,8 @@ int dmutex_trylock(dmutex_t *mutex)
 }
 
 /*
- * A free mutex is locked whatever the time says, also with an invalid time: an invalid time is found out only when
- * there is a reason to wait.
+ * A free mutex is locked at any time, also with an invalid time: an invalid time is found out only when there is a
+ * reason to wait.
  */
 static int acquire_untimed(dmutex_t *mutex)
 {
@@ -133,7 +133,7 @@ int dmutex_consistent(dmutex_t *mutex)
     return make_consistent(mutex);
 }
 
-/* libc's functions take the mutex unchanged, const or not; a preload layer leaves these functions alone. */
+/* libc's functions take the mutex as const or not const; a preload layer leaves these functions alone. */
 int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling)
 {
     if (dm_local_is(mutex))

@@ -32,8 +32,10 @@ void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const 
 /* Copies an object's name out, for the getname functions. */
 int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size);
 
-/* Gives an anonymous object an id, if there is none, and reads the id: the same for all processes that share the
- * object. */
+/*
+ * Gives an anonymous object an id, if there is none, and reads the id: the same for all processes that share the
+ * object.
+ */
 void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2]);
 
 /* Copies an object of 256 bytes, each byte once, also while others write. */

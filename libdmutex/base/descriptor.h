@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors of the library in a process whose program does not know of them.
+ * Descriptors of the library in a process whose program does not know of these descriptors.
  *
  * Programs close descriptors that others opened: closefrom(3), or a loop of close().  If the program gets a closed
  * number next, the library and the program would both use the number.  So the library takes high numbers, which the
@@ -15,8 +15,10 @@ int dm_descriptor_move_up(int fd);
 /* An eventfd that wakes the threads in poll().  -1 with errno. */
 int dm_bell_open(void);
 
-/* Both functions open another bell in the place of a closed bell.  A thread that sleeps in poll() with the closed bell
- * is not woken. */
+/*
+ * Both functions open another bell in the place of a closed bell.  A thread that sleeps in poll() with the closed bell
+ * is not woken.
+ */
 void dm_bell_ring(int *bell);
 void dm_bell_answer(int *bell); /* stops the ringing */
 

@@ -37,8 +37,10 @@ void dm_mutex_reset(struct dm_mutex *mutex);
 /* In a forked child whose parent took all locks before fork(): the child holds none of the locks any more. */
 void dm_mutex_fork_child(void);
 
-/* True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a
- * section. */
+/*
+ * True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a
+ * section.
+ */
 bool dm_mutex_holds_none(void);
 
 #endif

@@ -92,8 +92,10 @@ static int64_t renewal_by(const struct dm_attempt *attempt, uint64_t serial)
     return request->sent_ns + ms(attempt->lease_ms) / 3;
 }
 
-/* The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
- * grant. */
+/*
+ * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
+ * grant.
+ */
 static int64_t maxhold_end_ns(const struct dm_attempt *attempt)
 {
     return attempt->is_entered ? attempt->hold_ends_ns : DM_NEVER;

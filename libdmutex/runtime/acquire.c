@@ -12,8 +12,10 @@
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 
-/* A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
- * server, then leaves the settling to the loop thread. */
+/*
+ * A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
+ * server, then leaves the settling to the loop thread.
+ */
 #define SETTLE_NS (50 * DM_NS_PER_MS)
 
 /* How long a thread waits for the inbox before the next try to lock without the inbox. */
@@ -405,8 +407,10 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
     return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
 
-/* DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice without a server, the waiter
- * fails. */
+/*
+ * DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice without a server, the waiter
+ * fails.
+ */
 static bool is_server_gone(struct dm_wait *wait)
 {
     if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)

@@ -170,8 +170,10 @@ static bool is_known_to_wait(struct condition_wait *self)
     return true;
 }
 
-/* A server that came without the data of the server before does not know the hold yet: then renew the hold on the new
- * server. */
+/*
+ * A server that came without the data of the server before does not know the hold yet: then renew the hold on the new
+ * server.
+ */
 static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *answer)
 {
     return answer->verdict == DM_SAYS_NOT_OWNER && !self->has_unanswered &&
@@ -464,8 +466,10 @@ static struct dm_signalled send_signal(struct signalling *self, int most, uint64
     return dm_store_cond_signal(&self->runtime->store, &signal, &self->deadline, self->reason);
 }
 
-/* Decides whether to ask again: the answer named the mutex that binds the condition, or there was no answer.  DM_GO_ON,
- * or an errno value, noted. */
+/*
+ * Decides whether to ask again: the answer named the mutex that binds the condition, or there was no answer.  DM_GO_ON,
+ * or an errno value, noted.
+ */
 static int heed(struct signalling *self, const struct dm_signalled *signalled)
 {
     if (signalled->verdict == DM_SAYS_REFUSED)

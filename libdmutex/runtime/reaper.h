@@ -48,8 +48,10 @@ int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const c
 /* Sends an order, and waits until the reaper has carried the order out. */
 int dm_reaper_do(const struct dm_reaper *reaper, enum dm_reaper_order order);
 
-/* Ends the server, deletes the directory with all files inside, ends the reaper; all is done when this function
- * returns. */
+/*
+ * Ends the server, deletes the directory with all files inside, ends the reaper; all is done when this function
+ * returns.
+ */
 void dm_reaper_end(struct dm_reaper *reaper);
 
 #endif

@@ -69,8 +69,10 @@ static struct dm_keys *make_keys(const char *prefix, const char *key)
     return keys;
 }
 
-/* The record of a condition is bound to no mutex any more; the mutex stays, although the mutex's last pin may have
- * gone. */
+/*
+ * The record of a condition is bound to no mutex any more; the mutex stays, although the mutex's last pin may have
+ * gone.
+ */
 static void unbind(struct dm_name *condition)
 {
     if (condition->mutex)

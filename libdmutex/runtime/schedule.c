@@ -375,8 +375,10 @@ static void keep_together(struct dm_conn *newest, struct dm_conn *other)
     dm_conn_distrust_other(other, &server, "leads to another server than before");
 }
 
-/* True also for a claim whose request is under way: the store may have queued the attempt by now, and the thread may
- * not have read the answer yet. */
+/*
+ * True also for a claim whose request is under way: the store may have queued the attempt by now, and the thread may
+ * not have read the answer yet.
+ */
 static bool can_miss_a_grant(const struct dm_claim *claim)
 {
     return claim->is_asking || dm_attempt_is_waiting(&claim->attempt);

@@ -102,8 +102,10 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     dm_due_plan(&runtime->registry, claim);
 }
 
-/* A claim goes once the thread has seen the end of the claim, the store has confirmed the release, and the loss is
- * told. */
+/*
+ * A claim goes once the thread has seen the end of the claim, the store has confirmed the release, and the loss is
+ * told.
+ */
 static void drop_if_over(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     if (claim->attempt.phase == DM_OVER && !claim->is_waiting && !claim->is_owed && !claim->is_loss_untold)

@@ -32,7 +32,7 @@ struct dmutex_test_server {
     char *url_before; /* DMUTEX_URL; NULL: not set */
 };
 
-/* The test server that this process uses.  As the functions here, for one thread at a time. */
+/* The test server in use by this process.  As the functions here, for one thread at a time. */
 static struct dmutex_test_server *top;
 
 /* ---- the server's place ------------------------------------------------------------------ */

@@ -21,8 +21,7 @@ struct dm_wait {
     struct dm_name *name; /* pinned */
     struct dm_claim *claim;
     bool may_wait;
-    bool is_pledged; /* the thread gave its hold up for a condition: the call returns with the mutex, or when nobody can
-                      * have the mutex */
+    bool is_pledged; /* gave the hold up for a condition: return with the mutex, or when nobody can have the mutex */
     unsigned depth;  /* of the hold, once owned */
     struct dm_deadline deadline; /* the caller's */
     struct dm_deadline patience; /* for the server: how long an answer is waited for */
