@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A mutex and a condition of one test, and other processes that wait with them. */
+/* A mutex and a condition of one test, and other processes that wait with both. */
 #ifndef TEST_PAIR_H
 #define TEST_PAIR_H
 
 #include "../lib/testlib.h"
 
 #define LONG_LEASE 60000
-#define SHORT_LEASE 900 /* what died is found out by polls */
+#define SHORT_LEASE 900 /* a death is found out by polls */
 #define AT_ONCE 8000
 
 extern dmutex_t mutex;
@@ -14,19 +14,19 @@ extern dcond_t cond;
 extern char mutex_name[32], cond_name[32];
 extern const struct kind normal, recursive, robust;
 
-/* Names them after the word; kind: as an actor's init takes it. */
+/* Names both after the word; kind: as an actor's init takes the kind. */
 void make_both(const char *word, const struct kind *kind, unsigned lease_ms);
 
-/* A process that knows them. */
+/* A process that knows the mutex and the condition. */
 struct actor *start_actor(const struct kind *kind, unsigned lease_ms);
 
 int64_t on_condition(void);
 int64_t in_queue(void);
 
-/* It locks, and waits when this returns. */
+/* The actor locks, and waits at the return. */
 void begin_wait(struct actor *actor);
 
-/* It has come back from its wait with this answer, owns the mutex, and gives it back. */
+/* The actor has come back from the wait with this answer, owns the mutex, and gives the mutex back. */
 void assert_back(struct actor *actor, const char *answer);
 
 #endif

@@ -257,7 +257,7 @@ const char *drop(const char *leaf, const char *how)
 
 /* ---- the scripts of conditions ----------------------------------------------------------- */
 
-/* The mutex as clients write it. */
+/* The mutex as clients write the binding. */
 static const char *bound_of(const char *leaf)
 {
     return write_text("nt/%s", leaf);
@@ -438,7 +438,7 @@ void age_sleeper(const struct who *who, long long ms)
 
 struct inbox {
     redisContext *context;
-    struct inbox *next; /* of those that are open */
+    struct inbox *next; /* of the open inboxes */
 };
 
 static struct inbox *inboxes;
@@ -481,7 +481,7 @@ void inbox_close(struct inbox *inbox)
     command("PING"); /* behind which the server has seen the end */
 }
 
-/* Reads up to the answer to a PING: what was published before it is read by then. */
+/* Reads up to the answer to a PING: earlier messages are read by then. */
 const char *inbox_messages(struct inbox *inbox)
 {
     redisReply *reply = redisCommand(inbox->context, "PING");
@@ -544,7 +544,7 @@ int scripts_group_teardown(void **state)
 int scripts_setup(void **state)
 {
     (void)state;
-    while (inboxes) /* of a test that failed: they would hear what the next one's should not */
+    while (inboxes) /* of a failed test: the inboxes would hear messages for the next test */
         inbox_close(inboxes);
     command("FLUSHALL");
     command("CONFIG SET maxmemory 0");

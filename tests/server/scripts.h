@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's Lua scripts, run one by one over a plain connection: no library in between.  For
- * the tests of the scripts; the only place that knows the order of their arguments.
+ * The library's Lua scripts, run one by one over a plain connection: no library in between. For the tests of the
+ * scripts; the only place that knows the order of their arguments.
  *
  *     struct who a = who("a"), b = who("b");
  *
@@ -9,9 +9,8 @@
  *     assert_answer(acquire(&b, QUEUE), "queued");
  *     assert_answer(release(&a, UNLOCKED), "released");
  *
- * An answer is a text: the elements of the reply, nested ones too, one per line; an error is
- * "error" and its message.  It stays valid for some
- * hundred calls.
+ * An answer is a text: the elements of the reply, nested elements too, one per line; an error is "error" and the
+ * message. An answer stays valid for some hundred calls.
  */
 #ifndef TEST_SCRIPTS_H
 #define TEST_SCRIPTS_H
@@ -20,7 +19,7 @@
 
 #define LEASE 60000 /* ms; none ends while a test runs */
 
-/* One attempt of one thread of one process, as the scripts see it. */
+/* One attempt of one thread of one process, as the scripts see the attempt. */
 struct who {
     const char *uuid; /* the process: any word without ':' */
     const char *leaf; /* the mutex is "t/<leaf>" */
@@ -40,10 +39,10 @@ struct who who(const char *uuid);
 
 enum { UNLOCKED, DIED, NOT_RECOVERABLE };
 
-/* Since when the server is there, by its clock in us: to be said to scripts that may grant. */
+/* The server's start, by the server's clock in us: an argument of scripts that may grant. */
 extern const char *server_born;
 
-/* Which server it is, as grants name it. */
+/* The server's run id, as grants name the server. */
 #define SERVER_RUN "0123456789abcdef"
 
 const char *acquire(const struct who *who, const char *how);
@@ -51,7 +50,7 @@ const char *acquire_naming(const struct who *who, const char *how, const char *o
 const char *release(const struct who *who, int how);
 const char *renew(const struct who *who, int depth, const char *token);
 const char *poll_of(const struct who *who);
-const char *poll_serving(const char *leaf); /* of one who waits for nothing */
+const char *poll_serving(const char *leaf); /* of a process that waits for nothing */
 const char *poll_both(const struct who *first, const struct who *second);
 const char *renew_both(const struct who *first, const struct who *second);
 const char *cancel(const struct who *who);
@@ -61,9 +60,9 @@ const char *info(const char *leaf);
 const char *drop(const char *leaf, const char *how);
 const char *probe(void);
 
-/* Of conditions: `who` is the attempt that waits, `hold` the attempt that is given back. */
+/* Of conditions: the first argument is the attempt that waits, `hold` the attempt that is given back. */
 const char *cond_wait(const struct who *who, long long hold);
-const char *cond_acquire(const struct who *who, const char *how); /* once it was signalled */
+const char *cond_acquire(const struct who *who, const char *how); /* after the signal */
 const char *cond_wait_ending(const struct who *who, long long hold, int how);
 const char *cond_poll(const struct who *who);
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter); /* of a mutex */
@@ -74,12 +73,12 @@ const char *cond_drop(const char *cond, const char *how);
 /* leaf: the mutex that the caller believes to be bound, NULL for none; upto: "" for all. */
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto);
 
-/* Takes the mutex by its attempt, and gives it up for the condition by its next. */
+/* Takes the mutex by the attempt, and gives the mutex up for the condition by the next attempt. */
 void fall_asleep(struct who *who);
 
 /*
- * `count` more waiters of a condition that are bound to "t/x", last heard of `age_ms` ago: threads
- * 1, 2, 3 ... of a process, attempt 1, which came before any who call cond_wait.
+ * `count` more waiters of a condition that are bound to "t/x", last heard of `age_ms` ago: threads 1, 2, 3 ... of a
+ * process, attempt 1, which came before any caller of cond_wait.
  */
 void enter_sleepers(const char *uuid, const char *cond, int count, long long age_ms);
 
@@ -101,12 +100,12 @@ const char *key(const char *kind, const char *leaf);
 const char *command(const char *format, ...);
 long long command_number(const char *format, ...);
 
-/* Of a mutex: its owner, "" for none.  Of a key: how many are in it, and its ms to live. */
+/* Of a mutex: the owner, "" for none. Of a key: the number of elements, and the ms to live. */
 const char *owner(const char *leaf);
 long long size_of(const char *kind, const char *leaf);
 long long lifetime(const char *kind, const char *leaf);
 
-/* All keys with what they hold, but for lifetimes and when a waiter was last heard of. */
+/* All keys with their values, without lifetimes and without the time of a waiter's last word. */
 const char *dump(void);
 
 /*
@@ -117,20 +116,20 @@ void end_lease(const char *leaf);
 void age(const struct who *who, long long ms);
 void age_sleeper(const struct who *who, long long ms);
 
-/* An inbox that somebody listens to, and all that came since the last look, one per line. */
+/* An inbox with a listener, and all messages since the last look, one per line. */
 struct inbox;
 struct inbox *inbox_open(const char *uuid);
 struct inbox *inbox_open_pattern(const char *pattern); /* PSUBSCRIBE: a monitor */
 void inbox_close(struct inbox *inbox);
 const char *inbox_messages(struct inbox *inbox);
 
-/* Group fixtures: a server of the group's own; every test begins with an empty one. */
+/* Group fixtures: a server of the group's own; every test begins with an empty server. */
 int scripts_group_setup(void **state);
 int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
 
-/* The connection is that of a user with these rules besides all rights, until it is nobody's. */
+/* The connection becomes the connection of a user with these rules besides all rights, until become_nobody_special(). */
 void become(const char *rules);
 void become_nobody_special(void);
 

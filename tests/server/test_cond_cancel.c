@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waits that end by cancellation or at a deadline, just when a signal comes: the thread or another has it.
+ * Waits that end by cancellation or at a deadline, just when a signal comes: the waiter or another waiter has the
+ * signal.
  */
 #include <stdlib.h>
 
@@ -11,11 +12,11 @@
 /* A thread that waits, and is cancelled or not. */
 struct victim {
     pthread_t thread;
-    int depth;      /* to which it locks */
+    int depth;      /* number of locks by the thread */
     int timeout_us; /* 0: none */
     int result;     /* of the wait, -1: did not return */
     unsigned found; /* depth in the cleanup handler */
-    bool is_kept;   /* the handler does not give back until it may */
+    bool is_kept;   /* the handler keeps the mutex until allowed to give it back */
     bool is_in_handler, may_leave;
     int unlocked; /* the result of giving back */
 };
@@ -61,7 +62,7 @@ static bool is_back(struct victim *victim)
     return __atomic_load_n(&victim->is_in_handler, __ATOMIC_ACQUIRE);
 }
 
-/* It waits when this returns, or has come back at its deadline; nobody else waits. */
+/* At the return the victim waits, or has come back at its deadline; no other thread waits. */
 static void begin_victim(struct victim *victim, int depth, int timeout_us)
 {
     *victim = (struct victim){ .depth = depth, .timeout_us = timeout_us, .result = -1 };
@@ -69,7 +70,7 @@ static void begin_victim(struct victim *victim, int depth, int timeout_us)
     wait_until(on_condition() == 1 || is_back(victim));
 }
 
-/* The other waits behind the victim, if that has not come back meanwhile. */
+/* The other actor waits behind the victim, if the victim has not come back meanwhile. */
 static void begin_second(struct actor *other, struct victim *victim)
 {
     actor_do(other, "0", "lock %s", mutex_name);
@@ -77,7 +78,7 @@ static void begin_second(struct actor *other, struct victim *victim)
     wait_until((is_back(victim) && on_condition() == 1) || on_condition() == 2);
 }
 
-/* True if it was cancelled; owned the mutex at its depth either way. */
+/* True if the victim was cancelled; owned the mutex at the victim's depth either way. */
 static bool end_victim(struct victim *victim)
 {
     void *end;
@@ -102,7 +103,7 @@ static void test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled(void 
     actor_do(other, "0", "lock %s", mutex_name);
     __atomic_store_n(&victim.is_kept, true, __ATOMIC_RELEASE);
     pthread_cancel(victim.thread);
-    wait_until(in_queue() == 1); /* not before it owns the mutex */
+    wait_until(in_queue() == 1); /* not before the victim owns the mutex */
     assert_false(is_back(&victim));
     actor_do(other, "0", "unlock %s", mutex_name);
     wait_until(is_back(&victim));
@@ -115,7 +116,7 @@ static void test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled(void 
     actor_end(other);
 }
 
-/* A signal that has reached a waiter which is cancelled then goes on to the other. */
+/* A signal that has reached a waiter which is then cancelled goes on to the other waiter. */
 static void test_a_signal_passes_on_when_who_had_it_is_cancelled(void **state)
 {
     struct actor *other;
@@ -129,11 +130,11 @@ static void test_a_signal_passes_on_when_who_had_it_is_cancelled(void **state)
         begin_wait(other);
         assert_result(dmutex_lock(&mutex), 0);
         assert_result(dcond_signal(&cond), 0);
-        assert_int_equal(in_queue(), 1); /* the victim, and it cannot own the mutex yet */
+        assert_int_equal(in_queue(), 1); /* the victim, which cannot own the mutex yet */
         pthread_cancel(victim.thread);
         assert_result(dmutex_unlock(&mutex), 0);
         promise_within(AT_ONCE);
-        if (!end_victim(&victim)) /* it had left its sleep: what it had was its own */
+        if (!end_victim(&victim)) /* the victim had left the sleep: the signal was the victim's */
             assert_result(dcond_signal(&cond), 0);
         assert_back(other, "0");
         assert_kept();
@@ -183,8 +184,8 @@ static void test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time(v
 }
 
 /*
- * POSIX scenario 30: the same with a deadline, which is moved to the moment of the signal by and
- * by; who says ETIMEDOUT has eaten no signal.
+ * POSIX scenario 30: the same with a deadline, which is moved to the moment of the signal by and by; a waiter that says
+ * ETIMEDOUT has eaten no signal.
  */
 static void test_a_signal_is_had_by_one_when_a_deadline_comes_at_the_time(void **state)
 {

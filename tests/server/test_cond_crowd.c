@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conditions with many waiters in several processes, and many signals: each waiter is woken once,
- * they own the mutex one after the other, and the server's work grows with their number only.
+ * Conditions with many waiters in several processes, and many signals: each waiter is woken once, the waiters own the
+ * mutex one after the other, and the server's work grows with their number only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* Commands that the server ran, those inside scripts as well. */
+/* Commands that the server ran, commands inside scripts as well. */
 static int64_t all_commands(void)
 {
     const char *line =
@@ -50,7 +50,7 @@ static void test_a_broadcast_wakes_each_once_when_a_crowd_waits(void **state)
     crowd_await_return(&crowd);
 }
 
-/* The same while the broadcaster owns the mutex: nobody comes back before it is given back. */
+/* The same while the broadcaster owns the mutex: no waiter comes back before the mutex is given back. */
 static void test_a_broadcast_wakes_nobody_when_the_mutex_is_owned(void **state)
 {
     (void)state;
@@ -104,11 +104,11 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
                         2 * sizes[i] + 4);
         per_waiter = per_waiter ? per_waiter : done / sizes[i] + 1;
         assert_in_range(done, sizes[i],
-                        2 * per_waiter * sizes[i]); /* four times it would be for all pairs */
+                        2 * per_waiter * sizes[i]); /* work on all pairs would be four times */
     }
 }
 
-/* Grants go out one at a time: never is one told before the owner before him has come and gone. */
+/* Grants go out one at a time: no waiter is told before the earlier owner has come and gone. */
 static void test_one_grant_is_outstanding_when_a_crowd_is_woken(void **state)
 {
     int64_t before, granted, back;
@@ -126,8 +126,7 @@ static void test_one_grant_is_outstanding_when_a_crowd_is_woken(void **state)
     crowd_await_return(&crowd);
 }
 
-/* POSIX scenario 26: a signal is for those who wait when it comes, not for one who comes after it.
- */
+/* POSIX scenario 26: a signal is for the waiters at the time of the signal, not for a later waiter. */
 static void test_a_signal_is_not_stolen_when_another_waits_after_it(void **state)
 {
     struct actor *early = crowd.actors[0], *late = crowd.actors[1];
@@ -151,8 +150,7 @@ static void test_a_signal_is_not_stolen_when_another_waits_after_it(void **state
 }
 
 /*
- * POSIX scenario 23: two processes take turns by signals and have no timeout: one that is lost
- * would stop them for ever.
+ * POSIX scenario 23: two processes take turns by signals without a timeout: one lost signal would stop both for ever.
  */
 static void test_no_signal_is_lost_when_two_processes_take_turns(void **state)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Waiters that are killed, or whose process exits: a signal that one of those had gets to another waiter.
- */
+/* Waiters that are killed, or in a process that exits: a signal of a dead waiter gets to another waiter. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,18 +8,18 @@
 /* ---- processes --------------------------------------------------------------------------- */
 
 /*
- * POSIX scenarios 37 and 42, finding 22: the first of two waiters is killed, at one moment or
- * another, and the signal reaches the second.
+ * POSIX scenarios 37 and 42, finding 22: the first of two waiters is killed, at one moment or another, and the signal
+ * reaches the second.
  */
 enum moment {
     WAITING,   /* before the signal */
     SIGNALLED, /* and the mutex is owned by another */
-    GRANTED    /* and it cannot tell: its process is stopped */
+    GRANTED    /* and the waiter cannot tell: the process is stopped */
 };
 
 static void kill_first(const struct kind *kind, enum moment moment, const char *answer)
 {
-    static int calls; /* the dead stay on their condition for a while: another one each time */
+    static int calls; /* the dead stay on their condition for a while: another condition each time */
     struct actor *first, *second;
     char word[16];
 
@@ -80,7 +78,7 @@ static void test_a_signal_passes_on_when_who_had_it_is_killed_as_owner(void **st
     }
 }
 
-/* POSIX scenario 42: who signals and dies owning the mutex leaves it to the waiter. */
+/* POSIX scenario 42: a signaller that dies owning the mutex leaves the mutex to the waiter. */
 static void test_wait_says_eownerdead_when_the_signaller_dies(void **state)
 {
     struct actor *waiter, *caller;
@@ -143,8 +141,7 @@ static void begin_wait_aside(struct actor *actor, const char *file)
     wait_until(on_condition() == before + 1);
 }
 
-/* A process ends while a thread of it waits: it does not hang, and the next signal is for another.
- */
+/* A process ends while a thread inside waits: the process does not hang, and the next signal is for another process. */
 static void test_a_signal_reaches_the_second_when_the_first_exits(void **state)
 {
     static const char *const ends[] = { "exit", "_exit", "exec" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conditions and fork(): objects that a family shares, private ones that the child has anew, waits of the
- * parent that the child's end does not end; and conditions destroyed at once after a broadcast.
+ * Conditions and fork(): objects that a family shares, private objects that the child has anew, waits of the parent
+ * that the child's end does not end; and conditions destroyed at once after a broadcast.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define LONG_LEASE 60000
 #define CHILDREN 4
 
-/* What a family shares: objects without a name, and a count that the mutex guards. */
+/* Shared by a family: objects without a name, and a count that the mutex guards. */
 static struct family {
     dmutex_t mutex;
     dcond_t cond;
@@ -45,7 +45,7 @@ static void make_shared(struct family *made)
     assert_result(dcond_init(&made->cond, &cond_attr), 0);
 }
 
-/* A child that waits until it may go; its status is 0 if all is well. */
+/* A child that waits until allowed to go; the status is 0 if all is well. */
 static int wait_in_child(void)
 {
     int result = dmutex_lock(&family->mutex);
@@ -88,8 +88,8 @@ static void let_go(bool all)
 }
 
 /*
- * Objects without names in memory that a family shares: the parent signals, and each time one child
- * wakes; then it wakes all the others.
+ * Objects without names in memory that a family shares: the parent signals, and each time one child wakes; then the
+ * parent wakes all the others.
  */
 static void test_a_parent_wakes_its_children_when_they_share_the_memory(void **state)
 {
@@ -147,7 +147,7 @@ static int meddle_and_exit(void)
     exit(meddle());
 }
 
-/* A private condition is another one in the child, whose end does not end the parent's wait. */
+/* A private condition is another condition in the child: the child's end does not end the parent's wait. */
 static void test_a_child_disturbs_no_wait_when_the_condition_is_private(void **state)
 {
     struct errand waiter;
@@ -199,7 +199,7 @@ static int64_t on_condition(void)
     return side_int(the_server->side, "ZCARD %s", key_of("cond", "forks/c"));
 }
 
-/* A fork during a wait: neither the child's end nor its own use of the library ends it; a signal does. */
+/* A fork during a wait: neither the child's end nor the child's own use of the library ends the wait; a signal does. */
 static void test_a_wait_goes_on_when_its_process_forks(void **state)
 {
     struct errand waiter;
@@ -216,8 +216,7 @@ static void test_a_wait_goes_on_when_its_process_forks(void **state)
 
 /* ---- destroy ----------------------------------------------------------------------------- */
 
-/* POSIX scenario 34: destroyed straight after the broadcast, while those it woke have not returned.
- */
+/* POSIX scenario 34: destroyed straight after the broadcast, while the woken waiters have not returned. */
 static void test_destroy_is_legal_when_a_broadcast_has_woken_all(void **state)
 {
     pid_t children[CHILDREN];

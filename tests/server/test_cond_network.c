@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conditions in a bad network: what was asked is done once, no wake-up is lost, and who comes back
- * owns the mutex.
+ * Conditions in a bad network: each request is done once, no wake-up is lost, and each returning waiter owns the mutex.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 #define LONG_LEASE 60000 /* of all mutexes here: no poll mends anything */
 #define AT_ONCE 8000
-#define SHORT_LEASE 900 /* polls mend what messages have lost */
+#define SHORT_LEASE 900 /* polls make up for lost messages */
 #define ROUNDS 20
 
 static dmutex_t mutex;
@@ -32,7 +31,7 @@ static bool is_run(enum proxy_fault fault)
            fault == PROXY_CUT_MID_REPLY;
 }
 
-/* An actor behind a new proxy, whose connections are open and whose scripts are known. */
+/* An actor behind a new proxy, with open connections and known scripts. */
 static int begin_test(void **state)
 {
     dmutex_t warm = DMUTEX_INITIALIZER("net/warm");
@@ -90,7 +89,7 @@ static int64_t in_queue(void)
     return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
 }
 
-/* The number of the newest request that the only waiter was heard by; 0: nobody waits. */
+/* The number of the newest request that the server has heard from the only waiter; 0: no waiter. */
 static int request_of_waiter(void)
 {
     const char *said = side_text(the_server->side, "HVALS %s", key_of("sleeper", cond_name));
@@ -114,7 +113,7 @@ static void begin_wait(struct actor *who)
     wait_until(on_condition() == before + 1);
 }
 
-/* It owns the mutex at its depth, nobody else does, and it gives it back. */
+/* The actor owns the mutex at its depth, no other process does, and the actor gives the mutex back. */
 static void assert_owns(struct actor *who)
 {
     assert_int_equal(actor_value(who, "holdcount %s", mutex_name), 1);
@@ -132,7 +131,7 @@ static void assert_back(struct actor *who, const char *answer)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* A wait whose command or reply was lost waits once; a signal wakes it, and is not had twice. */
+/* A wait with a lost command or reply waits once; a signal wakes the waiter, and is not had twice. */
 static void test_wait_waits_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -160,8 +159,8 @@ static void test_wait_waits_once_when_its_command_or_reply_is_lost(void **state)
 }
 
 /*
- * POSIX scenario 24: a signal wakes a waiter that has not heard yet that it waits; and who repeats
- * its wait then is not enqueued again.
+ * POSIX scenario 24: a signal wakes a waiter that has not yet heard the answer to the wait; the repeated wait is not
+ * enqueued again.
  */
 static void test_a_signal_wakes_when_it_comes_before_the_reply_to_the_wait(void **state)
 {
@@ -210,7 +209,7 @@ static void begin_waits(struct errand *waiters)
         errand_begin(&waiters[i], wait_once, &mutex);
         wait_until(on_condition() == i + 1);
     }
-    assert_result(dmutex_lock(&mutex), 0); /* so that who is woken is seen in the queue */
+    assert_result(dmutex_lock(&mutex), 0); /* so that the woken waiter is seen in the queue */
 }
 
 static void end_waits(struct errand *waiters)
@@ -220,7 +219,7 @@ static void end_waits(struct errand *waiters)
         assert_result(errand_join(&waiters[i]), 0);
 }
 
-/* Says it until it is done: ENOLCK asks for that. */
+/* Repeats the call until done: ENOLCK asks for a repeat. */
 static void tell(const char *word)
 {
     for (;;) {
@@ -236,8 +235,8 @@ static void tell(const char *word)
 }
 
 /*
- * A signal whose command or reply was lost wakes one waiter, or two if it was done the first time
- * and said again: never none.
+ * A signal with a lost command or reply wakes one waiter, or two if the first signal was done and then repeated: never
+ * none.
  */
 static void test_signal_wakes_when_its_command_or_reply_is_lost(void **state)
 {
@@ -301,14 +300,14 @@ static void test_signal_says_enolck_when_there_is_no_network(void **state)
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
-/* It comes back at its deadline, whatever happened to its leaving. */
+/* The actor comes back at the deadline, whatever happened to the cancel. */
 static void assert_timed_out(struct actor *who)
 {
     actor_expect(who, "ETIMEDOUT");
     assert_owns(who);
 }
 
-/* A timed wait into whose end the fault falls; false: it came too late. */
+/* A timed wait that meets the fault at its end; false: the fault came too late. */
 static bool leaves_in_trouble(enum proxy_fault fault)
 {
     actor_do(actor, "0", "lock %s", mutex_name);
@@ -319,8 +318,7 @@ static bool leaves_in_trouble(enum proxy_fault fault)
     return proxy_hits(proxy) == 1;
 }
 
-/* A deadline whose command or reply was lost ends the wait once; it leaves nothing that eats
- * signals. */
+/* A deadline with a lost command or reply ends the wait once; nothing is left that eats signals. */
 static void test_timedwait_leaves_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -338,7 +336,7 @@ static void test_timedwait_leaves_once_when_its_command_or_reply_is_lost(void **
     }
 }
 
-/* A signal comes before the deadline, and its messages do not arrive; false: it came too late. */
+/* A signal comes before the deadline, and the messages of the signal do not arrive; false: the signal came too late. */
 static bool is_signalled_unheard(enum proxy_fault fault)
 {
     bool is_signalled;
@@ -359,8 +357,7 @@ static bool is_signalled_unheard(enum proxy_fault fault)
     return is_signalled;
 }
 
-/* A signal that came before the deadline is told, although the waiter learns of it by its leaving.
- */
+/* A signal that came before the deadline is told, although the waiter learns of the signal only by the cancel. */
 static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void **state)
 {
     static const enum proxy_fault some[] = { PROXY_NONE, PROXY_SWALLOW_AND_CUT, PROXY_CUT_COMMAND };
@@ -368,7 +365,7 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
     (void)state;
     make_both("unheard");
     actor_do(actor, "0", "init %s lease=%d", mutex_name,
-             3 * SHORT_LEASE); /* it does not hear its grant */
+             3 * SHORT_LEASE); /* the waiter does not hear the grant */
     for (int i = 0; i < 3; i++) {
         while (!is_signalled_unheard(some[i])) {
             proxy_pass(proxy);
@@ -382,8 +379,7 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
     }
 }
 
-/* The deadline comes while there is no network: the wait ends when there is one, owning the mutex.
- */
+/* The deadline comes while there is no network: the wait ends when the network is back, owning the mutex. */
 static void test_timedwait_owns_when_the_network_is_back_after_its_deadline(void **state)
 {
     (void)state;
@@ -410,7 +406,7 @@ static void test_timedwait_owns_when_the_network_is_back_after_its_deadline(void
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-/* Failure B21: a waiter whose messages are lost finds out by its polls. */
+/* Failure B21: a waiter with lost messages finds out by polls. */
 static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
 {
     static const char *const messages[] = { "signalled", "granted", "" };
@@ -432,8 +428,7 @@ static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
     }
 }
 
-/* Failure B17: the inbox is killed just before a signal: one of the two who wait hears it all the
- * same. */
+/* Failure B17: the inbox is killed just before a signal: one of the two waiters hears the signal all the same. */
 static void test_a_signal_wakes_when_the_inboxes_are_killed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A signalled waiter reads its grant late, and the server, out of memory, refuses its question. */
+/* A signalled waiter reads its grant late, and the server, out of memory, refuses the waiter's question. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static long count_refusals(void)
 }
 
 /*
- * The waiter's process stands still from before its grant until its lease is over.  What it does first then, a poll or
- * the question behind the message, is a matter of luck; a poll is not refused.
+ * The waiter's process stands still from before the grant until the lease is over. The first request afterwards, a poll
+ * or the question behind the message, is a matter of luck; a poll is not refused.
  */
 static void refuse_for_a_while(struct actor *waiter)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conditions on a server that is restarted, frozen, full, forgetful or none to write to: a wait
- * that fails has changed nothing, and every other comes back owning the mutex.
+ * Conditions on a server that is restarted, frozen, full, forgetful or not writable: a failed wait has changed nothing,
+ * and every other wait returns owning the mutex.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 static dmutex_t mutex;
 static dcond_t cond;
 static char mutex_name[32], cond_name[32];
-static struct server *watch; /* its keys end while the other server stands still */
+static struct server *watch; /* keys here end while the other server stands still */
 
 static void promise_by_watch(int ms)
 {
@@ -47,7 +47,7 @@ static int end_group(void **state)
     return test_group_teardown(state);
 }
 
-/* What a test has done to the server is undone, also when the test has failed. */
+/* Undoes the test's changes to the server, also when the test has failed. */
 static int mend_server(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void make_both(const char *word, unsigned lease_ms)
     assert_result(dcond_init_np(&cond, cond_name, NULL), 0);
 }
 
-/* An actor that knows them, and whose calls that may fail do so after half a second. */
+/* An actor that knows both; calls that may fail do so after half a second. */
 static struct actor *start(unsigned lease_ms, const char *environment)
 {
     struct actor *actor;
@@ -104,7 +104,7 @@ static void begin_wait(struct actor *actor, int ms)
     wait_until(on_condition() == before + 1);
 }
 
-/* It owns the mutex at its depth, nobody else does, and it gives it back. */
+/* The actor owns the mutex at its depth, no other process does, and the actor gives the mutex back. */
 static void assert_owns(struct actor *actor)
 {
     assert_int_equal(actor_value(actor, "holdcount %s", mutex_name), 1);
@@ -128,7 +128,7 @@ static void forget_scripts(void)
     side_text(the_server->side, "SCRIPT FLUSH");
 }
 
-/* Failure B12: a server that has forgotten the scripts is told them again, by every call. */
+/* Failure B12: a server that has forgotten the scripts is told the scripts again, by every call. */
 static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(void **state)
 {
     struct actor *actor;
@@ -142,7 +142,7 @@ static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(voi
         actor_send(actor, "wait %s %s", cond_name, mutex_name);
         wait_until(on_condition() == 1);
         forget_scripts();
-        let_pass_by_watch(SHORT_LEASE); /* polls meet it */
+        let_pass_by_watch(SHORT_LEASE); /* polls meet the fault */
         assert_int_equal(on_condition(), 1);
         forget_scripts();
         assert_result(i ? dcond_signal(&cond) : dcond_broadcast(&cond), 0);
@@ -185,8 +185,7 @@ static void test_wait_says_eagain_when_the_server_is_out_of_memory(void **state)
     wait_until(!is_locked(&mutex));
 }
 
-/* Who waits already is signalled, or leaves at his deadline, although the server is out of memory.
- */
+/* A present waiter is signalled, or leaves at the deadline, although the server is out of memory. */
 static void test_waiters_come_back_when_the_server_is_out_of_memory(void **state)
 {
     struct actor *actor;
@@ -206,7 +205,7 @@ static void test_waiters_come_back_when_the_server_is_out_of_memory(void **state
     actor_end(actor);
 }
 
-/* Failure B15: a server that has become a replica is waited for; a signal says that it failed. */
+/* Failure B15: the wait outlasts a server that has become a replica; a signal reports its failure. */
 static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **state)
 {
     struct actor *waiter, *caller;
@@ -246,8 +245,8 @@ static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **st
 /* ---- frozen ------------------------------------------------------------------------------ */
 
 /*
- * Failure 51: the deadline passes while the server is frozen; the wait ends when it goes on, for it
- * must own the mutex.  DMUTEX_ONDOWN=fail does not change that: who gave the mutex up comes back.
+ * Failure 51: the deadline passes while the server is frozen; the wait ends when the server goes on, because the waiter
+ * must own the mutex. DMUTEX_ONDOWN=fail changes nothing: a thread that gave the mutex up comes back.
  */
 static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(void **state)
 {
@@ -270,7 +269,7 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
     }
 }
 
-/* A wait that begins while the server is frozen waits once when it goes on. */
+/* A wait that begins while the server is frozen waits once when the server goes on. */
 static void test_wait_waits_once_when_the_server_was_frozen(void **state)
 {
     struct actor *actor;
@@ -302,8 +301,8 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
 }
 
 /*
- * DMUTEX_ONDOWN=fail: the wait gives up after command_timeout; what the server does later is taken
- * back, and eats no signal.
+ * DMUTEX_ONDOWN=fail: the wait gives up after command_timeout; the server's later work is taken back, and eats no
+ * signal.
  */
 static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(void **state)
 {
@@ -320,7 +319,7 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     assert_kept_by_watch();
     promise_by_watch(AT_ONCE);
     server_cont(the_server);
-    actor_value(actor, "islocked %s", mutex_name); /* old bytes do not come behind this */
+    actor_value(actor, "islocked %s", mutex_name); /* old bytes do not come behind this request */
     wait_until(on_condition() == 0);
     actor_send(actor, "unlock %s", mutex_name); /* EPERM: the hold was given back for the wait */
     actor_answer(actor);
@@ -335,8 +334,10 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
 
 /* ---- the hold is lost before ------------------------------------------------------------- */
 
-/* POSIX scenario 31: who has lost the hold, and knows it or not, waits for nothing, disturbs
- * nobody. */
+/*
+ * POSIX scenario 31: a thread that has lost the hold, knowingly or not, waits for nothing and disturbs no other
+ * process.
+ */
 static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
 {
     struct actor *owner;
@@ -348,7 +349,7 @@ static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
     for (int knows = 0; knows < 2; knows++) {
         struct actor *actor = start(LONG_LEASE, "A=b");
 
-        if (knows) { /* has an inbox, for it has waited once */
+        if (knows) { /* has an inbox, because the actor has waited once */
             actor_do(owner, "0", "lock %s", mutex_name);
             actor_do(actor, "ETIMEDOUT", "timedlock %s 20", mutex_name);
             actor_do(owner, "0", "unlock %s", mutex_name);
@@ -372,7 +373,7 @@ static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
     actor_end(owner);
 }
 
-/* EAGAIN would mean that the hold is what it was; it ended while the answer was awaited. */
+/* EAGAIN would mean an unchanged hold; the hold ended during the wait for the answer. */
 static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **state)
 {
     struct actor *actor;
@@ -382,7 +383,7 @@ static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **s
     actor = actor_start(the_server);
     actor_do(actor, "0", "init %s lease=%u", mutex_name, SHORT_LEASE);
     actor_do(actor, "0", "lock %s", mutex_name);
-    actor_do(actor, "ETIMEDOUT", "timedwait %s %s 20", cond_name, mutex_name); /* it has an inbox */
+    actor_do(actor, "ETIMEDOUT", "timedwait %s %s 20", cond_name, mutex_name); /* the actor has an inbox */
     side_text(the_server->side, "CONFIG SET maxmemory 1");
     server_stop(the_server);
     actor_send(actor, "wait %s %s", cond_name, mutex_name);
@@ -394,7 +395,7 @@ static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **s
     actor_end(actor);
 }
 
-/* The same of a process that was stopped for longer than its lease. */
+/* The same for a process that was stopped for longer than the lease. */
 static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **state)
 {
     struct actor *actor;
@@ -417,8 +418,8 @@ static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **st
 /* ---- restart ----------------------------------------------------------------------------- */
 
 /*
- * A crowd waits, or was signalled while the mutex was owned, and the server is killed and started
- * again: with its data those who wait go on waiting, without them each comes back.
+ * A crowd waits, or was signalled while the mutex was owned, and the server is killed and started again: with the data
+ * the waiters go on waiting, without the data each comes back.
  */
 static void restart_under_a_crowd(struct server *server, bool has_data, bool is_signalled)
 {
@@ -456,7 +457,7 @@ static void test_a_crowd_comes_back_when_the_server_was_restarted_empty(void **s
     restart_under_a_crowd(the_server, false, true);
 }
 
-/* Failure B8: with its data nobody is forgotten, and no signal. */
+/* Failure B8: with the data no waiter is forgotten, and no signal. */
 static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data(void **state)
 {
     struct server *server =
@@ -468,8 +469,7 @@ static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_
     server_end(server);
 }
 
-/* All keys are deleted, and no connection ends: each waiter finds out by its poll and comes back.
- */
+/* All keys are deleted, and no connection ends: each waiter finds out by a poll and comes back. */
 static void test_a_crowd_comes_back_when_all_keys_are_deleted(void **state)
 {
     struct crowd crowd;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makers and takers of tickets in several processes, which are killed at random, between signals
- * that nobody asked for and waits that time out: no ticket is lost, and no wake-up.
+ * Makers and takers of tickets in several processes, which are killed at random, between unasked signals and waits that
+ * time out: no ticket is lost, and no wake-up.
  *
- * A maker waits while the table is full, a taker while it is empty, both without a timeout.  A
- * walker waits for a moment, and what wakes it, it passes on; when nothing does, it has eaten no
- * signal.  An owner that is killed leaves the numbers half changed; the next one counts again.  So
- * the table is filled and emptied on and on with nobody's help; when makers stop it becomes empty,
- * and when takers do, full.  One wake-up that is lost stops all.
+ * A maker waits while the table is full, a taker while the table is empty, both without a timeout. A walker waits for a
+ * moment, and passes on a wakeup; a walker without a wakeup has eaten no signal. An owner that is killed leaves the
+ * numbers half changed; the next owner counts again. So the table is filled and emptied on and on without help; when
+ * makers stop the table becomes empty, and when takers do, full. One lost wake-up stops all.
  *
- * DM_SEED repeats a run as far as its threads do; DMUTEX_TEST_WAITS says how many waits are enough.
+ * DM_SEED repeats a run as far as the threads do; DMUTEX_TEST_WAITS says how many waits are enough.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -24,12 +23,12 @@
 
 #define PROCESSES 4
 #define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
-#define TABLE 1   /* tickets that lie on it at most: each signal counts */
+#define TABLE 1   /* tickets on the table at most: each signal counts */
 #define LEASE 1000
 #define A_WHILE 20 /* tickets taken, until something else is done */
 
 enum phase {
-    FLOW,  /* all do what they do */
+    FLOW,  /* all play */
     DRAIN, /* nothing is made */
     FILL,  /* nothing is taken */
     OVER   /* all go home */
@@ -37,12 +36,12 @@ enum phase {
 
 /* In memory that all share. */
 static struct game {
-    /* Guarded by the mutex, and changed a step at a time, so that an owner may die between two. */
+    /* Guarded by the mutex, and changed a step at a time, so that an owner may die between two steps. */
     int64_t made, taken, tickets;
     int inside; /* the owner's process; 0: nobody */
 
     /* Counted up by anybody. */
-    int64_t waits; /* without a timeout: when all sleep, this stands still */
+    int64_t waits; /* without a timeout: stands still when all sleep */
     int64_t walks, timeouts, deaths, overlaps;
     int phase;
     int wrong; /* an unexpected result, and of which call */
@@ -97,7 +96,7 @@ static void leave(void)
     game->inside = 0;
 }
 
-/* An owner died, perhaps between two steps, perhaps before a signal that it owed. */
+/* An owner died, perhaps between two steps, perhaps before a signal that the owner owed. */
 static int mend(void)
 {
     int result = dmutex_consistent(&mutex);
@@ -110,7 +109,7 @@ static int mend(void)
     return result ? result : dcond_broadcast(&emptied);
 }
 
-/* What a call gave that should own the mutex: true if all is well. */
+/* Checks the result of a call that should own the mutex: true if all is well. */
 static bool owns(int result, const char *call)
 {
     if (result == EOWNERDEAD)
@@ -159,9 +158,11 @@ static bool tell(dcond_t *cond, bool all)
 
 /* ---- players ----------------------------------------------------------------------------- */
 
-/* Each returns owning the mutex when the game is over, or not owning it when something is wrong. */
+/* Each returns owning the mutex when the game is over, or not owning the mutex on an error. */
 
-/* Mostly it goes on to wait at once: who came by the lock could do the work of who is to be woken.
+/*
+ * Usually the caller goes on to wait at once, because a thread that came by the lock could do the work of the thread to
+ * be woken.
  */
 static bool take_breath(struct dice *dice)
 {
@@ -290,7 +291,7 @@ static void start_process(int i)
         play_in_process(storm.seed, number);
 }
 
-/* Which one; it is to be started again. */
+/* The number of the killed process, which is to be started again. */
 static int kill_one(void)
 {
     int i = (int)below(&storm.dice, PROCESSES);
@@ -331,8 +332,8 @@ static bool has_moved_on(int64_t moves)
 }
 
 /*
- * A move of the game, whose signal may be with one who is killed before he can own the mutex.  It
- * must get to another: nobody is born meanwhile, who would find the table changed without it.
+ * A move of the game; the receiver of the signal may be killed before owning the mutex. The signal must get to another:
+ * no process is born meanwhile, because a new process would find the changed table without the signal.
  */
 static void move_and_kill(void)
 {
@@ -376,7 +377,7 @@ static void kill_somehow(void)
         start_process(kill_one());
 }
 
-/* A signal that nobody asked for, now and then. */
+/* An unasked signal, now and then. */
 static void disturb(void)
 {
     static dcond_t *const conds[] = { &filled, &emptied };
@@ -400,8 +401,8 @@ static void check_progress(void)
 }
 
 /*
- * Either signals that nobody asked for, which also wake whom another signal should have woken, or
- * deaths: then nothing but its own signal wakes a sleeper.
+ * Either unasked signals, which may also wake a sleeper in place of another signal, or deaths: then nothing but the
+ * sleeper's own signal wakes a sleeper.
  */
 static void rage(bool with_deaths)
 {
@@ -427,7 +428,7 @@ static void change_phase(int phase)
     unlock();
 }
 
-/* Nobody is disturbed or killed now, so what is to come must come by itself. */
+/* No process is disturbed or killed now, so the rest must come without help. */
 static void calm(int phase, int64_t tickets)
 {
     set(game->phase, phase);
@@ -475,7 +476,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* Who died in the queue with a signal stays there for long, unless somebody comes by. */
+/* A waiter that died in the queue with a signal stays there for long, unless another process comes by. */
 static bool is_queue_swept(void)
 {
     assert_result(dmutex_lock(&mutex), 0);

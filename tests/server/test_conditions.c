@@ -23,7 +23,7 @@ static int64_t waiters(const char *kind, const char *leaf)
     return side_int(the_server->side, "ZCARD dmutex:{cond}:%s:%s", kind, leaf);
 }
 
-/* Locks, waits, notes that it owns the mutex, and gives it back; the result of the wait. */
+/* Locks, waits, notes the ownership, and gives the mutex back; the result of the wait. */
 static int wait_once(dmutex_t *guard)
 {
     int result;
@@ -83,7 +83,7 @@ static int wait_with_other(dmutex_t *guard)
     return dmutex_unlock(guard) ? ENOLCK : result;
 }
 
-/* POSIX scenario 32: a second mutex at one time is refused, and still owned; later it is as good. */
+/* POSIX scenario 32: a second mutex at one time is refused, and still owned; later the second mutex is as good. */
 static void test_wait_refuses_another_mutex_when_somebody_waits(void **state)
 {
     struct errand first, second;
@@ -101,7 +101,7 @@ static void test_wait_refuses_another_mutex_when_somebody_waits(void **state)
     assert_result(errand_join(&second), 0);
 }
 
-/* A named condition works with mutexes of its own group only. */
+/* A named condition works with mutexes of the condition's group only. */
 static void test_wait_refuses_a_mutex_of_another_group(void **state)
 {
     dmutex_t stranger = DMUTEX_INITIALIZER("stranger/m");
@@ -113,7 +113,7 @@ static void test_wait_refuses_a_mutex_of_another_group(void **state)
     assert_result(dmutex_unlock(&stranger), 0);
 }
 
-/* A signal from a process that never waited finds the mutex by itself. */
+/* A signal from a process that never waited finds the mutex without help. */
 static void test_a_signal_wakes_when_its_process_never_waited(void **state)
 {
     struct errand waiter;
@@ -124,7 +124,7 @@ static void test_a_signal_wakes_when_its_process_never_waited(void **state)
     assert_result(errand_join(&waiter), 0);
 }
 
-/* POSIX scenario 25: a signal that nobody waits for is not kept. */
+/* POSIX scenario 25: a signal without a waiter is not kept. */
 static void test_a_signal_is_not_kept_when_nobody_waits(void **state)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 50);
@@ -139,7 +139,7 @@ static void test_a_signal_is_not_kept_when_nobody_waits(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* POSIX scenario 37: a signal does not go to a waiter whose process was killed before. */
+/* POSIX scenario 37: a signal does not go to a waiter of a process that was killed before. */
 static void test_a_signal_reaches_a_live_waiter_when_the_first_was_killed(void **state)
 {
     struct errand waiter;
@@ -156,7 +156,7 @@ static void test_a_signal_reaches_a_live_waiter_when_the_first_was_killed(void *
     assert_result(dcond_broadcast(&cond), 0);
 }
 
-/* Finding 22: a signal whose receiver is killed before it owns the mutex goes to the next waiter. */
+/* Finding 22: a signal to a receiver that is killed before owning the mutex goes to the next waiter. */
 static void test_a_signal_goes_on_when_its_receiver_is_killed(void **state)
 {
     struct errand waiter;
@@ -229,7 +229,7 @@ static void test_no_signal_is_lost_when_two_take_turns(void **state)
     assert_in_range(side_client_commands(the_server->side) - before, CYCLES, 2 * 3 * CYCLES);
 }
 
-/* The connection that hears signals is cut: it comes back, and the next signal arrives. */
+/* The connection that hears signals is cut: the connection comes back, and the next signal arrives. */
 static void test_a_signal_arrives_when_the_inbox_was_cut(void **state)
 {
     struct errand waiter;
@@ -241,7 +241,7 @@ static void test_a_signal_arrives_when_the_inbox_was_cut(void **state)
     assert_result(errand_join(&waiter), 0);
 }
 
-/* A server that comes back empty has forgotten its waiters: each wakes, and owns the mutex. */
+/* A server that comes back empty has forgotten the waiters: each wakes, and owns the mutex. */
 static void test_all_wake_when_the_server_has_forgotten_them(void **state)
 {
     struct errand crowd[CROWD];

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The connection by itself: when it calls what has finished.  The tests of the library do not see that. */
+/*
+ * The connection alone: the time when handlers of finished commands are called. The library's tests do not see that
+ * time.
+ */
 #include <string.h>
 
 #include "../lib/testlib.h"
 #include "redis/conn.h"
 
-static struct dm_url *url; /* as in the library, which keeps them for good */
+static struct dm_url *url; /* as in the library, which keeps URLs for good */
 static struct dm_conn *conn;
 static int answers, broken;
 
@@ -34,8 +37,8 @@ static struct dm_command ping(void)
 }
 
 /*
- * The state of the library is locked while a batch is written, and the handlers of the batch before lock it,
- * too: nothing that is called between may call them, though the connection breaks under it.
+ * The library's state is locked while a batch is written, and the handlers of the batch before lock the state, too: no
+ * function called in between may call the handlers, though the connection breaks meanwhile.
  */
 static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller(void **state)
 {
@@ -64,7 +67,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     server_restart(the_server);
 }
 
-/* The end of a connection is seen by who looks. */
+/* The end of a connection is seen by a look. */
 static bool is_another_server(uint64_t number)
 {
     struct dm_server server;
@@ -74,7 +77,7 @@ static bool is_another_server(uint64_t number)
     return dm_conn_is_ready(conn) && dm_conn_server(conn, &server) != number;
 }
 
-/* What was written for one server is not sent to another, whether a new server gives grace or not. */
+/* Bytes written for one server are not sent to another, whether a new server gives grace or not. */
 static void test_the_servers_number_changes_when_it_is_another_without_grace(void **state)
 {
     static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
@@ -102,7 +105,10 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     answers = broken = 0;
 }
 
-/* A try that fails at once, in the call that asks for it, is followed by another: nothing else would wake the loop. */
+/*
+ * A try that fails at once, in the call that asks for the try, is followed by another: nothing else would wake the
+ * loop.
+ */
 static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
 {
     static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What locks, waiters and holds cost the server, and the processes that have nothing to do with
- * them. */
+/* The costs of locks, waiters and holds for the server, and for uninvolved processes. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -21,7 +20,7 @@ static int64_t commands(void)
     return side_client_commands(the_server->side);
 }
 
-/* An actor that has been connected in both ways, for it has waited for a name in vain. */
+/* An actor that has been connected in both ways, because the actor has waited for a name in vain. */
 static struct actor *start_warm(const char *name)
 {
     struct actor *actor = actor_start(the_server);
@@ -38,7 +37,7 @@ static struct actor *start_warm(const char *name)
 
 /* ---- handoffs ---------------------------------------------------------------------------- */
 
-/* N processes count in one file under one mutex; the commands that each handoff cost, times ten. */
+/* N processes count in one file under one mutex; the commands of each handoff, times ten. */
 static int64_t cost_of_handoff(int processes, int rounds)
 {
     struct actor *actors[100];
@@ -54,7 +53,7 @@ static int64_t cost_of_handoff(int processes, int rounds)
         actor_send(actors[i], "count %s %d cost/handoff", file, rounds);
         wait_until(waiters_of(&mutex) == i + 1);
     }
-    before = commands() - processes; /* their first lock commands have been sent */
+    before = commands() - processes; /* the first lock commands have been sent */
     assert_result(dmutex_unlock(&mutex), 0);
     for (int i = 0; i < processes; i++)
         actor_expect(actors[i], "0");
@@ -76,7 +75,7 @@ static void test_a_handoff_costs_two_commands_however_many_wait(void **state)
 }
 
 /*
- * How often this thread has gone to sleep by itself; 0 for one that is not the process's first or the
+ * How often this thread has gone to sleep on its own; 0 for a thread that is neither the process's first nor the
  * library's: sanitizers have threads of their own, which tick.
  */
 static long sleeps_of_thread(pid_t pid, const char *thread)
@@ -120,7 +119,7 @@ static bool is_asleep_for_good(const struct actor *actor)
     return sleeps_of(actor) == before;
 }
 
-/* Of its own thread alone: the library's looks at the server each second while a thread waits. */
+/* Of the actor's own thread alone: without the library's looks at the server each second while a thread waits. */
 static long own_sleeps_of(const struct actor *actor)
 {
     char pid[16];
@@ -165,7 +164,7 @@ static void test_a_release_wakes_one_process_when_many_wait(void **state)
     }
 }
 
-/* Failure 15: an owner that locks again and again does not keep those who wait from it. */
+/* Failure 15: an owner that locks again and again does not keep the mutex from the waiters. */
 static void test_waiters_own_when_the_owner_locks_in_a_loop(void **state)
 {
     struct actor *waiters[5];
@@ -217,7 +216,7 @@ static int subscribers(void)
     return lines;
 }
 
-/* Failure 13: one process has one inbox, for however many names its threads wait. */
+/* Failure 13: one process has one inbox, for any number of names that threads wait for. */
 static void test_a_process_has_one_inbox_when_it_waits_for_many_names(void **state)
 {
     struct actor *owner = actor_start(the_server);
@@ -308,7 +307,7 @@ static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
     before = commands();
     looks = side_calls(the_server->side, "info");
     let_pass(1500);
-    assert_in_range(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* our own, and those */
+    assert_in_range(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* the test's own, and the waiters' */
     assert_int_equal(commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(waiter, "0");
@@ -343,7 +342,7 @@ static void test_a_thousand_holds_are_renewed_in_few_calls(void **state)
     name_many(MANY, "hold", 1800);
     for (int i = 0; i < MANY; i++)
         assert_result(dmutex_lock(&many[i]), 0);
-    let_pass(700); /* the first round has brought them together */
+    let_pass(700); /* the first round has brought the renewals together */
     before = commands();
     let_pass(3 * 600);
     assert_in_range(commands() - before, 3, 4 * 16);
@@ -372,7 +371,7 @@ static void test_a_hold_takes_little_memory(void **state)
     assert_true(mallinfo2().uordblks <= before + 128 * 1024);
 }
 
-/* A process that uses names once, as those that name a mutex after an order do, keeps some of them, not all. */
+/* A process that uses each name once, as for mutexes named after orders, keeps some of the names, not all. */
 static void test_nothing_grows_when_each_name_is_used_once(void **state)
 {
     size_t used[2];

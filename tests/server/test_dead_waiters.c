@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiters that die, are stopped or go deaf, and how little the others notice of it. */
+/* Waiters that die, are stopped or go deaf, and how little the others notice. */
 #include <hiredis.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void hold(const char *name)
     assert_result(dmutex_lock(&mutex), 0);
 }
 
-/* Failure 16: a waiter that was killed is passed over at once; nobody waits for its lease. */
+/* Failure 16: a waiter that was killed is passed over at once; no waiter waits for the dead waiter's lease. */
 static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **state)
 {
     int channels = side_count_channels(the_server->side);
@@ -53,7 +53,7 @@ static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **st
     actor_end(next);
     wait_until(!is_locked(&mutex));
     side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/killed"),
-              key_of("waiter", "queue/killed")); /* the dead one's, for two leases */
+              key_of("waiter", "queue/killed")); /* the dead waiter's, for two leases */
 }
 
 /*
@@ -85,7 +85,7 @@ static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_kill
     side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/monitor"), key_of("waiter", "queue/monitor"));
 }
 
-/* Finding 8: a waiter that does not speak any more is passed over although its inbox is there. */
+/* Finding 8: a waiter that does not speak any more is passed over although the inbox is there. */
 static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **state)
 {
     struct actor *stopped, *next;
@@ -109,7 +109,7 @@ static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **st
     actor_end(next);
 }
 
-/* POSIX scenario 11: one that dies with the grant on its way costs one lease of its own. */
+/* POSIX scenario 11: a waiter that dies with the grant on the way costs one lease of its own. */
 static void test_the_next_waiter_owns_when_the_chosen_one_dies(void **state)
 {
     struct actor *chosen, *next;
@@ -131,7 +131,7 @@ static void test_the_next_waiter_owns_when_the_chosen_one_dies(void **state)
     actor_end(next);
 }
 
-/* A waiter that is stopped for longer than its grant is good for asks again when it goes on. */
+/* A waiter that is stopped for longer than the grant is good for asks again when going on. */
 static void test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped(void **state)
 {
     struct actor *stopped;
@@ -142,8 +142,8 @@ static void test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped(void
     actor_stop(stopped);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(waiters_of(&mutex) == 0);
-    wait_until(!is_locked(&mutex));                 /* its lease has ended */
-    assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* it may have run */
+    wait_until(!is_locked(&mutex));                 /* the lease has ended */
+    assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* the dead waiter may have run */
     assert_result(dmutex_consistent(&mutex), 0);
     actor_cont(stopped);
     wait_until(waiters_of(&mutex) == 1); /* asked again, and waits */
@@ -154,7 +154,7 @@ static void test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped(void
     actor_end(stopped);
 }
 
-/* Failure 17: live waiters keep their places however long they wait. */
+/* Failure 17: live waiters keep their places however long the wait is. */
 static void test_waiters_keep_their_order_when_they_wait_for_many_leases(void **state)
 {
     struct actor *waiters[4];
@@ -199,8 +199,7 @@ static void test_the_queue_is_empty_when_timed_locks_ran_out(void **state)
         actor_end(waiters[i]);
 }
 
-/* Failure 3: a killed owner's lock is had at the end of its lease, with 10 000 other keys to
- * expire. */
+/* Failure 3: a killed owner's lock is had at the end of the lease, with 10 000 other keys to expire. */
 static void
 test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(void **state)
 {
@@ -225,7 +224,7 @@ test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(voi
     commands = side_client_commands(the_server->side) - commands;
     assert_kept();
     actor_expect(waiters[0], "EOWNERDEAD");
-    assert_in_range(commands, 1, 16); /* two each: polls, and what their answers ask for */
+    assert_in_range(commands, 1, 16); /* two each: polls, and the requests that answers cause */
     actor_do(waiters[0], "0", "consistent queue/expiry");
     for (int i = 0; i < 4; i++) {
         if (i > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners that die, in every way there is, and what those who come after are told, and when. */
+/* Owners that die, in every way, and the answers for the next owners, with their times. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "../lib/testlib.h"
 
-#define LEASE 500        /* of those who die without a word */
-#define LONG_LEASE 60000 /* of those who are not to be saved by it */
+#define LEASE 500        /* of owners that die without a word */
+#define LONG_LEASE 60000 /* of owners that the end of the lease must not save */
 #define SLACK 1000
 #define AT_ONCE 5000 /* far below LONG_LEASE */
 
@@ -67,7 +67,7 @@ static void test_a_blocked_lock_says_ownerdead_when_the_owner_is_killed(void **s
     assert_kept();
     c = actor_start(the_server);
     actor_do(c, "0", "init death/blocked robust");
-    actor_do(c, "EOWNERDEAD", "lock death/blocked"); /* the errand's thread has ended with it */
+    actor_do(c, "EOWNERDEAD", "lock death/blocked"); /* the errand's thread has ended, holding */
     actor_do(c, "0", "consistent death/blocked");
     actor_do(c, "0", "unlock death/blocked");
     assert_result(dmutex_lock(&mutex), 0);
@@ -75,7 +75,7 @@ static void test_a_blocked_lock_says_ownerdead_when_the_owner_is_killed(void **s
     actor_end(c);
 }
 
-/* POSIX scenario 44: in whatever way the process ends, it is a death and no unlock. */
+/* POSIX scenario 44: any end of the process is a death and no unlock. */
 static void test_lock_says_ownerdead_when_the_owners_process_ends(void **state)
 {
     static const char *const ends[] = { "exit 0", "_exit 0", "abort", "segv" };
@@ -94,7 +94,7 @@ static void test_lock_says_ownerdead_when_the_owners_process_ends(void **state)
     }
 }
 
-/* POSIX scenario 44: exit() tells it at once, not when the lease ends. */
+/* POSIX scenario 44: exit() tells the death at once, not when the lease ends. */
 static void test_lock_says_ownerdead_at_once_when_the_owner_exits(void **state)
 {
     struct actor *a = start_holder("death/exit", LONG_LEASE);
@@ -125,7 +125,7 @@ static void test_lock_says_ownerdead_when_the_owner_executes_another_program(voi
     actor_end(a);
 }
 
-/* One that is not robust learns nothing: it gets the lock, and a higher token. */
+/* A mutex that is not robust tells nothing: the next owner gets the lock, and a higher token. */
 static void test_lock_is_had_when_a_dead_owner_was_not_robust(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -166,7 +166,7 @@ static void test_every_lock_call_says_ownerdead_when_the_lock_is_an_orphan(void 
     }
 }
 
-/* POSIX scenario 39: who dies before mending leaves the death to the next. */
+/* POSIX scenario 39: an owner that dies before mending leaves the death to the next owner. */
 static void test_lock_says_ownerdead_again_when_the_mender_dies(void **state)
 {
     struct actor *a = start_holder("death/again", LEASE), *b = actor_start(the_server);
@@ -191,7 +191,7 @@ static void test_lock_says_ownerdead_again_when_the_mender_dies(void **state)
 
 /* ---- not mended -------------------------------------------------------------------------- */
 
-/* POSIX scenario 38: unlocked without mending, all who wait are told at once, and all who come. */
+/* POSIX scenario 38: unlocked without mending, all waiters are told at once, and all newcomers. */
 static void test_all_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
 {
     struct actor *a = start_holder("death/never", LEASE), *waiters[3];
@@ -243,7 +243,7 @@ static void test_consistent_is_refused_when_there_is_nothing_to_mend(void **stat
 
 /* ---- threads that end -------------------------------------------------------------------- */
 
-/* POSIX scenario 41, failure 8: a thread that ends is told of at once, and renewed no more. */
+/* POSIX scenario 41, failure 8: the end of a thread is told at once, and the hold is renewed no more. */
 static void test_lock_says_ownerdead_at_once_when_the_owners_thread_ends(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -282,7 +282,7 @@ static void *lock_and_wait_to_be_cancelled(void *user)
     (void)user;
     if (dmutex_lock(&mutex) == 0)
         __atomic_store_n(&has_locked, true, __ATOMIC_RELEASE);
-    for (;;) { /* pause() is a cancellation point, too, and one that the race detector loses its thread in */
+    for (;;) { /* pause() is a cancellation point, too, and makes the race detector lose the thread */
         pthread_testcancel();
         sched_yield();
     }
@@ -333,7 +333,7 @@ static int run_thread(void *(*run)(void *))
     return (int)(intptr_t)result;
 }
 
-/* POSIX scenario 9, failure 22: a thread with the dead one's pthread_t is another owner. */
+/* POSIX scenario 9, failure 22: a thread with the dead thread's pthread_t is another owner. */
 static void test_a_new_thread_is_no_owner_when_it_has_the_dead_ones_id(void **state)
 {
     int result;
@@ -348,7 +348,7 @@ static void test_a_new_thread_is_no_owner_when_it_has_the_dead_ones_id(void **st
     mend_and_unlock();
 }
 
-/* exit() while another thread of the process waits in lock: it ends, and leaves nobody waiting. */
+/* exit() while another thread of the process waits in lock: the process ends, and leaves no waiter behind. */
 static void test_exit_does_not_hang_when_a_thread_waits(void **state)
 {
     struct actor *a = actor_start(the_server);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends of processes and threads, seen by those who wait with a deadline, and just after an unlock.
- */
+/* Ends of processes and threads, seen by waiters with a deadline, and just after an unlock. */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -39,7 +38,7 @@ static struct actor *start_timed_waiter(const char *way, const char *name, int p
 
 static const char *const timed_ways[] = { "timedlock", "clocklock" };
 
-/* POSIX scenario 43: who waits with a deadline is told of the death when the lease ends. */
+/* POSIX scenario 43: a waiter with a deadline is told of the death when the lease ends. */
 static void test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed(void **state)
 {
     (void)state;
@@ -60,7 +59,7 @@ static void test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed(voi
     }
 }
 
-/* POSIX scenario 38: who waits with a deadline is told at once that nobody can own any more. */
+/* POSIX scenario 38: a waiter with a deadline is told at once that no thread can own the mutex any more. */
 static void test_a_blocked_timedlock_says_notrecoverable_when_not_mended(void **state)
 {
     struct actor *waiters[2];
@@ -139,7 +138,9 @@ static void test_each_mutex_of_a_killed_owner_is_had_by_its_own_lease(void **sta
 
 /* ---- just after an unlock ---------------------------------------------------------------- */
 
-/* Finding 14: the server has executed an unlock that has returned, so that a process may be killed behind it. */
+/*
+ * Finding 14: the server has executed an unlock that has returned, so a process may be killed right after the unlock.
+ */
 static void test_the_lock_is_free_when_the_process_is_killed_straight_after_unlock(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_the_lock_is_free_when_the_process_executes_straight_after_unloc
     }
 }
 
-/* An awaited unlock of a robust mutex is done when it returns, whatever ends the process then. */
+/* An awaited unlock of a robust mutex is done at the return, whatever ends the process then. */
 static void test_a_robust_lock_is_free_when_the_process_is_killed_after_unlock(void **state)
 {
     (void)state;

@@ -120,7 +120,7 @@ static void end_by(void (*end)(int))
 static void (*const ways_to_end[])(int) = { exit, quick_exit };
 #define ENDS 2
 
-/* The child has ended by itself, with status 0. */
+/* The child has ended on its own, with status 0. */
 static void reap(pid_t pid)
 {
     assert_int_equal(keeper_reap(pid), 0);
@@ -160,7 +160,7 @@ static bool was_any_inside(void)
     return is_any;
 }
 
-/* Attack C4: nobody waits for the lease, in whatever step the threads were. */
+/* Attack C4: no process waits for the lease, in any step of the threads. */
 static void test_the_next_process_owns_at_once_when_one_exits_beside_lockers(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void exit_beside_a_relocker(void (*end)(int))
     end_by(end);
 }
 
-/* A second lock of a normal mutex by its holder does not "return" while the process ends. */
+/* A second lock of a normal mutex by the holder does not "return" while the process ends. */
 static void test_a_thread_that_waits_for_itself_stays_in_lock_when_the_process_exits(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void test_a_thread_that_waits_for_itself_stays_in_lock_when_the_process_e
     }
 }
 
-/* Another process owns: the places in its queue are free at once. */
+/* Another process owns: the places in the queue are free at once. */
 static void exit_as_waiter(void (*end)(int))
 {
     for (int i = 0; i < MOST_THREADS; i++)
@@ -273,7 +273,7 @@ static void exit_on_condition(void (*end)(int))
     end_by(end);
 }
 
-/* A wait on a condition is no hold: its end is no death, its place is free at once. */
+/* A wait on a condition is no hold: the wait's end is no death, the place is free at once. */
 static void test_nobody_waits_on_the_condition_when_a_waiting_process_exits(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void exit_while_asking(void (*end)(int))
     start(lock_once, 0);
     tell(2);
     await_told(3);
-    shared->tids[1] = (pid_t)syscall(SYS_gettid); /* no nap is between this and the end */
+    shared->tids[1] = (pid_t)syscall(SYS_gettid); /* no nap is between this line and the end */
     end_by(end);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* No wait is silent: after a second the log says who holds the mutex, and so does the sentence of a timeout. */
+/* No wait is silent: after a second the log names the holder of the mutex, and so does the sentence of a timeout. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* Long enough to be explained, see runtime/explain.c. */
 #define LONG_WAIT_MS 1200
 
-/* The lines of the log that are about waiting, and how many came. */
+/* The lines of the log that are about waiting, and their number. */
 static char line[512];
 static int line_count;
 
@@ -83,7 +83,7 @@ static double held_s(void)
     return strtod(at + strlen(", for "), NULL);
 }
 
-/* The sentence of a timeout names the holder, for how long it holds, and the place in the queue. */
+/* The sentence of a timeout names the holder, the time of the hold so far, and the place in the queue. */
 static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
 {
     double before_s = now_s();
@@ -130,7 +130,7 @@ static void test_the_log_names_the_holder_when_a_lock_waits(void **state)
     actor_end(holder);
 }
 
-/* A thread that waits for itself is told that it does. */
+/* A thread that waits for itself is told so. */
 static void test_a_timeout_says_so_when_a_thread_waits_for_itself(void **state)
 {
     struct timespec end = after_ms(LONG_WAIT_MS);
@@ -179,7 +179,7 @@ static struct actor *start_with_grace(void)
     return actor_start_at(url);
 }
 
-/* A trylock of a free mutex is EBUSY in the grace, and its sentence says so. */
+/* A trylock of a free mutex is EBUSY in the grace, and the sentence says so. */
 static void test_a_try_tells_of_the_grace_when_the_server_is_new(void **state)
 {
     struct actor *actor;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The address leads to another server, and no connection ends: master and replica have changed places, or somebody has
- * changed where it leads.  Commands and inbox of a process go there together, and what a server says is believed only
- * while it is the one that has greeted.
+ * The address leads to another server, and no connection ends: master and replica have changed places, or an operator
+ * has redirected the address. Commands and inbox of a process go there together, and a server's word is believed only
+ * while that server is the one that has greeted.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* It has been there for long: it gives no grace. */
+/* The server has been there for long: no grace. */
 static void make_old(const struct server *server)
 {
     char run_id[48];
@@ -53,7 +53,7 @@ static void make_old(const struct server *server)
     side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
 }
 
-/* All data are there; what is open stays open. */
+/* All data are there; open connections stay open. */
 static void fail_over(struct server *from, struct server *to)
 {
     side_text(from->side, "FAILOVER");
@@ -92,7 +92,7 @@ static int64_t waiters_on(const struct server *server, const char *name)
     return side_int(server->side, "ZCARD %s", key_of("queue", name));
 }
 
-/* An actor that waits for `name`, which another holds; both at the address. */
+/* An actor that waits for `name`, which another actor holds; both at the address. */
 static struct actor *start_waiter(const char *name, struct actor **ret_holder, const char *options)
 {
     struct actor *holder = start_at_address(options), *waiter = start_at_address(options);
@@ -109,8 +109,8 @@ static struct actor *start_waiter(const char *name, struct actor **ret_holder, c
 /* ---- one server for both ----------------------------------------------------------------- */
 
 /*
- * Nobody sends anything: the holder's lease is long, and so is the waiter's next poll.  But who waits is told by the
- * server, so it is asked each second what it is.
+ * No process sends anything: the holder's lease is long, and so is the waiter's next poll. But a waiter is told by the
+ * server, so the server is asked for its role each second.
  */
 static void test_a_waiter_goes_along_when_the_server_fails_over_and_no_connection_ends(void **state)
 {
@@ -131,7 +131,7 @@ static void test_a_waiter_goes_along_when_the_server_fails_over_and_no_connectio
     actor_end(holder);
 }
 
-/* The same while a new server grants nothing: who holds comes along, and keeps its token. */
+/* The same while a new server grants nothing: the holder comes along, and keeps the token. */
 static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void **state)
 {
     struct actor *holder, *waiter;
@@ -152,7 +152,7 @@ static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void
     actor_end(holder);
 }
 
-/* The address leads to another master: an inbox that was opened anew takes the commands with it. */
+/* The address leads to another master: an inbox that was opened anew takes the commands along. */
 static void test_the_commands_follow_when_the_inbox_finds_another_server(void **state)
 {
     struct actor *holder, *waiter;
@@ -164,7 +164,7 @@ static void test_the_commands_follow_when_the_inbox_finds_another_server(void **
     side_text(first->side, "CLIENT KILL TYPE pubsub");
     wait_until(subscribers(second) == 1 && clients(second) == 1);
     wait_until(clients(first) == 0);
-    actor_expect(waiter, "0"); /* the other one knows of no holder */
+    actor_expect(waiter, "0"); /* the other server knows of no holder */
     actor_end(waiter);
 }
 
@@ -187,8 +187,8 @@ static void test_the_inbox_follows_when_the_commands_find_another_server(void **
 /* ---- there and back again ---------------------------------------------------------------- */
 
 /*
- * The first is the master again, with what the second has, and the second has lost a hold: as a replica that was behind
- * loses it.  No client has been at the second.
+ * The first is the master again, with the data of the second, and the second has lost a hold, as a replica that was
+ * behind loses a hold. No client has been at the second.
  */
 static void lose_hold_there_and_back(const char *name)
 {
@@ -202,7 +202,7 @@ static void lose_hold_there_and_back(const char *name)
     side_text(first->side, "REPLICAOF NO ONE");
 }
 
-/* The run id is what it was, and the server is another all the same. */
+/* The run id is unchanged, and the server is another all the same. */
 static void test_a_server_gives_grace_when_it_is_the_master_again(void **state)
 {
     struct actor *owner = start_at_address(""), *other;
@@ -228,8 +228,8 @@ static bool is_past(const struct server *server, int64_t s)
 }
 
 /*
- * It has been idle in all that time, on a connection that has stayed: what it asks first is executed as of before.  Its
- * look at the server is ahead of that, so the answer is not believed, and what it got is given back.
+ * The client has been idle in all that time, on a connection that has stayed: the first request is executed as before.
+ * The client's look at the server is ahead of the request, so the answer is not believed, and the grant is given back.
  */
 static void test_an_idle_client_does_not_own_when_its_server_is_the_master_again(void **state)
 {
@@ -252,7 +252,10 @@ static void test_an_idle_client_does_not_own_when_its_server_is_the_master_again
     actor_end(owner);
 }
 
-/* Its first replica makes a master draw a new id for its data, and it stays the master: no grace, nobody is disturbed. */
+/*
+ * The first replica makes a master draw a new id for the data, and the server stays the master: no grace, no client is
+ * disturbed.
+ */
 static void test_a_server_gives_no_grace_when_its_first_replica_comes(void **state)
 {
     struct actor *early = start_at_address(""), *late;

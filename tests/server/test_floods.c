@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that never stops talking: a reply without end, messages without end.  The client's memory stays
- * bounded, and its own times are kept: a loss is told while the flood goes on.
+ * A server that never stops talking: a reply without end, messages without end. The client's memory stays bounded, and
+ * the client's own times are kept: a loss is told while the flood goes on.
  */
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -32,7 +32,7 @@ static struct {
     int door;
     pthread_t thread;
     bool is_over, has_owner;
-    int guests;       /* threads that serve */
+    int guests;       /* serving threads */
     long flooded;     /* bytes that were sent beyond measure */
     int floods_ended; /* by the client */
 } fake;
@@ -77,7 +77,7 @@ static bool flood_messages(int fd)
     return flood(fd, "", "", MESSAGE, 1000);
 }
 
-/* The first script about "held" is answered "owned", those about other mutexes "busy". */
+/* The first script about "held" is answered "owned", scripts about other mutexes "busy". */
 static bool serve_script(int fd, const redisReply *command)
 {
     if (strstr(command->element[3]->str, "{~probe."))
@@ -137,7 +137,7 @@ static void *welcome(void *user)
     int fd;
 
     while ((fd = accept4(fake.door, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* so that it ends with the test */
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* so that the server ends with the test */
         __atomic_add_fetch(&fake.guests, 1, __ATOMIC_ACQ_REL);
         assert_int_equal(pthread_create(&thread, NULL, serve_guest, (void *)(intptr_t)fd), 0);
         pthread_detach(thread);
@@ -192,7 +192,7 @@ static long peak_kib(struct actor *a)
     return kib;
 }
 
-/* The flood was given up often, or it went on for long: the client has not kept it. */
+/* The flood was given up often, or went on for long: the client has not kept the flood. */
 static void check_growth(struct actor *a, long before_kib)
 {
     wait_until(get(floods_ended) >= 3 || get(flooded) > FLOOD_BYTES);

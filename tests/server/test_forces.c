@@ -31,8 +31,7 @@ static struct actor *start_holder(const char *name, const char *options)
 
 /* ---- stopped ----------------------------------------------------------------------------- */
 
-/* POSIX scenario 3, failure 20: an owner that was stopped for two leases knows it before any I/O.
- */
+/* POSIX scenario 3, failure 20: an owner that was stopped for two leases knows the loss before any I/O. */
 static void test_a_stopped_owner_knows_its_loss_when_it_goes_on(void **state)
 {
     struct actor *a = start_holder("force/stopped", "lease=300");
@@ -56,7 +55,7 @@ static void test_a_stopped_owner_knows_its_loss_when_it_goes_on(void **state)
     actor_end(a);
 }
 
-/* POSIX scenario 3: the renewals of one that was stopped do not prolong the lease of its heir. */
+/* POSIX scenario 3: the renewals of a stopped owner do not prolong the lease of the heir. */
 static void test_a_stopped_owner_does_not_renew_for_another_when_it_goes_on(void **state)
 {
     struct actor *a = start_holder("force/heir", "lease=300"), *b = actor_start(the_server);
@@ -76,8 +75,7 @@ static void test_a_stopped_owner_does_not_renew_for_another_when_it_goes_on(void
     actor_end(b);
 }
 
-/* Failure 20: a lock whose answer took longer than its lease is not believed but asked for again.
- */
+/* Failure 20: a lock with an answer that took longer than the lease is not believed but asked for again. */
 static void test_lock_asks_again_when_the_answer_is_older_than_the_lease(void **state)
 {
     struct proxy *proxy = proxy_start(the_server);
@@ -106,7 +104,7 @@ static void test_lock_asks_again_when_the_answer_is_older_than_the_lease(void **
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* Finding 20: an owner that has an inbox is told at once, the next one by EOWNERDEAD. */
+/* Finding 20: an owner with an inbox is told at once, the next owner by EOWNERDEAD. */
 static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -116,7 +114,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
     make_robust(&mutex, "force/told", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     actor_do(a, "0", "init force/told robust lease=%d", LONG_LEASE);
-    actor_do(a, "ETIMEDOUT", "timedlock force/told 10"); /* it has waited once: its inbox is open */
+    actor_do(a, "ETIMEDOUT", "timedlock force/told 10"); /* the actor has waited once: the inbox is open */
     assert_result(dmutex_unlock(&mutex), 0);
     actor_do(a, "0", "lock force/told");
     token = actor_value(a, "token force/told");
@@ -132,7 +130,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
     actor_end(a);
 }
 
-/* Finding 20: one that has none learns it by its next renewal. */
+/* Finding 20: an owner without an inbox learns of the loss by the next renewal. */
 static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **state)
 {
     struct actor *a = start_holder("force/renewal", "lease=600");
@@ -148,7 +146,7 @@ static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **sta
     actor_end(a);
 }
 
-/* Finding 20: a waiter has the lock that was broken, and the one who broke it need not hold it. */
+/* Finding 20: a waiter has the lock that was broken, and the breaker need not hold the lock. */
 static void test_a_waiter_owns_at_once_when_the_lock_is_broken(void **state)
 {
     struct actor *a = start_holder("force/waiter", "robust lease=60000"),
@@ -192,7 +190,7 @@ static void test_force_breaks_ones_own_hold_and_nothing_when_free(void **state)
 
 /* ---- DMUTEX_ONLOST ----------------------------------------------------------------------- */
 
-/* An actor under DMUTEX_ONLOST whose hold is lost; the wait status of its end. */
+/* An actor under DMUTEX_ONLOST loses the hold; the wait status of the actor's end. */
 static int end_of_loser(const char *on_lost)
 {
     struct actor *a = actor_start_with(the_server, on_lost, NULL);
@@ -204,7 +202,7 @@ static int end_of_loser(const char *on_lost)
     return actor_await(a);
 }
 
-/* DMUTEX_ONLOST=abort and =signal:NAME end the process that does not catch them. */
+/* DMUTEX_ONLOST=abort and =signal:NAME end a process that does not catch the signal. */
 static void test_a_loss_ends_the_process_when_onlost_says_so(void **state)
 {
     int status;
@@ -231,7 +229,7 @@ static bool has_line(const char *path, const char *text)
     return is_there;
 }
 
-/* DMUTEX_ONLOST=log, the default, and one that cannot be read: the loss is logged, life goes on. */
+/* DMUTEX_ONLOST=log, the default, and an unreadable value: the loss is logged, life goes on. */
 static void test_a_loss_is_logged_when_onlost_is_log(void **state)
 {
     static const char *const values[] = { "DMUTEX_ONLOST=log", "DMUTEX_ONLOST=signal:NOSUCH",

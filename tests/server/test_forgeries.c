@@ -14,7 +14,7 @@
 static dmutex_t mutex;
 static struct actor *waiter;
 static char id[200]; /* of the waiter's attempt: <uuid>:<thread>:<attempt> */
-static char run[17];  /* of the server, as grants name it: nobody keeps it secret */
+static char run[17];  /* of the server, as grants name the server: no secret */
 static redisContext *forger;
 
 static int begin(void **state)
@@ -34,7 +34,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* The mutex is handed over as ever, and its tokens are what they would have been. */
+/* The mutex is handed over as ever, and the tokens are the usual ones. */
 static int end(void **state)
 {
     uint64_t before, after;
@@ -64,13 +64,13 @@ static uint64_t attempt_of_the_waiter(void)
     return strtoull(strrchr(id, ':') + 1, NULL, 10);
 }
 
-/* The newest request that the server has of the waiter; 0: it waits no longer. */
+/* The newest request that the server has of the waiter; 0: the waiter waits no longer. */
 static uint64_t request_of_the_waiter(void)
 {
     return strtoull(side_text(the_server->side, "HGET %s %s", key_of("waiter", "forged/m"), id), NULL, 10);
 }
 
-/* The channel of the inbox can be listed by users who may use PUBSUB. */
+/* The channel of the inbox can be listed by users with the right to PUBSUB. */
 static void forge(const char *message)
 {
     redisReply *reply = redisCommand(forger, "PUBLISH dmutex:inbox:%b %s", id, strcspn(id, ":"), message);
@@ -80,7 +80,10 @@ static void forge(const char *message)
     freeReplyObject(reply);
 }
 
-/* All that was published is read: the last message makes the waiter poll, because it names its attempt. */
+/*
+ * All published messages are read: the last message makes the waiter poll, because the message names the waiter's
+ * attempt.
+ */
 static void wait_until_read(void)
 {
     uint64_t before = request_of_the_waiter();
@@ -105,7 +108,7 @@ static void test_a_waiter_does_not_own_when_grants_are_guessed(void **state)
     assert_true(actor_is_silent(waiter));
 }
 
-/* A token that no server can have given is refused with its message, whoever knew the attempt. */
+/* An impossible token is refused with the whole message, even if the sender knew the attempt. */
 static void test_a_grant_is_refused_when_its_token_is_beyond_all(void **state)
 {
     char message[100];

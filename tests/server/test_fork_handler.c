@@ -40,7 +40,7 @@ static uintptr_t interrupted_at(const void *context)
 #endif
 }
 
-/* The code of libdmutex and of GLib, as the kernel has mapped it. */
+/* The code of libdmutex and of GLib, as the kernel has mapped the code. */
 static void find_ranges(void)
 {
     FILE *maps = fopen("/proc/self/maps", "r");

@@ -21,7 +21,7 @@
 
 static dmutex_t mutex;
 
-/* 0 if all calls of a child answered as they should; else the number of the one that did not. */
+/* 0 if all calls of a child answered as they should; else the number of the first wrong call. */
 static int judge(const bool *answers, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static int try_all_that_needs_a_hold(void)
     return judge(answers, sizeof answers / sizeof answers[0]);
 }
 
-/* POSIX scenario 45: the child of an owner owns nothing, of any kind; its end changes nothing. */
+/* POSIX scenario 45: the child of an owner owns nothing, of any kind; the child's end changes nothing. */
 static void test_the_child_owns_nothing_when_the_parent_holds(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_the_child_owns_nothing_when_the_parent_holds(void **state)
     }
 }
 
-/* POSIX scenario 45, failure 21: a child that ends by exit() orphans nothing of its parent's. */
+/* POSIX scenario 45, failure 21: a child that ends by exit() orphans nothing of the parent's. */
 static void test_the_parents_hold_goes_on_when_the_child_exits(void **state)
 {
     pid_t pid;
@@ -105,7 +105,7 @@ static int lock_for_good(void)
     return dmutex_lock(&mutex);
 }
 
-/* POSIX scenario 45: the child waits for its parent's unlock as any other process does. */
+/* POSIX scenario 45: the child waits for the parent's unlock as any other process does. */
 static void test_the_child_owns_when_the_parent_unlocks(void **state)
 {
     pid_t pid;
@@ -119,12 +119,12 @@ static void test_the_child_owns_when_the_parent_unlocks(void **state)
     wait_until(waiters_of(&mutex) == 1);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_int_equal(WEXITSTATUS(keeper_reap(pid)), 0);
-    assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* it died holding */
+    assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* the child died holding */
     assert_result(dmutex_consistent(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Waits once, so that its inbox is open, leaves a child behind and is killed. */
+/* Waits once, so that the inbox is open, leaves a child behind and is killed. */
 static int leave_a_child(volatile pid_t *ret_child)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 10);
@@ -132,7 +132,7 @@ static int leave_a_child(volatile pid_t *ret_child)
     pid_t child = fork();
 
     while (child == 0) {
-        alarm(WAIT_LIMIT_MS / 1000); /* nobody may be left to end it */
+        alarm(WAIT_LIMIT_MS / 1000); /* no process may be left to end the child */
         pause();
     }
     __atomic_store_n(ret_child, result == ETIMEDOUT ? child : -1, __ATOMIC_RELEASE);
@@ -190,7 +190,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* The child's own first use, and that of a child of its own. */
+/* The child's own first use, and the first use of the grandchild. */
 static int use_in_two_generations(void)
 {
     dmutex_t own = DMUTEX_INITIALIZER("fork/child");
@@ -216,7 +216,7 @@ static void test_fork_is_harmless_when_other_threads_are_busy(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        /* two of them on one mutex: there are waiters, too */
+        /* two workers on one mutex: there are waiters, too */
         snprintf(workers[i].name, sizeof workers[i].name, "fork/busy%d", i / 2);
         workers[i].is_over = false;
         assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), 0);
@@ -326,7 +326,7 @@ static int lock_many_and_unlock(void)
     return result;
 }
 
-/* Finding 14: of twenty unlocks in a row, none awaited, none is lost either when exit() ends it. */
+/* Finding 14: of twenty unlocks in a row, none awaited, none is lost either when exit() ends the process. */
 static void test_all_locks_are_free_when_the_process_exits_after_many_unlocks(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static int use_test_server(dmutex_test_server_t *server)
     return 0;
 }
 
-/* It leaves that server to its parent, and may start its own. */
+/* The child leaves that server to the parent, and may start a server of its own. */
 static void test_the_child_uses_the_test_server_when_the_parent_does(void **state)
 {
     dmutex_test_server_t *server;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Promise P3: a server that came after another, or has forgotten what it knew, grants nothing of its
- * own accord for one lease, and those who hold come back with their tokens.
+ * Promise P3: a server that came after another, or has lost the data, grants nothing of its own accord for one lease,
+ * and the holders come back with their tokens.
  *
- * The actors here use a URL without grace=off, unlike those of all other tests.
+ * The actors here use a URL without grace=off, unlike the actors of all other tests.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct actor *start_without_grace(void)
     return actor_start_at(the_server->url);
 }
 
-/* The server is as one that has been there for long: its mark says so. */
+/* Makes the server look as if running for long: the server's mark says so. */
 static void make_old(void)
 {
     const char *info = side_text(the_server->side, "INFO server"), *id = strstr(info, "run_id:");
@@ -65,8 +65,9 @@ static struct actor *start_holder(struct actor *(*begin)(void), const char *name
 /* ---- a server that was restarted --------------------------------------------------------- */
 
 /*
- * Who was stopped when the server came back is the owner all the same, though another asks first.  What it gives
- * back nobody gets in the grace: it might have been given back before, by another of its words.
+ * An owner that was stopped when the server came back is the owner all the same, though another process asks first. A
+ * lock that the owner gives back goes to no process in the grace: another message of the owner might have given the
+ * lock back before.
  */
 static void test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_first(void **state)
 {
@@ -96,7 +97,7 @@ static void test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_
     actor_end(b);
 }
 
-/* What the test above shows is the grace's doing: without it, there are two. */
+/* The result of the test above is the grace's doing: without the grace, there are two owners. */
 static void test_another_owns_at_once_when_an_empty_server_has_no_grace(void **state)
 {
     struct actor *a = start_holder(start_without_grace, "grace/without", LEASE), *b;
@@ -113,7 +114,7 @@ static void test_another_owns_at_once_when_an_empty_server_has_no_grace(void **s
     actor_end(b);
 }
 
-/* A lease after its start a server grants as ever: nobody can be left who held before. */
+/* A lease after the start a server grants as ever: no earlier holder can be left. */
 static void test_a_waiter_owns_when_the_grace_is_over(void **state)
 {
     struct actor *a;
@@ -130,7 +131,7 @@ static void test_a_waiter_owns_when_the_grace_is_over(void **state)
     actor_end(a);
 }
 
-/* The mark is the server's, not a client's: who comes later knows as much. */
+/* The mark is the server's, not a client's: a later client knows as much. */
 static void test_the_grace_is_the_same_for_all_who_come(void **state)
 {
     int64_t born;
@@ -143,7 +144,7 @@ static void test_the_grace_is_the_same_for_all_who_come(void **state)
     assert_int_equal(side_int(the_server->side, "HGET dmutex:server since"), born);
 }
 
-/* The server's uptime is told in seconds that begin and end as the clock's do. */
+/* The server's uptime is told in seconds that begin and end with the clock's. */
 static void test_a_server_is_no_older_than_its_start_when_a_second_ends_just_then(void **state)
 {
     struct timespec began;
@@ -159,7 +160,7 @@ static void test_a_server_is_no_older_than_its_start_when_a_second_ends_just_the
                 (int64_t)began.tv_sec * 1000000 + began.tv_nsec / 1000);
 }
 
-/* A condition's waiter that is signalled in the grace gets the mutex when it is over. */
+/* A condition's waiter that is signalled in the grace gets the mutex when the grace is over. */
 static void test_a_signal_does_not_grant_in_the_grace(void **state)
 {
     struct actor *a, *b;
@@ -181,7 +182,7 @@ static void test_a_signal_does_not_grant_in_the_grace(void **state)
     actor_end(b);
 }
 
-/* What gives the hold up has begun when the server comes that does not know it. */
+/* The call that gives the hold up has begun when the new server comes, which does not know the hold. */
 static struct actor *start_leaver(const char *call)
 {
     struct actor *leaver;
@@ -196,7 +197,7 @@ static struct actor *start_leaver(const char *call)
     return leaver;
 }
 
-/* Its answer is awaited, and "not the owner" would be EPERM. */
+/* The unlock awaits the answer, and "not the owner" would be EPERM. */
 static void test_a_robust_mutex_is_unlocked_at_an_empty_server(void **state)
 {
     struct actor *a = start_leaver("unlock grace/left");
@@ -247,7 +248,7 @@ static void promote(struct server *replica)
     assert_return_code(rename(replica->path, the_server->path), errno);
 }
 
-/* The owner that the replica has not heard of comes back, before one whose hold it believes in. */
+/* An owner unknown to the replica comes back, before the owner that the replica believes in. */
 static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **state)
 {
     struct server *first = the_server, *master, *replica = NULL;
