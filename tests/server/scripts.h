@@ -129,7 +129,7 @@ int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
 
-/* The connection becomes the connection of a user with these rules besides all rights, until become_nobody_special(). */
+/* Makes the connection that of a user with these rules besides all rights, until become_nobody_special(). */
 void become(const char *rules);
 void become_nobody_special(void);
 

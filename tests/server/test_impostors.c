@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What answers is no server of ours, but talks nonsense, is silent or closes.  Each call ends in
- * time with an errno value and a sentence, and nothing is held.
+ * The answering program is no server of ours, but talks nonsense, is silent or closes. Each call ends in time with an
+ * errno value and a sentence, and nothing is held.
  */
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -30,20 +30,20 @@ static void assert_sentence(struct actor *a, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", sentence, words);
 }
 
-/* ---- something that pretends to be a server ---------------------------------------------- */
+/* ---- a program that pretends to be a server ---------------------------------------------- */
 
 enum manner {
     SILENT,          /* accepts, reads, and never says anything */
-    CLOSING,         /* closes what it has accepted */
-    BABBLING,        /* answers whatever comes with the nonsense */
+    CLOSING,         /* closes each accepted connection */
+    BABBLING,        /* answers every command with the nonsense */
     CLOSING_HALFWAY, /* answers properly, by half, and closes */
-    FLAPPING,        /* a proper server that closes when it gets a script */
-    LYING            /* a proper server, but for the scripts: those it answers with the nonsense */
+    FLAPPING,        /* a proper server that closes on a script */
+    LYING            /* a proper server, but scripts are answered with the nonsense */
 };
 
 #define GUESTS 64
 
-/* One thread that serves all; what it says may be changed at any time, under the guard. */
+/* One thread that serves all; the nonsense may be changed at any time, under the guard. */
 static struct {
     pthread_mutex_t guard;
     pthread_t thread;
@@ -52,7 +52,7 @@ static struct {
     enum manner manner;
     const char *nonsense;
     size_t length;
-    int said; /* how often since it was told what to say */
+    int said; /* number of answers since the last change */
     struct {
         int fd;
         redisReader *reader; /* a client's commands are arrays of bulks, as replies are */
@@ -63,7 +63,7 @@ static void say(int fd, const char *bytes, size_t length)
 {
     ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-    (void)sent; /* who has gone hears nothing */
+    (void)sent; /* a departed client hears nothing */
 }
 
 static void say_nonsense(int fd)
@@ -72,7 +72,7 @@ static void say_nonsense(int fd)
     say(fd, fake.nonsense, fake.length);
 }
 
-/* The answer that a good server gives to a command of the greeting; NULL: a script. */
+/* The answer of a good server to a command of the greeting; NULL: a script. */
 static const char *proper_answer(const redisReply *command)
 {
     const char *word = command->elements ? command->element[0]->str : "";
@@ -249,7 +249,7 @@ static int end_fake(void **state)
     return 0;
 }
 
-/* Nothing was locked, whatever was said; each call has ended in time. */
+/* Nothing was locked, for any answer; each call has ended in time. */
 static void check_calls(struct actor *a, const char *what)
 {
     promise_within(IN_TIME);
@@ -268,14 +268,14 @@ static void check_calls(struct actor *a, const char *what)
     actor_do(a, "0 0", "lost");
 }
 
-/* The same for those who ask about a mutex. */
+/* The same for calls that ask about a mutex. */
 static void check_questions(struct actor *a)
 {
     promise_within(IN_TIME);
     actor_do(a, "ENOLCK", "islocked bad/x");
     actor_do(a, "ENOLCK", "waiters bad/x");
     actor_send(a, "forceunlock bad/x");
-    actor_answer(a); /* some of the nonsense is what it wants to hear */
+    actor_answer(a); /* some of the nonsense is a wanted answer */
     assert_kept();
 }
 
@@ -315,7 +315,7 @@ static const struct {
     TEXT("%1\r\n+a\r\n+b\r\n"),
 };
 
-/* Nonsense from the beginning: no call owns, hangs or crashes, and each says what is wrong. */
+/* Nonsense from the beginning: no call owns, hangs or crashes, and each says why. */
 static void test_calls_say_enolck_when_the_server_talks_nonsense(void **state)
 {
     struct actor *a = actor_start_at(fake.url);
@@ -329,7 +329,7 @@ static void test_calls_say_enolck_when_the_server_talks_nonsense(void **state)
     actor_end(a);
 }
 
-/* The same from a server that greets as ours, and answers the scripts so. */
+/* The same from a server that greets as ours, and answers the scripts with nonsense. */
 static void test_calls_say_enolck_when_scripts_are_answered_by_nonsense(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void test_calls_say_enolck_when_scripts_are_answered_by_nonsense(void **s
     }
 }
 
-/* Waiters of a mutex are left, says the answer to a signal that could name none: nobody is served. */
+/* The answer to a signal that could name no mutex says that waiters of a mutex are left: no waiter is served. */
 static void test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name(void **state)
 {
     static const char moved[] = "*4\r\n$5\r\nmoved\r\n:1\r\n:0\r\n:1\r\n";
@@ -357,7 +357,7 @@ static void test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_
     actor_end(a);
 }
 
-/* One that closes at once, or in the middle of what it says. */
+/* A server that closes at once, or in the middle of an answer. */
 static void test_calls_say_enolck_when_the_server_closes(void **state)
 {
     static const enum manner manners[] = { CLOSING, CLOSING_HALFWAY };
@@ -384,8 +384,8 @@ static int times_said(void)
 }
 
 /*
- * One that greets properly and closes at the first script, again and again: it is tried less and less often,
- * and the log says once that the connection broke.
+ * A server that greets properly and closes at the first script, again and again: the tries become fewer and fewer, and
+ * the log says once that the connection broke.
  */
 static void test_a_server_is_tried_less_often_when_it_always_closes(void **state)
 {
@@ -400,7 +400,7 @@ static void test_a_server_is_tried_less_often_when_it_always_closes(void **state
     actor_send(a, "lock bad/flapping");
     wait_until(times_said() > 0);
     let_pass(3000);
-    if (times_said() > 80) /* 10, 20, 40, ... 250 ms, half of it on the average: some 30; 240 without */
+    if (times_said() > 80) /* 10, 20, 40, ... 250 ms, half on the average: some 30; 240 without */
         fail_msg("it was tried %d times", times_said());
     assert_true(actor_is_silent(a));
     command_run("test $(grep -c 'the connection' %s/flapping) -eq 1", the_server->folder);
@@ -410,8 +410,8 @@ static void test_a_server_is_tried_less_often_when_it_always_closes(void **state
 }
 
 /*
- * One that accepts and never answers: each call ends by its own time, lock goes on trying, and the
- * process can end all the same.
+ * A server that accepts and never answers: each call ends by its own time, lock goes on trying, and the process can end
+ * all the same.
  */
 static void test_calls_end_in_time_when_the_server_never_answers(void **state)
 {
@@ -440,7 +440,7 @@ static void test_calls_end_in_time_when_the_server_never_answers(void **state)
     actor_end(b);
 }
 
-/* Who has had no answer yet is told from which server: before the connection is there, and after. */
+/* A caller without an answer yet is told the server's name: before the connection is there, and after. */
 static void test_calls_name_the_server_when_no_answer_has_come_yet(void **state)
 {
     struct actor *a, *b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages that come late, not at all or twice, and inboxes that are not there: a waiter gets its
- * lock all the same, at once or by its next poll, never by the end of a lease.
+ * Messages that come late, not at all or twice, and missing inboxes: a waiter gets the lock all the same, at once or by
+ * the next poll, never by the end of a lease.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void test_a_waiter_owns_when_the_unlock_comes_before_its_subscription(voi
     expect_lock_and_end(waiter, "inbox/gap");
 }
 
-/* Failure 2: an inbox that the server has closed is opened again, and what was missed asked for. */
+/* Failure 2: an inbox that the server has closed is opened again, and missed messages are asked for. */
 static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(void **state)
 {
     struct actor *waiter;
@@ -95,7 +95,7 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(v
     expect_lock_and_end(waiter, "inbox/closed");
 }
 
-/* Failure 2: one whose inbox is up again before the unlock is told as if nothing had been. */
+/* Failure 2: a waiter with an inbox that is up again before the unlock is told as usual. */
 static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
 {
     struct actor *waiter;
@@ -115,8 +115,8 @@ static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
 }
 
 /*
- * Closed, and open again, before the waiter has read that it is in the queue: what was missed meanwhile is asked for.
- * The server takes no connection between, so that it has no inbox to grant to.
+ * Closed, and open again, before the waiter has read that the waiter is in the queue: missed messages are asked for.
+ * The server takes no connection in between, so that there is no inbox to grant to.
  */
 static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place(void **state)
 {
@@ -160,7 +160,7 @@ static void test_a_waiter_owns_by_its_poll_when_the_message_is_lost(void **state
     expect_lock_and_end(waiter, "inbox/lost");
 }
 
-/* Failure 2: the same when the inbox is a black hole that nobody has closed. */
+/* Failure 2: the same when the inbox is a black hole that is never closed. */
 static void test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole(void **state)
 {
     struct actor *waiter;
@@ -174,7 +174,7 @@ static void test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole(void *
     expect_lock_and_end(waiter, "inbox/hole");
 }
 
-/* Failure 2: a message on its way when the connection breaks half-way through it. */
+/* Failure 2: a message is on the way when the connection breaks in the middle of the message. */
 static void test_a_waiter_owns_when_the_connection_breaks_in_the_message(void **state)
 {
     static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY };
@@ -205,7 +205,7 @@ static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **st
     wait_until(waiters_of(&mutex) == 0);
     wait_until(!is_locked(&mutex));
     assert_result(dmutex_lock(&mutex), 0);
-    proxy_pass(proxy); /* the message of the grant that is over arrives */
+    proxy_pass(proxy); /* the message of the old grant arrives */
     wait_until(waiters_of(&mutex) == 1);
     assert_true(actor_is_silent(waiter));
     assert_true(remaining_of(&mutex) > 0);
@@ -225,10 +225,10 @@ static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
     actor_do(waiter, "0", "init inbox/left lease=%d", LONG_LEASE);
     actor_send(waiter, "timedlock inbox/left 200");
     wait_until(waiters_of(&mutex) == 1);
-    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* its cancel does not get through */
+    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* the waiter's cancel does not get through */
     actor_expect(waiter, "ETIMEDOUT");
     assert_result(dmutex_unlock(&mutex), 0);
-    assert_true(is_locked(&mutex)); /* granted to one who has left */
+    assert_true(is_locked(&mutex)); /* granted to a waiter that has left */
     promise_within(AT_ONCE);
     proxy_pass(proxy);
     wait_until(!is_locked(&mutex));
@@ -236,7 +236,7 @@ static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
     actor_end(waiter);
 }
 
-/* To the inbox of the first in the queue: a grant of its newest request, by a server `run`. */
+/* To the inbox of the first in the queue: a grant of the newest request, by a server `run`. */
 static void publish_grant(const char *run)
 {
     char id[100], uuid[40], message[160];
@@ -250,8 +250,9 @@ static void publish_grant(const char *run)
 }
 
 /*
- * A server passes messages on to its replicas, and does not count who hears them there.  So a grant is believed only if
- * it names the server that the inbox is connected to: that of another, or of none, makes the waiter ask.
+ * A server passes messages on to the replicas, and does not count the listeners there. So a grant is believed only if
+ * the grant names the server that the inbox is connected to: the name of another server, or no name, makes the waiter
+ * ask.
  */
 static void test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_hears(void **state)
 {
@@ -271,7 +272,7 @@ static void test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_h
         assert_true(actor_is_silent(waiter));
     }
     snprintf(run, sizeof run, " %.16s", strstr(side_text(the_server->side, "INFO server"), "run_id:") + 7);
-    publish_grant(run); /* so those before were refused for their last word alone */
+    publish_grant(run); /* so the earlier grants were refused for their last word alone */
     actor_expect(waiter, "0");
     assert_result(dmutex_unlock(&mutex), 0);
     actor_end(waiter);

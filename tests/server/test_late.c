@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What comes late, but not too late, and what comes too late: renewals, cancels, releases. */
+/* Late but not too late, and too late: renewals, cancels, releases. */
 #include <stdlib.h>
 
 #include "../lib/testlib.h"
@@ -23,7 +23,7 @@ static int64_t lease_left(const char *name)
 
 /* ---- renewals ---------------------------------------------------------------------------- */
 
-/* POSIX scenario 52: a process that was stopped over a renewal renews when it goes on. */
+/* POSIX scenario 52: a process that was stopped over a renewal renews when going on. */
 static void test_a_hold_goes_on_when_its_renewal_is_late(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -59,9 +59,9 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     actor_do(a, "0", "init late/too-late robust lease=20000 maxhold=1500");
     actor_do(a, "0", "lock late/too-late");
     actor_stop(a);
-    side_text(the_server->side, "PING"); /* a renewal on its way is done */
+    side_text(the_server->side, "PING"); /* a renewal on the way is done */
     side_int(the_server->side, "PEXPIRE %s 20000", key_of("lock", "late/too-late"));
-    let_pass(1700); /* what was certain is over, what the server keeps is not */
+    let_pass(1700); /* the certain time is over, the server's lease is not */
     assert_true(lease_left("late/too-late") > 10000);
     promise_within(AT_ONCE);
     actor_cont(a);
@@ -78,7 +78,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     actor_end(a);
 }
 
-/* Finding 13: an owner whose server is no master any more is told before another could own. */
+/* Finding 13: an owner of a server that is no master any more is told before another could own. */
 static void test_a_loss_is_told_in_time_when_the_server_becomes_a_replica(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -124,7 +124,7 @@ static void test_unlock_is_done_later_when_a_replica_refuses_it(void **state)
     }
 }
 
-/* Destroy awaits a release that is pending, because its unlock had no answer: the mutex is free then. */
+/* Destroy awaits a release that is pending, because the unlock had no answer: the mutex is free then. */
 static void test_destroy_awaits_a_pending_release(void **state)
 {
     struct proxy *proxy = proxy_start(the_server);
@@ -181,7 +181,7 @@ static void test_the_queue_is_left_later_when_a_timeout_is_not_answered(void **s
     proxy_end(proxy);
 }
 
-/* What a test has done to the server is undone, also when the test has failed. */
+/* Undoes the test's changes to the server, also when the test has failed. */
 static int mend_server(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void check_refused(mutex_call call)
     assert_non_null(strchr(dmutex_strerror_np(), ' '));
 }
 
-/* The stack that a new thread gets when nobody says otherwise. */
+/* The default stack size of a new thread. */
 static void set_default_stack(size_t size)
 {
     pthread_attr_t attributes;
@@ -45,7 +45,7 @@ static void set_default_stack(size_t size)
     assert_int_equal(pthread_attr_destroy(&attributes), 0);
 }
 
-/* No thread can be started, for its stack has no room: ENOLCK as often as one tries. */
+/* No thread can be started, because the stack has no room: ENOLCK at every try. */
 static void test_first_use_says_enolck_when_there_is_no_thread(void **state)
 {
     pthread_attr_t usual;
@@ -113,7 +113,7 @@ static void test_first_use_says_enolck_when_there_is_no_descriptor(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* In use, and none left: what is connected goes on, and what breaks comes back with the room. */
+/* In use, and no descriptor left: open connections go on, and broken connections come back with the room. */
 static void test_a_hold_goes_on_when_there_is_no_descriptor_for_a_while(void **state)
 {
     struct rlimit usual;

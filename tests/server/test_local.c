@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The server of one's own that is started on demand: `local:`, and what must not go wrong there. */
+/* The private server that is started on demand: `local:`, and the failures that must not happen there. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static char folder[32];    /* of this test alone: DMUTEX_LOCAL_DIR */
 static char local_dir[64]; /* the same as an environment string */
-static pid_t server_pid;   /* of the server that was started there, once it is known */
+static pid_t server_pid;   /* of the server that was started there, once known */
 
 static int begin_test(void **state)
 {
@@ -46,7 +46,7 @@ static long number_in(const char *path)
     return number;
 }
 
-/* The process that serves the folder; from here on it ends with the test program. */
+/* The process that serves the folder; from here on the server ends with the test program. */
 static pid_t find_server(void)
 {
     wait_until((server_pid = (pid_t)number_in(in_folder("pid"))) > 1);
@@ -73,7 +73,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* An actor that nobody has named a server to. */
+/* An actor without a configured server. */
 static struct actor *start_lost(const char *more)
 {
     return actor_start_with(NULL, local_dir, more ? more : "A=b", NULL);
@@ -122,7 +122,7 @@ static void test_the_server_is_started_when_nothing_is_configured(void **state)
     actor_end(b);
 }
 
-/* What is said of it: nobody else's, no port, nothing on the disk, nothing evicted. */
+/* Properties of the server: no other user's, no port, nothing on the disk, nothing evicted. */
 static void test_the_server_is_private_when_started(void **state)
 {
     struct actor *a = start_lost("DMUTEX_URL=local:?command_timeout=1000");
@@ -171,7 +171,7 @@ static void test_one_server_is_started_when_many_begin_at_once(void **state)
     }
 }
 
-/* The server is nobody's child: who started it may be killed, and the next is told of the death. */
+/* The server is no process's child: the starter may be killed, and the next process is told of the death. */
 static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
 {
     struct actor *a = start_lost(NULL), *b = start_lost(NULL);
@@ -191,7 +191,7 @@ static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
     actor_end(b);
 }
 
-/* One that died, its socket still there, is started again by whoever needs it, and goes on. */
+/* A server that died, leaving the socket, is started again by any process in need, and goes on. */
 static void test_the_server_is_started_again_when_it_was_killed(void **state)
 {
     struct actor *a = start_lost(NULL), *b = start_lost(NULL);
@@ -216,7 +216,7 @@ static void test_the_server_is_started_again_when_it_was_killed(void **state)
     actor_end(b);
 }
 
-/* The socket that descriptor 3 of a process is, "" if it has none. */
+/* The socket behind descriptor 3 of a process, "" if none. */
 static const char *conversation_of(pid_t pid)
 {
     static char target[64];
@@ -251,7 +251,7 @@ static bool has_descriptor(pid_t pid, const char *wanted)
     return is_there;
 }
 
-/* The server keeps nothing of the process that started it, and that has no child to wait for. */
+/* The server keeps nothing of the process that started the server, and that process has no child to wait for. */
 static void test_the_server_has_nothing_of_its_starter(void **state)
 {
     struct actor *a = start_lost("LD_BIND_NOW=of-the-starter");
@@ -274,7 +274,7 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     actor_end(a);
 }
 
-/* Where a program is on the PATH; "" if it is not. */
+/* The path of a program on the PATH; "" if there is none. */
 static const char *find_program(const char *name)
 {
     static char found[512];
@@ -313,7 +313,7 @@ static void test_valkey_server_is_started_when_there_is_no_redis_server(void **s
     actor_end(a);
 }
 
-/* ---- one that cannot be had -------------------------------------------------------------- */
+/* ---- a server that cannot be had --------------------------------------------------------- */
 
 /* Every call that needs a server says ENOLCK, and a sentence with these words. */
 static void check_refused(struct actor *a, const char *words)
@@ -343,7 +343,7 @@ static void test_calls_say_enolck_when_no_server_is_installed(void **state)
     assert_int_equal(access(in_folder("s"), F_OK), -1);
 }
 
-/* A folder that others can write to, or that is none, is not trusted, and nothing starts there. */
+/* A folder that others can write to, or that is no folder, is not trusted, and nothing starts there. */
 static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
 {
     static const char *const spoils[] = { "open", "linked", "file", "foreign" };
@@ -389,7 +389,7 @@ static void test_calls_say_enolck_when_the_folder_is_relative(void **state)
     actor_end(a);
 }
 
-/* A folder whose socket's path no socket can have. */
+/* A folder with a path too long for any socket. */
 static void test_calls_say_enolck_when_the_folders_name_is_too_long(void **state)
 {
     char place[256];

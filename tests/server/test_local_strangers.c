@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `local:` on a machine with other users: nobody else's server is ever asked.  The stranger of these tests
- * runs a server that would grant everything.
+ * `local:` on a machine with other users: no other user's server is ever asked. The stranger of these tests runs a
+ * server that would grant everything.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 
 #define DEFAULT_FOLDER "/tmp/dmutex-61235"
 
-static char folder[32];   /* of this test alone; everybody may go through it */
-static char shared[64];   /* in it, as /tmp is: sticky, and everybody may write */
-static char *own_program; /* program_path, while another one is run */
+static char folder[32];   /* of this test alone; every user may go through the folder */
+static char shared[64];   /* a subfolder, as /tmp is: sticky, and every user may write */
+static char *own_program; /* program_path, while another program is run */
 static pid_t server;      /* the stranger's; 0: none */
 
 static int begin_test(void **state)
@@ -112,7 +112,7 @@ static void assert_refused(const char *place, const char *words)
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
-/* The stranger was first: has made the folder, and a server in it that would grant the mutex. */
+/* The stranger was first: has made the folder, and inside a server that would grant the mutex. */
 static void test_no_mutex_is_granted_when_a_stranger_has_made_the_folder(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_no_mutex_is_granted_when_a_stranger_has_made_the_usual_folder(v
     assert_refused(NULL, DEFAULT_FOLDER " belongs to another user: 61234");
 }
 
-/* A link to the stranger's folder; and one that leads to the victim's own, which may lead elsewhere next. */
+/* A link to the stranger's folder; and a link that leads to the victim's own, and may lead elsewhere next. */
 static void test_no_mutex_is_granted_when_the_folder_is_a_link(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_no_mutex_is_granted_when_the_folder_is_a_link(void **state)
     assert_refused(in_shared("other"), "is no folder, but a link or file of user 61234");
 }
 
-/* A folder in which all may make sockets, though none may remove those of others. */
+/* A folder in which all may make sockets, though no user may remove another user's. */
 static void test_no_mutex_is_granted_when_a_stranger_listens_in_a_sticky_folder(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_no_mutex_is_granted_when_a_stranger_listens_in_a_sticky_folder(
     assert_refused(shared, "is open to others (chmod it to 0700)");
 }
 
-/* The folder is the victim's, but a stranger can put another one in its place. */
+/* The folder is the victim's, but a stranger can put another folder in the same place. */
 static void test_no_mutex_is_granted_when_a_stranger_can_replace_the_folder(void **state)
 {
     char path[200];
@@ -169,7 +169,7 @@ static void test_no_mutex_is_granted_when_a_stranger_can_replace_the_folder(void
 
 /* ---- the listener ------------------------------------------------------------------------ */
 
-/* Root can go into any folder: what listens there is not the victim's all the same. */
+/* Root can go into any folder: a server that listens there is not the victim's all the same. */
 static void test_no_mutex_is_granted_when_another_user_listens(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void test_the_mutex_is_granted_when_the_way_is_roots(void **state)
 /* ---- rights ------------------------------------------------------------------------------ */
 
 /*
- * A program that has more rights than its caller: its user's folder, and server, may be right, but what it
- * starts and finds is its caller's choice.
+ * A program that has more rights than the caller: the folder, and server, of the program's user may be right, but the
+ * caller chooses the programs started and found.
  */
 static void test_no_mutex_is_granted_when_the_program_has_more_rights(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMUTEX_LOG=level:path: what is no file makes nobody wait and is followed nowhere; the log goes to standard
+ * DMUTEX_LOG=level:path: a path that is no file makes no process wait and is not followed; the log goes to standard
  * error then, and says why.
  *
  * This program executes itself with --lock: locks and unlocks once.
@@ -30,7 +30,7 @@ static const char *in_folder(const char *name)
     return path;
 }
 
-/* Locks once at a server that is not there, so that there is something to log. */
+/* Locks once at a server that is not there, so that there is a line to log. */
 static void lock_with_log(const char *log)
 {
     command_run("DMUTEX_URL='unix:///nowhere?command_timeout=200' DMUTEX_ONDOWN=fail DMUTEX_LOG='%s' exec %s --lock",
@@ -72,7 +72,7 @@ static void test_the_log_is_not_written_when_its_path_is_a_link(void **state)
     assert_int_equal(access(in_folder("target"), F_OK), -1);
 }
 
-/* Nobody reads from it, or somebody has it open and does not read: the program ends all the same. */
+/* No process reads from the FIFO, or a process has the FIFO open and does not read: the program ends all the same. */
 static void test_nobody_waits_when_the_log_is_a_fifo(void **state)
 {
     int reader;
@@ -87,7 +87,7 @@ static void test_nobody_waits_when_the_log_is_a_fifo(void **state)
     close(reader);
 }
 
-/* Lines for a full pipe are dropped; writing them would stop the renewals. */
+/* Lines for a full pipe are dropped; a blocking write would stop the renewals. */
 static void test_nobody_waits_when_standard_error_is_full(void **state)
 {
     char bytes[4096] = "";
@@ -115,7 +115,7 @@ static void test_nobody_waits_when_standard_error_is_full(void **state)
     close(ends[1]);
 }
 
-/* A level that is none is told, and not taken for silence. */
+/* An invalid level is told, and not taken for silence. */
 static void test_the_log_says_so_when_its_level_is_none(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library's own thread: its scheduling is the process's, not that of the thread that locked first. */
+/* The library's own thread: the scheduling is the process's, not the scheduling of the thread that locked first. */
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 static dmutex_t mutex;
 
-/* The thread of this process with that name; 0: none. */
+/* The thread of this process with the name; 0: none. */
 static pid_t find_thread(const char *wanted)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -50,7 +50,7 @@ static bool has_cores_of_main(pid_t thread)
            CPU_EQUAL(&its, &mains);
 }
 
-/* The lowest there is, on one core only: then the first lock of the process. */
+/* Gives this thread the lowest priority, on one core only: then does the first lock of the process. */
 static void *lock_as_the_least(void *user)
 {
     struct sched_param none = { 0 };
@@ -67,7 +67,7 @@ static void *lock_as_the_least(void *user)
     return NULL;
 }
 
-/* 0, or the number of what is wrong.  Without the right to raise a priority the cores alone can be had. */
+/* 0, or the number of the fault. Without the right to raise a priority only the cores can be checked. */
 static int look_at_thread(void)
 {
     pthread_t thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Leases that are renewed, and holds that are lost: when exactly, who is told, and what is left.
- * This process reaches the server through a proxy; the other processes do not.
+ * Leases that are renewed, and holds that are lost: the exact time, the receivers of the news, and the rest. This
+ * process reaches the server through a proxy; the other processes do not.
  */
 #include <hiredis.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 static struct proxy *proxy;
 static dmutex_t mutex;
 
-/* What the lost callback has seen; written by the library's thread before `calls` is. */
+/* The findings of the lost callback; written by the library's thread before `calls` is. */
 static struct {
     redisContext *server;
     const char *lock; /* the key of the watched mutex */
@@ -86,7 +86,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The test's thread holds `name`; what the callback looks at is its lock. */
+/* The test's thread holds `name`; the callback looks at this lock. */
 static void hold(const char *name, const struct kind *kind, unsigned lease_ms)
 {
     static char room[128];
@@ -103,7 +103,7 @@ static const struct kind robust = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, 
 
 /* ---- renewal ----------------------------------------------------------------------------- */
 
-/* Failure 12: a hold of many leases is a hold all the time, and its unlock says 0. */
+/* Failure 12: a hold of many leases is a hold all the time, and the unlock says 0. */
 static void test_a_hold_goes_on_when_it_lasts_for_many_leases(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_a_hold_goes_on_when_it_lasts_for_many_leases(void **state)
     assert_int_equal(losses(), 0);
 }
 
-/* Failure 9, POSIX scenario 5: a recursive hold is renewed until its last unlock. */
+/* Failure 9, POSIX scenario 5: a recursive hold is renewed until the last unlock. */
 static void test_a_hold_goes_on_when_it_is_unlocked_in_part(void **state)
 {
     (void)state;
@@ -131,8 +131,7 @@ static void test_a_hold_goes_on_when_it_is_unlocked_in_part(void **state)
     assert_int_equal(losses(), 0);
 }
 
-/* Failure 5: a network that is gone for less than a lease costs no hold, and later ones are
- * renewed. */
+/* Failure 5: a network that is gone for less than a lease costs no hold, and later leases are renewed. */
 static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **state)
 {
     (void)state;
@@ -146,7 +145,7 @@ static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **stat
         }
         let_pass(750); /* a renewal was due at 500 */
         proxy_pass(proxy);
-        let_pass(800); /* beyond what was certain before */
+        let_pass(800); /* beyond the earlier certain time */
         assert_true(remaining_of(&mutex) > 0);
         assert_result(dmutex_unlock(&mutex), 0);
         hold("loss/while", &normal, 300);
@@ -157,7 +156,7 @@ static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **stat
     assert_int_equal(losses(), 0);
 }
 
-/* dmutex_renew_np() begins the max-hold anew; without it the hold ends there. */
+/* dmutex_renew_np() begins the max-hold anew; without the call the hold ends there. */
 static void test_a_hold_goes_on_beyond_max_hold_when_renewed_by_hand(void **state)
 {
     dmutexattr_t attr;
@@ -178,7 +177,7 @@ static void test_a_hold_goes_on_beyond_max_hold_when_renewed_by_hand(void **stat
     assert_result(dmutex_unlock(&mutex), EPERM);
 }
 
-/* dmutex_renew_np() without an answer says so, and the hold is what it was. */
+/* dmutex_renew_np() without an answer says so, and the hold is unchanged. */
 static void test_renew_says_enolck_when_there_is_no_answer(void **state)
 {
     (void)state;
@@ -195,7 +194,7 @@ static void test_renew_says_enolck_when_there_is_no_answer(void **state)
 
 /* ---- loss -------------------------------------------------------------------------------- */
 
-/* What a lost hold answers: nothing of it is left but its old token. */
+/* The answers of a lost hold: nothing is left but the old token. */
 static void check_lost(uint64_t token)
 {
     assert_int_equal(remaining_of(&mutex), 0);
@@ -230,7 +229,7 @@ static void test_a_loss_is_told_before_another_can_own_when_the_network_is_gone(
     assert_string_equal(lost.name, "loss/gone");
     check_lost(token);
     actor_expect(b, "0");
-    proxy_pass(proxy); /* what was held back reaches the server now: it is b's, and stays so */
+    proxy_pass(proxy); /* the delayed release reaches the server now: the lock is b's, and stays so */
     wait_until(dmutex_trylock(&mutex) == EBUSY);
     assert_true(actor_value(b, "remaining loss/gone") > 0);
     actor_do(b, "0", "renew loss/gone");
@@ -304,8 +303,8 @@ static void unlock_lost(const struct kind *kind)
 }
 
 /*
- * Attack C9.  A lost hold is as none for the next lock, of every type but the recursive: a fresh one, with a higher
- * token.  An inner lock must not begin anew in a section whose outer hold is lost.
+ * Attack C9. A lost hold is as none for the next lock, of every type but the recursive: a fresh hold, with a higher
+ * token. An inner lock must not begin anew in a section with a lost outer hold.
  */
 static void test_lock_is_fresh_when_the_hold_before_was_lost(void **state)
 {
@@ -321,7 +320,7 @@ static void test_lock_is_fresh_when_the_hold_before_was_lost(void **state)
         proxy_pass(proxy);
         unlock_lost(&kinds[i]);
         if (kinds[i].robust) {
-            assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* it died for all who come after */
+            assert_result(dmutex_lock(&mutex), EOWNERDEAD); /* a death for all later owners */
             assert_result(dmutex_consistent(&mutex), 0);
         } else {
             assert_result(dmutex_lock(&mutex), 0);
@@ -334,7 +333,7 @@ static void test_lock_is_fresh_when_the_hold_before_was_lost(void **state)
 
 /* ---- keys that go away ------------------------------------------------------------------- */
 
-/* Failure 4: a lock that somebody deleted is put back, and nobody notices. */
+/* Failure 4: a deleted lock is put back, and no process notices. */
 static void test_the_lock_is_put_back_when_its_key_was_deleted(void **state)
 {
     uint64_t token;
@@ -370,7 +369,7 @@ static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
     assert_int_equal(losses(), 0);
 }
 
-/* Failure 4: a waiter that came first has the lock; its owner of before learns it by renewal. */
+/* Failure 4: a waiter that came first has the lock; the former owner learns of the loss by renewal. */
 static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
 {
     struct actor *b = actor_start(the_server);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Thousands of holds on a slow server: their renewals do not wait behind each other until each one's time is over. */
+/* Thousands of holds on a slow server: the renewals do not wait behind each other until each hold's time is over. */
 #include <stdlib.h>
 
 #include "../lib/testlib.h"
 
 #define HOLDS 2500
 #define LEASE 6000
-#define UNDER_WAY 16 /* batches, as runtime/schedule.c has it */
+#define UNDER_WAY 16 /* batches, as in runtime/schedule.c */
 
 static struct proxy *proxy;
 static dmutex_t holds[HOLDS];
@@ -39,7 +39,7 @@ static int end_group(void **state)
     return test_group_teardown(state);
 }
 
-/* How long that took, in ms. */
+/* Locks all; returns the time in ms. */
 static int lock_all(int lease_ms)
 {
     int64_t begin_us = wait_now_us();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network that loses commands and replies, cuts connections and keeps bytes back: what was asked
- * is done once, nothing is left locked, and nobody waits for a lease.
+ * A network that loses commands and replies, cuts connections and keeps bytes back: each request is done once, nothing
+ * is left locked, and no process waits for a lease.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 
 #include "../lib/testlib.h"
 
-#define LONG_LEASE 60000 /* of all mutexes here: none is saved by its end */
+#define LONG_LEASE 60000 /* of all mutexes here: no test is saved by a lease's end */
 #define AT_ONCE 8000
 
 static dmutex_t mutex;
 static struct proxy *proxy;
 static struct actor *actor; /* behind the proxy */
 
-/* An actor behind a new proxy, whose connections are open and whose scripts are known. */
+/* An actor behind a new proxy, with open connections and known scripts. */
 static int begin_test(void **state)
 {
     char url[160];
@@ -67,7 +67,7 @@ static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY, PROXY_SWALLOW_AN
 
 /* ---- locking ----------------------------------------------------------------------------- */
 
-/* POSIX scenario 12, failure 10: a lock whose command or reply was lost is held once, not twice. */
+/* POSIX scenario 12, failure 10: a lock with a lost command or reply is held once, not twice. */
 static void test_lock_owns_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void test_lock_owns_once_when_its_command_or_reply_is_lost(void **state)
     assert_nothing_lost();
 }
 
-/* Failure 10: one that is to wait stands in the queue once. */
+/* Failure 10: a lock that is to wait stands in the queue once. */
 static void test_lock_waits_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void test_lock_waits_once_when_its_command_or_reply_is_lost(void **state)
     }
 }
 
-/* A try whose command or reply was lost either owns or does not: it never leaves a lock behind. */
+/* A try with a lost command or reply either owns or does not: a lock is never left behind. */
 static void test_trylock_leaves_nothing_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void test_lock_leaves_nothing_when_it_is_refused_after_a_lost_reply(void 
 
 /* ---- unlocking --------------------------------------------------------------------------- */
 
-/* POSIX scenario 13, failure 11: an unlock is done once, whatever is lost, and the waiter owns. */
+/* POSIX scenario 13, failure 11: an unlock is done once, for any loss, and the waiter owns. */
 static void test_unlock_releases_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_unlock_releases_once_when_its_command_or_reply_is_lost(void **s
             promise_within(AT_ONCE);
             proxy_break(proxy, faults[i], PROXY_COMMANDS, "lock:unlock", 1);
             actor_do(actor, "0", "unlock %s", name);
-            assert_result(errand_join(&waiter), 0); /* ends with its thread: a death to the next */
+            assert_result(errand_join(&waiter), 0); /* the owner's thread ends: a death to the next owner */
             assert_kept();
             proxy_pass(proxy);
             if (kind_of[k].robust) {
@@ -206,7 +206,7 @@ static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
     assert_nothing_lost();
 }
 
-/* Finding 13: a release whose script the server does not know is sent as text. */
+/* Finding 13: a release with a script that the server does not know is sent as text. */
 static void test_unlock_releases_when_the_server_has_forgotten_the_scripts(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_unlock_releases_when_the_server_has_forgotten_the_scripts(void 
     }
 }
 
-/* An unlock without a network is over for the caller; the release comes when there is one. */
+/* An unlock without a network is over for the caller; the release comes when there is a network. */
 static void test_unlock_releases_later_when_there_is_no_network(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_unlock_releases_later_when_there_is_no_network(void **state)
 
 /* ---- no network -------------------------------------------------------------------------- */
 
-/* Failure 19: a timed lock keeps its time without a network, and what comes late is undone. */
+/* Failure 19: a timed lock keeps the deadline without a network, and a late grant is undone. */
 static void test_timedlock_ends_at_its_deadline_when_there_is_no_network(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_timedlock_ends_at_its_deadline_when_there_is_no_network(void **
     }
 }
 
-/* Failure 19: the same while it waits in the queue: the late grant goes to nobody for long. */
+/* Failure 19: the same during a wait in the queue: the late grant stays with no process for long. */
 static void test_timedlock_leaves_the_queue_when_the_network_goes_while_it_waits(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_timedlock_leaves_the_queue_when_the_network_goes_while_it_waits
     assert_kept();
 }
 
-/* A try answers within command_timeout, and what comes late is undone. */
+/* A try answers within command_timeout, and a late grant is undone. */
 static void test_trylock_says_enolck_when_there_is_no_network(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void test_no_lock_comes_back_when_old_bytes_arrive_late(void **state)
 
         proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS);
         actor_do(actor, "ETIMEDOUT", "timedlock net/ghost 50");
-        wait_until(proxy_accepted(proxy) > accepted); /* gave the connection up: a new one */
+        wait_until(proxy_accepted(proxy) > accepted); /* gave the connection up: a new connection */
         proxy_pass(proxy);
         actor_do(actor, "0", "lock net/ghost");
         actor_do(actor, "0", "unlock net/ghost");
@@ -371,7 +371,7 @@ static bool waits(const char *id)
     return side_text(the_server->side, "ZSCORE %s %s", key_of("queue", "net/twice"), id) != NULL;
 }
 
-/* The actor has tried to connect again and again: it has heard by now of all that came before. */
+/* The actor has tried to connect again and again: the actor has heard by now of all earlier messages. */
 static void await_refusals(void)
 {
     int accepted = proxy_accepted(proxy);
@@ -393,9 +393,9 @@ static void assert_given_back_and_not_asked_for(const char *id)
 }
 
 /*
- * I4: granted by a message while its thread asks on a broken connection, and broken by force before that is back.  The
- * thread waits for the connection first, to see whose it is, and finds the loss then: a question behind the release
- * would put the attempt into the queue again.
+ * I4: granted by a message while the waiter's thread asks on a broken connection, and broken by force before the
+ * connection is back. The thread first waits for the connection, to learn the owner, and finds the loss then: a
+ * question behind the release would put the attempt into the queue again.
  */
 static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(void **state)
 {
@@ -415,7 +415,7 @@ static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     assert_result(dmutex_lock(&mutex), 0);
     await_refusals();
-    actor_send(actor, "lock net/twice"); /* whose request names what its process has given back */
+    actor_send(actor, "lock net/twice"); /* the request names the holds that the process has given back */
     await_refusals();
     side_text(the_server->side, "CONFIG SET slowlog-max-len 100000 slowlog-log-slower-than 0");
     promise_within(AT_ONCE);
@@ -424,7 +424,7 @@ static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(actor, "0");
     actor_do(actor, "0", "unlock net/twice");
-    actor_do(actor, "0", "join"); /* what it holds ends with its thread */
+    actor_do(actor, "0", "join"); /* the hold ends with the thread */
     wait_until(!is_locked(&mutex));
     assert_kept();
     side_text(the_server->side, "CONFIG SET slowlog-log-slower-than -1");
@@ -441,7 +441,7 @@ static bool has_grown(const char *file, long long *counted)
     return *counted > before;
 }
 
-/* Connections that are cut anywhere, all the time, but not before somebody could use one: the count is exact and nothing is left. */
+/* Connections that are cut anywhere, all the time, but not before any use: the count is exact and nothing is left. */
 static void test_the_count_is_exact_when_connections_are_cut_all_the_time(void **state)
 {
     struct actor *second = actor_start_at(proxy_url(proxy));
@@ -455,7 +455,7 @@ static void test_the_count_is_exact_when_connections_are_cut_all_the_time(void *
     actor_send(actor, "count %s %d net/count 2", file, repetitions(100));
     actor_send(second, "count %s %d net/count 2", file, repetitions(100));
     for (unsigned i = 0; actor_is_silent(actor) || actor_is_silent(second); i++) {
-        /* beyond the bytes of a greeting, and of what is asked anew behind it */
+        /* beyond the bytes of a greeting, and of the repeated requests behind */
         proxy_cut_after(proxy, i % 2 ? PROXY_TO_SERVER : PROXY_TO_CLIENT, 8000 + i * 977 % 9000);
         if (i % 16 == 0 && has_grown(file, &counted))
             proxy_cut(proxy);

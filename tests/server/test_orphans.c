@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Children that live on when their parent, the owner, is gone: they own nothing of it and keep
- * nothing of it alive.  Left out under the thread sanitizer.
+ * Children that live on when the parent, the owner, is gone: the children own nothing of the parent and keep nothing of
+ * the parent alive. Left out under the thread sanitizer.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 
 static dmutex_t mutex, own; /* the parent's, and the child's own */
 
-/* What a family tells the test, in memory that all share. */
+/* A family's reports to the test, in memory that all share. */
 static struct family {
     pid_t child;
     int locked;   /* of the parent, by name's robust mutex */
-    int answered; /* of the child: 1 + the number of the first answer that was wrong, 1: none */
+    int answered; /* of the child: 1 + the number of the first wrong answer, 1: none */
     int may_end;
 } * family;
 
@@ -56,7 +56,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The child: uses the library in its own right, and holds on to its own mutex until it is told. */
+/* The child: uses the library in its own right, and keeps its own mutex until told. */
 static void live_on(void)
 {
     const bool answers[] = {
@@ -75,7 +75,7 @@ static void live_on(void)
     _exit(0);
 }
 
-/* The parent: locks, and leaves the child to itself. */
+/* The parent: locks, and leaves the child alone. */
 static void found_family(void)
 {
     pid_t child;
@@ -118,7 +118,7 @@ static void check_death(void)
     assert_true(is_locked(&own));
 }
 
-/* POSIX scenario 45: a child that renews its own hold does not renew that of its killed parent. */
+/* POSIX scenario 45: a child that renews its own hold does not renew the hold of the killed parent. */
 static void test_the_lease_ends_when_the_parent_is_killed_and_a_child_lives_on(void **state)
 {
     pid_t parent = start_family("orphan/killed", LEASE);
@@ -130,7 +130,7 @@ static void test_the_lease_ends_when_the_parent_is_killed_and_a_child_lives_on(v
     check_death();
 }
 
-/* POSIX scenario 44, 45: a parent that exits, as a daemon's does, has died for those who wait. */
+/* POSIX scenario 44, 45: a parent that exits, as a daemon's does, has died for the waiters. */
 static void test_the_death_is_told_at_once_when_the_parent_exits_and_a_child_lives_on(void **state)
 {
     pid_t parent;
@@ -151,7 +151,7 @@ static int64_t connections_so_far(void)
     return strtoll(strchr(line, ':') + 1, NULL, 10);
 }
 
-/* Failure 21: no end of a child closes, or says anything on, the connections of its parent. */
+/* Failure 21: no end of a child closes, or writes to, the connections of the parent. */
 static void test_the_parents_connections_stay_when_children_end(void **state)
 {
     int64_t commands, connections;

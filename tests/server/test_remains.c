@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What dmutex_test_server_start() has made is gone soon after the program that called it, in
- * whatever way that ends and in whatever state the server is: no process, no socket, no directory.
+ * Everything that dmutex_test_server_start() has made is gone soon after the calling program, however the program ends
+ * and in any state of the server: no process, no socket, no directory.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -16,10 +16,10 @@
 
 #include "../lib/testlib.h"
 
-/* The processes of one victim, and where its server is. */
+/* The processes of one victim, and the server's place. */
 struct remains {
     pid_t reaper, server;
-    pid_t child; /* of the victim, that lives on; 0: none */
+    pid_t child; /* of the victim, living on; 0: none */
     char socket[128];
 };
 
@@ -60,7 +60,7 @@ static void send_remains(int fd, const dmutex_test_server_t *server, pid_t child
         _exit(9);
 }
 
-/* A child that lives on, with all descriptors that it inherits. */
+/* A child that lives on, with all inherited descriptors. */
 static pid_t leave_child(void)
 {
     pid_t pid = fork();
@@ -147,7 +147,7 @@ static void end_by_exec(void)
     execl("/bin/true", "true", (char *)NULL);
 }
 
-/* What a terminal's ^C does, and then some. */
+/* Does as a terminal's ^C, and then some. */
 static void end_with_process_group(void)
 {
     setpgid(0, 0);

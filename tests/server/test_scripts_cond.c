@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts of conditions: cond_wait, which gives the mutex up, and what a repeated one says.
- * In all of these tests "a" waits; its attempt 1 was its hold, its attempt 2 is what waits.
+ * The Lua scripts of conditions: cond_wait, which gives the mutex up, and the answers to a repeated call. In all of
+ * these tests "a" waits; attempt 1 of "a" was the hold, attempt 2 waits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static long long sleepers(void)
     return size_of("cond", "c");
 }
 
-/* Where an attempt of thread 1 of that process is: in the queue, on the condition, or "". */
+/* The place of an attempt of thread 1 of the process: in the queue, on the condition, or "". */
 static const char *rank(const char *kind, const char *uuid, int attempt)
 {
     return command("ZRANK %s %s:1:%d", key(kind, kind[0] == 'c' ? "c" : "x"), uuid, attempt);
@@ -45,7 +45,7 @@ static void test_a_wait_is_on_the_condition_and_its_mutex_is_free(void **state)
     assert_int_equal(command_number("HEXISTS %s hold", key("state", "x")), 0);
 }
 
-/* The mutex goes to the first who waits for it, in the same script, as by a release. */
+/* The mutex goes to the first waiter for the mutex, in the same script, as by a release. */
 static void test_a_wait_grants_the_mutex_to_its_first_waiter(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -82,8 +82,7 @@ static void test_a_wait_says_more_when_the_first_sixteen_are_deaf(void **state)
     }
 }
 
-/* However deeply it was locked, the mutex is given up whole; the depth is counted up again after.
- */
+/* At any depth, the mutex is given up whole; the depth is counted up again after. */
 static void test_a_wait_gives_up_all_of_a_recursive_hold(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -104,7 +103,7 @@ static void test_a_wait_gives_up_all_of_a_recursive_hold(void **state)
     inbox_close(inbox);
 }
 
-/* I2: who comes back has a higher token than the hold that it gave up, and than it has seen. */
+/* I2: a returning waiter has a higher token than the hold that was given up, and than any token seen. */
 static void test_the_token_rises_when_a_waiter_comes_back(void **state)
 {
     struct who a = who("a");
@@ -140,7 +139,7 @@ static void test_a_late_renewal_is_lost_when_its_thread_waits(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* A hold whose lease has ended, and that nobody has noticed, was no death: it is given up here. */
+/* An unnoticed end of the hold's lease was no death: the hold is given up here. */
 static void test_a_wait_is_no_death_when_the_lease_had_ended(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -172,9 +171,9 @@ static void test_a_wait_makes_the_mutex_not_recoverable_when_told_so(void **stat
     inbox_close(inbox);
 }
 
-/* ---- who may not wait -------------------------------------------------------------------- */
+/* ---- attempts that may not wait ---------------------------------------------------------- */
 
-/* Who does not own the mutex changes nothing: another's, nobody's, its own earlier attempt. */
+/* An attempt that does not own the mutex changes nothing: another's, no owner's, an earlier attempt's. */
 static void test_a_wait_changes_nothing_when_not_the_owner(void **state)
 {
     struct who a = who("a"), b = who("b"), thread = who("b");
@@ -183,7 +182,7 @@ static void test_a_wait_changes_nothing_when_not_the_owner(void **state)
     (void)state;
     a.attempt = b.attempt = thread.attempt = 3;
     thread.thread = 2;
-    assert_answer(cond_wait(&a, 1), "notowner"); /* nobody has ever used it */
+    assert_answer(cond_wait(&a, 1), "notowner"); /* never used */
     assert_string_equal(dump(), before);
     acquire(&b, TRY);
     before = dump();
@@ -237,7 +236,7 @@ static void test_a_wait_is_bound_when_others_wait_with_another_mutex(void **stat
     assert_string_equal(command("HGET %s mutex", key("sleeper", "c")), "nt/y");
 }
 
-/* Who was signalled does not wait on the condition any more: it can be used with another mutex. */
+/* A signalled waiter does not wait on the condition any more: the condition can be used with another mutex. */
 static void test_a_wait_binds_anew_when_all_were_signalled(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -274,7 +273,7 @@ static void test_a_wait_binds_anew_when_the_others_are_gone(void **state)
     assert_int_equal(command_number("HEXISTS %s b:1:2", key("sleeper", "c")), 0);
 }
 
-/* Finding 23: of many that died each call forgets sixteen, and never one that lives. */
+/* Finding 23: of many dead waiters each call forgets sixteen, and never a living waiter. */
 static void test_a_wait_binds_anew_when_many_others_are_gone(void **state)
 {
     struct who a = who("a");
@@ -295,7 +294,7 @@ static void test_a_wait_binds_anew_when_many_others_are_gone(void **state)
     assert_string_equal(owner("y"), "a:1");
 }
 
-/* Ten thousand can wait on a condition; who comes then keeps the mutex. */
+/* Ten thousand can wait on a condition; the next caller keeps the mutex. */
 static void test_a_wait_is_full_when_ten_thousand_wait(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -308,14 +307,14 @@ static void test_a_wait_is_full_when_ten_thousand_wait(void **state)
     assert_answer(cond_wait(&a, 1), "full");
     assert_string_equal(owner("x"), "a:1");
     assert_int_equal(sleepers(), 10000);
-    assert_answer(cond_wait(&b, 1), "waiting"); /* one of them, again */
+    assert_answer(cond_wait(&b, 1), "waiting"); /* one of the waiters, again */
     cond_cancel(&b);
     assert_answer(cond_wait(&a, 1), "waiting");
 }
 
 /* ---- a wait repeated --------------------------------------------------------------------- */
 
-/* Finding 25: repeated, it finds itself on the condition, heard of anew, and changes nothing. */
+/* Finding 25: a repeated wait finds itself on the condition, heard of anew, and changes nothing. */
 static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -330,10 +329,10 @@ static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
     age_sleeper(&a, 3 * LEASE);
     cond_wait(&a, 1);
     cond_signal("c", "x", 1, "");
-    assert_string_equal(rank("queue", "a", 2), "0"); /* it was not gone */
+    assert_string_equal(rank("queue", "a", 2), "0"); /* the attempt was not gone */
 }
 
-/* Finding 25: repeated when another owns the mutex meanwhile, it does not end that one's hold. */
+/* Finding 25: repeated when another owns the mutex meanwhile, the wait does not end the other's hold. */
 static void test_a_repeated_wait_leaves_the_next_owner_alone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -348,7 +347,7 @@ static void test_a_repeated_wait_leaves_the_next_owner_alone(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* Finding 25: repeated after a signal it is where the signal has put it, and carries it. */
+/* Finding 25: repeated after a signal the attempt is where the signal has put the attempt, and carries the signal. */
 static void test_a_repeated_wait_is_queued_when_it_was_signalled(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -368,7 +367,7 @@ static void test_a_repeated_wait_is_queued_when_it_was_signalled(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* Findings 3, 25: repeated after its grant it owns, for a full lease, by the same token. */
+/* Findings 3, 25: repeated after the grant the attempt owns, for a full lease, by the same token. */
 static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
 {
     struct inbox *inbox = inbox_open("a");
@@ -395,7 +394,7 @@ static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 25, I4: repeated when all is over it is not the owner, and nothing begins anew. */
+/* Finding 25, I4: repeated when all is over the attempt is not the owner, and nothing begins anew. */
 static void test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone(void **state)
 {
     struct who a = who("a");
@@ -460,7 +459,7 @@ static void test_a_condition_lives_three_leases_on_from_each_word(void **state)
     }
     b.lease_ms = LEASE / 10;
     fall_asleep(&b);
-    assert_lives("cond", THREE_LEASES - LEASE, THREE_LEASES); /* the longer one counts */
+    assert_lives("cond", THREE_LEASES - LEASE, THREE_LEASES); /* the longer lease counts */
     b.attempt++;
     b.lease_ms = 10 * LEASE;
     fall_asleep(&b);
@@ -468,7 +467,7 @@ static void test_a_condition_lives_three_leases_on_from_each_word(void **state)
     assert_lives("sleeper", 29 * LEASE, 30 * LEASE);
 }
 
-/* I10: with the last waiter the queue of a condition goes, and what it leaves has an end. */
+/* I10: with the last waiter the queue of a condition goes, and the remaining keys have an end. */
 static void test_a_condition_has_an_end_when_nobody_waits_any_more(void **state)
 {
     struct who a = who("a");

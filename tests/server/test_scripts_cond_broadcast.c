@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts of conditions: cond_signal for all who wait, 256 a call. */
+/* The Lua scripts of conditions: cond_signal for all waiters, 256 a call. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static const char *newest(void)
     return command("HGET %s arrival", key("sleeper", "c"));
 }
 
-/* Each is told its place and told once, also those who do not hear it. */
+/* Each is told the place and told once, also waiters that do not hear the message. */
 static void test_a_broadcast_moves_all_in_the_order_of_arrival(void **state)
 {
     struct who a = who("a"), b = who("b"), deaf = who("deaf"), silent = who("silent");
@@ -62,7 +62,7 @@ static void test_a_broadcast_moves_all_in_the_order_of_arrival(void **state)
     inbox_close(inbox);
 }
 
-/* A free mutex is granted to the first of those who were moved. */
+/* A free mutex is granted to the first of the moved waiters. */
 static void test_a_broadcast_grants_the_mutex_when_it_is_free(void **state)
 {
     struct inbox *inbox = inbox_open("g");
@@ -75,7 +75,7 @@ static void test_a_broadcast_grants_the_mutex_when_it_is_free(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 26: 256 a call, and none of those who came after the first one. */
+/* Finding 26: 256 a call, and no waiter that came after the first call. */
 static void test_a_broadcast_goes_in_steps_and_leaves_out_who_comes_later(void **state)
 {
     struct who b = who("b");
@@ -148,7 +148,7 @@ static void test_a_broadcast_ends_when_a_call_has_moved_all(void **state)
     }
 }
 
-/* It goes on behind those who are gone, and counts none of them as moved. */
+/* The call goes on behind the gone waiters, and counts none of them as moved. */
 static void test_a_broadcast_goes_on_behind_those_who_are_gone(void **state)
 {
     struct who b = who("b");
@@ -164,7 +164,7 @@ static void test_a_broadcast_goes_on_behind_those_who_are_gone(void **state)
     assert_int_equal(sleepers(), 0);
 }
 
-/* Repeated with its own bound it moves nobody: neither the moved again nor those after them. */
+/* Repeated with its own bound the call moves no waiter: neither the moved again nor the waiters after. */
 static void test_a_broadcast_moves_nobody_when_repeated(void **state)
 {
     struct who a = who("a"), b = who("b"), late = who("late");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts of conditions: a signal whose receiver dies goes on to another waiter
- * (finding 22).  Who finds the receiver dead writes a debt into `state`; the next poll of a waiter
- * of that condition pays it.
+ * The Lua scripts of conditions: a signal to a receiver that dies goes on to another waiter (finding 22). The script
+ * that finds the receiver dead writes a debt into `state`; the next poll of a waiter of that condition pays the debt.
  *
  * In these tests "a" is signalled and dies, "b" owns the mutex meanwhile, and "c" waits on.
  */
@@ -35,7 +34,7 @@ static const char *debt_to(const char *cond)
     return command("HGET %s %s", key("state", "x"), field);
 }
 
-/* a is in the queue of the mutex, signalled; b owns it; c waits on the condition. */
+/* a is in the queue of the mutex, signalled; b owns the mutex; c waits on the condition. */
 static void begin(void)
 {
     command("FLUSHALL");
@@ -71,10 +70,10 @@ static void test_a_signal_goes_on_when_its_receiver_died_in_the_queue(void **sta
     assert_string_equal(line_of(cond_poll(&c), 1), "owned");
     assert_string_equal(debt_to("c"), "");
     assert_int_equal(sleepers(), 0);
-    assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK)); /* c carries it */
+    assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK)); /* c carries the signal */
 }
 
-/* Finding 22: the receiver died as the owner before the server heard of it again. */
+/* Finding 22: the receiver died as the owner before the server heard of the receiver again. */
 static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **state)
 {
     const char *answer;
@@ -87,7 +86,7 @@ static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **sta
     assert_string_equal(debt_to("c"), "");
 }
 
-/* Finding 22: the same when its process said at its end that it died. */
+/* Finding 22: the same when the receiver's process reported the death at its end. */
 static void test_a_signal_goes_on_when_its_receiver_said_that_it_died(void **state)
 {
     (void)state;
@@ -119,7 +118,7 @@ static void test_a_signal_goes_on_when_the_mutex_is_held_by_another(void **state
     assert_string_equal(owner("x"), "d:1");
 }
 
-/* The poll of any waiter pays, and the signal goes to the first that hears it. */
+/* The poll of any waiter pays, and the signal goes to the first waiter that hears. */
 static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
 {
     struct who d = who("d");
@@ -139,7 +138,7 @@ static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 22: a signal dies as often as its receivers do, and goes on each time. */
+/* Finding 22: a signal dies as often as the receivers do, and goes on each time. */
 static void test_a_signal_goes_on_when_its_heir_died_too(void **state)
 {
     struct who d = who("d");
@@ -182,7 +181,7 @@ static void test_two_signals_go_on_when_both_receivers_died(void **state)
     assert_string_equal(debt_to("c"), "");
 }
 
-/* A mutex with two conditions: each signal goes on to a waiter of its own. */
+/* A mutex with two conditions: each signal goes on to a waiter of the same condition. */
 static void test_signals_go_to_their_own_condition_when_a_mutex_has_two(void **state)
 {
     struct who d = who("d"), e = who("e");
@@ -209,7 +208,7 @@ static void test_signals_go_to_their_own_condition_when_a_mutex_has_two(void **s
     assert_string_equal(debt_to("c"), "");
 }
 
-/* A waiter that cancels is no receiver: the debt is left to those who wait on. */
+/* A waiter that cancels is no receiver: the debt is left to the remaining waiters. */
 static void test_a_signal_is_still_owed_when_a_waiter_cancels(void **state)
 {
     struct who d = who("d");
@@ -225,7 +224,7 @@ static void test_a_signal_is_still_owed_when_a_waiter_cancels(void **state)
     assert_string_equal(debt_to("c"), "");
 }
 
-/* ---- who finds the receiver dead --------------------------------------------------------- */
+/* ---- scripts that find the receiver dead ------------------------------------------------- */
 
 enum finder { TRIER, QUEUER, POLLER, CANCELLER, SIGNALLER, BREAKER, FINDERS };
 
@@ -254,7 +253,7 @@ static void find(enum finder finder)
     }
 }
 
-/* Whichever script meets the dead owner's hold owes its signal, once. */
+/* Any script that meets the dead owner's hold owes the hold's signal, once. */
 static void test_a_signal_is_owed_once_whoever_finds_its_receiver_dead(void **state)
 {
     (void)state;
@@ -267,7 +266,7 @@ static void test_a_signal_is_owed_once_whoever_finds_its_receiver_dead(void **st
     }
 }
 
-/* Whichever script forgets the dead waiter of the queue owes its signal, once. */
+/* Any script that forgets the dead waiter of the queue owes the waiter's signal, once. */
 static void test_a_signal_is_owed_once_whoever_forgets_its_receiver(void **state)
 {
     (void)state;
@@ -295,7 +294,7 @@ static void test_a_signal_is_owed_when_a_wait_forgets_its_receiver(void **state)
     assert_string_equal(line_of(cond_poll(&b), 1), "waiting");
 }
 
-/* A waiter that is heard of goes on carrying its signal, whatever it asks. */
+/* A waiter that is heard of goes on carrying the signal, for any request. */
 static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
 {
     (void)state;
@@ -321,7 +320,7 @@ static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
     assert_string_equal(debt_to("c"), "1");
 }
 
-/* Given back from the queue, by a thread that never came to use it: the signal goes on, once. */
+/* Given back from the queue, by a thread that never came to use the signal: the signal goes on, once. */
 static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
 {
     (void)state;
@@ -336,7 +335,7 @@ static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
     }
 }
 
-/* The same when an acquire of its process names that release first (finding 12). */
+/* The same when an acquire of the receiver's process names that release first (finding 12). */
 static void test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver(void **state)
 {
     struct who thread;
@@ -351,7 +350,7 @@ static void test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_recei
     assert_string_equal(debt_to("c"), "1");
 }
 
-/* And when it names the death of a receiver that owned the mutex already. */
+/* And when the acquire names the death of a receiver that owned the mutex already. */
 static void test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receiver(void **state)
 {
     struct who thread;
@@ -367,7 +366,7 @@ static void test_a_signal_is_owed_when_an_acquire_names_the_death_of_its_receive
     assert_string_equal(line_of(cond_poll(&c), 1), "queued");
 }
 
-/* A poll that met nobody alive pays nothing: the next one looks further. */
+/* A poll that met no living waiter pays nothing: the next poll looks further. */
 static void test_a_signal_is_owed_on_when_all_that_one_poll_looks_at_are_gone(void **state)
 {
     (void)state;
@@ -408,7 +407,7 @@ static void test_signals_go_on_when_more_are_owed_than_one_poll_passes(void **st
 
 /* ---- no signal goes on ------------------------------------------------------------------- */
 
-/* An owner that gives the lock back has woken: what it did then is its own affair. */
+/* An owner that gives the lock back has woken: the owner's acts are its own affair. */
 static void test_no_signal_is_owed_when_its_receiver_has_used_it(void **state)
 {
     (void)state;
@@ -427,8 +426,8 @@ static void test_no_signal_is_owed_when_its_receiver_has_used_it(void **state)
 }
 
 /*
- * A renewal says that the process lives, not that its thread has returned: until it gives the lock back the
- * signal is its own, also for a cancel that is repeated.
+ * A renewal says that the process lives, not that the thread has returned: until the lock is given back the signal is
+ * the thread's own, also for a cancel that is repeated.
  */
 static void test_a_signal_stays_with_its_receiver_when_its_hold_is_renewed(void **state)
 {
@@ -447,7 +446,7 @@ static void test_a_signal_stays_with_its_receiver_when_its_hold_is_renewed(void 
     assert_string_equal(debt_to("c"), "1");
 }
 
-/* Who died without a signal owes none: in the queue after a cancel, or wanting only the mutex. */
+/* A dead waiter without a signal owes none: in the queue after a cancel, or wanting only the mutex. */
 static void test_no_signal_is_owed_when_the_dead_had_none(void **state)
 {
     struct who d = who("d");
@@ -467,7 +466,7 @@ static void test_no_signal_is_owed_when_the_dead_had_none(void **state)
     assert_string_equal(debt_to("c"), "");
 }
 
-/* A debt is to those who waited then: the first that comes after them waits for its own signal. */
+/* A debt is to the waiters of that time: the first later waiter waits for a signal of its own. */
 static void test_a_signal_is_dropped_when_all_who_waited_have_left(void **state)
 {
     (void)state;
@@ -483,7 +482,7 @@ static void test_a_signal_is_dropped_when_all_who_waited_have_left(void **state)
     assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
 }
 
-/* More signals died than wait: all wake, and what is left is not kept for later. */
+/* More signals died than wait: all wake, and the rest is not kept for later. */
 static void test_signals_are_dropped_when_more_are_owed_than_wait(void **state)
 {
     struct who d = who("d");
@@ -506,7 +505,7 @@ static void test_signals_are_dropped_when_more_are_owed_than_wait(void **state)
     assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
 }
 
-/* Nobody can own the mutex: the waiters are told that, and when it is mended nothing is owed. */
+/* No thread can own the mutex: the waiters are told so, and after mending nothing is owed. */
 static void test_no_signal_goes_on_when_the_mutex_is_not_recoverable(void **state)
 {
     (void)state;

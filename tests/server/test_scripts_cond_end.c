@@ -37,7 +37,7 @@ static void assert_gone(const char *id)
 
 /* ---- cancel ------------------------------------------------------------------------------ */
 
-/* Without a signal it comes to the end of the queue, and no signal is counted as its own. */
+/* Without a signal the attempt comes to the end of the queue, and no signal is counted as its own. */
 static void test_a_cancel_queues_for_the_mutex_when_it_is_held(void **state)
 {
     struct who a, b, c = who("c");
@@ -61,7 +61,7 @@ static void test_a_cancel_queues_for_the_mutex_when_it_is_held(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* A free mutex is its own by the answer, whatever its inbox says; repeated, the same hold. */
+/* A free mutex is the attempt's own by the answer, for any inbox; repeated, the same hold. */
 static void test_a_cancel_owns_when_the_mutex_is_free(void **state)
 {
     struct who a = who("a");
@@ -86,8 +86,7 @@ static void test_a_cancel_owns_when_the_mutex_is_free(void **state)
     assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE); /* finding 3 */
 }
 
-/* The signal came first: the waiter is told so, in the queue and as the owner, each time it asks.
- */
+/* The signal came first: the waiter is told so, in the queue and as the owner, at each request. */
 static void test_a_cancel_says_signalled_when_the_signal_came_first(void **state)
 {
     struct who a, b;
@@ -102,7 +101,7 @@ static void test_a_cancel_says_signalled_when_the_signal_came_first(void **state
         assert_answer(answer, "queued");
         assert_int_equal(number_of(answer, 1), 1);
         assert_int_equal(number_of(answer, 6), 1);
-        assert_string_equal(dump(), before); /* it carries the signal on */
+        assert_string_equal(dump(), before); /* the attempt carries the signal on */
     }
     release(&b, UNLOCKED);
     for (int times = 0; times < 2; times++) {
@@ -129,7 +128,7 @@ static void test_a_signal_goes_to_another_when_the_cancel_came_first(void **stat
     assert_answer(signal_one(), "none");
 }
 
-/* I8: those who waited for the mutex before come first, and a free one is granted to them. */
+/* I8: earlier waiters for the mutex come first, and a free mutex is granted to them. */
 static void test_a_cancel_serves_those_before_it_when_the_mutex_is_free(void **state)
 {
     struct who a, b, c = who("c");
@@ -140,7 +139,7 @@ static void test_a_cancel_serves_those_before_it_when_the_mutex_is_free(void **s
     begin(&a, &b);
     c.lease_ms = 2 * LEASE;
     acquire(&c, QUEUE);
-    release(&b, UNLOCKED); /* c does not hear it */
+    release(&b, UNLOCKED); /* c does not hear the message */
     inbox = inbox_open("c");
     answer = cond_cancel(&a);
     assert_answer(answer, "queued");
@@ -168,7 +167,7 @@ static void test_a_cancel_tells_a_death_when_the_lease_ended(void **state)
     }
 }
 
-/* Finding 21: who is nowhere any more is told so, and is put nowhere. */
+/* Finding 21: an attempt that is nowhere any more is told so, and is put nowhere. */
 static void test_a_cancel_is_unknown_when_nobody_waits(void **state)
 {
     struct who a, b;
@@ -206,7 +205,7 @@ static void test_a_cancel_is_not_recoverable_when_the_mutex_is(void **state)
 
 /* ---- poll -------------------------------------------------------------------------------- */
 
-/* Finding 8: a waiter that polls is not gone however long it waits; its request is the newest. */
+/* Finding 8: a waiter that polls is not gone however long the wait is; the request number is the newest. */
 static void test_a_poll_keeps_a_waiter_alive_while_it_waits(void **state)
 {
     struct who a, b, c = who("c");
@@ -227,7 +226,7 @@ static void test_a_poll_keeps_a_waiter_alive_while_it_waits(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 24: whose message was lost finds by its poll where it is. */
+/* Finding 24: a waiter with a lost message finds its place by a poll. */
 static void test_a_poll_says_queued_or_owned_when_signalled(void **state)
 {
     struct who a, b;
@@ -243,8 +242,7 @@ static void test_a_poll_says_queued_or_owned_when_signalled(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 21: one that the condition has forgotten is told so and not put back: a spurious wake-up.
- */
+/* Finding 21: a waiter that the condition has forgotten is told so and not put back: a spurious wake-up. */
 static void test_a_poll_is_unknown_when_the_condition_has_forgotten_the_waiter(void **state)
 {
     struct who a, b;
@@ -262,8 +260,7 @@ static void test_a_poll_is_unknown_when_the_condition_has_forgotten_the_waiter(v
     assert_string_equal(dump(), "");
 }
 
-/* Nobody can own the mutex any more: who waits on the condition is told so by its poll, and leaves.
- */
+/* No thread can own the mutex any more: a waiter on the condition is told so by a poll, and leaves. */
 static void test_a_poll_is_not_recoverable_when_the_mutex_is(void **state)
 {
     struct who a, b;
@@ -275,7 +272,7 @@ static void test_a_poll_is_not_recoverable_when_the_mutex_is(void **state)
     assert_gone("a:1:2");
 }
 
-/* I6: the poll of one that waits on a condition grants the free mutex to who waits for that. */
+/* I6: the poll of a waiter on a condition grants the free mutex to the waiter for the mutex. */
 static void test_a_poll_on_a_condition_serves_the_mutex_when_it_is_free(void **state)
 {
     struct who a, b, c = who("c");
@@ -292,7 +289,7 @@ static void test_a_poll_on_a_condition_serves_the_mutex_when_it_is_free(void **s
     inbox_close(inbox);
 }
 
-/* A waiter of a condition, six keys, and one of a mutex, four, in one poll: each has its answer. */
+/* A waiter of a condition, six keys, and a waiter of a mutex, four, in one poll: each has its answer. */
 static void test_a_batch_has_waiters_of_conditions_and_of_mutexes(void **state)
 {
     struct who a, b, y = who("a"), z = who("z");
@@ -339,7 +336,7 @@ static void test_a_release_leaves_the_queue_or_the_mutex_when_signalled(void **s
     assert_answer(acquire(&c, TRY), "owned");
 }
 
-/* An attempt that is given back while it waits leaves the condition, and says that it waited. */
+/* An attempt that is given back during the wait leaves the condition, and says that it waited. */
 static void test_a_release_leaves_the_condition(void **state)
 {
     struct who a, b;
@@ -354,7 +351,7 @@ static void test_a_release_leaves_the_condition(void **state)
 
 /* ---- drop -------------------------------------------------------------------------------- */
 
-/* An anonymous condition's keys are deleted with it; a named one's are left to their end. */
+/* An anonymous condition's keys are deleted with the condition; a named condition's keys are left to their end. */
 static void test_a_drop_is_done_when_nobody_waits(void **state)
 {
     struct who a, b;
@@ -368,11 +365,11 @@ static void test_a_drop_is_done_when_nobody_waits(void **state)
     assert_int_equal(command_number("EXISTS %s", key("sleeper", "c")), 1);
     assert_string_equal(cond_drop("c", "delete"), "1");
     assert_int_equal(command_number("EXISTS %s", key("sleeper", "c")), 0);
-    assert_string_equal(line_of(cond_poll(&a), 1), "queued"); /* no wait: the mutex has it */
+    assert_string_equal(line_of(cond_poll(&a), 1), "queued"); /* no wait: the mutex has the attempt */
     assert_string_equal(cond_drop("c", "delete"), "1");
 }
 
-/* A condition that somebody waits on is not destroyed: EBUSY, and nothing is deleted. */
+/* A condition with a waiter is not destroyed: EBUSY, and nothing is deleted. */
 static void test_a_drop_is_refused_while_somebody_waits(void **state)
 {
     struct who a, b;
@@ -388,7 +385,7 @@ static void test_a_drop_is_refused_while_somebody_waits(void **state)
     assert_string_equal(cond_drop("c", "delete"), "1");
 }
 
-/* However many are gone before the one who waits. */
+/* However many are gone before the living waiter. */
 static void test_a_drop_is_refused_when_one_waits_behind_many_gone(void **state)
 {
     struct who a, b;
@@ -406,7 +403,7 @@ static void test_a_drop_is_refused_when_one_waits_behind_many_gone(void **state)
     assert_string_equal(line_of(cond_poll(&a), 1), "waiting");
 }
 
-/* Those who are gone do not keep a condition from being destroyed, some calls at most. */
+/* Gone waiters do not keep a condition from being destroyed, some calls at most. */
 static void test_a_drop_does_not_count_those_who_are_gone(void **state)
 {
     int calls = 0;
@@ -437,7 +434,7 @@ static void test_nothing_is_left_for_good_when_nobody_waits(void **state)
     cond_poll(&a);
     cond_release(&a, UNLOCKED);
     assert_string_equal(run_script(script, 0, NULL), "");
-    assert_int_equal(command_number("DBSIZE"), 2); /* state; of the condition, whose it was */
+    assert_int_equal(command_number("DBSIZE"), 2); /* state; of the condition, the binding */
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts of conditions on a server that is in the way: keys of others, numbers that cannot
- * be ours, missing rights, no memory. */
+/*
+ * The Lua scripts of conditions on a server that is in the way: keys of others, impossible numbers, missing rights, no
+ * memory.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,9 +73,9 @@ static const struct {
 } keys[] = { { "lock", "x" },   { "state", "x" }, { "queue", "x" },
              { "waiter", "x" }, { "cond", "c" },  { "sleeper", "c" } };
 
-enum { L = 1, S = 2, Q = 4, W = 8, C = 16, P = 32 }; /* one for each of them */
+enum { L = 1, S = 2, Q = 4, W = 8, C = 16, P = 32 }; /* one bit for each key */
 
-/* Every script, and by which key of a wrong type it must be stopped. */
+/* Every script, with the key of a wrong type that must stop the script. */
 static const struct {
     const char *(*call)(void);
     int stopped_by;
@@ -88,7 +90,7 @@ static const struct {
     { delete, C | P },
 };
 
-/* Finding 11: a key of the wrong type stops a script before its first write. */
+/* Finding 11: a key of the wrong type stops a script before the first write. */
 static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **state)
 {
     (void)state;
@@ -109,7 +111,7 @@ static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **sta
     }
 }
 
-/* The same for a release, of one that waits and of one that was signalled. */
+/* The same for a release, of a waiting attempt and of a signalled attempt. */
 static void
 test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(void **state)
 {
@@ -130,7 +132,7 @@ test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(vo
     }
 }
 
-/* What somebody wrote into `state` is told from what we write, and left alone. */
+/* A foreign value in `state` is told from our values, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
     static const char *const junk[][2] = { { "token", "x" },    { "token", "4503599627370497" },
@@ -154,7 +156,7 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
     }
 }
 
-/* A token that no server can have given is refused, or it would be the last of its name. */
+/* An impossible token is refused, because the token would be the last of the name. */
 static void test_scripts_change_nothing_when_the_caller_has_seen_too_much(void **state)
 {
     static const char *const seen[] = {
@@ -176,7 +178,7 @@ static void test_scripts_change_nothing_when_the_caller_has_seen_too_much(void *
     }
 }
 
-/* The highest that is ours is taken, and the next token is one above it. */
+/* The highest valid token is taken, and the next token is one above. */
 static void test_a_waiter_comes_back_when_it_has_seen_the_highest_token(void **state)
 {
     (void)state;
@@ -188,7 +190,7 @@ static void test_a_waiter_comes_back_when_it_has_seen_the_highest_token(void **s
     assert_answer(cond_release(&a, UNLOCKED), "released");
 }
 
-/* Waiters that nobody can have written are forgotten when it is their turn. */
+/* Impossible entries of waiters are forgotten at their turn. */
 static void test_a_waiter_is_forgotten_when_its_entry_is_not_ours(void **state)
 {
     static const char *const junk[] = { "",
@@ -212,7 +214,7 @@ static void test_a_waiter_is_forgotten_when_its_entry_is_not_ours(void **state)
     }
 }
 
-/* Finding 23: they do not bind the condition to their mutex either. */
+/* Finding 23: such entries do not bind the condition to their mutex either. */
 static void test_a_waiter_binds_nobody_when_its_entry_is_not_ours(void **state)
 {
     struct who c = who("c");
@@ -225,7 +227,7 @@ static void test_a_waiter_binds_nobody_when_its_entry_is_not_ours(void **state)
     assert_string_equal(line_of(cond_signal("c", NULL, 1, ""), 1), "nt/y");
 }
 
-/* A newest number that is none: no wait, no signal, and the mutex is its owner's. */
+/* A newest number that is no number: no wait, no signal, and the mutex stays its owner's. */
 static void test_a_condition_is_left_alone_when_its_numbers_are_not_ours(void **state)
 {
     const char *before;
@@ -259,7 +261,7 @@ static void test_a_signal_moves_the_first_when_it_may_not_publish(void **state)
     inbox_close(inbox);
 }
 
-/* Out of memory no wait begins, and its mutex is still held; what ends a wait goes on. */
+/* Out of memory no wait begins, and the mutex is still held; calls that end a wait go on. */
 static void test_only_a_wait_is_refused_when_the_server_is_out_of_memory(void **state)
 {
     struct inbox *inbox = inbox_open("a");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts of conditions, retried: a call whose answer was lost is sent again, and the
- * second time nothing changes but lease ends (I3, finding 25).  First each script in each state
- * that its attempt can be in; then random sequences of several attempts, with what must always be
- * true: an attempt is in one place (I5), and no signal is lost while somebody waits (I7).
+ * The Lua scripts of conditions, retried: a call with a lost answer is sent again, and the second time nothing changes
+ * but lease ends (I3, finding 25). First each script in each state that the attempt can be in; then random sequences of
+ * several attempts, with the invariants: an attempt is in one place (I5), and no signal is lost while a waiter is there
+ * (I7).
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- each script in each state ----------------------------------------------------------- */
 
-/* Attempt 2 of "a" waits, or is about to: attempt 1 is its hold.  "b" is another process. */
+/* Attempt 2 of "a" waits, or is about to: attempt 1 is the hold of "a". "b" is another process. */
 static struct who a, b;
 
 static void a_holds(void)
@@ -156,7 +156,7 @@ static void (*const states[])(void) = {
 
 enum call { WAIT, WAIT_LAST, POLL, CANCEL, RELEASE, DIE, BROADCAST, DROP, CALLS };
 
-/* The answer, its word first. */
+/* The answer, beginning with the word. */
 static const char *make_call(enum call call)
 {
     switch (call) {
@@ -179,7 +179,7 @@ static const char *make_call(enum call call)
     }
 }
 
-/* What ended by the first call is not there for the second, which may say so. */
+/* A hold that ended by the first call is not there for the second, which may say so. */
 static bool is_same_answer(const char *first, const char *second)
 {
     static const char *const ends[][2] = { { "released", "notowner" },
@@ -199,7 +199,7 @@ static bool is_same_answer(const char *first, const char *second)
     return strcmp(line_of(first, 0), line_of(second, 0)) == 0;
 }
 
-/* I3, finding 25: whatever has become of the attempt, a retried call is done once. */
+/* I3, finding 25: in every state of the attempt, a retried call is done once. */
 static void test_a_retried_call_changes_nothing_in_any_state(void **state)
 {
     (void)state;
@@ -225,7 +225,10 @@ static void test_a_retried_call_changes_nothing_in_any_state(void **state)
     }
 }
 
-/* I5: what a server with older data still has on the condition, and asks for the mutex, is on the condition no more. */
+/*
+ * I5: an attempt that a server with older data still has on the condition, and that asks for the mutex, is on the
+ * condition no more.
+ */
 static void test_an_attempt_that_was_signalled_elsewhere_is_in_one_place(void **state)
 {
     static void (*const begin[])(void) = { a_waits, a_waits_and_the_mutex_is_free };
@@ -244,7 +247,7 @@ static void test_an_attempt_that_was_signalled_elsewhere_is_in_one_place(void **
     }
 }
 
-/* A signal names no attempt: repeated it may wake one more, which POSIX allows, and no more. */
+/* A signal names no attempt: a repeated signal may wake one more, which POSIX allows, and no more. */
 static void test_a_repeated_signal_wakes_one_more_at_most(void **state)
 {
     (void)state;
@@ -267,9 +270,9 @@ static void test_a_repeated_signal_wakes_one_more_at_most(void **state)
 static struct who crowd[PROCESSES][THREADS];
 static struct inbox *inboxes[PROCESSES];
 
-/* What is to be true of all keys together. */
+/* The invariants of all keys together. */
 static struct {
-    int signals; /* that their receivers carry, or that are owed */
+    int signals; /* that receivers carry, or that are owed */
     int sleepers;
     int health;
 } now;
@@ -316,7 +319,7 @@ static void look_at_all(void)
 
 enum step { TAKE, ENTER, SLEEP, BEAT, LEAVE, GIVE, RENEW, ALL, STEPS_TWICE };
 
-/* An attempt of a thread that sleeps is its next; the present one is its hold. */
+/* An attempt of a thread that sleeps is the next attempt; the present attempt is the hold. */
 static const char *make_step(enum step step, const struct who *who)
 {
     struct who next = *who;
@@ -342,13 +345,13 @@ static const char *make_step(enum step step, const struct who *who)
     }
 }
 
-/* Steps by which an owner shows that it has woken, and has the signal behind it. */
+/* Steps by which an owner shows that it has woken, and has used the signal. */
 static bool is_use(enum step step)
 {
     return step == SLEEP || step == GIVE || step == RENEW;
 }
 
-/* I7: a signal ends by its receiver's use of it, or when nobody waits; a broadcast makes some. */
+/* I7: a signal ends when the receiver uses the signal, or when no thread waits; a broadcast makes some. */
 static void check_signals(enum step step, int signals, int sleepers)
 {
     if (now.health == 2)
@@ -361,7 +364,7 @@ static void check_signals(enum step step, int signals, int sleepers)
 
 #define DUMP_ROOM 20000
 
-/* `wanted` only says that somebody may wait; a call that finds nobody takes it away. */
+/* `wanted` only says that an attempt may wait; a call that finds none takes the hint away. */
 static void dump_without_hint(char text[DUMP_ROOM])
 {
     static const char hint[] = "\n  wanted = 1";
@@ -402,7 +405,7 @@ static void signal_one(void)
     assert_int_equal(now.signals, signals + (sleepers > 0));
 }
 
-/* Its process has died: the queue will find that out. */
+/* The attempt's process has died: the queue will find that out. */
 static void fall_silent(const struct who *who)
 {
     const char *id = command("ZRANGE %s 0 0", key("queue", "x"));
@@ -413,7 +416,7 @@ static void fall_silent(const struct who *who)
         age(who, 2 * LEASE + 1000);
 }
 
-/* Something happens that no caller repeats. */
+/* An event that no caller repeats. */
 static void disturb(const struct who *who)
 {
     int process = (int)random_below(PROCESSES);
@@ -455,7 +458,7 @@ static void begin_walk(void)
     }
 }
 
-/* Who waits on the condition does not ask for the mutex by the same attempt. */
+/* An attempt that waits on the condition does not also ask for the mutex. */
 static enum step random_step(const struct who *who)
 {
     enum step step = (enum step)random_below(random_below(5) ? ALL : STEPS_TWICE);
@@ -482,7 +485,7 @@ static void step_at_random(void)
     look_at_all();
 }
 
-/* I3, I5, I7: each call is done once, and no signal is lost, whatever happens in between. */
+/* I3, I5, I7: each call is done once, and no signal is lost, for any events in between. */
 static void test_a_retried_call_changes_nothing_in_random_sequences(void **state)
 {
     int walks = rounds(25);

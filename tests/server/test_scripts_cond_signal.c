@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts of conditions: cond_signal for one, and what it leaves behind. */
+/* The Lua scripts of conditions: cond_signal for one waiter, and the remaining keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +37,15 @@ static const char *newest(void)
     return command("HGET %s arrival", key("sleeper", "c"));
 }
 
-/* What the server has noted of a waiter in the queue of the mutex. */
+/* The server's notes about a waiter in the queue of the mutex. */
 static const char *entry_of(const char *id)
 {
     return command("HGET %s %s", key("waiter", "x"), id);
 }
 
-/* ---- whom there is ----------------------------------------------------------------------- */
+/* ---- the addressed waiters --------------------------------------------------------------- */
 
-/* No waiter, no signal: it changes nothing, and nobody who comes later has any use of it. */
+/* No waiter, no signal: the call changes nothing, and no later waiter has any use of the signal. */
 static void test_a_signal_is_for_none_when_nobody_waits(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -68,7 +68,7 @@ static void test_a_signal_is_for_none_when_nobody_waits(void **state)
     }
 }
 
-/* Who does not know the mutex, or believes in another, is told it, and nothing has happened. */
+/* A caller that does not know the mutex, or believes in another, is told the mutex, and nothing has happened. */
 static void test_a_signal_is_told_the_mutex_when_it_does_not_know_it(void **state)
 {
     struct who a = who("a");
@@ -115,7 +115,7 @@ static void test_a_signal_moves_a_waiter_to_the_queue_when_the_mutex_is_held(voi
     inbox_close(inbox);
 }
 
-/* A free mutex is the waiter's at once, for its own lease. */
+/* A free mutex is the waiter's at once, for the waiter's own lease. */
 static void test_a_signal_grants_the_mutex_when_it_is_free(void **state)
 {
     struct who a = who("a");
@@ -136,7 +136,7 @@ static void test_a_signal_grants_the_mutex_when_it_is_free(void **state)
     inbox_close(inbox);
 }
 
-/* POSIX: a signal is for one, also when it comes by the same message twice. */
+/* POSIX: a signal is for one waiter, also when the same message comes twice. */
 static void test_a_signal_moves_one_when_many_wait(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -156,7 +156,7 @@ static void test_a_signal_moves_one_when_many_wait(void **state)
     assert_answer(signal_one(), "none");
 }
 
-/* First come, first signalled; and they own the mutex in that order. */
+/* First come, first signalled; and the waiters own the mutex in that order. */
 static void test_waiters_are_signalled_in_the_order_of_arrival(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -182,7 +182,9 @@ static void test_waiters_are_signalled_in_the_order_of_arrival(void **state)
     inbox_close(inbox);
 }
 
-/* POSIX: one that waits after the signal has no part in it, though it hears and the other does not.
+/*
+ * POSIX: a waiter that comes after the signal has no part in the signal, though the newcomer hears and the other does
+ * not.
  */
 static void test_a_later_waiter_has_no_part_in_a_signal(void **state)
 {
@@ -204,7 +206,7 @@ static void test_a_later_waiter_has_no_part_in_a_signal(void **state)
     inbox_close(inbox);
 }
 
-/* A signalled waiter comes behind those who asked for the mutex before, and before later ones. */
+/* A signalled waiter comes behind earlier requests for the mutex, and before later requests. */
 static void test_a_moved_waiter_has_its_place_by_the_time_of_the_signal(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c"), d = who("d");
@@ -218,7 +220,7 @@ static void test_a_moved_waiter_has_its_place_by_the_time_of_the_signal(void **s
     assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")), "c:1:1\na:1:2\nd:1:1");
 }
 
-/* I8: those in the queue come first also when the signal finds the mutex free. */
+/* I8: the queue comes first also when the signal finds the mutex free. */
 static void test_a_signal_serves_those_in_the_queue_first(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -228,7 +230,7 @@ static void test_a_signal_serves_those_in_the_queue_first(void **state)
     fall_asleep(&a);
     acquire(&b, TRY);
     acquire(&c, QUEUE);
-    release(&b, UNLOCKED); /* c does not hear it */
+    release(&b, UNLOCKED); /* c does not hear the message */
     of_c = inbox_open("c");
     assert_moved(signal_one(), 0, 0);
     assert_string_equal(owner("x"), "c:1");
@@ -267,7 +269,7 @@ static void test_a_signal_finds_a_death_when_the_lease_ended(void **state)
     inbox_close(inbox);
 }
 
-/* Nobody can own the mutex: its waiters, sixteen at a time, are told to ask, and stay. */
+/* No thread can own the mutex: the waiters, sixteen at a time, are told to ask, and stay. */
 static void test_a_signal_tells_all_to_ask_when_the_mutex_is_not_recoverable(void **state)
 {
     struct inbox *inbox = inbox_open("g");
@@ -290,7 +292,7 @@ static void test_a_signal_tells_all_to_ask_when_the_mutex_is_not_recoverable(voi
 
 /* ---- the deaf, the silent and the gone --------------------------------------------------- */
 
-/* Finding 24: one whose inbox nobody reads is passed over while another hears. */
+/* Finding 24: a waiter with an unread inbox is passed over while another hears. */
 static void test_a_signal_passes_a_deaf_waiter_when_another_hears(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -305,7 +307,7 @@ static void test_a_signal_passes_a_deaf_waiter_when_another_hears(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 8: one that was not heard of for a while is passed over, whatever its inbox says. */
+/* Finding 8: a waiter that was not heard of for a while is passed over, for any inbox. */
 static void test_a_signal_passes_a_silent_waiter_when_another_was_heard_of(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -323,7 +325,7 @@ static void test_a_signal_passes_a_silent_waiter_when_another_was_heard_of(void 
     inbox_close(of_b);
 }
 
-/* Finding 24: when none hears the first is moved all the same, and finds it by its poll. */
+/* Finding 24: when none hears the first is moved all the same, and finds out by a poll. */
 static void test_a_signal_moves_the_first_when_nobody_hears(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -338,7 +340,7 @@ static void test_a_signal_moves_the_first_when_nobody_hears(void **state)
     assert_string_equal(line_of(cond_poll(&a), 1), "owned");
 }
 
-/* Who is gone has no use for a signal: it goes to the next, and the gone are forgotten. */
+/* A gone waiter has no use for a signal: the signal goes to the next, and the gone are forgotten. */
 static void test_a_signal_forgets_those_who_are_gone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -355,7 +357,7 @@ static void test_a_signal_forgets_those_who_are_gone(void **state)
     assert_int_equal(size_of("sleeper", "c"), 2); /* mutex, arrival */
 }
 
-/* However many are gone before it, one signal moves one that lives, by calls of bounded work. */
+/* However many gone waiters stand before, one signal moves a living waiter, by calls of bounded work. */
 static void test_a_signal_passes_more_gone_waiters_than_one_call_looks_at(void **state)
 {
     struct who b = who("b");
@@ -397,7 +399,7 @@ static void test_a_signal_says_more_when_the_next_sixteen_are_deaf(void **state)
 
 /* ---- what a signal leaves ---------------------------------------------------------------- */
 
-/* Finding 22: the signal is part of the hold that it led to, until the owner gives it back. */
+/* Finding 22: the signal is part of the resulting hold, until the owner gives the hold back. */
 static void test_a_hold_carries_the_signal_until_it_is_given_back(void **state)
 {
     struct who a = who("a");
@@ -439,7 +441,7 @@ static void test_a_hold_carries_the_signal_when_it_was_handed_on(void **state)
     }
 }
 
-/* Finding 22: the queue with a signal in it outlives the short lease of the one who carries it. */
+/* Finding 22: the queue with a signal inside outlives the short lease of the carrier. */
 static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in_it(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -454,7 +456,7 @@ static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in
     assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
-/* I10: a `state` that had ended while they waited is written anew, and has an end again. */
+/* I10: a `state` that had ended during the wait is written anew, and has an end again. */
 static void test_a_state_ends_when_a_signal_has_written_it_anew(void **state)
 {
     (void)state;
@@ -472,7 +474,7 @@ static void test_a_state_ends_when_a_signal_has_written_it_anew(void **state)
         if (way == 1)
             cond_cancel(&a);
         if (way == 2) {
-            age(&a, 2 * LEASE + 1000); /* its signal is owed */
+            age(&a, 2 * LEASE + 1000); /* the signal of a is owed */
             poll_serving("x");
         }
         assert_in_range(lifetime("state", "x"), 1, 7 * 86400 * 1000LL);

@@ -6,7 +6,7 @@
 
 #include "scripts.h"
 
-/* `count` waiters of a process that is dead stand before all who come later. */
+/* `count` waiters of a dead process stand before all later waiters. */
 static void enter_dead(int count)
 {
     static const char script[] =
@@ -23,7 +23,7 @@ static void enter_dead(int count)
                key("waiter", "x"), text, NULL);
 }
 
-/* The same behind all who are there. */
+/* The same behind all present waiters. */
 static void enter_dead_behind(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ static long long inboxes_looked_for(void)
     return line ? strtoll(strchr(line, '=') + 1, NULL, 10) : 0;
 }
 
-/* Finding 10: a call looks at 16 heads at most, says that there are more, and the next goes on. */
+/* Finding 10: a call looks at 16 heads at most, says that there are more, and the next call goes on. */
 static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -72,7 +72,7 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     assert_answer(answer, "released");
     assert_int_equal(number_of(answer, 1), 1);
     while (strcmp(owner("x"), "") == 0) {
-        assert_true(inboxes_looked_for() <= 16 * calls + 1); /* a release calls its first head by itself */
+        assert_true(inboxes_looked_for() <= 16 * calls + 1); /* a release calls the first head separately */
         answer = poll_serving("x");
         assert_string_equal(line_of(answer, 1), "unknown");
         calls++;
@@ -85,7 +85,7 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     inbox_close(inbox);
 }
 
-/* Finding 10: the live one behind them is served by its own polls too, each going on. */
+/* Finding 10: the living waiter behind the dead is served by its own polls too, each going on. */
 static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -100,7 +100,7 @@ static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void *
         assert_true(++calls <= 1 + 1000 / 16);
 }
 
-/* Finding 10: one that lives again before the cursor is served by its poll. */
+/* Finding 10: a waiter that lives again before the cursor is served by its poll. */
 static void test_heads_that_revive_are_served_when_they_poll(void **state)
 {
     struct who a = who("a");
@@ -113,7 +113,7 @@ static void test_heads_that_revive_are_served_when_they_poll(void **state)
     assert_string_equal(line_of(poll_of(&first), 1), "owned");
 }
 
-/* What the server did for `turns` handoffs between two live waiters, in calls of commands. */
+/* The server's work for `turns` handoffs between two live waiters, in calls of commands. */
 static long long calls_of_handoffs(int turns)
 {
     struct who w[2] = { who("b"), who("b") };
@@ -135,7 +135,7 @@ static long long calls_of_handoffs(int turns)
     return commands_run() - before;
 }
 
-/* Dead heads cost their removal once: then a handoff beside 1500 of them costs what it costs without, or little more. */
+/* Dead heads cost their removal once: then a handoff beside 1500 of them costs as much as without, or little more. */
 static void test_handoffs_cost_the_same_when_1500_dead_stand_before(void **state)
 {
     struct inbox *inbox = inbox_open("b");
@@ -169,7 +169,10 @@ static void test_the_gone_are_removed_when_the_cursor_has_passed_them(void **sta
     inbox_close(inbox);
 }
 
-/* I8: a waiter before the cursor that polls is granted before those behind it, by a release that it does not see. */
+/*
+ * I8: a waiter before the cursor that polls is granted before the waiters behind, by a release that does not see the
+ * waiter.
+ */
 static void test_a_revived_waiter_comes_first_when_it_stands_before_the_cursor(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -195,7 +198,7 @@ static void test_a_revived_waiter_comes_first_when_it_stands_before_the_cursor(v
     inbox_close(of_c);
 }
 
-/* Heads in vain are said by every answer that leaves the lock free, so that its reader polls on. */
+/* Every answer that leaves the lock free tells of futile heads, so that the reader polls on. */
 static void test_answers_say_more_when_the_lock_is_left_free(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -212,7 +215,7 @@ static void test_answers_say_more_when_the_lock_is_left_free(void **state)
     assert_string_equal(owner("x"), "b:1");
 }
 
-/* Finding 10: the dead who are gone for good are removed, 16 a call or fewer. */
+/* Finding 10: the dead that are gone for good are removed, 16 a call or fewer. */
 static void test_the_gone_are_removed_when_the_queue_is_served(void **state)
 {
     struct who a = who("a");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts: deaths and what follows them, and force. */
+/* The Lua scripts: deaths and their consequences, and force. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +18,7 @@ static void set_token(const char *token)
 
 /* ---- death ------------------------------------------------------------------------------- */
 
-/* POSIX scenario 38: the next robust owner learns of a death, whoever finds the lease ended. */
+/* POSIX scenario 38: the next robust owner learns of a death, whichever call finds the lease ended. */
 static void test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -58,7 +58,7 @@ static void test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported(v
     assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
 }
 
-/* I9: told to one: once mended, the next owner hears nothing of it. */
+/* I9: told to one: once mended, the next owner hears nothing of the death. */
 static void test_a_death_is_told_once_when_mended(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -73,7 +73,7 @@ static void test_a_death_is_told_once_when_mended(void **state)
     assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
 }
 
-/* POSIX scenario 39: one who dies before mending leaves the death to the next. */
+/* POSIX scenario 39: an owner that dies before mending leaves the death to the next. */
 static void test_a_death_is_told_again_when_its_mender_died(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -86,7 +86,7 @@ static void test_a_death_is_told_again_when_its_mender_died(void **state)
     assert_int_equal(number_of(acquire(&c, TRY), 2), 1);
 }
 
-/* A repeated answer repeats the death: the owner may not have seen the first one. */
+/* A repeated answer repeats the death: the owner may not have seen the first answer. */
 static void test_a_death_is_told_again_when_its_heir_asks_again(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -118,7 +118,7 @@ static void test_a_death_is_cleared_when_the_next_owner_is_not_robust(void **sta
     assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
 }
 
-/* A waiter is told of the death in the message that grants it the lock. */
+/* A waiter is told of the death in the message that grants the lock. */
 static void test_a_death_is_told_in_the_message_when_a_waiter_inherits(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -140,7 +140,7 @@ static void test_a_death_is_told_in_the_message_when_a_waiter_inherits(void **st
     inbox_close(inbox);
 }
 
-/* Finding 15: whoever comes to an ended lease with waiters grants to them, and tells the death. */
+/* Finding 15: any caller that finds an ended lease with waiters grants to them, and tells the death. */
 static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -158,7 +158,7 @@ static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **sta
 
 /* ---- dead oneself ------------------------------------------------------------------------ */
 
-/* Finding 15: to the owner itself an ended lease is no death: put back, same token, full lease. */
+/* Finding 15: for the owner itself an ended lease is no death: put back, same token, full lease. */
 static void test_the_lock_is_put_back_when_its_owner_comes_first(void **state)
 {
     struct who a = who("a");
@@ -202,7 +202,7 @@ static void test_the_lock_is_not_put_back_when_another_came_after(void **state)
     assert_int_equal(command_number("EXISTS %s", key("lock", "x")), 0);
 }
 
-/* POSIX scenario 50: after a loss of all data the owner gets its lock back, with its token. */
+/* POSIX scenario 50: after a loss of all data the owner gets the lock back, with the same token. */
 static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -219,7 +219,7 @@ static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
     assert_answer(release(&a, UNLOCKED), "released");
 }
 
-/* I1: after a loss of all data whoever comes first owns, and the owner of before is told. */
+/* I1: after a loss of all data the first caller owns, and the former owner is told. */
 static void test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -235,7 +235,7 @@ static void test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data
 
 /* ---- not recoverable --------------------------------------------------------------------- */
 
-/* POSIX scenario 38: unlocked without mending, it is had by nobody, robust or not, by any call. */
+/* POSIX scenario 38: unlocked without mending, the lock is had by no process, robust or not, by any call. */
 static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -251,7 +251,7 @@ static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
     assert_int_equal(command_number("EXISTS %s %s", key("lock", "x"), key("queue", "x")), 0);
 }
 
-/* POSIX scenario 38: waiters are told at once, 16 by the release and the others by those. */
+/* POSIX scenario 38: waiters are told at once, 16 by the release and the others by the 16. */
 static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
 {
     struct who a = who("a"), b[40];
@@ -283,7 +283,7 @@ static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
     inbox_close(inbox);
 }
 
-/* destroy() makes the name clean again, and its tokens go on. */
+/* destroy() makes the name clean again, and the tokens go on. */
 static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -300,7 +300,7 @@ static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
     assert_int_equal(number_of(answer, 2), 0);
 }
 
-/* I9: dropped clean is what is not recoverable; a death is still told to the next robust owner. */
+/* I9: clean dropping clears "not recoverable"; a death is still told to the next robust owner. */
 static void test_a_death_is_still_told_when_dropped_clean(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -312,7 +312,7 @@ static void test_a_death_is_still_told_when_dropped_clean(void **state)
     assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
 }
 
-/* A lock that is held or waited for is not dropped, one that only ghosts wait for is. */
+/* A lock that is held or waited for is not dropped; a lock with only ghosts as waiters is dropped. */
 static void test_nothing_is_dropped_when_it_is_in_use(void **state)
 {
     static const char *const ways[] = { "clean", "delete" };
@@ -341,7 +341,10 @@ static void test_nothing_is_dropped_when_it_is_in_use(void **state)
     inbox_close(holder);
 }
 
-/* A waiter without an inbox keeps no anonymous mutex, be there as many as there may; it keeps a named one. */
+/*
+ * A waiter without an inbox keeps no anonymous mutex, however many such waiters there are; such a waiter keeps a named
+ * mutex.
+ */
 static void test_an_anonymous_lock_is_dropped_when_only_the_dead_wait(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -361,7 +364,7 @@ static void test_an_anonymous_lock_is_dropped_when_only_the_dead_wait(void **sta
     assert_string_equal(dump(), "");
 }
 
-/* A lock that was answered, not told, has an owner, whether the server knows an inbox of the owner or not. */
+/* A lock that was answered, not told, has an owner, if the server knows an inbox of the owner or not. */
 static void test_no_held_lock_is_dropped_when_its_owner_has_no_inbox(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -380,7 +383,7 @@ static void test_no_held_lock_is_dropped_when_its_owner_has_no_inbox(void **stat
 }
 
 /*
- * A lock that a message has given to a waiter without an inbox since has no owner, until the waiter is heard of.  Its
+ * A lock that a message has given to a waiter without an inbox since has no owner, until the waiter is heard of. The
  * keys end with the lease, not before.
  */
 static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
@@ -423,7 +426,7 @@ static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* Finding 20: a broken lock: its owner is told, tokens rise, the next robust owner hears of it. */
+/* Finding 20: a broken lock: the owner is told, tokens rise, the next robust owner hears of the break. */
 static void test_force_breaks_the_lock_when_held(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -445,7 +448,7 @@ static void test_force_breaks_the_lock_when_held(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 20: waiters are served by it. */
+/* Finding 20: a break serves the waiters. */
 static void test_force_grants_to_the_waiter_when_there_is_one(void **state)
 {
     struct who a = who("a"), b = who("b");

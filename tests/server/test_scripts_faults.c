@@ -84,7 +84,7 @@ static const char *delete (void)
     return drop("x", "delete");
 }
 
-/* Every script, and by which key of a wrong type it must be stopped ('l', 's', 'q', 'w'). */
+/* Every script, with the key of a wrong type that must stop the script ('l', 's', 'q', 'w'). */
 static const struct {
     const char *(*call)(void);
     const char *stopped_by;
@@ -101,7 +101,7 @@ static void replace_by_text(const char *kind)
     command("SET %s junk", key(kind, "x"));
 }
 
-/* Finding 11: a key of the wrong type stops a script before its first write. */
+/* Finding 11: a key of the wrong type stops a script before the first write. */
 static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type(void
     }
 }
 
-/* What somebody wrote into `state` is told from what we write, and left alone. */
+/* A foreign value in `state` is told from our values, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
     static const char *const junk[] = { "token x", "token 1e400", "health x",
@@ -189,7 +189,7 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
     }
 }
 
-/* Waiters that nobody can have written are dropped when it is their turn. */
+/* Impossible entries of waiters are dropped at their turn. */
 static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 {
     static const char *const junk[] = { "", "junk", "1 2 3", "1 60000 9 x 0 1 h p",
@@ -229,7 +229,7 @@ static void test_release_releases_when_it_may_not_publish(void **state)
     inbox_close(inbox);
 }
 
-/* Without the right to NUMSUB no inbox is known to be there: the lock is free, and a poll has it. */
+/* Without the right to NUMSUB no inbox is known to be there: the lock is free, and a poll takes the lock. */
 static void test_release_releases_when_it_may_not_look_for_inboxes(void **state)
 {
     struct inbox *inbox = inbox_open("b");
@@ -245,7 +245,7 @@ static void test_release_releases_when_it_may_not_look_for_inboxes(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 11: the probe finds every command that is not permitted, and says which. */
+/* Finding 11: the probe finds every command that is not permitted, and names the command. */
 static void test_the_probe_names_the_command_when_one_is_not_permitted(void **state)
 {
     static const char *const used[] = { "hset",   "hmget",   "hget",  "hgetall", "hlen",
@@ -287,7 +287,7 @@ static void test_the_probe_fails_when_keys_or_channels_are_not_permitted(void **
     assert_string_equal(command("KEYS *"), "");
 }
 
-/* Each command that any script calls is one that the probe tries. */
+/* The probe tries each command that any script calls. */
 static void test_the_probe_tries_every_command_that_scripts_call(void **state)
 {
     static const char *const scripts[] = { dm_lua_acquire,   dm_lua_cancel,      dm_lua_consistent,
@@ -313,7 +313,7 @@ static void test_the_probe_tries_every_command_that_scripts_call(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Out of memory: nothing new is begun, and all that ends something or keeps it goes on. */
+/* Out of memory: nothing new is begun, and all calls that end or keep a hold go on. */
 static void test_only_acquire_is_refused_when_the_server_is_out_of_memory(void **state)
 {
     struct who d = who("d");
@@ -337,7 +337,7 @@ static void test_only_acquire_is_refused_when_the_server_is_out_of_memory(void *
     assert_true(number_of(probe(), 0) > 0);
 }
 
-/* Out of memory: a release still grants to the waiter and tells it. */
+/* Out of memory: a release still grants to the waiter and tells the waiter. */
 static void test_release_grants_when_the_server_is_out_of_memory(void **state)
 {
     struct inbox *inbox = inbox_open("b");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts on a server that is new and has an older copy of the data: for one lease nothing in the
- * copy is enough to own by, but a lock whose lease goes on, and a renewal.
+ * The Lua scripts on a server that is new and has an older copy of the data: for one lease nothing in the copy is
+ * enough to own by, but a lock with a running lease, and a renewal.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int begin(void **state)
     return scripts_setup(state);
 }
 
-/* The copy says that `a` owns the lock, but its lease has ended since. */
+/* The copy says that `a` owns the lock, but the lease has ended since. */
 static struct who begin_with_a_stale_owner(void)
 {
     struct who a = who("a");
@@ -128,7 +128,7 @@ static void test_a_repeated_wait_queues_when_it_was_granted_and_its_lease_ended_
     assert_owns_after_the_grace(&a);
 }
 
-/* It was woken by a signal, and is still when it owns. */
+/* The attempt was woken by a signal, and still has the signal when it owns. */
 static void test_a_cancelled_wait_keeps_its_signal_when_its_lease_ended_in_the_copy(void **state)
 {
     struct who a = who("a");
@@ -150,8 +150,8 @@ static void test_a_cancelled_wait_keeps_its_signal_when_its_lease_ended_in_the_c
 }
 
 /*
- * After the grace, too, it owns by a new token: a renewal that the owner before the failover sent, and that was
- * under way for long, has a higher one than the copy knows.
+ * After the grace, too, the attempt owns by a new token: a renewal that the owner before the failover sent, and that
+ * was under way for long, has a higher token than the copy knows.
  */
 static void test_a_stale_owner_has_a_new_token_when_the_grace_is_over(void **state)
 {
@@ -181,7 +181,7 @@ static void test_a_stale_owner_has_a_new_token_when_the_grace_is_over(void **sta
 
 /* ---- an owner that the copy names -------------------------------------------------------- */
 
-/* The release may have been done before, and another may own since: who waits goes on waiting. */
+/* The release may have been done before, and another may own since: the waiters go on waiting. */
 static void check_that_a_release_grants_nothing(long long age_ms)
 {
     struct who a = who("a"), b = who("b");

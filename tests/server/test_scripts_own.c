@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts: who owns a lock, for how long, and what an attempt that is over can still do. */
+/* The Lua scripts: the owner of a lock, the time of the hold, and the rights of an attempt that is over. */
 #include <stdio.h>
 #include <string.h>
 
 #include "scripts.h"
 
-/* What the server still grants the owner, in ms. */
+/* The rest of the lease that the server still grants the owner, in ms. */
 static long long lease_left(void)
 {
     return command_number("PTTL %s", key("lock", "x"));
@@ -13,7 +13,7 @@ static long long lease_left(void)
 
 /* ---- one owner --------------------------------------------------------------------------- */
 
-/* A free lock is had at once, with the owner's lease and a token; others find it busy. */
+/* A free lock is had at once, with the owner's lease and a token; others get "busy". */
 static void test_acquire_owns_when_the_lock_is_free(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -31,7 +31,7 @@ static void test_acquire_owns_when_the_lock_is_free(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Threads of one process exclude each other as those of two do. */
+/* Threads of one process exclude each other as threads of two processes do. */
 static void test_acquire_is_busy_when_another_thread_of_the_process_owns(void **state)
 {
     struct who one = who("a"), two = who("a");
@@ -43,7 +43,7 @@ static void test_acquire_is_busy_when_another_thread_of_the_process_owns(void **
     assert_answer(acquire(&two, TRY), "busy");
 }
 
-/* Finding 3: whatever says "you own it" gives a whole lease from then on, and the same token. */
+/* Finding 3: every answer "you own it" gives a whole lease from then on, and the same token. */
 static void test_the_owner_has_a_full_lease_when_told_that_it_owns(void **state)
 {
     struct who a = who("a");
@@ -115,7 +115,7 @@ static void test_the_lease_is_put_right_when_it_is_too_long(void **state)
 
 /* ---- given back -------------------------------------------------------------------------- */
 
-/* A release frees the lock, and says who was not the owner; the next one owns with a new token. */
+/* A release frees the lock, and tells a caller that is not the owner; the next owner has a new token. */
 static void test_release_frees_the_lock_when_it_is_the_owners(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -146,7 +146,7 @@ static void test_release_touches_nothing_when_not_the_owners(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* An id that merely begins like the owner's is another. */
+/* An id that merely begins like the owner's is another id. */
 static void test_release_touches_nothing_when_the_id_only_begins_alike(void **state)
 {
     struct who a = who("a"), alike = who("a");
@@ -163,7 +163,7 @@ static void test_release_touches_nothing_when_the_id_only_begins_alike(void **st
     assert_string_equal(dump(), before);
 }
 
-/* Finding 7: the release of one who waits leaves the queue. */
+/* Finding 7: the release of a waiting attempt leaves the queue. */
 static void test_release_leaves_the_queue_when_it_waits(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -199,7 +199,7 @@ static void test_an_attempt_never_holds_again_when_it_was_given_back(void **stat
     }
 }
 
-/* POSIX scenario 13: a release that comes late does not free what its thread owns anew. */
+/* POSIX scenario 13: a release that comes late does not free the newer hold of the same thread. */
 static void test_release_touches_nothing_when_its_thread_owns_anew(void **state)
 {
     struct who first = who("a"), again = who("a");
@@ -215,7 +215,7 @@ static void test_release_touches_nothing_when_its_thread_owns_anew(void **state)
 
 /* ---- releases that an acquire names ------------------------------------------------------ */
 
-/* Finding 12: a release whose answer was not seen is done first; the lock is not busy by itself. */
+/* Finding 12: an unanswered release is done first; the lock is not busy because of the caller's own hold. */
 static void test_acquire_does_the_named_releases_first(void **state)
 {
     struct who old = who("a"), next = who("a");
@@ -259,7 +259,7 @@ static void test_acquire_touches_no_other_process_when_it_names_a_number(void **
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 12: those who waited before the caller come first also when it was its own hold. */
+/* Finding 12: waiters before the caller come first also when the named hold was the caller's own. */
 static void test_acquire_goes_behind_the_queue_when_it_named_its_hold(void **state)
 {
     struct who old = who("a"), b = who("b"), next = who("a");
@@ -294,7 +294,7 @@ static void test_acquire_removes_the_named_attempt_when_it_waits(void **state)
 
 /* ---- info -------------------------------------------------------------------------------- */
 
-/* All that the server knows, of a held lock, a free one and one it has never heard of. */
+/* All that the server knows, of a held lock, a free lock and an unknown lock. */
 static void test_info_tells_all_when_asked(void **state)
 {
     struct who a = who("a"), b = who("b");

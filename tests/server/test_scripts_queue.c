@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts: the queue, who is served from it, who is passed over, and how long keys live. */
+/* The Lua scripts: the queue, the served waiters, the waiters passed over, and the lives of keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-/* I8: waiters are served in the order of their arrival, each told once with all it must know. */
+/* I8: waiters are served in the order of their arrival, each told once with all facts. */
 static void test_waiters_are_served_in_the_order_of_arrival(void **state)
 {
     struct who a = who("a"), w[5];
@@ -39,7 +39,7 @@ static void test_waiters_are_served_in_the_order_of_arrival(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 4: a grant is for the waiter's own lease, not for that of the one who releases. */
+/* Finding 4: a grant is for the waiter's own lease, not for the releaser's. */
 static void test_a_grant_is_for_the_waiters_lease(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -73,7 +73,7 @@ static void test_a_grant_names_the_newest_request(void **state)
     inbox_close(inbox);
 }
 
-/* A try does not come before those who wait: the free lock goes to them. */
+/* A try does not come before the waiters: the free lock goes to the waiters. */
 static void test_a_try_is_busy_when_others_wait_for_the_free_lock(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -88,7 +88,7 @@ static void test_a_try_is_busy_when_others_wait_for_the_free_lock(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 9: a place is kept by its arrival number, which the server gave and nobody else has. */
+/* Finding 9: a place is kept by the arrival number, which the server gave and no other attempt has. */
 static void test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -104,7 +104,7 @@ static void test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back(vo
     assert_int_equal(number_of(acquire(&c, QUEUE), 1), 2);
 }
 
-/* A place that was brought back does not set the numbers back for those who come later. */
+/* A place that was brought back does not set the numbers back for newcomers. */
 static void test_a_newcomer_is_last_when_an_old_arrival_was_brought_back(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c"), d = who("d");
@@ -140,7 +140,7 @@ static void test_arrivals_only_rise_when_the_clock_is_behind(void **state)
     }
 }
 
-/* The queue has an end: who comes then is told so, and nobody is lost. */
+/* The queue has an end: a newcomer then is told so, and no waiter is lost. */
 static void test_acquire_is_full_when_ten_thousand_wait(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -159,7 +159,7 @@ static void test_acquire_is_full_when_ten_thousand_wait(void **state)
 
 /* ---- the silent and the dead ------------------------------------------------------------- */
 
-/* Finding 8: who was not heard of for two thirds of a lease is passed over and keeps its place. */
+/* Finding 8: a waiter that was not heard of for two thirds of a lease is passed over and keeps the place. */
 static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -181,7 +181,7 @@ static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state
     inbox_close(of_c);
 }
 
-/* Finding 8: a waiter is silent after a second at the earliest, however short its lease is. */
+/* Finding 8: a waiter is silent after a second at the earliest, however short the lease is. */
 static void test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_second(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -197,7 +197,7 @@ static void test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_seco
     inbox_close(inbox);
 }
 
-/* Finding 8: after two leases it is gone, and its late poll says so. */
+/* Finding 8: after two leases the waiter is gone, and its late poll says so. */
 static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -214,7 +214,7 @@ static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **sta
     assert_string_equal(line_of(poll_of(&b), 1), "unknown");
 }
 
-/* Finding 9: who has no inbox at the moment is passed over and keeps its place. */
+/* Finding 9: a waiter without an inbox at the moment is passed over and keeps the place. */
 static void test_a_deaf_waiter_is_passed_over_and_keeps_its_place(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -232,8 +232,8 @@ static void test_a_deaf_waiter_is_passed_over_and_keeps_its_place(void **state)
 }
 
 /*
- * A monitor that has subscribed to every channel is no waiter: a deaf waiter is passed over beside
- * it as without it.  By the short way of a release, by serve(), and by a signal.
+ * A monitor that has subscribed to every channel is no waiter: a deaf waiter is passed over with the monitor as
+ * without. By the short way of a release, by serve(), and by a signal.
  */
 static void test_a_deaf_waiter_is_passed_over_when_a_monitor_hears_all(void **state)
 {
@@ -246,7 +246,7 @@ static void test_a_deaf_waiter_is_passed_over_when_a_monitor_hears_all(void **st
     release(&a, UNLOCKED);
     assert_string_equal(owner("x"), "");
     acquire(&c, QUEUE);
-    assert_string_equal(owner("x"), "c:1"); /* asks by itself, and b does not own */
+    assert_string_equal(owner("x"), "c:1"); /* asks on its own, and b does not own */
     acquire(&d, QUEUE);
     release(&c, DIED);
     assert_string_equal(owner("x"), "d:1");
@@ -261,7 +261,7 @@ static void test_a_deaf_waiter_is_passed_over_when_a_monitor_hears_all(void **st
     inbox_close(monitor);
 }
 
-/* Finding 9, I6: the head that asks is served by the answer, whatever its inbox says. */
+/* Finding 9, I6: the head that asks is served by the answer, for any inbox. */
 static void test_the_head_is_served_by_its_poll_when_it_is_deaf(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -281,7 +281,7 @@ static void test_the_head_is_served_by_its_poll_when_it_is_deaf(void **state)
     assert_answer(acquire(&b, QUEUE), "owned");
 }
 
-/* I6: any poll of a free lock serves its waiters: of one who waits behind, of one who does not. */
+/* I6: any poll of a free lock serves the waiters: a poll of a later waiter, or of no waiter. */
 static void test_a_free_lock_is_granted_when_anybody_polls(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -308,7 +308,7 @@ static void test_a_free_lock_is_granted_when_anybody_polls(void **state)
     inbox_close(inbox);
 }
 
-/* A poll of one that neither waits nor owns says so, and adds nobody to the queue. */
+/* A poll of an attempt that neither waits nor owns says so, and adds no waiter to the queue. */
 static void test_a_poll_is_unknown_when_nobody_waits(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -344,7 +344,7 @@ static void test_a_renewal_says_wanted_while_others_wait(void **state)
 
 /* ---- lifetimes --------------------------------------------------------------------------- */
 
-/* Finding 16: a queue lives three leases on from the last that was heard of, and not for ever. */
+/* Finding 16: a queue lives three leases on from the last word of a waiter, and not for ever. */
 static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -382,7 +382,7 @@ static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **sta
     assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
-/* I10: `state` outlives the lock by a week, whatever wrote it last; then nothing is left. */
+/* I10: `state` outlives the lock by a week, for any last writer; then nothing is left. */
 static void test_a_state_lives_for_a_week(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -405,7 +405,7 @@ static void test_a_state_lives_for_a_week(void **state)
     }
 }
 
-/* So it does for a lock that is handed from one to the next for weeks, and never free or renewed. */
+/* The same for a lock that is handed from one owner to the next for weeks, and never free or renewed. */
 static void test_a_state_lives_for_a_week_more_when_the_lock_is_handed_over_a_day_later(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -434,7 +434,7 @@ static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
     assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
-/* I10: a lock that is used day by day keeps its `state`, so that its tokens go on. */
+/* I10: a lock that is used day by day keeps its `state`, so that the tokens go on. */
 static void test_a_state_lives_on_when_used_another_day(void **state)
 {
     struct who a = who("a");
@@ -451,7 +451,7 @@ static void test_a_state_lives_on_when_used_another_day(void **state)
     assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
-/* I10: after release, cancel and drop a quiet name has a `state` only, an anonymous one nothing. */
+/* I10: after release, cancel and drop a quiet name has a `state` only, an anonymous name nothing. */
 static void test_nothing_but_the_state_is_left_when_all_is_over(void **state)
 {
     struct who a = who("a"), b = who("b");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts, retried: a call whose answer was lost is sent again, and the second time nothing
- * changes but lease ends (I3).  Random sequences of calls of some processes on one mutex, each call
- * made twice, all keys compared; between the calls, what must always be true is checked.
+ * The Lua scripts, retried: a call with a lost answer is sent again, and the second time nothing changes but lease ends
+ * (I3). Random sequences of calls of some processes on one mutex, each call made twice, all keys compared; between the
+ * calls, the invariants are checked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static const char *make_call(enum call call, const struct who *who, int how)
     }
 }
 
-/* The waiters of the queue are those that have an entry; the owner is not among them (I5). */
+/* The waiters of the queue are exactly the waiters with an entry; the owner is not among them (I5). */
 static void check_keys_agree(void)
 {
     static const char script[] =
@@ -69,7 +69,7 @@ static void check_keys_agree(void)
                         "good");
 }
 
-/* I2: each hold has a token above that of the hold before. */
+/* I2: each hold has a token above the token of the hold before. */
 static void check_tokens(void)
 {
     long long token = command_number("HGET %s token", key("state", "x"));
@@ -100,7 +100,7 @@ static void call_twice(enum call call, const struct who *who, int how)
     }
 }
 
-/* Something happens that no caller repeats. */
+/* An event that no caller repeats. */
 static void disturb(void)
 {
     int process = (int)random_below(PROCESSES);
@@ -152,7 +152,7 @@ static void step_at_random(void)
     call_twice((enum call)random_below(CALLS), who, how);
 }
 
-/* I3: each call is done once, however often it is sent. */
+/* I3: each call is done once, however often the call is sent. */
 static void test_a_retried_call_changes_nothing_in_random_sequences(void **state)
 {
     int walks = rounds(30);

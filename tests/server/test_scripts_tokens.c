@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts: tokens rise over all holds of a name, and what is no token is refused. */
+/* The Lua scripts: tokens rise over all holds of a name, and an invalid token is refused. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,8 +21,7 @@ static void set_token(const char *token)
     command("HSET %s token %s", key("state", "x"), token);
 }
 
-/* Finding 19, I2: a token is above the last one, above what the caller has seen, and no less than
- * the time. */
+/* Finding 19, I2: a token is above the last one, above all that the caller has seen, and no less than the time. */
 static void test_a_token_is_above_all_before_when_given(void **state)
 {
     struct who a = who("a");
@@ -42,7 +41,7 @@ static void test_a_token_is_above_all_before_when_given(void **state)
     assert_string_equal(line_of(acquire(&a, TRY), 1), "4000000000000001");
 }
 
-/* Finding 19: what a waiter has seen counts when it is granted the lock. */
+/* Finding 19: the token that a waiter has seen counts when the waiter is granted the lock. */
 static void test_a_token_is_above_what_the_waiter_has_seen_when_granted(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -88,7 +87,7 @@ static void test_tokens_rise_when_the_server_has_lost_its_data(void **state)
     }
 }
 
-/* I2: the clock alone makes them rise when nobody is left who knew. */
+/* I2: the clock alone makes tokens rise when all knowledge is lost. */
 static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -99,7 +98,7 @@ static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
     assert_true(number_of(acquire(&b, TRY), 1) > token);
 }
 
-/* I2: a token counts the microseconds since 2020; of a name that has a larger one the next is one more. */
+/* I2: a token counts the microseconds since 2020; for a name with a larger token the next is one more. */
 static void test_a_token_is_the_time_since_2020_when_none_is_larger(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -122,7 +121,7 @@ static void test_a_token_is_the_time_since_2020_when_none_is_larger(void **state
     inbox_close(inbox);
 }
 
-/* A state whose tokens go on from a larger one lives a week on, too: their days do not change with the clock's. */
+/* A state with tokens that go on from a larger one lives a week on, too: their days do not change with the clock's. */
 static void test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock(void **state)
 {
     struct who a = who("a");
@@ -158,7 +157,7 @@ static void test_a_token_is_refused_when_it_is_beyond_two_to_the_52(void **state
     assert_string_equal(dump(), before);
 }
 
-/* Finding 19: what a caller says to have seen is no way to break the tokens for all. */
+/* Finding 19: a caller's claim of a seen token is no way to break the tokens for all. */
 static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **state)
 {
     static const char *const seen[] = { TWO_TO_THE_52, "18446744073709551615", "1e300" };
@@ -176,7 +175,7 @@ static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **sta
     }
 }
 
-/* A renewal puts no token into `state` that would be the last of its name: it is lost, and nothing is written. */
+/* A renewal puts no token into `state` that would be the last of the name: the hold is lost, and nothing is written. */
 static void test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52(void **state)
 {
     static const char *const tokens[] = { TWO_TO_THE_52, "9223372036854775807", "x", "-1" };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A server that is restarted, frozen, full or forgetful, under locks and waiters.
- */
+/* A server that is restarted, frozen, full or forgetful, under locks and waiters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static void check_sentence(struct actor *actor, const char *words)
         fail_msg("\"%s\" does not tell of \"%s\"", said, words);
 }
 
-/* An actor whose calls give up after half a second. */
+/* An actor with calls that give up after half a second. */
 static struct actor *start_impatient(const char *environment)
 {
     char url[192];
@@ -38,7 +37,7 @@ static struct actor *start_impatient(const char *environment)
     return actor_start_with(the_server, url, environment, NULL);
 }
 
-/* What a test has done to the server is undone, also when the test has failed. */
+/* Undoes the test's changes to the server, also when the test has failed. */
 static int mend_server(void **state)
 {
     (void)state;
@@ -51,8 +50,7 @@ static int mend_server(void **state)
 
 /* ---- restart ----------------------------------------------------------------------------- */
 
-/* POSIX scenario 50: an owner gets its lock back from a server that has forgotten all, with its
- * token. */
+/* POSIX scenario 50: an owner gets the lock back from a server that has forgotten all, with the same token. */
 static void test_the_owner_holds_on_when_the_server_was_restarted(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -76,7 +74,7 @@ static void test_the_owner_holds_on_when_the_server_was_restarted(void **state)
     actor_end(a);
 }
 
-/* POSIX scenario 50: where another came first, the owner of before learns of its loss. */
+/* POSIX scenario 50: where another came first, the former owner learns of the loss. */
 static void test_the_owner_learns_of_its_loss_when_another_came_first_after_a_restart(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -133,7 +131,7 @@ static void test_waiters_own_when_the_server_was_restarted(void **state)
     }
 }
 
-/* Tokens go on over a restart in a process that has seen them, and in one that has not. */
+/* Tokens go on over a restart in a process that has seen them, and in a process that has not. */
 static void test_tokens_rise_when_the_server_was_restarted(void **state)
 {
     uint64_t token;
@@ -161,7 +159,7 @@ static void test_tokens_rise_when_the_server_was_restarted(void **state)
     }
 }
 
-/* Locks that are taken while there is no server are had when it is there again. */
+/* Locks that are taken while there is no server are had when the server is there again. */
 static void test_lock_owns_when_the_server_is_started_meanwhile(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -186,7 +184,7 @@ static void test_lock_owns_when_the_server_is_started_meanwhile(void **state)
 
 /* ---- DMUTEX_ONDOWN ----------------------------------------------------------------------- */
 
-/* DMUTEX_ONDOWN=fail: no server, no waiting: also for one who waits in the queue already. */
+/* DMUTEX_ONDOWN=fail: no server, no waiting: also for a waiter in the queue. */
 static void test_lock_says_enolck_when_ondown_is_fail(void **state)
 {
     struct actor *a = start_impatient("DMUTEX_ONDOWN=fail"),
@@ -218,7 +216,7 @@ static void test_lock_says_enolck_when_ondown_is_fail(void **state)
 static void test_timedlock_ends_at_its_deadline_when_the_server_is_frozen(void **state)
 {
     static const int spans_ms[] = { 150, 20, -1000 };
-    struct server *clock = server_start(); /* its keys end while the other one stands still */
+    struct server *clock = server_start(); /* keys here end while the other server stands still */
 
     (void)state;
     make_normal(&mutex, "fault/frozen", LONG_LEASE);
@@ -267,7 +265,7 @@ static void test_lock_owns_once_when_the_server_was_frozen_for_long(void **state
     server_end(clock);
 }
 
-/* An unlock with the server frozen is over for the caller, and done when it goes on. */
+/* An unlock with the server frozen is over for the caller, and done when the server goes on. */
 static void test_unlock_is_done_when_the_server_goes_on(void **state)
 {
     (void)state;
@@ -286,7 +284,7 @@ static void test_unlock_is_done_when_the_server_goes_on(void **state)
 
 /* ---- errors of the server ---------------------------------------------------------------- */
 
-/* POSIX scenario 50: a server that has forgotten the scripts is told them again, by every call. */
+/* POSIX scenario 50: a server that has forgotten the scripts is told the scripts again, by every call. */
 static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -300,7 +298,7 @@ static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void 
         side_text(the_server->side, "SCRIPT FLUSH");
         actor_send(a, "lock fault/scripts");
         wait_until(waiters_of(&mutex) == 1);
-        side_text(the_server->side, "SCRIPT FLUSH"); /* renewals and polls meet it */
+        side_text(the_server->side, "SCRIPT FLUSH"); /* renewals and polls meet the fault */
         let_pass(400);
         assert_true(remaining_of(&mutex) > 0);
         side_text(the_server->side, "SCRIPT FLUSH");
@@ -321,7 +319,7 @@ static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void 
     actor_end(a);
 }
 
-/* Out of memory: EAGAIN, nothing held; who holds renews and unlocks, who waits is served. */
+/* Out of memory: EAGAIN, nothing held; a holder renews and unlocks, a waiter is served. */
 static void test_lock_says_eagain_when_the_server_is_out_of_memory(void **state)
 {
     dmutex_t held, dead;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A server that somebody must mend, and what is no server: refused, told why, and nothing held. */
+/* A server that an operator must mend, and programs that are no server: refused, told why, and nothing held. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void end_impostor(void)
     impostor = 0;
 }
 
-/* What a test has put in the server's place is gone, also when the test has failed. */
+/* Removes the test's replacement of the server, also when the test has failed. */
 static int mend_server(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void check_refused(struct actor *actor, const char *name, const char *wor
                                         "islocked", "health",  "forceunlock" };
 
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        promise_within(AT_ONCE); /* lock does not wait, and timedlock not for its deadline */
+        promise_within(AT_ONCE); /* lock does not wait, and timedlock not for the deadline */
         actor_do(actor, "ENOLCK", "%s %s %d", ways[i], name, LONG_LEASE);
         assert_kept();
         check_sentence(actor, words);
@@ -100,7 +100,7 @@ static void test_calls_say_enolck_when_a_right_is_taken_away(void **state)
     server_end(server);
 }
 
-/* Somebody's key in the place of one of ours is left alone; other names do not feel it. */
+/* A foreign key in the place of one of ours is left alone; other names do not notice. */
 static void test_calls_say_enolck_when_a_key_is_not_ours(void **state)
 {
     static const char *const kinds_of_keys[] = { "lock", "state" };
@@ -123,7 +123,7 @@ static void test_calls_say_enolck_when_a_key_is_not_ours(void **state)
     actor_end(a);
 }
 
-/* A hold whose key is somebody else's all at once is lost and told, and the name is not. */
+/* A hold with a key that suddenly is foreign is lost and told, and the name is not. */
 static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -140,7 +140,7 @@ static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
     actor_end(a);
 }
 
-/* A key in the way of the probe of 0.1.0 hinders nobody: each client probes keys of its own. */
+/* A key in the way of the probe of 0.1.0 hinders no client: each client probes keys of its own. */
 static void test_lock_is_had_when_a_key_of_the_probe_is_not_ours(void **state)
 {
     struct server *server = server_start();
@@ -157,7 +157,7 @@ static void test_lock_is_had_when_a_key_of_the_probe_is_not_ours(void **state)
     server_end(server);
 }
 
-/* The mark has the same name for all; a sentence says which key is in the way, and what to do. */
+/* The mark has the same name for all; a sentence names the key that is in the way, and the remedy. */
 static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
 {
     struct server *server = server_start();
@@ -174,7 +174,7 @@ static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
     server_end(server);
 }
 
-/* A wrong password is told, but not in plain text, and a lock waits until it is the right one. */
+/* A wrong password is told, but not in plain text, and a lock waits until the password is right. */
 static void test_lock_waits_when_the_password_is_wrong(void **state)
 {
     struct server *server = server_start();
@@ -209,8 +209,8 @@ static void test_lock_waits_when_the_password_is_wrong(void **state)
 }
 
 /*
- * A server that does not know AUTH quotes its arguments in the answer: the password is in no sentence and
- * no line of the log.
+ * A server that does not know AUTH quotes the arguments in the answer: the password is in no sentence and no line of
+ * the log.
  */
 static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **state)
 {
@@ -220,7 +220,7 @@ static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **st
 
     (void)state;
     assert_false(side_try(server->side, "AUTH me opensesame"));
-    assert_non_null(strstr(side_error(server->side), "opensesame")); /* it does quote them */
+    assert_non_null(strstr(side_error(server->side), "opensesame")); /* the server does quote the arguments */
     snprintf(url, sizeof url, "DMUTEX_URL=unix://me:opensesame@%s?grace=off&command_timeout=300", server->path);
     snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/quoted", server->folder);
     a = actor_start_with(server, url, log, NULL);
@@ -283,7 +283,7 @@ static void test_names_are_apart_when_the_databases_differ(void **state)
     actor_end(b);
 }
 
-/* ---- what is no server of ours: test_impostors.c has the many kinds -------------------------- */
+/* ---- no server of ours: test_impostors.c has the many kinds ---------------------------------- */
 
 /* A number in the place of a script's answer is no success to any call, nor a broken lock. */
 static void test_calls_say_enolck_when_scripts_answer_a_number(void **state)
@@ -323,7 +323,7 @@ static void begin_impostor(const struct server *server, const char *bytes, bool 
     close(listener);
 }
 
-/* What is no server, or a very strange one, is as none: a lock waits until there is one. */
+/* A program that is no server, or a very strange server, is as none: a lock waits until there is a server. */
 static void test_lock_waits_when_the_server_is_none(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that grants nothing for a while: every call does what it promises, and when the server
- * is well again nothing is lost and nothing of what failed was done.
+ * A server that grants nothing for a while: every call keeps its promises, and when the server is well again nothing is
+ * lost and no failed call was done.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int losses_of(struct actor *actor)
 
 /* ---- states ------------------------------------------------------------------------------- */
 
-/* A command that keeps the server busy for as long as it likes, sent by a process of its own. */
+/* A command that keeps the server busy for any time, sent by a separate process. */
 static pid_t send_aside(const struct server *server, const char *format, const char *argument)
 {
     pid_t pid = keeper_fork();
@@ -58,7 +58,7 @@ static void end_busy(struct server *server)
     keeper_reap(sent_aside);
 }
 
-/* Six thousand keys, each of them slow to load, until it is told to be quick. */
+/* Six thousand keys, each slow to load, until the server is told to be quick. */
 static void make_loading(struct server *server)
 {
     static const char fill[] = "local text = string.rep('x', 2000) for i = 1, 6000 do "
@@ -122,7 +122,7 @@ static void end_unable_to_save(struct server *server)
     side_text(server->side, "CONFIG SET save %s", "");
 }
 
-/* What is looked at when a connection is made is met by ending those that there are. */
+/* Checks at a connection's start are met by ending the present connections. */
 static void end_connections(struct server *server)
 {
     side_text(server->side, "CLIENT KILL TYPE pubsub");
@@ -162,18 +162,18 @@ static void end_evicting(struct server *server)
     side_text(server->side, "CONFIG SET maxmemory-policy noeviction");
 }
 
-/* ---- who meets it ------------------------------------------------------------------------ */
+/* ---- the processes that meet the trouble ------------------------------------------------- */
 
-/* A server in a state in which it grants nothing, and which it will leave. */
+/* A state in which the server grants nothing, and which the server will leave. */
 struct trouble {
     void (*begin)(struct server *server);
     void (*end)(struct server *server);
-    const char *sentence; /* what a failure's sentence has in it, to tell what to do */
-    const char *error;    /* or this: the server's word on a connection of before; NULL: none */
-    bool is_readable;     /* what only reads is answered, on a connection of before */
+    const char *sentence; /* the part of a failure's sentence that tells the remedy */
+    const char *error;    /* or this: the server's word on an earlier connection; NULL: none */
+    bool is_readable;     /* read-only calls are answered, on an earlier connection */
 };
 
-/* Who is there: with a server of their own, for the sake of the other tests. */
+/* The processes, with a separate server, for the sake of the other tests. */
 struct party {
     struct server *server;
     struct actor *owner;     /* of held, given, robust and dead */
@@ -252,7 +252,7 @@ static void check_failure(struct actor *actor, const char *call, const struct tr
         fail_msg("%s: \"%s\" does not tell of \"%s\"", call, said, trouble->sentence);
 }
 
-/* Each call does what it promises when the server cannot be used. */
+/* Each call keeps its promises when the server cannot be used. */
 static void check_calls(struct party *party, const struct trouble *trouble)
 {
     static const char *const readers[] = { "islocked fault/held", "health fault/held" };
@@ -280,7 +280,7 @@ static void check_calls(struct party *party, const struct trouble *trouble)
     assert_true(actor_is_silent(party->waiter));
 }
 
-/* Sends a call until it succeeds: the first tries may meet a connection that is just being made. */
+/* Sends a call until success: the first tries may meet a connection that is just being made. */
 static void insist(struct actor *actor, const char *call)
 {
     const char *answer;
@@ -299,7 +299,7 @@ static bool is_owned(const struct party *party, const char *name)
     return side_int(party->server->side, "EXISTS %s", key_of("lock", name)) == 1;
 }
 
-/* Nothing was lost by the trouble, and nothing of what failed was done. */
+/* Nothing was lost by the trouble, and no failed call was done. */
 static void check_nothing_changed(struct party *party)
 {
     static const char *const failed[] = { "fault/tried", "fault/timed", "fault/failed" };
@@ -333,7 +333,7 @@ static void check_nothing_changed(struct party *party)
     actor_do(party->newcomer, "0", "unlock fault/robust");
 }
 
-/* That the error was met at all: no other client of this server can have met it. */
+/* True if the error was met at all: no other client of this server can have met the error. */
 static bool has_said(struct server *server, const char *error)
 {
     char line[64];
@@ -355,7 +355,7 @@ static void check_trouble(const struct trouble *trouble)
     end_party(&party);
 }
 
-/* A server that is busy with somebody's script is waited for. */
+/* A server that is busy with a foreign script is waited for. */
 static void test_calls_wait_when_the_server_is_busy(void **state)
 {
     (void)state;
@@ -369,14 +369,14 @@ static void test_calls_wait_when_the_server_is_loading(void **state)
     check_trouble(&(struct trouble){ make_loading, end_loading, "LOADING", NULL, false });
 }
 
-/* A master that has become a replica is waited for until it, or another there, is a master. */
+/* A master that has become a replica is waited for until the server, or another at the address, is a master. */
 static void test_calls_wait_when_the_server_is_a_replica(void **state)
 {
     (void)state;
     check_trouble(&(struct trouble){ make_replica, end_replica, "not a master", "READONLY", true });
 }
 
-/* The same when the replica has lost its master and says nothing else. */
+/* The same when the replica has lost the master and says nothing else. */
 static void test_calls_wait_when_the_server_is_a_replica_without_master(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void test_calls_wait_when_the_server_misses_its_replicas(void **state)
     check_trouble(&(struct trouble){ make_alone, end_alone, "NOREPLICAS", NULL, true });
 }
 
-/* A server that may not write since it could not save is waited for. */
+/* A server that may not write after a failed save is waited for. */
 static void test_calls_wait_when_the_server_cannot_save(void **state)
 {
     (void)state;
@@ -399,21 +399,21 @@ static void test_calls_wait_when_the_server_cannot_save(void **state)
         &(struct trouble){ make_unable_to_save, end_unable_to_save, "MISCONF", NULL, true });
 }
 
-/* A server that wants a password all at once is waited for, and the sentence says so. */
+/* A server that suddenly wants a password is waited for, and the sentence says so. */
 static void test_calls_wait_when_the_server_wants_a_password(void **state)
 {
     (void)state;
     check_trouble(&(struct trouble){ make_locked, end_locked, "NOAUTH", NULL, false });
 }
 
-/* A server that forbids one command to new connections is waited for; the sentence names it. */
+/* A server that forbids one command to new connections is waited for; the sentence names the command. */
 static void test_calls_wait_when_the_server_forbids_a_command(void **state)
 {
     (void)state;
     check_trouble(&(struct trouble){ make_forbidding, end_forbidding, "ZADD", NULL, false });
 }
 
-/* A server that may evict locks is not used, and the sentence says what to set. */
+/* A server that may evict locks is not used, and the sentence names the setting. */
 static void test_calls_wait_when_the_server_may_evict(void **state)
 {
     (void)state;

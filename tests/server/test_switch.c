@@ -32,7 +32,7 @@ static void blame(struct user *user, const char *call, int result)
     user->result = result;
 }
 
-/* Until the server is changed a call may find the other one, or none. */
+/* Until the server is changed a call may find the other server, or none. */
 static void use(struct user *user, dmutex_t *mutex)
 {
     int locked, result = dmutex_trylock(mutex);
@@ -109,7 +109,7 @@ static bool is_stopped(dmutex_test_server_t *server)
     return result == 0;
 }
 
-/* Calls of other threads end soon and as they may, whatever moment the change hits. */
+/* Calls of other threads end soon and with allowed results, at any moment of the change. */
 static void test_calls_end_well_when_the_server_changes_meanwhile(void **state)
 {
     dmutex_test_server_t *server;
@@ -148,7 +148,7 @@ static int lock_and_unlock(dmutex_t *mutex)
     return result ? result : dmutex_unlock(mutex);
 }
 
-/* All that was unlocked is free when another server is used. */
+/* All unlocked mutexes are free when another server is used. */
 static void test_unlocks_are_done_when_the_server_changes(void **state)
 {
     struct actor *other = actor_start_at(dmutex_test_server_url(*state));

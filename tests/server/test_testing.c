@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * <dmutex/testing.h> from the side of a test that uses it.  What is left when such a test ends in
- * another way than it should is in test_remains.c; a hold that is abandoned, in test_testing_abandon.c.
+ * <dmutex/testing.h> from the side of a test that uses the header. test_remains.c checks the remains of a test that
+ * ends otherwise than planned; test_testing_abandon.c checks an abandoned hold.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static const char *socket_of(const dmutex_test_server_t *server)
     return room;
 }
 
-/* Whether its directory and its socket are there: both, or neither. */
+/* True if the server's directory and socket are there: both, or neither. */
 static bool is_there(const char *socket)
 {
     char directory[128];
@@ -88,7 +88,7 @@ static void test_start_gives_a_server_when_there_was_none(void **state)
     assert_null(getenv("DMUTEX_URL"));
 }
 
-/* Each server is another one, empty, to which the same object belongs when it is used. */
+/* Each server is another server, empty, to which the same object belongs at the next use. */
 static void test_start_gives_an_empty_server_when_done_again(void **state)
 {
     dmutex_test_server_t *server;
@@ -106,7 +106,7 @@ static void test_start_gives_an_empty_server_when_done_again(void **state)
     }
 }
 
-/* Two servers at a time: the last one started counts, in whatever order they are stopped. */
+/* Two servers at a time: the last one started counts, in any order of the stops. */
 static void test_the_last_server_is_used_when_there_are_several(void **state)
 {
     dmutex_test_server_t *first = start(), *second = start(), *third = start();
@@ -126,7 +126,7 @@ static void test_the_last_server_is_used_when_there_are_several(void **state)
     assert_null(getenv("DMUTEX_URL"));
 }
 
-/* What the program has configured, by the environment and by a call, counts again after stop. */
+/* The program's configuration, by the environment and by a call, counts again after stop. */
 static void test_stop_undoes_start_when_a_server_was_configured(void **state)
 {
     struct server *by_call = server_start();
@@ -148,7 +148,7 @@ static void test_stop_undoes_start_when_a_server_was_configured(void **state)
     assert_true(has_key(by_call->path, key_of("state", "testing/undo")));
     server = start();
     assert_result(dmutex_configure_np(""), EINVAL);
-    assert_result(dmutex_configure_np("local:"), 0); /* for the tests after this one */
+    assert_result(dmutex_configure_np("local:"), 0); /* for the later tests */
     assert_result(dmutex_test_server_stop(server), 0);
     unsetenv("DMUTEX_URL");
     server_end(by_call);
@@ -172,7 +172,7 @@ static void test_nothing_changes_when_a_mutex_is_held(void **state)
     assert_result(dmutex_test_server_stop(server), 0);
 }
 
-/* The same while a thread waits for one. */
+/* The same while a thread waits for a mutex. */
 static void test_nothing_changes_when_a_mutex_is_waited_for(void **state)
 {
     dmutex_test_server_t *server = start(), *other = NULL;
@@ -187,12 +187,12 @@ static void test_nothing_changes_when_a_mutex_is_waited_for(void **state)
     assert_result(dmutex_test_server_start(&other), EBUSY);
     assert_result(dmutex_test_server_stop(server), EBUSY);
     actor_do(holder, "0", "unlock testing/waited");
-    assert_result(errand_join(&waiter), 0); /* the hold ends with its thread */
+    assert_result(errand_join(&waiter), 0); /* the hold ends with the thread */
     actor_end(holder);
     wait_until(dmutex_test_server_stop(server) == 0);
 }
 
-/* A lost hold, and an unlock that nobody confirms, keep no server from being stopped. */
+/* A lost hold, and an unconfirmed unlock, keep no server from being stopped. */
 static void test_stop_is_not_refused_when_the_server_is_dead(void **state)
 {
     dmutex_test_server_t *server = start();
@@ -210,7 +210,7 @@ static void test_stop_is_not_refused_when_the_server_is_dead(void **state)
     assert_result(dmutex_unlock(&mutex), EPERM);
 }
 
-/* A server that cannot be reached may be left for a private one. */
+/* A server that cannot be reached may be left for a private server. */
 static void test_start_works_when_the_server_before_is_down(void **state)
 {
     dmutex_test_server_t *server;
@@ -253,7 +253,7 @@ static void test_no_descriptor_is_left_when_servers_come_and_go(void **state)
     }
 }
 
-/* A directory whose name has signs that mean something in a URL; one without room for a socket. */
+/* A directory with signs in the name that mean something in a URL; a directory without room for a socket. */
 static void test_start_finds_a_place_when_tmpdir_is_unusual(void **state)
 {
     char folder[32], inner[64], deep[512];
@@ -298,7 +298,7 @@ static bool has_test_folder(const char *path)
     return has;
 }
 
-/* Without a server program the sentence names the package; with one that ends, its last words. */
+/* Without a server program the sentence names the package; with a server that ends, the server's last words. */
 static void test_start_says_why_when_no_server_can_run(void **state)
 {
     char *path = strdup(getenv("PATH")), folder[32], fake[64];
@@ -346,7 +346,7 @@ static void test_pointers_are_checked_when_null(void **state)
 
 /* ---- other processes --------------------------------------------------------------------- */
 
-/* A program that is executed gets its URL by the environment. */
+/* An executed program gets the URL by the environment. */
 static void test_a_program_uses_the_server_when_it_was_executed(void **state)
 {
     dmutex_test_server_t *server = start();
@@ -385,7 +385,7 @@ static int look_for_children(void)
     return children_ended ? 5 : 0;
 }
 
-/* A program that waits for its children has none that it does not know, and hears of none. */
+/* A program that waits for its children has no unknown child, and hears of none. */
 static void test_wait_sees_no_child_when_a_server_runs(void **state)
 {
     pid_t pid = keeper_fork();
@@ -427,7 +427,7 @@ static void test_start_works_when_the_program_is_odd(void **state)
 
 /* ---- kill, restart, pause, resume -------------------------------------------------------- */
 
-/* Calls answer as dmutex(7) says, and the server comes back empty at its address. */
+/* Calls answer as dmutex(7) says, and the server comes back empty at the same address. */
 static void test_calls_answer_by_the_table_when_the_server_is_killed(void **state)
 {
     dmutex_test_server_t *server = start();
@@ -475,7 +475,7 @@ static void test_lock_waits_when_the_server_is_killed(void **state)
     wait_until(dmutex_test_server_stop(server) == 0);
 }
 
-/* A paused server answers nothing, and does what it was asked when it goes on. */
+/* A paused server answers nothing, and does the requests when going on. */
 static void test_calls_wait_when_the_server_is_paused(void **state)
 {
     dmutex_test_server_t *server = start();
@@ -515,7 +515,7 @@ static void test_groups_have_a_server_each_when_they_follow(void **state)
     }
 }
 
-/* A test that failed with a mutex held is told of, and does not spoil the next group. */
+/* A test that failed with a mutex held is reported, and does not spoil the next group. */
 static void test_the_next_group_begins_when_a_mutex_was_left_locked(void **state)
 {
     void *group = NULL;

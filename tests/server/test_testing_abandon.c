@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* <dmutex/testing.h>: a hold that is abandoned as if its owner had died. */
+/* <dmutex/testing.h>: a hold that is abandoned as if the owner had died. */
 #include <dmutex/testing.h>
 
 #include "../lib/testlib.h"
@@ -15,7 +15,7 @@ static int start(void **state)
     return dmutex_test_server_start(&server);
 }
 
-/* Not before what a thread has held was given back at its end. */
+/* Not before a thread's hold was given back at the thread's end. */
 static int stop(void **state)
 {
     (void)state;
@@ -23,7 +23,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* The next robust owner is told of a death, be it another process or the same thread. */
+/* The next robust owner is told of a death, in another process or in the same thread. */
 static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
 {
     struct actor *next = actor_start_at(dmutex_test_server_url(server));

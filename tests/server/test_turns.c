@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an unlock has promised when it has returned: whoever is told of it finds the mutex free. */
+/* The promise of an unlock that has returned: any process that is told of the unlock finds the mutex free. */
 #include "../lib/testlib.h"
 
 #define TURNS 10000
@@ -20,7 +20,7 @@ static void test_trylock_succeeds_when_told_of_an_unlock_by_a_pipe(void **state)
         actor_end(actors[i]);
 }
 
-/* An unlock whose answer does not come returns 0 in the end, and is done as soon as the server answers. */
+/* An unlock without an answer returns 0 in the end, and is done as soon as the server answers. */
 static void test_unlock_is_pending_when_the_server_does_not_answer(void **state)
 {
     struct proxy *proxy = proxy_start(the_server);
