@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare lock whose release grants the lock to the first waiter: the least cost of a handoff.
+ * A bare lock with a release that grants the lock to the first waiter: the least cost of a handoff.
  *
  * Two scripts, one blocking connection for both, and a thread that is blocked in reading the process's inbox and posts
  * the semaphore on which a waiter sleeps. No lease is renewed, no death noticed, no lost message survived.

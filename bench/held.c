@@ -77,7 +77,7 @@ static void measure(void *user)
     free(mutexes);
 }
 
-/* ---- what the library adds ------------------------------------------------------- */
+/* ---- the library's own cost ------------------------------------------------------ */
 
 /* Runs the program beside this program, which is linked to nothing; the other program prints. */
 static void run_footprint(void *user)

@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* ---- what is compared -------------------------------------------------------------- */
+/* ---- the compared cases ------------------------------------------------------------ */
 
 static const struct {
     const char *name;

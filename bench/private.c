@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A private mutex without a name is libc's: measures what dmutex_lock() and dmutex_unlock() add to libc's pair. The
+ * A private mutex without a name is libc's: measures how much dmutex_lock() and dmutex_unlock() add to libc's pair. The
  * promise is at most 3 ns.
  */
 #include <dmutex/dmutex.h>

@@ -1,8 +1,8 @@
 # The preload layer: a module, the program that runs others with it, and the keeper of lock files.
-# doc/design/preload.md says how they work together.
+# doc/design/preload.md says how the three work together.
 
-# Unwind tables, for threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
-# Nor sanitizers: the programs that it is preloaded into have none.
+# Unwind tables, because threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
+# Nor sanitizers: the programs with the preloaded module have none.
 preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) $(HARDENING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------
@@ -69,7 +69,7 @@ preload_libdmutex_preload_la_LDFLAGS = \
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map
 EXTRA_DIST += preload/preload.map
 
-# The module that --list has besides.
+# The second module, for --list.
 pkglib_LTLIBRARIES += preload/libdmutex-observer.la
 preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
 preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
@@ -88,7 +88,7 @@ preload_libdmutex_observer_la_LDFLAGS = \
     -Wl,--as-needed \
     -Wl,-z,nodelete
 
-# What the module shares with dmutex-run, and one file of the library's ground floor.
+# Shared by the module and dmutex-run, and one file of the library's ground floor.
 preload_common = \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
@@ -164,8 +164,8 @@ preload_dmutex_run_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $
 preload_dmutex_run_LDADD = preload/librun.la libdmutex/libdmutex.la
 preload_dmutex_run_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
-# The same for the tests: not the script in which libtool wraps programs that are installed, for that
-# has an LD_LIBRARY_PATH of its own.
+# The same for the tests: not the script in which libtool wraps installed programs, because the script
+# has a separate LD_LIBRARY_PATH.
 noinst_PROGRAMS += preload/here/dmutex-run
 preload_here_dmutex_run_SOURCES = preload/run/main.c
 preload_here_dmutex_run_CFLAGS = $(common_cflags) $(GLIB_CFLAGS)

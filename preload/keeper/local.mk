@@ -1,5 +1,5 @@
 # dmutex-keeper, which holds the distributed locks of lock files.  Installed, so with libtool's wrapper
-# in the build tree, unlike what is not.
+# in the build tree, unlike programs that are not installed.
 pkglibexec_PROGRAMS += preload/keeper/dmutex-keeper
 preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(GLIB_CFLAGS)
 preload_keeper_dmutex_keeper_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)

@@ -15,7 +15,7 @@
 
 /*
  * Reads the files that config_files_find() names into the plan: the rules and the server. Refuses with file, section,
- * key, reason, and what to do.
+ * key, reason, and remedy.
  */
 bool config_read(struct plan *plan, const GPtrArray *paths, GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds what GKeyFile does not tell: which line a key is in, and that a section or key is there twice. GKeyFile merges
+ * Finds what GKeyFile does not tell: the line of a key, and that a section or key is there twice. GKeyFile merges
  * the two, the last wins, and one of two rules would silently be none.
  */
 #ifndef DM_RUN_CONFIG_LINES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The environment in which the command runs: tells the module what to do. */
+/* The environment in which the command runs: gives the module its orders. */
 #ifndef DM_RUN_ENVIRONMENT_H
 #define DM_RUN_ENVIRONMENT_H
 

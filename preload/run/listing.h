@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /*
- * Prints what the files of the folder say, the most used object first:
+ * Prints the counts in the files of the folder, the most used object first:
  *
  *     COUNT  RULE  [# remark]
  *

@@ -144,7 +144,7 @@ static char *find(const struct file *file, const char *name)
     return found ? found : find_in_system(name);
 }
 
-/* ---- what -------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static void take_text(void *user, int64_t tag, const char *text)
 {

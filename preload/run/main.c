@@ -143,7 +143,7 @@ static bool check_rules(const struct run *run, GError **error)
     return require_rules(run->plan, resolutions, error);
 }
 
-/* A server that is down is an error only for rules whose locks would fail. */
+/* A server that is down is an error only for rules with locks that would fail. */
 static bool check_server(const struct run *run, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -171,7 +171,7 @@ static void report_server(const struct plan *plan)
     printf("good: the server %s (%s) answers\n", described, plan->url_from);
 }
 
-/* ---- what is to be done ------------------------------------------------------------------ */
+/* ---- actions ----------------------------------------------------------------------------- */
 
 /* The environment is the run's own, if an action changes the environment. */
 static bool act(const struct run *run, GError **error)

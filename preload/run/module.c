@@ -39,7 +39,7 @@ bool module_find(const char *file_name, char **ret_path, GError **error)
     if (!found)
         return refuse(error, REFUSE_CONFIG, "%s/%s is not there: install libdmutex again", PKGLIBDIR,
                       file_name);
-    if (strpbrk(found, ": ")) { /* what the loader takes for the end of a path */
+    if (strpbrk(found, ": ")) { /* the loader takes these for the end of a path */
         refuse(error, REFUSE_CONFIG, "%s cannot be preloaded, with a colon or blank in its path", found);
         g_free(found);
         return false;

@@ -9,7 +9,7 @@
 
 #include <glib.h>
 
-/* What is to be done with the command. */
+/* The action for the command. */
 enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HOLDERS, ACTION_HELP, ACTION_VERSION };
 
 struct options {

@@ -13,7 +13,7 @@
 #include "binary.h"
 #include "refuse.h"
 
-#define MOST_SCRIPTS 5 /* scripts whose interpreters are scripts: where the kernel gives up, too */
+#define MOST_SCRIPTS 5 /* scripts with scripts as interpreters: the limit where the kernel gives up, too */
 
 /* ---- found ------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ bool program_find(const char *name, char **ret_path, GError **error)
 
 /* ---- fit --------------------------------------------------------------------------------- */
 
-/* True for a file whose set-id bits and capabilities the kernel does not look at. */
+/* True for a file with set-id bits and capabilities that the kernel does not look at. */
 static bool is_powerless(const char *path)
 {
     struct statvfs system;

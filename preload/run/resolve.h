@@ -18,7 +18,7 @@ enum finding {
 
 struct resolution {
     enum finding finding;
-    char *sentence; /* where the object is, or why it is missing and what to do */
+    char *sentence; /* where the object is, or why the object is missing, and the remedy */
 };
 
 /*

@@ -67,7 +67,7 @@ static unsigned get_ms(const struct duration *duration, const dmutexattr_t *attr
     return value;
 }
 
-/* A fresh object says normal, stalled, private, no protocol, 10 s, whatever the object's bytes were. */
+/* A fresh object says normal, stalled, private, no protocol, 10 s, for any earlier bytes of the object. */
 static void test_attr_has_defaults_when_fresh(void **state)
 {
     dmutexattr_t attr;

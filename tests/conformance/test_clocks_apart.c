@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts whose wall clocks differ by twenty minutes share a mutex as if the clocks agreed.
+ * Hosts with wall clocks twenty minutes apart share a mutex as if the clocks agreed.
  *
  * As in test_wallclock this program stands in for clock_gettime() and sem_clockwait(). An actor's CLOCK_REALTIME is
  * ahead by the value in the actor's environment; CLOCK_BOOTTIME of the test's own process can be made to jump, so that
@@ -124,7 +124,7 @@ static void test_waiters_keep_their_order_when_their_clocks_differ(void **state)
     }
 }
 
-/* Failure 18: a killed owner's lease ends on time, whatever the clocks of both say. */
+/* Failure 18: a killed owner's lease ends on time, for any clocks of both. */
 static void test_a_dead_owners_lock_is_had_in_time_when_the_clocks_differ(void **state)
 {
     (void)state;

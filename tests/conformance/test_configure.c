@@ -207,7 +207,7 @@ static void test_lock_owns_when_the_password_is_right(void **state)
     server_end(other);
 }
 
-/* ---- who we are -------------------------------------------------------------------------- */
+/* ---- names of this process --------------------------------------------------------------- */
 
 /* getinfo tells all facts of an owner elsewhere: host, program, process, depth, token, waiters. */
 static void test_getinfo_tells_the_owner_when_held(void **state)
@@ -285,7 +285,7 @@ static void test_getinfo_tells_nobody_when_free(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* ---- what is said ------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 static void *say_in_thread(void *user)
 {
@@ -321,7 +321,7 @@ static void test_strerror_is_the_threads_own(void **state)
     assert_string_equal(dmutex_strerror_np(), kept);
 }
 
-/* Failure 12: a thread that never owned, and a thread whose hold was lost, both get EPERM, with different sentences. */
+/* Failure 12: a thread that never owned, and a thread with a lost hold both get EPERM, with different sentences. */
 static void test_unlock_says_why_when_it_refuses(void **state)
 {
     char never[256];

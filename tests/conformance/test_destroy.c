@@ -329,7 +329,7 @@ static void test_destroy_succeeds_when_a_waiter_dies_as_it_is_granted(void **sta
     }
 }
 
-/* A process that has never waited, and whose inbox the server does not know, holds the mutex: the mutex stays. */
+/* A process that has never waited, with an inbox unknown to the server, holds the mutex: the mutex stays. */
 static void test_destroy_refuses_when_the_holder_has_no_inbox(void **state)
 {
     struct proxy *proxy = proxy_start(the_server);

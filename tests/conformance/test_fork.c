@@ -122,7 +122,7 @@ static void test_first_lock_agrees_when_parent_and_child_begin(void **state)
     }
 }
 
-/* A named mutex that the parent holds is held for the child, of whatever kind: the child is another owner. */
+/* A named mutex that the parent holds is held for the child, for any kind of mutex: the child is another owner. */
 static void test_named_mutex_is_the_parents_when_the_child_asks(void **state)
 {
     (void)state;

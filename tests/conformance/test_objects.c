@@ -63,7 +63,7 @@ static void test_first_lock_agrees_when_32_threads_begin_on_zeroes(void **state)
     }
 }
 
-/* The same with a named object, whose first use is of the name, too. */
+/* The same with a named object: the first use of the object is the first use of the name, too. */
 static void test_first_lock_agrees_when_32_threads_begin_on_a_name(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_first_lock_agrees_when_two_processes_share_the_object(void **st
     actor_end(b);
 }
 
-/* Processes that share the memory share the mutex, at whatever address and though only one process made the id. */
+/* Processes that share the memory share the mutex, at any address and though only one process made the id. */
 static void test_shared_object_excludes_when_mapped_elsewhere(void **state)
 {
     struct actor *a = actor_start(the_server);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is told when something is wrong: the value, the file, the reason. Speaks TAP.
+# Error sentences: the value, the file, the reason. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC and SANITIZER_CFLAGS come from there.
 
@@ -80,7 +80,7 @@ SOURCE
 $CC -std=gnu11 $SANITIZER_CFLAGS -Wall -Wextra -Werror -I"$include" ask.c -o ask -L"$library" -Wl,-rpath,"$library" \
     -ldmutex -pthread 2>>complaints || complain "does not compile"
 
-# tells WORDS WORD...: complains unless what the program prints has the words.
+# tells WORDS WORD...: complains unless the program's output has the words.
 tells()
 {
     words=$1

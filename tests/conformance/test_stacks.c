@@ -3,7 +3,7 @@
  * Threads with the smallest stack that pthread_create() takes, with a guard page below: each public call has room
  * there, at first use, in wait, behind a broken connection and without a server.
  *
- * This program executes itself with --stacks SCENE: a process whose first call is made on such a stack. Each call's
+ * This program executes itself with --stacks SCENE: a process that makes the first call on such a stack. Each call's
  * depth is found by paint: a pattern below the caller's frame, and how far the call overwrote the pattern.
  */
 #include <fcntl.h>

@@ -50,7 +50,7 @@ static void lock_free(dmutex_t *mutex, const clockid_t *clock, const struct time
     assert_result(dmutex_unlock(mutex), 0);
 }
 
-/* POSIX scenario 18: a free mutex is locked whatever the time says, even an impossible time. */
+/* POSIX scenario 18: a free mutex is locked for any deadline, even an impossible time. */
 static void test_timedlock_succeeds_when_free_whatever_the_time(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("time/free");

@@ -100,7 +100,7 @@ static void test_trylock_owns_once_when_its_answer_is_lost(void **state)
     end_scene(&scene);
 }
 
-/* A try whose answer stays away is ENOLCK and holds nothing; the server's grant is undone. */
+/* A try without an answer is ENOLCK and holds nothing; the server's grant is undone. */
 static void test_trylock_holds_nothing_when_its_answer_never_comes(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("unclear/never");

@@ -124,7 +124,7 @@ static void test_clocklock_keeps_its_time_when_the_wall_clock_jumps(void **state
     actor_end(holder);
 }
 
-/* POSIX scenario 20: a hold is renewed and certain whatever the wall clock does. */
+/* POSIX scenario 20: a hold is renewed and certain for any jump of the wall clock. */
 static void test_hold_goes_on_when_the_wall_clock_jumps(void **state)
 {
     const time_t jumps[] = { 3600, -7200, 86400 * 365, -86400 * 365 + 3600 };

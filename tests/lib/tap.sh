@@ -1,4 +1,4 @@
-# For the tests that are shell scripts: sourced by them. Speaks TAP.
+# Sourced by the tests that are shell scripts. Speaks TAP.
 #
 #     . "$srcdir/tests/lib/tap.sh"
 #     [ "$sum" -eq 3 ] || complain "one and two are $sum"
@@ -15,10 +15,10 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 tests=0
 
-# complain WORDS...: what was wrong, for the next result.
+# complain WORDS...: notes a fault, for the next result.
 complain() { printf '%s\n' "$*" >>"$scratch/complaints"; }
 
-# is WHAT VALUE EXPECTED: complains if they differ.
+# is WHAT VALUE EXPECTED: complains if the two differ.
 is() { [ "$2" = "$3" ] || complain "$1: $2, and not $3"; }
 
 # result SENTENCE: passed if there is no complaint.
@@ -34,10 +34,10 @@ result()
     : >"$scratch/complaints"
 }
 
-# note WORDS...: for those who read the log.
+# note WORDS...: for readers of the log.
 note() { printf '%s\n' "$*" | sed 's/^/# /'; }
 
-# No test is left: how many there were, so that one that did not run is missed.
+# Prints the number of tests at the end, so that a test that did not run is missed.
 finish()
 {
     echo "1..$tests"

@@ -229,7 +229,7 @@ static void test_a_loss_is_told_before_another_can_own_when_the_network_is_gone(
     assert_string_equal(lost.name, "loss/gone");
     check_lost(token);
     actor_expect(b, "0");
-    proxy_pass(proxy); /* the delayed release reaches the server now: the lock is b's, and stays so */
+    proxy_pass(proxy); /* the held-back commands reach the server now: the lock is b's, and stays so */
     wait_until(dmutex_trylock(&mutex) == EBUSY);
     assert_true(actor_value(b, "remaining loss/gone") > 0);
     actor_do(b, "0", "renew loss/gone");

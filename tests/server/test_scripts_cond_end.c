@@ -336,7 +336,7 @@ static void test_a_release_leaves_the_queue_or_the_mutex_when_signalled(void **s
     assert_answer(acquire(&c, TRY), "owned");
 }
 
-/* An attempt that is given back during the wait leaves the condition, and says that it waited. */
+/* An attempt that is given back during the wait leaves the condition, and the answer says that the attempt waited. */
 static void test_a_release_leaves_the_condition(void **state)
 {
     struct who a, b;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Automatic names: an initialiser that stands for one object names that object, the same wherever its
-# unit is compiled from; all others are refused with a sentence, before anything is locked. Speaks TAP.
+# Automatic names: an initialiser that stands for one object names that object, the same from wherever the
+# unit is compiled; all others are refused with a sentence, before anything is locked. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC, CXX and SANITIZER_CFLAGS come from there.
 # No server is there, and none is started.
@@ -15,7 +15,7 @@ unset DMUTEX_LOG
 flags="$SANITIZER_CFLAGS -Wall -Wextra -Wpedantic -Werror -I$include -I$scratch -include dmutex/pthread.h"
 libs="-L$library -Wl,-rpath,$library -ldmutex"
 
-# tell NAME OBJECT: its name; if that is refused, what locking says.
+# tell NAME OBJECT: the object's name; if the name is refused, the answer of locking.
 cat >tell.h <<'SOURCE'
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ unit()
 }
 compile() { unit "$@" $libs; }
 
-# says PROGRAM LINE...: complains unless that is what it prints on standard output.
+# says PROGRAM LINE...: complains unless the program prints the lines on standard output.
 says()
 {
     program=$1

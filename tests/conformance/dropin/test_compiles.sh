@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ordinary sources compile with <dmutex/pthread.h>, without a warning, wherever it comes in; and
-# what the C++ library has of its own stays what it was. Speaks TAP.
+# Ordinary sources compile with <dmutex/pthread.h>, without a warning, at any place of the header; and
+# the C++ library's own objects stay unchanged. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC, CXX and SANITIZER_CFLAGS come from there.
 
@@ -30,7 +30,7 @@ in_c()
     result "C: $sentence"
 }
 
-# in_cxx SENTENCE FLAGS LINE...: the same in C++, beside all that uses threads there.
+# in_cxx SENTENCE FLAGS LINE...: the same in C++, beside all headers that use threads there.
 in_cxx()
 {
     [ -n "$CXX" ] || return
@@ -45,7 +45,7 @@ in_cxx()
 }
 
 # ---------------------------------------------------------------------------
-# Where it comes in
+# Places of the header
 # ---------------------------------------------------------------------------
 in_c "given by -include" "$given" ''
 in_c "given by -include, and it defines _GNU_SOURCE" "$given" '#define _GNU_SOURCE'
@@ -99,10 +99,10 @@ done
 result "a name that is too long is an error, and says so"
 
 # ---------------------------------------------------------------------------
-# What it leaves alone
+# Names that the header leaves alone
 # ---------------------------------------------------------------------------
 
-# What keeps its threads apart, and other processes not: the compiler tells each of the calls.
+# Calls that keep threads apart, and other processes not: the compiler tells each of the calls.
 for compiler in "$CC -x c -std=gnu99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ -std=c++98" "$CXX -x c++ -std=c++20"}; do
     for call in 'pthread_rwlock_t: pthread_rwlock_rdlock(&it)' 'pthread_rwlock_t: pthread_rwlock_trywrlock(&it)' \
         'pthread_spinlock_t: pthread_spin_lock(&it)' 'pthread_barrier_t: pthread_barrier_wait(&it)' \
@@ -119,7 +119,7 @@ for compiler in "$CC -x c -std=gnu99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ 
 done
 result "what stays in the process is told by a warning, which can be silenced"
 
-# build SOURCE NAME FLAGS...: a C++ program; one that is built is empty when there were complaints.
+# build SOURCE NAME FLAGS...: builds a C++ program; the program is empty when there were complaints.
 build()
 {
     source=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Nothing of libc's mutexes and condition variables is forgotten by <dmutex/pthread.h>: the names are
-# those that this machine's <pthread.h> has when the test runs. Speaks TAP.
+# <dmutex/pthread.h> forgets nothing of libc's mutexes and condition variables: the test takes the names
+# from this machine's <pthread.h> at the time of the run. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC and SANITIZER_CFLAGS come from there.
 
@@ -11,13 +11,13 @@ unmapped=$srcdir/tests/conformance/dropin/unmapped
 plain() { $CC -x c -std=gnu11 -D_GNU_SOURCE -include pthread.h "$@" -; }
 mapped() { $CC -x c -std=gnu11 -D_GNU_SOURCE -I"$srcdir/include" -include dmutex/pthread.h "$@" -; }
 
-# expand COMMAND: each name and what it becomes, one on a line.
+# expand COMMAND: each name and the expansion, one pair on a line.
 expand()
 {
     sed 's/.*/"&" &/' "$scratch/names" | "$1" -E -P | sed -n '/^"[a-zA-Z_]*" /p' | tr -d '"'
 }
 
-# reason NAME: why it is not mapped; fails if nothing is said about it.
+# reason NAME: why the name is not mapped; fails if the list does not have the name.
 reason()
 {
     while read -r pattern why; do
@@ -32,7 +32,7 @@ reason()
 }
 
 # ---------------------------------------------------------------------------
-# Which names there are, and which ones are mapped
+# The names in the header, and the mapped names
 # ---------------------------------------------------------------------------
 {
     plain -E -P </dev/null
@@ -45,7 +45,7 @@ expand mapped >"$scratch/after"
 comm -13 "$scratch/before" "$scratch/after" | cut -d' ' -f1 >"$scratch/mapped"
 comm -12 "$scratch/before" "$scratch/after" | cut -d' ' -f1 >"$scratch/kept"
 
-# What the reading of the header must have found, or it has found nothing.
+# Names that the reading of the header must have found; else the reading has found nothing.
 for name in pthread_mutex_t pthread_mutex_lock pthread_mutexattr_settype pthread_cond_timedwait \
     pthread_condattr_t PTHREAD_MUTEX_INITIALIZER PTHREAD_MUTEX_RECURSIVE; do
     grep -qx $name "$scratch/names" || echo "$name was not found"
@@ -68,7 +68,7 @@ done <"$scratch/mapped" >"$scratch/complaints"
 result "what is mapped is not said to be left as it is"
 
 # ---------------------------------------------------------------------------
-# What they are mapped to
+# The targets of the names
 # ---------------------------------------------------------------------------
 grep ^pthread_ "$scratch/after" | sed 's/ *$//' >"$scratch/actual"
 cut -d' ' -f1 "$scratch/actual" |
@@ -82,7 +82,7 @@ grep ^pthread_ "$scratch/mapped" | awk '{ print "typedef __typeof__(" $1 ") *use
 result "each function and type is mapped to one that is declared"
 
 # libc's own declarations, read once more with the names mapped: types that differ are an error.
-# Without those in _np, which glibc declares a little otherwise than those that followed them.
+# Without the names in _np, which glibc declares a little otherwise than the later names.
 plain -E -P </dev/null | tr '\n' ' ' | tr ';' '\n' |
     sed -n 's/__asm__ *([^)]*)//; s/.*\(extern int pthread_\(mutex\|cond\).*\)/\1;/p' |
     grep -v '_np *(' >"$scratch/declarations"
@@ -97,7 +97,7 @@ grep INITIALIZER "$scratch/mapped" |
     mapped -fsyntax-only -Wall -Wextra -Wno-unused -Werror 2>"$scratch/complaints"
 result "the initialisers initialise"
 
-# What libc says to each of its values, and what we do: the same.
+# libc's answer to each of libc's values, and ours: the same.
 {
     echo 'int printf(const char *, ...);'
     echo 'int main(void) { pthread_mutexattr_t attr; pthread_mutexattr_init(&attr);'

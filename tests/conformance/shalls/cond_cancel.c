@@ -2,7 +2,7 @@
 /* The waits are cancellation points: the mutex is held again, and no signal is lost. */
 #include "shalls.h"
 
-/* ---- What the cleanup handler finds ---------------------------------------------------------- */
+/* ---- State in the cleanup handler ------------------------------------------------------------ */
 
 /* The ways to wait. */
 static int plain(struct meeting *meeting)
@@ -223,7 +223,7 @@ static void give_back(void *mutex)
     pthread_mutex_unlock(mutex);
 }
 
-/* Waits once, whatever happens. */
+/* Waits once, with any result. */
 static int wait_once(void *with)
 {
     struct meeting *meeting = with;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting with a robust mutex whose owner dies. */
+/* Waiting with a robust mutex of an owner that dies. */
 #include "shalls.h"
 
 #include <unistd.h>

@@ -22,7 +22,7 @@ static struct meeting *share_meeting(void)
 
 #define PASSES 500
 
-/* `waiting` is the player whose turn comes next. */
+/* `waiting` is the player with the next turn. */
 static int play(struct meeting *game, int me)
 {
     int errors = 0;

@@ -199,7 +199,7 @@ static void never_early(void)
     }
 }
 
-/* ---- What happens to the mutex --------------------------------------------------------------- */
+/* ---- The mutex during and after the wait ----------------------------------------------------- */
 
 /* Wants the mutex, and lets the mutex go again. */
 static int take_turn(void *with)

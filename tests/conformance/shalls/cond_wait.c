@@ -140,7 +140,7 @@ static void pingpong(void)
     say_number("others", task_join(&task));
 }
 
-/* Waits once, whatever happens. */
+/* Waits once, with any result. */
 static int wait_once(void *with)
 {
     struct meeting *meeting = with;

@@ -125,7 +125,7 @@ static void orphan_relock(void)
     say("unlock", pthread_mutex_unlock(&mutex));
 }
 
-/* A mutex whose owner died may be destroyed by the next owner, after the unlock. */
+/* A mutex of a dead owner may be destroyed by the next owner, after the unlock. */
 static void orphan_destroy(void)
 {
     pthread_mutex_t mutex;
