@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Failures of dmutex-run. A failure is a GError: the code is the exit status, the message a sentence that says what to
- * do. Functions that can fail return false with a GError.
+ * Failures of dmutex-run. A failure is a GError: the code is the exit status, the message a sentence with the remedy.
+ * Functions that can fail return false with a GError.
  */
 #ifndef DM_RUN_REFUSE_H
 #define DM_RUN_REFUSE_H

@@ -119,7 +119,7 @@ static bool is_asleep_for_good(const struct actor *actor)
     return sleeps_of(actor) == before;
 }
 
-/* Of the actor's own thread alone: without the library's looks at the server each second while a thread waits. */
+/* Of the actor's own thread alone, because the library looks at the server each second while a thread waits. */
 static long own_sleeps_of(const struct actor *actor)
 {
     char pid[16];

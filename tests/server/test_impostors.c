@@ -315,7 +315,7 @@ static const struct {
     TEXT("%1\r\n+a\r\n+b\r\n"),
 };
 
-/* Nonsense from the beginning: no call owns, hangs or crashes, and each says why. */
+/* Nonsense from the beginning: no call owns, hangs or crashes, and each names the fault. */
 static void test_calls_say_enolck_when_the_server_talks_nonsense(void **state)
 {
     struct actor *a = actor_start_at(fake.url);

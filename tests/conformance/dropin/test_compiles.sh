@@ -102,7 +102,7 @@ result "a name that is too long is an error, and says so"
 # Names that the header leaves alone
 # ---------------------------------------------------------------------------
 
-# Calls that keep threads apart, and other processes not: the compiler tells each of the calls.
+# Locks that keep one process's threads apart, but not other processes: the compiler tells each of the calls.
 for compiler in "$CC -x c -std=gnu99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ -std=c++98" "$CXX -x c++ -std=c++20"}; do
     for call in 'pthread_rwlock_t: pthread_rwlock_rdlock(&it)' 'pthread_rwlock_t: pthread_rwlock_trywrlock(&it)' \
         'pthread_spinlock_t: pthread_spin_lock(&it)' 'pthread_barrier_t: pthread_barrier_wait(&it)' \
