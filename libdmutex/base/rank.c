@@ -28,6 +28,14 @@ static void check_order(enum dm_rank rank)
     }
 }
 
+void dm_mutex_check_held(enum dm_rank rank, const char *function)
+{
+    if (held[rank])
+        return;
+    fprintf(stderr, "libdmutex: %s() is called without the lock of rank %d\n", function, (int)rank);
+    abort();
+}
+
 static void note(enum dm_rank rank, int change)
 {
     held[rank] = (unsigned char)(held[rank] + change);

@@ -38,6 +38,17 @@ void dm_mutex_reset(struct dm_mutex *mutex);
 void dm_mutex_fork_child(void);
 
 /*
+ * Aborts, with a sentence, unless the calling thread holds a lock of this rank; stands at the beginning of each
+ * function whose caller holds the lock.  Costs nothing without -DDM_LOCK_CHECKS.
+ */
+#ifdef DM_LOCK_CHECKS
+#define dm_assert_held(rank) dm_mutex_check_held(rank, __func__)
+void dm_mutex_check_held(enum dm_rank rank, const char *function);
+#else
+#define dm_assert_held(rank) ((void)0)
+#endif
+
+/*
  * True if the calling thread holds no lock of this library.  False in a signal handler that has interrupted a
  * section.
  */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/rank.h"
 #include "runtime/ending.h"
 #include "runtime/explain.h"
 #include "runtime/steps.h"
@@ -67,6 +68,7 @@ static int look_at_own(struct dm_wait *wait)
 
 bool dm_wait_make_claim(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
                                     wait->target->maxhold_ms, wait->target->is_robust);
     if (wait->claim)
@@ -213,6 +215,7 @@ static void close_refused(struct dm_wait *wait)
 {
     const struct dm_attempt *attempt = &wait->claim->attempt;
 
+    dm_assert_held(DM_RANK_STATE);
     if (attempt->phase == DM_OVER && !is_final(attempt->refusal) && attempt->last_request > 1)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_close(wait->runtime, wait->claim);

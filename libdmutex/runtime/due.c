@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/due.h"
 
+#include "base/rank.h"
 #include "runtime/registry.h"
 
 bool dm_due_reserve(struct dm_registry *registry, size_t claims)
@@ -38,6 +39,7 @@ static bool find_moment(const struct dm_claim *claim, enum dm_due_kind kind, int
 
 void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     for (int kind = 0; kind < DM_DUE_KINDS; kind++) {
         int64_t due_ns;
 
@@ -64,6 +66,7 @@ struct dm_claim *dm_due_first(struct dm_registry *registry, enum dm_due_kind kin
     const struct dm_order *order = &registry->due[kind];
     struct dm_moment *first;
 
+    dm_assert_held(DM_RANK_STATE);
     while ((first = dm_order_first(order)) != NULL && first->due_ns <= until_ns) {
         struct dm_claim *claim = claim_of(first, kind);
 

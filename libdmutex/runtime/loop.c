@@ -262,6 +262,7 @@ static void *run(void *user)
 
 void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (due_ns >= loop->due_ns)
         return;
     loop->due_ns = due_ns;
@@ -270,6 +271,7 @@ void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
 
 void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     loop->due_ns = due_ns;
 }
 

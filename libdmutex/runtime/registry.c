@@ -43,6 +43,7 @@ void dm_registry_clear(struct dm_registry *registry)
 
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
 {
+    dm_assert_held(DM_RANK_STATE);
     return g_hash_table_lookup(registry->names, key);
 }
 
@@ -119,6 +120,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
 {
     struct dm_name *name = dm_registry_find(registry, key);
 
+    dm_assert_held(DM_RANK_STATE);
     if (name) {
         name->is_forgotten = false; /* the record is of use again */
         return name;
@@ -151,6 +153,7 @@ void dm_registry_bind(struct dm_registry *registry, struct dm_name *condition, s
 {
     struct dm_name *before = condition->mutex;
 
+    dm_assert_held(DM_RANK_STATE);
     if (mutex)
         dm_registry_pin(mutex);
     condition->mutex = mutex;
@@ -162,6 +165,7 @@ void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *cl
 {
     struct dm_name *before = claim->condition;
 
+    dm_assert_held(DM_RANK_STATE);
     if (condition)
         dm_registry_pin(condition);
     claim->condition = condition;
@@ -171,17 +175,20 @@ void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *cl
 
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name)
 {
+    dm_assert_held(DM_RANK_STATE);
     name->is_forgotten = true;
     free_if_unused(registry, name);
 }
 
 void dm_registry_pin(struct dm_name *name)
 {
+    dm_assert_held(DM_RANK_STATE);
     name->pins++;
 }
 
 void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name)
 {
+    dm_assert_held(DM_RANK_STATE);
     name->pins--;
     free_if_unused(registry, name);
 }
@@ -211,6 +218,7 @@ static void unlink_from_thread(struct dm_claim *claim)
 
 void dm_registry_part(struct dm_self *self)
 {
+    dm_assert_held(DM_RANK_STATE);
     while (self->claims)
         unlink_from_thread(self->claims);
     self->has_ended = true;
@@ -221,6 +229,7 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
 {
     struct dm_claim *claim = dm_due_reserve(registry, registry->claim_count + 1) ? calloc(1, sizeof *claim) : NULL;
 
+    dm_assert_held(DM_RANK_STATE);
     if (!claim)
         return NULL;
     registry->claim_count++;
@@ -241,6 +250,7 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
 
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     g_hash_table_remove(registry->serials, &claim->attempt.serial);
     dm_attempt_rename(&claim->attempt, ++registry->last_serial);
     g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
@@ -252,6 +262,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     struct dm_name *name = claim->name;
     struct dm_claim **at = &name->claims;
 
+    dm_assert_held(DM_RANK_STATE);
     while (*at != claim)
         at = &(*at)->next_of_name;
     *at = claim->next_of_name;
@@ -295,6 +306,7 @@ static gboolean forget(gpointer key, gpointer value, gpointer user)
 
 void dm_registry_empty(struct dm_registry *registry)
 {
+    dm_assert_held(DM_RANK_STATE);
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
     g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of a record on another record is left */
@@ -305,6 +317,7 @@ struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t seri
 {
     gint64 key = (gint64)serial;
 
+    dm_assert_held(DM_RANK_STATE);
     return g_hash_table_lookup(registry->serials, &key);
 }
 
@@ -312,6 +325,7 @@ struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread)
 {
     struct dm_claim *claim = name->claims;
 
+    dm_assert_held(DM_RANK_STATE);
     while (claim && !(claim->attempt.thread == thread &&
                       (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LOST) && claim->attempt.is_entered))
         claim = claim->next_of_name;

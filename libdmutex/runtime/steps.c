@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/rank.h"
 #include "runtime/loop.h"
 
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
@@ -59,6 +60,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
     int64_t now_ns = dm_clock_boot_ns();
     unsigned actions = dm_attempt_step(&claim->attempt, event, now_ns);
 
+    dm_assert_held(DM_RANK_STATE);
     if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
         claim->server = server_now(runtime);
     if (event->answer && event->answer->is_wanted && event->answer->verdict != DM_SAYS_OWNED)
@@ -89,12 +91,14 @@ unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim)
 
 void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
 {
+    dm_assert_held(DM_RANK_STATE);
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK });
     owe_soon(runtime, claim, end);
 }
 
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
 {
+    dm_assert_held(DM_RANK_STATE);
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK });
     owe(claim, end, dm_clock_boot_ns());
     claim->owed_due_ns = DM_NEVER;
@@ -116,6 +120,7 @@ static void drop_if_over(struct dm_runtime *runtime, struct dm_claim *claim)
 
 void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     claim->attempt.phase = DM_OVER;
     claim->is_waiting = false;
     drop_if_over(runtime, claim);
@@ -140,6 +145,7 @@ static bool is_silent_loss(const struct dm_runtime *runtime, const struct dm_cla
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
 {
+    dm_assert_held(DM_RANK_STATE);
     name->must_serve = true;
     runtime->registry.names_to_serve++;
     if (is_soon)
@@ -148,6 +154,7 @@ void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool i
 
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     claim->is_loss_untold = false;
     drop_if_over(runtime, claim);
 }
@@ -157,6 +164,7 @@ bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum d
     int64_t now_ns = dm_clock_boot_ns();
     bool was_lost = released == DM_RELEASED_NOT_OWNER && is_silent_loss(runtime, claim);
 
+    dm_assert_held(DM_RANK_STATE);
     if (released == DM_RELEASED_NO_SCRIPT || released == DM_RELEASED_UNKNOWN) {
         claim->by_text = released == DM_RELEASED_NO_SCRIPT;
         claim->owed_due_ns = now_ns + (claim->by_text ? 0 : MAX(lease_ns(claim) / 20, RETRY_MIN_NS));
@@ -198,6 +206,7 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
     int64_t step = MAX(least - runtime->ahead_most_ns, runtime->ahead_least_ns - most);
     bool is_known = runtime->ahead_least_ns || runtime->ahead_most_ns;
 
+    dm_assert_held(DM_RANK_STATE);
     if (store_us == 0)
         return;
     if (is_known && step > CLOCK_STEP_NS)
@@ -214,6 +223,7 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
 
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
 {
+    dm_assert_held(DM_RANK_STATE);
     return (struct dm_ask){
         .keys = claim->name->keys,
         .condition = claim->condition ? claim->condition->keys : NULL,

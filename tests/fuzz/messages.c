@@ -142,12 +142,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     must(lines);
     if (!runtime.registry.names)
         set_up();
+    dm_state_lock();
     begin();
+    dm_state_unlock();
     while ((line = strsep(&rest, "\n"))) {
         dm_inbox_take(&runtime, line, &server);
         must_be_right();
     }
+    dm_state_lock();
     dm_registry_empty(&runtime.registry);
+    dm_state_unlock();
     free(lines);
     return 0;
 }

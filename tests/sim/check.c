@@ -37,6 +37,16 @@ void __wrap_dm_state_unlock(void)
     __real_dm_state_unlock();
 }
 
+void check_begin_look(void)
+{
+    __real_dm_state_lock();
+}
+
+void check_end_look(void)
+{
+    __real_dm_state_unlock();
+}
+
 void check_no_lock(const char *where)
 {
     counters.checks++;

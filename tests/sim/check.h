@@ -35,6 +35,10 @@ void check_lost(const char *name, uint64_t token);
 /* No lock of the library is held where it waits (I11). */
 void check_no_lock(const char *where);
 
+/* The simulator looks at the library's records itself: no thread takes its turn at this lock. */
+void check_begin_look(void);
+void check_end_look(void);
+
 /* A claim has changed: the next check_all() has something to do. */
 void check_soon(void);
 

@@ -474,6 +474,7 @@ static void free_registry(struct dm_registry *registry)
     GHashTableIter names;
     gpointer name;
 
+    check_begin_look();
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
     g_hash_table_iter_init(&names, registry->names);
@@ -482,6 +483,7 @@ static void free_registry(struct dm_registry *registry)
         ((struct dm_name *)name)->mutex = NULL;
     }
     dm_registry_empty(registry);
+    check_end_look();
     dm_registry_clear(registry);
 }
 

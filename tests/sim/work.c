@@ -69,9 +69,15 @@ static struct dm_runtime *runtime(void)
 
 static struct dm_claim *own_claim(const char *key)
 {
-    struct dm_name *name = dm_registry_find(&runtime()->registry, key);
+    struct dm_claim *claim = NULL;
+    struct dm_name *name;
 
-    return name ? dm_name_hold(name, thread_current()->self.serial) : NULL;
+    check_begin_look();
+    name = dm_registry_find(&runtime()->registry, key);
+    if (name)
+        claim = dm_name_hold(name, thread_current()->self.serial);
+    check_end_look();
+    return claim;
 }
 
 /* As dmutex_remaining_np() would say. */
@@ -124,10 +130,13 @@ static bool came_with_mutex(int name, const struct dm_target *target, int result
 /* A name that is not recoverable is used again once nobody uses it. */
 static void recover(const struct dm_target *target)
 {
-    struct dm_name *name = dm_registry_find(&runtime()->registry, target->key);
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime());
     char reason[DM_REASON_ROOM] = "";
+    struct dm_name *name;
 
+    check_begin_look();
+    name = dm_registry_find(&runtime()->registry, target->key);
+    check_end_look();
     if (name)
         dm_store_drop(&runtime()->store, name->keys, false, &deadline, reason);
 }
