@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* <dmutex/testing.h>: a hold that is abandoned as if the owner had died. */
 #include <dmutex/testing.h>
+#include <string.h>
 
 #include "../lib/testlib.h"
 
@@ -26,10 +27,14 @@ static int stop(void **state)
 /* The next robust owner is told of a death, in another process or in the same thread. */
 static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
 {
-    struct actor *next = actor_start_at(dmutex_test_server_url(server));
+    const char *url = dmutex_test_server_url(server);
+    struct actor *next;
+    char patient[200]; /* a trylock may have to connect first, beside other programs */
     uint64_t token;
 
     (void)state;
+    snprintf(patient, sizeof patient, "%s%ccommand_timeout=20000", url, strchr(url, '?') ? '&' : '?');
+    next = actor_start_at(patient);
     make_robust(&mutex, "testing/died", LEASE);
     actor_do(next, "0", "init testing/died robust lease=%d", LEASE);
     assert_result(dmutex_lock(&mutex), 0);
