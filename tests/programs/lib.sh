@@ -97,7 +97,7 @@ watch()
     server psubscribe "__keyspace@0__:dmutex:{${1%%/*}}:lock:${1#*/}" >"$scratch/watched.${1#*/}" 2>&1 &
     await has "$scratch/watched.${1#*/}" psubscribe
 }
-counted() { grep -cx hset "$scratch/watched.${1#*/}"; }
+counted() { grep -xE 'hset|del|expired' "$scratch/watched.${1#*/}" | uniq | grep -cx hset; } # a hold may be confirmed once more
 
 # ---------------------------------------------------------------------------
 # Hosts
