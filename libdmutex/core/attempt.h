@@ -35,7 +35,7 @@
 /* Local holds per token of the store: a fencing token is the store's token times this number, plus a number. */
 #define DM_TOKEN_SHIFT 12
 
-/* Tokens of the store begin as the microseconds of the store's clock since 2020-01-01T00:00:00Z; here since 1970. */
+/* Tokens of the store begin as the microseconds of the store's clock since this moment, 2020-01-01T00:00:00Z, in us since 1970. */
 #define DM_TOKEN_EPOCH_US INT64_C(1577836800000000)
 
 /* Tokens that a store can have given are below this limit; any other token is refused where the token is read. */

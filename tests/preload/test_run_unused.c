@@ -102,7 +102,7 @@ static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
     assert_string_equal(ran.errors, NOTHING);
 }
 
-/* The server knows the keeper as the owner; its host knows the job. */
+/* The server knows the keeper as the holder; the host knows the job. flock -o: one process has the file open. */
 static void test_the_job_is_named_when_the_holders_are_asked_for(void **state)
 {
     char wanted[300];
@@ -112,7 +112,7 @@ static void test_the_job_is_named_when_the_holders_are_asked_for(void **state)
     command_run("exec %s --holders", dmutex_run);
     assert_status(0);
     assert_string_equal(ran.output, "");
-    pid = command_start("cd %s && exec %s -e 'flock:%s/*.lock => f/%%b' flock y.lock sh -c '%s --holders; true'",
+    pid = command_start("cd %s && exec %s -e 'flock:%s/*.lock => f/%%b' flock -o y.lock sh -c '%s --holders; true'",
                         folder, dmutex_run, folder, dmutex_run);
     command_await(pid);
     assert_status(0);
