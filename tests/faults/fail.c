@@ -26,7 +26,7 @@
 
 const char *const fail_names[FAIL_KINDS] = { "memory", "network", "interrupt", "short", "start", "file" };
 
-/* What can fail, and with which number. */
+/* The calls that can fail, with the errno value of each failure. */
 static const struct way {
     const char *call;
     enum fail_kind kind;
@@ -150,7 +150,7 @@ static bool is_nth(const char *call)
     return true;
 }
 
-/* The number with which this call of libc's is to fail now; 0: it does not. */
+/* The errno value with which this call of a libc function must fail now; 0: the call does not fail. */
 static int failure_of(const char *call, const void *caller)
 {
     if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind == FAIL_SHORT || !is_from_library(caller))
@@ -171,12 +171,12 @@ static size_t passing(const char *call, size_t length, const void *caller)
 
 /* ---- libc's functions -------------------------------------------------------------------- */
 
-/* How a function says that it failed. */
+/* The value by which a function reports a failure. */
 #define BY_ERRNO(number) (errno = (number), -1)
 #define BY_NULL(number) (errno = (number), NULL)
 #define BY_NUMBER(number) (number)
 
-/* A function that fails in this way, or is libc's (or the sanitizer's) next one of the name. */
+/* A function that fails in this way, or calls the next function of the name: libc's, or the sanitizer's. */
 #define DEFINE(type, name, parameters, arguments, by)                      \
     type name parameters                                                   \
     {                                                                      \
@@ -190,7 +190,7 @@ static size_t passing(const char *call, size_t length, const void *caller)
         return next arguments;                                             \
     }
 
-/* dlsym() itself may allocate: libc's, or the sanitizer's if there is one, are known without it. */
+/* Calls the allocator of libc, or of the sanitizer, without a lookup, because dlsym() itself may allocate. */
 #define DEFINE_ALLOCATOR(name, parameters, arguments)                      \
     void *__interceptor_##name parameters __attribute__((weak));           \
     void *__libc_##name parameters;                                        \

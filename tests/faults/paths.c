@@ -27,7 +27,7 @@ static void take_lock(void)
     make_objects();
 }
 
-/* What can be asked, each with and without a hold. */
+/* Asks each question, with and without a hold. */
 static void take_questions(void)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
@@ -56,7 +56,7 @@ static void hand_over(struct peer *peer)
     done(dmutex_unlock(&mutex), 0);
 }
 
-/* Another process hands the mutex over to us, and we to it. */
+/* Another process hands the mutex over to this process, and back. */
 static void take_handoff(void)
 {
     struct peer peer;
@@ -80,7 +80,7 @@ static void hold_on(struct peer *peer)
     done(dmutex_unlock(&mutex), 0);
 }
 
-/* The time passes while another process holds it. */
+/* The time passes while another process holds the mutex. */
 static void take_timeout(void)
 {
     struct timespec soon;
@@ -109,7 +109,7 @@ static void broadcast_on(struct peer *peer)
     }
 }
 
-/* Whatever a wait says, its caller owns the mutex. */
+/* After each result of a wait, the caller owns the mutex. */
 static void take_wait(void)
 {
     struct peer peer;
@@ -146,7 +146,7 @@ static void wait_once(struct peer *peer)
     done(dmutex_unlock(&mutex), 0);
 }
 
-/* Peers wait; they end when the signal, or one after it that does not fail, has reached them. */
+/* Peers wait; a peer ends when the signal has reached the peer, or a later signal that does not fail. */
 static void take_wake(int count, int (*wake)(dcond_t *))
 {
     struct peer peers[2];
@@ -156,7 +156,7 @@ static void take_wake(int count, int (*wake)(dcond_t *))
     warm_up();
     for (int i = 0; i < count; i++) {
         peer_hear(&peers[i]);
-        done(dmutex_lock(&mutex), 0); /* it gives the mutex up by waiting */
+        done(dmutex_lock(&mutex), 0); /* the peer gives the mutex up by waiting */
         done(dmutex_unlock(&mutex), 0);
     }
     arm();
@@ -187,7 +187,7 @@ static void die_holding(struct peer *peer)
     done(dmutex_lock(&mutex), 0);
 }
 
-/* The death is told until it is mended, whatever fails. */
+/* The death is reported until the mutex is mended, also when calls fail. */
 static void take_death(void)
 {
     struct peer peer;
@@ -216,7 +216,7 @@ static void die_armed(struct peer *peer)
     arm();
 }
 
-/* The end of a process, with a hold: it is told when the lease ends, at the latest. */
+/* A process ends with a hold: the end is reported when the lease ends, at the latest. */
 static void take_exit(void)
 {
     struct peer peer;
@@ -230,7 +230,7 @@ static void take_exit(void)
 
 /* ---- fork, network, local server --------------------------------------------------------- */
 
-/* Parent and child go on at the same time; one of them has the failure. */
+/* Parent and child go on at the same time; one of the two processes has the failure. */
 static void take_fork(void)
 {
     struct peer child;
@@ -244,7 +244,7 @@ static void take_fork(void)
         done(dmutex_unlock(&spare), 0);
     done(dmutex_unlock(&mutex), child.pid ? 0 : EPERM);
     if (child.pid == 0)
-        exit(0); /* not at once: a release that could not be sent yet would be left to the lease */
+        exit(0); /* not at once: a release that is not sent yet would be left to the lease */
     disarm();
     peer_end(&child);
 }
@@ -262,7 +262,7 @@ static void take_reconnect(void)
     disarm();
 }
 
-/* The server is started by the first lock, and keeps nothing that is ours. */
+/* The first lock starts the server, which keeps nothing of this library. */
 static void take_local(void)
 {
     struct pollfd reader = { .events = POLLIN };
@@ -284,7 +284,7 @@ static void take_local(void)
     close(ends[0]);
 }
 
-/* Is the process of this entry of /proc in the folder, or where one was in it? */
+/* True if the process of this entry of /proc works below the folder, also in a removed folder. */
 static bool is_in(const char *entry, const char *folder)
 {
     char path[300], place[300];
@@ -307,7 +307,7 @@ static bool has_servers(const char *folder)
     return has;
 }
 
-/* A server for a test, and no trace of it. */
+/* A server for a test, which leaves no trace. */
 static void take_testserver(void)
 {
     dmutex_test_server_t *server;
@@ -326,7 +326,7 @@ static void take_testserver(void)
     }
     disarm();
     await(!has_servers(folder));
-    if (rmdir(folder) < 0 && !is_failing(FAIL_FILE)) /* the reaper, who has two descriptors, can open another */
+    if (rmdir(folder) < 0 && !is_failing(FAIL_FILE)) /* the reaper, which has two descriptors, can open another */
         run_complain("%s: %s", folder, strerror(errno));
     mkdir(folder, 0700);
     warm_up();

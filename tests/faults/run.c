@@ -17,14 +17,14 @@
 
 #include "../lib/testlib.h"
 
-/* What is lost by a failure is back after it at the latest. */
+/* After a lease at the latest, everything that a failure loses is back. */
 #define LEASE_MS 5000
 
 dmutex_t mutex, spare;
 dcond_t cond;
 
 static struct run *current; /* of this process */
-static int first_descriptor; /* all before were there before the library was used */
+static int first_descriptor; /* all lower descriptors were open before the first use of the library */
 
 /* ---- what is wrong ----------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ void run_complain(const char *format, ...)
     _exit(1);
 }
 
-/* May a call say by this result that a failure has ended it?  A broken network ends none. */
+/* True if a call may report by this result that a failure has ended the call. A broken network ends no call. */
 static bool is_excuse(int result)
 {
     if (!current->outcome->seen.call[0])
@@ -111,7 +111,7 @@ void peer_end(struct peer *peer)
 void peer_say(struct peer *peer)
 {
     if (send(peer->fd, "!", 1, MSG_NOSIGNAL) < 0)
-        return; /* the other has ended */
+        return; /* the other process has ended */
 }
 
 void peer_hear(struct peer *peer)
@@ -190,7 +190,7 @@ static int count_threads(void)
     return count;
 }
 
-/* What follows works as if nothing had been, and nothing is left. */
+/* Later calls work as if no call had failed, and nothing is left. */
 static void look_after(void)
 {
     struct outcome *outcome = current->outcome;
@@ -198,7 +198,7 @@ static void look_after(void)
 
     use(&mutex);
     use(&spare);
-    await(count_threads() == 2); /* this one and the loop */
+    await(count_threads() == 2); /* this thread and the loop */
     outcome->descriptors = open_descriptors();
     await(open_descriptors() == usual->descriptors);
 }
@@ -217,7 +217,7 @@ static void live(void)
 
 /* ---- the test's side --------------------------------------------------------------------- */
 
-/* A name, to be looked up; but a machine that has none asks the net for it, in vain and for long. */
+/* A host name that needs a lookup; but a machine without such a name asks the network, in vain and for long. */
 static const char *host_name(void)
 {
     return access("/etc/hosts", R_OK) == 0 ? "localhost" : "127.0.0.1";
@@ -250,7 +250,7 @@ void run_start(struct run *run)
     live();
 }
 
-/* The server that a run has started for itself ends. */
+/* Ends the server that a run has started for its own use. */
 static void end_local_server(const struct run *run)
 {
     char path[128];

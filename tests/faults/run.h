@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One path through the library in a process of its own, in which one call fails.
- *
- * The process is a forked one that has not used the library yet.  It says what is wrong in memory
- * that it shares with the test, for cmocka's asserts are the test's alone.
+ * Runs one path through the library in a separate process, in which one call fails. The process is forked and has not
+ * used the library yet. The process reports errors in memory shared with the test, because only the test may use
+ * cmocka's asserts.
  */
 #ifndef TEST_FAULTS_RUN_H
 #define TEST_FAULTS_RUN_H
@@ -15,13 +14,13 @@
 #include "fail.h"
 
 struct path {
-    const char *name; /* as it is called by hand */
+    const char *name; /* the name used by hand */
     void (*take)(void);
-    bool is_tcp;    /* its server has a host name, not a socket's path */
-    bool is_local;  /* it has a server and a folder of its own: if that cannot be, ENOLCK */
+    bool is_tcp;    /* the run's server has a host name, not a socket's path */
+    bool is_local;  /* the run has a server and a folder of its own: without either, ENOLCK */
 };
 
-/* What a run left behind for the test. */
+/* The state that a run leaves for the test. */
 struct outcome {
     struct fail_seen seen;
     char complaint[400]; /* "" none */
@@ -32,7 +31,7 @@ struct run {
     const struct path *path;
     enum fail_kind kind;
     unsigned nth;
-    const struct outcome *usual; /* of the run in which nothing fails; NULL: this is it */
+    const struct outcome *usual; /* of the run in which nothing fails; NULL: this run */
     struct outcome *outcome;
     char name[48];   /* of all mutexes: the group */
     char folder[96]; /* of a server of its own */
@@ -41,26 +40,27 @@ struct run {
 
 /* ---- for the test ------------------------------------------------------------------------ */
 
-/* Starts it; run_end() awaits its end, with a sentence about what is wrong, or NULL; until the next call. */
+/* Starts the run; run_end() awaits its end and returns a sentence about the error, or NULL; valid until the next
+ * call. */
 void run_start(struct run *run);
 const char *run_end(struct run *run);
 
 /* ---- for paths --------------------------------------------------------------------------- */
 
-/* What a path uses, set up anew: mutex and cond belong together, spare is another mutex. */
+/* The objects of a path, set up anew: mutex and cond belong together, spare is another mutex. */
 extern dmutex_t mutex, spare;
 extern dcond_t cond;
 void make_objects(void);
 
-/* From here to there a call fails. */
+/* One call between these two functions fails. */
 void arm(void);
 void disarm(void);
 bool is_failing(enum fail_kind kind);
 
-/* A call that returns this whatever fails inside. */
+/* A call that returns the wanted result, also when a call inside fails. */
 #define done(call, wanted) run_check(#call, call, wanted, false)
 
-/* A call that returns this, or what the failure excuses; returns the result. */
+/* A call that returns the wanted result, or a result that the failure excuses; returns the result. */
 #define tried(call, wanted) run_check(#call, call, wanted, true)
 
 int run_check(const char *call, int result, int wanted, bool is_excused);
@@ -77,13 +77,13 @@ void run_complain(const char *format, ...) __attribute__((format(printf, 1, 2), 
         }                                                     \
     } while (0)
 
-/* Locks and unlocks the spare, with and without a wait: from then on both connections are there. */
+/* Locks and unlocks the spare, with and without a wait: afterwards both connections are open. */
 void warm_up(void);
 
-/* Ends the library's connections as the server or the network would. */
+/* Ends the library's connections, as the server or the network would. */
 void cut_connections(void);
 
-/* Another process, in which nothing fails: it lives `life`, and must end well. */
+/* Another process, in which nothing fails: the peer runs `life`, and must end well. */
 struct peer {
     pid_t pid;
     int fd;
@@ -91,7 +91,7 @@ struct peer {
 void peer_start(struct peer *peer, void (*life)(struct peer *peer));
 void peer_end(struct peer *peer);
 
-/* A word between the two, without content.  Heard: it has come, or the other has ended. */
+/* Sends an empty message between the two processes. Heard: the message has come, or the other process has ended. */
 void peer_say(struct peer *peer);
 void peer_hear(struct peer *peer);
 bool peer_has_spoken(struct peer *peer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that can fail fails once: on each of the main paths the first call of each kind, then
- * the second, until a run is through before one fails.  Whatever fails, the path's calls return what
- * they promise, it ends, the next lock and unlock work, and nothing is left: no descriptor, no
- * thread, no key, and in sanitized builds no memory.
+ * Each call that can fail fails once: on each of the main paths the first call of each kind, then
+ * the second, until a run ends before a call fails.  After each failure the path's calls return the
+ * promised results, the path ends, the next lock and unlock work, and nothing is left: no
+ * descriptor, no thread, no key, and in sanitized builds no memory.
  *
- *     DM_FAIL=network:17 tests/faults/test_faults handoff     one of them, by hand
+ *     DM_FAIL=network:17 tests/faults/test_faults handoff     one run, by hand
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +19,10 @@
 /* Runs mostly wait for a pause or another process. */
 #define AT_ONCE 6
 
-/* So many runs of a path that go wrong are enough to begin with. */
+/* Ends the test of a path after so many wrong runs. */
 #define ENOUGH 10
 
-static struct outcome *outcomes; /* shared with the runs: one for each, and the usual one */
+static struct outcome *outcomes; /* shared with the runs: one outcome for each run, and the usual outcome */
 
 static int wrong_runs; /* of one path */
 
@@ -45,7 +45,7 @@ static void run_usual(const struct path *path, enum fail_kind kind)
     end(&run);
 }
 
-/* All of one kind; how many have failed. */
+/* Fails all calls of one kind, in turn; returns how many have failed. */
 static unsigned fail_each(const struct path *path, enum fail_kind kind)
 {
     struct run runs[AT_ONCE] = { { .pid = 0 } };
@@ -85,7 +85,7 @@ static void test_path(void **state)
     printf("\n");
     assert_int_equal(wrong_runs, 0);
     for (enum fail_kind kind = FAIL_MEMORY; kind <= FAIL_SHORT; kind++)
-        assert_true(failed[kind] > 3); /* or the calls are not seen */
+        assert_true(failed[kind] > 3); /* otherwise the test does not see the calls */
 }
 
 /* Keys end with their lease. */
@@ -154,7 +154,7 @@ static int run_all(void)
         snprintf(names[i], sizeof names[i], "test_path_%s_keeps_its_promises_when_anything_fails_once", paths[i].name);
         tests[i] = (struct CMUnitTest){ names[i], test_path, NULL, NULL, (void *)&paths[i] };
     }
-    cmocka_set_test_filter(getenv("DM_PATH")); /* some of them, by hand: "*local*" */
+    cmocka_set_test_filter(getenv("DM_PATH")); /* some of the tests, by hand: "*local*" */
     tests[PATH_COUNT] = (struct CMUnitTest)cmocka_unit_test(test_no_key_is_left);
     return cmocka_run_group_tests(tests, set_up, test_group_teardown);
 }

@@ -24,7 +24,7 @@ const struct fuzzer fuzzer = { "config", seeds, words, 10000, 1000000 };
 
 static const char *file;
 
-/* In the place of the one that reads a file, and refuses what is no text in UTF-8. */
+/* Replaces the function that reads a file and refuses a text that is not UTF-8. */
 char *config_files_load(const char *path, GError **error)
 {
     (void)path;

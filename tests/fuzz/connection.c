@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All that a server can send to a connection, from the greeting on: it is taken, or the connection is
- * closed; each handler is called once, and nothing is left behind.  The first byte of an input says
- * which of the two connections it is, and how the bytes come in pieces.
- *
- * Stands in the place of the sockets' beginning (socket.c): the server is the other end of a pair.
+ * All bytes that a server can send to a connection, from the greeting on: the connection takes the bytes or is closed;
+ * each handler is called once, and nothing is left behind. The first byte of an input chooses between the two
+ * connections, and how the bytes are cut into pieces. Replaces the beginning of the sockets (socket.c): the server is
+ * the other end of a pair.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -110,7 +109,8 @@ static void send_bytes(const uint8_t *bytes, size_t length)
         must(send(server_fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length || errno == EPIPE);
 }
 
-/* What dm_conn_end() leaves: connections are never freed, for a thread may still be about to use one. */
+/* Frees the memory that dm_conn_end() leaves: the library never frees connections, because a thread may still be about
+ * to use a connection. */
 static void free_conn(struct dm_conn *conn)
 {
     struct dm_slot *slot;

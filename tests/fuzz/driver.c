@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drives a fuzzer where there is no libFuzzer: seeds, changed at random.  Each input is made of the
- * seed and its own number alone, so that one of them can be had again:
+ * Drives a fuzzer without libFuzzer: seeds, changed at random.  Each input depends only on DM_SEED and
+ * the input's number, so a run can repeat an input:
  *
  *     tests/fuzz/test_url                      as often as `make check` does, or DM_EXECUTIONS=N
- *     DM_SEED=7 DM_AT=1234 tests/fuzz/test_url     the input with that number, which is printed
- *     tests/fuzz/test_url FILE...              the bytes of files, as libFuzzer leaves them
+ *     DM_SEED=7 DM_AT=1234 tests/fuzz/test_url     the input with the printed number
+ *     tests/fuzz/test_url FILE...              the bytes of files, as libFuzzer leaves files
  *     tests/fuzz/test_url --seeds FOLDER       writes the seeds as files, for libFuzzer to begin with
  */
 #include <ctype.h>
@@ -19,7 +19,8 @@
 
 #include "fuzz.h"
 
-/* One execution takes microseconds: so many seconds of processor time for this many of them are a hang. */
+/* Limits the processor time: so many seconds for this many executions are a hang, because an execution takes
+ * microseconds. */
 #define WATCHED 1000
 #define PATIENCE_S 60
 
@@ -28,7 +29,7 @@ struct input {
     size_t length;
 };
 
-static uint64_t seed, at; /* what is being executed */
+static uint64_t seed, at; /* the input being executed */
 
 /* ---- chance ------------------------------------------------------------------------------ */
 
@@ -123,7 +124,7 @@ static void put_word(struct input *input)
     replace(input, from, below(2) && length <= left ? length : 0, word, length);
 }
 
-/* The rest is another seed's. */
+/* Replaces the rest by the rest of another seed. */
 static void splice(struct input *input)
 {
     const char *other = pick(fuzzer.seeds);
@@ -184,7 +185,7 @@ static void give_up(int number)
     raise(number);
 }
 
-/* A sanitizer ends the program in its own way. */
+/* A sanitizer ends the program with a function of its own, and calls the callback first. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static void watch(void)
@@ -218,7 +219,7 @@ static uint64_t number_from(const char *variable, uint64_t usual)
     return said && *said ? strtoull(said, NULL, 10) : usual;
 }
 
-/* A sanitizer looks for other things, and takes its time for it. */
+/* A sanitizer looks for other errors, and slows the program down. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define SHARE 8
 #else

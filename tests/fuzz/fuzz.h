@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fuzzer: one function that takes any bytes, and aborts when something is wrong.  With clang it is
- * driven by libFuzzer (`make fuzz`), and everywhere by driver.c, which changes the seeds at random.
+ * A fuzzer: one function that takes any bytes, and aborts when something is wrong. libFuzzer drives the fuzzer with
+ * clang (`make fuzz`), and driver.c drives the fuzzer everywhere, by changing the seeds at random.
  */
 #ifndef TEST_FUZZ_H
 #define TEST_FUZZ_H
@@ -17,14 +17,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct fuzzer {
     const char *name;
-    const char *const *seeds; /* inputs as they should be; the last: NULL */
-    const char *const *words; /* what stands in such inputs; none: they are no texts */
+    const char *const *seeds; /* correct inputs; the last: NULL */
+    const char *const *words; /* words of such inputs; none: the inputs are not texts */
     unsigned long usual, many; /* executions in `make check` and `make check-long` */
 };
 
 extern const struct fuzzer fuzzer;
 
-/* What must be true of any input. */
+/* A condition that must be true of any input. */
 #define must(condition)                                                             \
     do {                                                                            \
         if (!(condition)) {                                                         \
@@ -33,7 +33,7 @@ extern const struct fuzzer fuzzer;
         }                                                                           \
     } while (0)
 
-/* The bytes as a text, up to the first NUL; until the next call. */
+/* The bytes as a text, up to the first NUL; valid until the next call. */
 const char *fuzz_text(const uint8_t *bytes, size_t length);
 
 #endif

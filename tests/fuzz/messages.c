@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the inbox, a line each, to attempts in every phase: no message makes an attempt hold for
- * longer than a lease from now, or one hold again that is over.
- *
- * Stands in the place of the loop (loop.c).
+ * Messages of the inbox, a line each, to attempts in every phase: no message makes an attempt hold for longer than a
+ * lease from now, or makes an ended attempt hold again. Replaces the loop (loop.c).
  */
 #include <string.h>
 
@@ -13,7 +11,7 @@
 #include "runtime/steps.h"
 
 #define RUN "0123456789abcdef"
-#define LEASE_MS 600000 /* no pause of the machine ends it */
+#define LEASE_MS 600000 /* no pause of the machine ends the lease */
 
 /* The attempts, by their serials. */
 enum { ASKING = 1, QUEUED, HELD, WAITING, LEAVING, LOST, OVER };
@@ -123,7 +121,7 @@ static void must_be_right(void)
     }
 }
 
-/* With a connection that nobody opens. */
+/* With a connection that is never opened. */
 static void set_up(void)
 {
     static const struct dm_conn_hooks hooks;

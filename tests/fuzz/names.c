@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names: the two lines of an input.  One is taken or refused by a rule that is told in a sentence, and
- * two that are taken share no key, be they of mutexes or conditions.
+ * Names: the two lines of an input. Each name is taken, or refused by a rule that a sentence states. Two names that are
+ * taken share no key, whether of mutexes or conditions.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ const struct fuzzer fuzzer = { "names", seeds, words, 60000, 4000000 };
 
 static const char usual[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%";
 
-/* As the page of dmutex_init_np() says it. */
+/* The rule of the page of dmutex_init_np(). */
 static int is_name(const char *name)
 {
     size_t length = strlen(name), group = strcspn(name, "/");
@@ -51,7 +51,7 @@ static void must_be_kept(const char *name)
     must(dcond_getname_np(&cond, back, sizeof back) == 0 && strcmp(back, name) == 0);
 }
 
-/* dmutex:{GROUP}:KIND:LEAF, with one tag, of bytes that need no thought. */
+/* dmutex:{GROUP}:KIND:LEAF, with one tag, of usual bytes. */
 static void must_be_key(const char *key, size_t length)
 {
     const char *group = key + strlen("dmutex:{"), *kind = strstr(key, "}:"), *leaf;

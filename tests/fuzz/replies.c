@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Replies to every script and greeting: no answer but ours is a grant, none does harm.  The first byte
- * of an input says what was asked, the rest is what the server sends.
- *
- * Stands in the place of the connection (conn.c and its parts).
+ * Replies to every script and greeting: only the library's own answer is a grant, and no reply does harm. The first
+ * byte of an input chooses the question, the rest is the server's reply. Replaces the connection (conn.c and its
+ * parts).
  */
 #include <hiredis.h>
 #include <stdbool.h>
@@ -47,7 +46,7 @@ static struct {
     const char *bytes;
     size_t length;
 } to_come;
-static bool says_owned; /* the last reply does, and with a token */
+static bool says_owned; /* the last reply says so, and has a token */
 
 static void feed(size_t length)
 {

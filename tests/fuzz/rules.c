@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DMUTEX_MAP and DMUTEX_RULES: what is taken is whole, and points into the text. */
+/* DMUTEX_MAP and DMUTEX_RULES: a rule that is taken is whole, and points into the text. */
 #include <string.h>
 
 #include "../../preload/rules.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The environment, a line NAME=value each: what is read can be used, whatever stands there. */
+/* The environment, a line NAME=value each: settings that are read can be used, for all values. */
 #include <ctype.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
 
 static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
 
-/* Lines of other names are left out: they might be PATH.  Not by setenv(), which keeps all values for ever. */
+/* Leaves out lines of other names, because a line could set PATH. Avoids setenv(), which keeps all values for ever. */
 static void set_environment(char *lines)
 {
     char *line;
@@ -44,7 +44,7 @@ static void set_environment(char *lines)
     }
 }
 
-/* Values that are not known are told; here nobody reads that. */
+/* Unknown values are reported; here the report is ignored. */
 static void ignore(int level, const char *message, void *user)
 {
     (void)user;
@@ -74,7 +74,7 @@ static void read_url(void)
     dm_url_free(url);
 }
 
-/* Three words: a label goes into what scripts store, between blanks. */
+/* Three words: scripts store a label between blanks. */
 static void read_label(void)
 {
     struct dm_ident ident;

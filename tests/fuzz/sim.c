@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The simulator driven by bytes: they decide who runs, what is late and what goes wrong, until they
- * are used up.
+ * The simulator driven by bytes: the bytes decide which process runs, which message is late and which fault comes,
+ * until the bytes are used up.
  */
 #include "fuzz.h"
 #include "run.h"
@@ -13,7 +13,7 @@ const struct fuzzer fuzzer = { "sim", seeds, words, 1000, 30000 };
 
 int __lsan_is_turned_off(void);
 
-/* A process that is killed leaves its memory as it is, here as well. */
+/* A process that is killed does not free memory, here as well. */
 int __lsan_is_turned_off(void)
 {
     return 1;

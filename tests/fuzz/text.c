@@ -7,7 +7,7 @@ const char *fuzz_text(const uint8_t *bytes, size_t length)
 {
     static char *text;
 
-    free(text); /* of the very size, so that a byte read behind it is seen */
+    free(text); /* of the exact size, so that the sanitizer sees a read behind the text */
     text = malloc(length + 1);
     must(text);
     if (length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* URLs: one that is taken can be used, one that is not is refused in a sentence without secrets. */
+/* URLs: a URL that is taken can be used; a URL that is not taken is refused in a sentence without secrets. */
 #include <string.h>
 #include <sys/un.h>
 
@@ -25,8 +25,8 @@ static const char *const words[] = {
 const struct fuzzer fuzzer = { "url", seeds, words, 60000, 8000000 };
 
 /*
- * The secret may be anywhere in the URL, and is told nowhere; but for the path of a password file, which begins with a
- * slash and stands behind any login.
+ * The secret may be anywhere in the URL, and is printed nowhere; except for the path of a password file, which begins
+ * with a slash and stands behind any login.
  */
 static void must_be_silent(const char *text, const char *reason)
 {
