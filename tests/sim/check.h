@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The promises of doc/design/protocol.md, checked by somebody who sees every process and the server at
- * once.  What is found broken ends the run (world_break()).
+ * Checks the promises of doc/design/protocol.md; the checker sees every process and the server at once.
+ * A broken promise ends the run (world_break()).
  *
  * Some promises are given up by some faults: I1 for a lease after data were lost or the server's clock
  * was stepped far; I2 when data are lost while the clock is behind where it was.
@@ -32,22 +32,28 @@ void check_entered(int name, const struct dm_claim *claim);
 /* The application is told of a loss. */
 void check_lost(const char *name, uint64_t token);
 
-/* No lock of the library is held where it waits (I11). */
+/* Checks that a thread of the library holds no lock of the library where the thread waits (I11). */
 void check_no_lock(const char *where);
 
-/* The simulator looks at the library's records itself: no thread takes its turn at this lock. */
+/* Marks a look of the simulator at the library's records: no thread takes its turn at the lock of the records. */
 void check_begin_look(void);
 void check_end_look(void);
 
 /* A claim has changed: the next check_all() has something to do. */
 void check_soon(void);
 
-/* Single keys are gone, a new server comes that gives grace (I1 holds), all data are gone, or what was before them is back; the clock has made a large step, or has gone back. */
+/*
+ * Single keys are gone; a new server comes and gives grace (I1 holds); all data are gone; older data are back;
+ * the clock has made a large step; the clock has gone back.
+ */
 enum forgiven { DATA_TORN, DATA_GRACED, DATA_LOST, DATA_BACK, CLOCK_STEPPED, CLOCK_SET_BACK };
 void check_forgive(enum forgiven what);
 bool check_is_torn(void);
 
-/* Waiting for the name on the server is a live waiter while nobody owns it, since this moment; DM_NEVER: no. */
+/*
+ * Returns the moment since which a live waiter waits on the server while no thread owns the name;
+ * DM_NEVER: no such waiter.
+ */
 int64_t check_idle_since(int name);
 
 #endif

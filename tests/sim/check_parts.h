@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of check.h share: who believes (check.c), what the server has (look.c), what a script does (judge.c). */
+/*
+ * Declarations that the parts of check.h share: certain holders (check.c), the server's data (look.c),
+ * effects of a script (judge.c).
+ */
 #ifndef SIM_CHECK_PARTS_H
 #define SIM_CHECK_PARTS_H
 
@@ -12,43 +15,43 @@
 
 struct waiter {
     char id[80];
-    uint64_t place; /* in the order of arrival, as seen here; 0: it came back to a place of before */
+    uint64_t place; /* in the order of arrival, as seen here; 0: came back to an earlier place */
     bool is_live, is_robust;
-    bool is_behind_cursor; /* not among those that were looked at in vain last time */
+    bool is_behind_cursor; /* not among the waiters that the last look passed over as dead */
 };
 
 struct hold {
     uint64_t id, token;
 };
 
-/* What is known of a name. */
+/* The facts known of a name. */
 struct known {
     struct dm_keys *keys, *condition;
     char hold[80]; /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token; /* since the last loss of data */
-    uint64_t ever_token;                /* the highest there ever was */
-    uint64_t lost_token; /* where the server's clock was when data were lost: behind it nothing is known */
+    uint64_t ever_token;                /* the highest token ever */
+    uint64_t lost_token; /* the server's clock at the loss of data: while the clock is behind, nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
-    bool is_hold_found; /* was there when data were lost: how it began is not known */
-    uint64_t dead_hold; /* granted with the word that an owner died */
+    bool is_hold_found; /* held when data were lost: the hold's beginning is not known */
+    uint64_t dead_hold; /* granted with the word "an owner died" */
     bool was_unhealthy; /* before the script */
     int signals;        /* before the script: on their way to a waiter, or owed to one */
     bool had_sleeper;   /* before the script: a live one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;
-    bool has_revived; /* entries whose end had come live again since the clock was set back, and not what names them */
+    bool has_revived; /* since the clock was set back, ended entries live again, without the keys that name them */
 };
 
 struct check {
     struct known names[NAMES_MAX];
     int count;
-    uint64_t over[IDS]; /* attempts that the server was told the end of */
+    uint64_t over[IDS]; /* attempts whose end was told to the server */
     int over_count;
     struct arrival {
         uint64_t id, place;
-    } arrivals[IDS]; /* one that meets another here is forgotten, and not compared */
+    } arrivals[IDS]; /* two attempts with one index: the older is forgotten, and not compared */
     uint64_t last_place;
     int64_t forgiven_until_ns;
     bool is_due;
@@ -57,7 +60,7 @@ struct check {
 };
 extern struct check check;
 
-/* ---- look.c: what the server has ----------------------------------------------------------- */
+/* ---- look.c: the server's data ------------------------------------------------------------- */
 
 struct key *look_key(const struct dm_keys *keys, int which);
 
@@ -70,24 +73,24 @@ void look_copy_id(char id[80], const char *hold);
 /* The text behind `count` words. */
 const char *look_behind_words(const char *text, int count);
 
-/* What is to be known before a script. */
+/* Notes the facts needed before a script. */
 void look_at_queue(struct known *known);
 
-/* Carried by waiters, carried by an owner that has not been heard of since, owed. */
+/* Counts signals: carried by waiters, carried by an owner not heard of since, owed. */
 int look_count_signals(const struct known *known);
 
-/* Entries of those who wait that no queue and no condition names. */
+/* Tells if entries of waiters are there without a queue or condition that names the waiters. */
 bool look_has_orphans(const struct known *known);
 
 /* ---- look.c: attempts of this run ---------------------------------------------------------- */
 
 uint64_t look_hash(const char *bytes, size_t length);
 
-/* Of an attempt that the server was told the end of. */
+/* Tells if the server was told the end of the attempt. */
 bool look_is_over(uint64_t id);
 void look_note_over(struct text id);
 
-/* Who came when; who is there now and was not before has just come. */
+/* Note the order of arrival; a waiter in the queue now, and not before, has just come. */
 void look_note_arrival(const char *id, uint64_t place);
 void look_note_arrivals(const struct known *known, bool is_back);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The server's commands, as far as scripts use them, on a simulated store. */
+/* The server's commands, as far as scripts use commands, on a simulated store. */
 #ifndef SIM_COMMANDS_H
 #define SIM_COMMANDS_H
 
@@ -10,7 +10,7 @@
 #define COMMAND_ARGUMENTS_MAX 64
 
 /*
- * Runs a command and pushes its reply the way scripts see replies, or the text of an error.  False
+ * Runs a command and pushes the reply the way scripts see replies, or the text of an error.  False
  * for an error.
  */
 bool command_run(lua_State *lua, const struct site *site, int count, const struct text *arguments);

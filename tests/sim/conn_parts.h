@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two parts of the connection share: conn.c, the library's calls; conn_come.c, what comes by itself. */
+/*
+ * Declarations that the two parts of the connection share: conn.c, the library's calls; conn_come.c, events that
+ * come without a call.
+ */
 #ifndef SIM_CONN_PARTS_H
 #define SIM_CONN_PARTS_H
 
@@ -12,10 +15,10 @@
 
 enum state { CLOSED, CONNECTING, GREETING, READY };
 
-/* A reply that is awaited: by a thread, a handler, or the greeting. */
+/* An awaited reply: of a thread, a handler, or the greeting. */
 struct slot {
     struct slot *next;
-    struct thread *caller; /* NULL: it has left, or there is none */
+    struct thread *caller; /* NULL: the caller has left, or there is no caller */
     dm_reply_fn handler;
     void *user;
     bool is_greeting, is_message;
@@ -23,7 +26,7 @@ struct slot {
     size_t bytes;
     int64_t sent_ns;
     redisReply *reply;
-    struct dm_server server; /* of a message: whose it is */
+    struct dm_server server; /* of a message: the sender */
 };
 
 struct dm_conn {
@@ -36,14 +39,14 @@ struct dm_conn {
     struct link *link;
     redisReader *reader;
     struct slot *first, **last;       /* not answered */
-    struct slot *finished, **finished_last; /* whose handlers are to be called */
-    struct thread *waiting[64];       /* for it to become ready */
+    struct slot *finished, **finished_last; /* slots with handlers to call */
+    struct thread *waiting[64];       /* for a ready connection */
     int waiting_count;
     size_t unanswered;
     uint64_t pushed, popped;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    uint64_t server_number; /* as the real one counts them */
+    uint64_t server_number; /* counted as by the real connection */
     struct dm_server server;
     char reason[DM_REASON_ROOM];
 };
@@ -57,10 +60,10 @@ struct slot *conn_pop(struct dm_conn *conn);
 void conn_finish(struct dm_conn *conn, struct slot *slot, redisReply *reply);
 void conn_finish_later(struct dm_conn *conn, struct slot *slot);
 
-/* Who waits for it to become ready looks again. */
+/* Wakes the threads that wait for a ready connection; the threads look again. */
 void conn_wake_waiting(struct dm_conn *conn);
 
-/* Calls what there is to call; no lock is held. */
+/* Calls all handlers due; the caller holds no lock. */
 void conn_leave(struct dm_conn *conn);
 
 void conn_fail(struct dm_conn *conn, const char *reason);
@@ -69,7 +72,7 @@ void conn_fail(struct dm_conn *conn, const char *reason);
 
 void conn_open_if_due(struct dm_conn *conn);
 
-/* When it has waited for long enough, in the time of its process; it fails then. */
+/* The connection's next deadline, in the time of the connection's process; the connection fails then. */
 int64_t conn_due_ns(const struct dm_conn *conn);
 void conn_check_time(struct dm_conn *conn);
 void conn_plan(struct dm_conn *conn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes wrong in a run: a list that is made from the seed before it begins, so that single faults
- * can be left out to find those that matter.
+ * The faults of a run: a list made from the seed before the run begins, so that single faults
+ * can be left out to find the faults that matter.
  */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
@@ -60,13 +60,13 @@ struct fault_plan {
     int count;
 };
 
-/* About one fault in `every_ns`, until `until_ns`; is_unsafe: also such as a promise does not cover. */
+/* About one fault in `every_ns`, until `until_ns`; is_unsafe: also faults that no promise covers. */
 void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bool is_unsafe, bool has_steps);
 
-/* They happen when their time comes.  has_grace: a new server takes no promise away. */
+/* Makes the plan's faults happen, each at the time planned.  has_grace: a new server takes no promise away. */
 void faults_begin(const struct fault_plan *plan, uint32_t lease_ms, bool has_grace);
 
-/* All that lasts ends now. */
+/* Ends all lasting faults now. */
 void faults_end(void);
 
 const char *fault_name(enum fault_kind kind);

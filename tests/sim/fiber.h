@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of simulated processes: each has a stack of its own, and runs until it gives way.  So the
- * library's own blocking code runs unchanged, and who runs when is ours to say.
+ * Threads of simulated processes: each fiber has an own stack, and runs until the fiber gives way.  So the
+ * library's own blocking code runs unchanged, and the simulator decides the order of the threads.
  */
 #ifndef SIM_FIBER_H
 #define SIM_FIBER_H
@@ -10,22 +10,22 @@
 
 struct fiber;
 
-/* ended: called by the fiber itself when it was unwound. */
+/* ended: called by an unwound fiber, on the fiber's stack. */
 struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user);
 
-/* Runs it until it gives way or ends.  True if it has ended: it is gone then. */
+/* Runs the fiber until the fiber gives way or ends.  True if the fiber has ended: the object is gone then. */
 bool fiber_resume(struct fiber *fiber);
 
-/* The one that runs gives way; returns when it is resumed. */
+/* Lets the running fiber give way; returns when the fiber is resumed. */
 void fiber_give_way(void);
 
-/* The one that runs, or NULL. */
+/* Returns the running fiber, or NULL. */
 struct fiber *fiber_current(void);
 
-/* One that does not run is gone, wherever it was: nothing of it is undone. */
+/* Forgets a fiber that does not run, at any point of its code: nothing done by the fiber is undone. */
 void fiber_forget(struct fiber *fiber);
 
-/* The one that runs is cancelled: its stack is unwound, cleanup handlers run, and it ends. */
+/* Cancels the running fiber: unwinds the stack, runs cleanup handlers, and ends the fiber. */
 _Noreturn void fiber_unwind(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The network between processes and the server: two streams of bytes per connection, which arrive in
- * order, late, in pieces, or, from some byte on, not at all.  Nothing is lost or doubled that TCP
- * would not lose or double.
+ * The network between processes and the server: two streams of bytes per connection; bytes arrive in
+ * order, late, in pieces, or, from some byte on, not at all.  No byte is lost or doubled where TCP
+ * would not lose or double bytes.
  */
 #ifndef SIM_NET_H
 #define SIM_NET_H
@@ -20,16 +20,16 @@ struct stream {
 };
 
 struct link {
-    struct link *next;  /* of those that the server knows */
+    struct link *next;  /* of the links known to the server */
     struct link *older; /* of all of this run */
     struct dm_conn *conn;
     struct stream streams[WAYS];
-    bool is_black;          /* nobody hears anything, and nobody is told */
-    bool is_shut_by_client; /* what it has sent is on its way yet */
+    bool is_black;          /* neither end hears anything, and neither is told */
+    bool is_shut_by_client; /* bytes sent before are still on the way */
     bool is_known_to_server;
 
     /* The server's side. */
-    int node; /* which of the servers it leads to */
+    int node; /* the index of the link's server */
     uint64_t client_id;
     char channel[80]; /* subscribed, or "" */
     struct bytes in;
@@ -40,10 +40,10 @@ struct link *net_connect(struct dm_conn *conn);
 
 void net_send(struct link *link, enum way way, const char *bytes, size_t length);
 
-/* The client closes its end: what it sent before may still arrive. */
+/* Closes the client's end: bytes sent before may still arrive. */
 void net_shut(struct link *link);
 
-/* Both ends are told that it is broken, the client after a while; nothing arrives any more. */
+/* Breaks the link: both ends are told, the client after a while; nothing arrives any more. */
 void net_reset(struct link *link);
 
 /* The stream ends after so many more bytes, and then the link is reset. */
@@ -53,10 +53,10 @@ void net_cut(struct link *link, enum way way, int64_t bytes);
 void net_begin(void);
 void net_end(void);
 
-/* Faults of all connections: how slow it is. */
+/* Faults of all connections: the network's delay. */
 void net_set_delay(int64_t usual_ns, int64_t most_ns);
 
-/* What happens at the client's end: conn.c. */
+/* Events at the client's end: conn.c. */
 void conn_connected(struct dm_conn *conn, struct link *link);
 void conn_bytes(struct dm_conn *conn, struct link *link, const char *bytes, size_t length);
 void conn_closed(struct dm_conn *conn, struct link *link);

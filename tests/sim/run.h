@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One run of the simulator, and what is done about one that fails. */
+/* One run of the simulator, and the shrinking of a failed run. */
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
 
@@ -9,13 +9,13 @@
 
 struct run {
     uint64_t seed;
-    const uint8_t *bytes; /* or what decides before the seed does */
+    const uint8_t *bytes; /* or bytes that decide before the seed decides */
     size_t length;
     struct scripting *scripting;
     enum core_defect defect;
     bool is_safe;         /* only faults under which every promise holds */
     bool has_losses;      /* always faults that lose data, and a grace behind them */
-    bool has_slow_clocks; /* of all processes: as slow as they may be */
+    bool has_slow_clocks; /* of all processes: as slow as clocks may be */
 
     /* Results. */
     char breach[400]; /* "" none */
@@ -23,10 +23,10 @@ struct run {
     struct fault_plan faults;
 };
 
-/* Makes the plan from the seed, and runs it. */
+/* Makes the plan from the seed, and runs the plan. */
 void run_seed(struct run *run);
 
-/* Leaves out faults of a run that failed as long as it still fails; prints what is left. */
+/* Leaves out faults of a failed run as long as the run still fails; prints the faults left. */
 void run_shrink(struct run *run);
 
 void counters_print(void);

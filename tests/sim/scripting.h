@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own Lua scripts, as they are embedded into it, on a simulated store: run by the
+ * The library's own Lua scripts, as embedded into the library, on a simulated store: run by the
  * same Lua 5.1 that servers use, with `redis.call`, `redis.pcall` and `redis.error_reply`.
  */
 #ifndef SIM_SCRIPTING_H
@@ -10,27 +10,27 @@
 
 struct scripting; /* an interpreter with all scripts compiled */
 
-/* One line of one script is another: what a negative control breaks on purpose. */
+/* Changes one line of one script: a negative control breaks a script on purpose. */
 struct mutation {
     const char *script; /* "acquire"; NULL ends a list */
     const char *old, *new;
 };
 
-/* NULL: the scripts as they are.  A mutation whose old text is not there is a bug: aborts. */
+/* NULL: the scripts unchanged.  A mutation whose old text is not there is a bug: aborts. */
 struct scripting *scripting_new(const struct mutation *mutations);
 void scripting_free(struct scripting *scripting);
 
-/* What a run works on. */
+/* The data and the server that a run works on. */
 struct site {
     struct store *store;
     int64_t now_us; /* the server's clock */
-    const char *info; /* what INFO says */
+    const char *info; /* the text of INFO */
     int (*publish)(void *user, struct text channel, struct text message);
-    int (*subscribers)(void *user, struct text channel); /* of this server, by the channel's own name */
+    int (*subscribers)(void *user, struct text channel); /* of the server, by the channel's own name */
     void *user;
 };
 
-/* The embedded scripts by number, so that a server can note which ones it knows.  -1: none of them. */
+/* The embedded scripts by number, so that a server can note the known scripts.  -1: no embedded script. */
 #define SCRIPTS_MAX 16
 int scripting_by_sha(struct text sha);
 int scripting_by_text(struct text text);

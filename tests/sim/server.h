@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The server: its data, its clock, its clients and what it is told to suffer.
+ * The server: data, clock, clients and faults.
  *
- * There are two nodes, a master and its replica, which has all data at once and gives its subscribers all messages of
- * the master.  New connections come to the master, as by an address that follows it; a connection that is there
- * stays at its node.
+ * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
+ * all messages of the master.  New connections come to the master, as by an address that follows the master; an open
+ * connection stays at the same node.
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
@@ -22,20 +22,20 @@ void server_gone(struct link *link);
 
 /* ---- faults ------------------------------------------------------------------------------- */
 
-enum keeps { KEEPS_ALL, KEEPS_COPY, KEEPS_NOTHING }; /* what is there after a restart */
+enum keeps { KEEPS_ALL, KEEPS_COPY, KEEPS_NOTHING }; /* data kept by a restart */
 
 /* Ends now, and is there again after `down_ns`, as another run. */
 void server_restart(enum keeps keeps, int64_t down_ns);
 
-/* What KEEPS_COPY goes back to: a replica that follows, a snapshot. */
+/* Makes the copy that KEEPS_COPY goes back to: the data of a replica, or of a snapshot. */
 void server_copy(void);
 
-/* The replica becomes the master, with all data or those of the last copy.  No connection ends. */
+/* The replica becomes the master, with all data or the data of the last copy.  No connection ends. */
 void server_promote(enum keeps keeps);
 
 /*
- * The replica is promoted with the data of the last copy, and the master of before again, before anybody came to
- * it; that takes `down_ns`.  Commands' connections end, inboxes stay.
+ * Promotes the replica with the data of the last copy, then the earlier master again, before any client came to the
+ * replica; the way there and back takes `down_ns`.  Commands' connections end, inboxes stay.
  */
 void server_promote_and_back(int64_t down_ns);
 
@@ -49,7 +49,7 @@ void server_stall(int64_t for_ns);
 void server_load(int64_t for_ns);
 
 void server_step_clock(int64_t us);
-bool server_right_clock(void); /* no longer behind where it ever was; true if it was */
+bool server_right_clock(void); /* no longer behind its highest time; true if the clock was behind */
 void server_set_full(bool is_full);
 void server_flush_scripts(void);
 void server_flush_data(void);
@@ -61,16 +61,16 @@ void server_let_ghosts_live(void);
 /* Ends the number-th connection of all there are, on the server. */
 void server_kill_client(uint32_t number);
 
-/* The number-th connection that has been accepted; NULL: there is none. */
+/* Returns the number-th accepted connection; NULL: no such connection. */
 struct link *server_link(uint32_t number);
 
-/* ---- for those who look ------------------------------------------------------------------- */
+/* ---- for the checks ----------------------------------------------------------------------- */
 
 struct store *server_store(void);
 int64_t server_now_us(void);
-uint64_t server_now_token(void); /* the token that the clock makes */
+uint64_t server_now_token(void); /* the token made from the clock */
 
-/* Somebody listens to this process's inbox, as far as the master knows. */
+/* Tells if the master knows a subscriber of the process's inbox. */
 bool server_hears(struct text uuid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The data of a server that is only simulated: keys with hashes and sorted sets, as far as the
- * library's scripts use them, and their expiry.  The clock is the caller's.
+ * The data of a simulated server: keys with hashes and sorted sets, as far as the library's scripts
+ * use hashes and sets, and the keys' expiry.  The clock is the caller's.
  */
 #ifndef SIM_STORE_H
 #define SIM_STORE_H
@@ -44,18 +44,18 @@ struct store {
 void store_clear(struct store *store);
 void store_copy(struct store *to, const struct store *from);
 
-/* The key if it is there and has not expired, else NULL. */
+/* Returns the key if present and not expired, else NULL. */
 struct key *store_find(struct store *store, struct text name);
 
-/* The same; made if it is not there. */
+/* Returns the key as store_find() does; makes a missing key. */
 struct key *store_make(struct store *store, struct text name, enum store_kind kind);
 
 bool store_delete(struct store *store, struct text name);
 
-/* Deletes a collection that has become empty, as the server does. */
+/* Deletes an empty collection, as the server does. */
 void store_tidy(struct store *store, struct key *key);
 
-/* All keys that have not expired, sorted by name; how many.  `keys` has room for `most`. */
+/* Lists all keys not yet expired, sorted by name; returns the number.  `keys` has room for `most`. */
 int store_list(struct store *store, struct key **keys, int most);
 
 struct item *item_find(const struct key *key, struct text name);

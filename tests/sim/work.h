@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the threads of a run do: they lock, hold and unlock a few names in every way there is, wait for
+ * The work of a run's threads: threads lock, hold and unlock a few names in every way there is, wait for
  * tickets on conditions, and hand tickets out.
  */
 #ifndef SIM_WORK_H
@@ -8,7 +8,7 @@
 
 #include "process.h"
 
-/* How a run is made up: by its seed. */
+/* The sizes of a run: from the run's seed. */
 struct work_plan {
     int processes, threads, names;
     uint32_t lease_ms;     /* about */
@@ -19,23 +19,23 @@ struct work_plan {
 
 void work_begin(const struct work_plan *plan);
 
-/* A process with its threads; the plan's number of them at the beginning. */
+/* Adds a process with threads; the beginning adds the plan's number of processes. */
 struct process *work_add_process(void);
 
-/* Threads that have not ended yet, and one of them in words. */
+/* Counts threads not yet ended, and describes one such thread. */
 int work_threads_left(const char **ret_what);
 
-/* When all is quiet: nobody will hand out tickets any more.  In a process of its own. */
+/* When all is quiet: no thread will hand out tickets any more.  In an own process. */
 void work_close(void);
 bool work_is_closed(void);
 
-/* A waiter sleeps although there is a ticket for it, and no fault is to blame: a lost wake-up. */
+/* Looks for a lost wake-up: a waiter sleeps beside a ticket, and no fault is to blame. */
 void work_check_sleepers(void);
 
-/* Signals may be lost from here on: with the data that a failover has lost. */
+/* Allows lost signals from here on: a failover has lost data. */
 void work_excuse_signals(void);
 
-/* A process is about to be gone: what its threads have not signalled yet nobody will. */
+/* Notes a process that is about to be gone: nobody will send the signals that the process's threads still owe. */
 void work_note_end(const struct process *process);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The world of one simulated run: its time, what is to happen, its chance, and the trace of what has
- * happened.  There is one world at a time.  Everything in it is decided by the seed.
+ * The world of one simulated run: time, planned events, chance, and the trace of past events.
+ * There is one world at a time.  The seed decides everything in the world.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -17,14 +17,14 @@
 /* True time, in ns since the beginning; no clock of any process shows it. */
 int64_t world_now(void);
 
-/* `what` happens at a moment, or as soon as possible if that is past; later callers come later. */
+/* Calls `what` at a moment, or as soon as possible if the moment is past; later callers come later. */
 typedef void (*world_event)(void *object, uint64_t number);
 void world_at(int64_t when_ns, world_event what, void *object, uint64_t number);
 
 /* The next event; false if there is none before `until_ns`, which is now then. */
 bool world_step(int64_t until_ns);
 
-/* ---- chance: one stream for each use, so that what one uses up does not change another --------- */
+/* ---- chance: one stream for each use, so that one use does not change another ------------------ */
 
 enum chance { CHANCE_NETWORK, CHANCE_THREADS, CHANCE_WORK, CHANCE_FAULTS, CHANCE_STREAMS };
 
@@ -35,13 +35,13 @@ bool chance_one_in(enum chance which, uint32_t n);
 /* Mostly short, seldom up to `most`. */
 int64_t chance_delay(enum chance which, int64_t usual, int64_t most);
 
-/* How fast the processes' clocks go in this run, in millionths; 0: each as it likes. */
+/* The speed of the processes' clocks in the run, in millionths; 0: each clock has an own speed. */
 void world_set_rate(int64_t ppm);
 int64_t world_rate(void);
 
 /* ---- trace --------------------------------------------------------------------------------- */
 
-/* One line of what happens: into the hash, and to standard error if somebody reads. */
+/* Notes one line of the trace: into the hash, and to standard error if a person reads. */
 void world_note(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 uint64_t world_hash(void);
 void world_set_reader(bool is_there);
@@ -52,7 +52,7 @@ const char *world_breach(void); /* "" none */
 
 /* ---- beginning and end ------------------------------------------------------------------------ */
 
-/* A run with this seed; bytes, if there are any, are used up before the seed's own chance. */
+/* Begins a run with `seed`; bytes, if any, are used up before the seed's own chance. */
 void world_begin(uint64_t seed, const uint8_t *bytes, size_t length);
 void world_end(void);
 
