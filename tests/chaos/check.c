@@ -21,21 +21,21 @@ const char *const finding_names[FINDINGS] = {
     [FOUND_UNFINISHED] = "a call that does not return",
 };
 
-/* From the grant to the end, as one thread saw it. */
+/* From the grant to the end, as seen by one thread. */
 struct hold {
     uint64_t token;
     int64_t asked_ns, from_ns;
-    int64_t until_ns; /* certain until then; never before from_ns once it is over */
+    int64_t until_ns; /* certain until then; not after from_ns: never certain */
     unsigned track;
     enum name name;
 };
 
-/* What a thread owns of a name, by its own calls. */
+/* A thread's ownership of a name, derived from the thread's calls alone. */
 struct own {
-    struct hold *hold; /* NULL: nothing */
+    struct hold *hold; /* NULL: no hold */
     unsigned depth;
-    bool may_mend;     /* it was told EOWNERDEAD */
-    bool is_told_lost; /* a lock of this recursive mutex has said EPERM, and no unlock yet */
+    bool may_mend;     /* the hold began with EOWNERDEAD */
+    bool is_told_lost; /* a lock of the recursive mutex has said EPERM, and no unlock yet */
 };
 
 struct inquiry {
@@ -44,7 +44,7 @@ struct inquiry {
     struct hold *holds;
     size_t hold_count;
     struct own (*owns)[NAMES]; /* by track */
-    bool *has_open;            /* by track: a call that was not finished */
+    bool *has_open;            /* by track: an unfinished call */
 };
 
 __attribute__((format(printf, 4, 5))) static void
@@ -125,7 +125,7 @@ static void end_hold(struct own *own, int64_t at_ns)
     *own = (struct own){ .hold = NULL };
 }
 
-/* The library has been asked again about a hold that goes on. */
+/* Extends a hold if a later call tells a later moment of certainty. */
 static void go_on(struct own *own, const struct op *op)
 {
     if (own->hold && op->token == own->hold->token && op->certain_ns > own->hold->until_ns)
@@ -150,7 +150,7 @@ static bool is_recursive(const struct op *op)
     return mutex_kinds[op->name].type == PTHREAD_MUTEX_RECURSIVE;
 }
 
-/* A recursive mutex goes deeper, and never begins anew before an unlock; others begin anew once the hold was lost. */
+/* A recursive mutex goes deeper, never begins anew before an unlock; other types begin anew once the hold was lost. */
 static void judge_locked(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -172,7 +172,7 @@ static void judge_locked(struct inquiry *inquiry, const struct op *op)
 }
 
 /*
- * A lock of a recursive mutex that the thread has not unlocked: EPERM once the hold was lost, and no other refusal.
+ * Judges a refused lock of a recursive mutex that the thread has not unlocked: EPERM after a loss, no other refusal.
  * The hold stays with the thread until an unlock.
  */
 static void judge_refused_deeper(struct inquiry *inquiry, const struct op *op)
@@ -188,7 +188,7 @@ static void judge_refused_deeper(struct inquiry *inquiry, const struct op *op)
     own->is_told_lost |= op->result == EPERM;
 }
 
-/* What a call that did not own the mutex may say. */
+/* Judges the result of a lock call that did not get the mutex. */
 static void judge_refused(struct inquiry *inquiry, const struct op *op)
 {
     const struct own *own = own_of(inquiry, op);
@@ -231,7 +231,7 @@ static void judge_lock(struct inquiry *inquiry, const struct op *op)
     judge_locked(inquiry, op);
 }
 
-/* "Not yours": so it must not have been certain any more.  The caller has left it in any case. */
+/* "Not yours": the hold must not have been certain any more.  The caller has left the hold in any case. */
 static void judge_lost(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -278,7 +278,7 @@ static void judge_consistent(struct inquiry *inquiry, const struct op *op)
     go_on(own, op);
 }
 
-/* The mutex was given back when the call began, and is owned anew. */
+/* Ends the hold at the begin of the wait, and begins a new hold at the wait's return. */
 static void judge_waited(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -293,7 +293,9 @@ static void judge_waited(struct inquiry *inquiry, const struct op *op)
     begin_hold(inquiry, op, depth);
 }
 
-/* As a loss; or the wait's request got no answer and its repetition was refused, which ends a certain hold, too. */
+/*
+ * Counts a loss; or the wait's request got no answer and the repetition was refused, which ends a certain hold, too.
+ */
 static void judge_given_up(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -363,7 +365,7 @@ static void judge(struct inquiry *inquiry, const struct op *op)
 
 /* ---- a thread's end ---------------------------------------------------------------------- */
 
-/* No call returns behind one that did not. */
+/* Judges an unfinished call, or a later call: only a killed thread may have an unfinished call, as the last call. */
 static void judge_open(struct inquiry *inquiry, const struct op *op)
 {
     const struct track *track = &inquiry->history->tracks[op->track];
@@ -371,7 +373,7 @@ static void judge_open(struct inquiry *inquiry, const struct op *op)
     if (!track->killed_ns || inquiry->has_open[op->track])
         note(inquiry, FOUND_UNFINISHED, op, "since then");
     inquiry->has_open[op->track] = true;
-    /* What it was to give back may be given back. */
+    /* The call may have released the mutex. */
     if (op->kind == OP_UNLOCK || op_is_wait(op))
         end_hold(own_of(inquiry, op), op->began_ns);
 }
@@ -408,7 +410,7 @@ static int by_name_and_start(const void *a, const void *b)
     return compare(one->from_ns, other->from_ns);
 }
 
-/* For notes. */
+/* Makes a record of a hold, for note(). */
 static struct op op_of(const struct hold *hold)
 {
     return (struct op){ .kind = OP_LOCK,
@@ -422,7 +424,7 @@ static bool was_certain(const struct hold *hold)
     return hold->until_ns > hold->from_ns;
 }
 
-/* No two at a time, and tokens in their order. */
+/* Compares the certain holds of a name: no two at a time, and tokens rise. */
 static void compare_certain(struct inquiry *inquiry, const struct hold *first,
                             const struct hold *end)
 {
@@ -459,7 +461,7 @@ static int by_question(const void *a, const void *b)
     return compare(one->asked_ns, other->asked_ns);
 }
 
-/* Who asks when another has the answer already gets a higher token, certain or not. */
+/* Compares all holds of a name: a request made after the answer to another request gets a higher token. */
 static void compare_tokens(struct inquiry *inquiry, const struct hold *first,
                            const struct hold *end)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge: is there anything in a history that mutexes, fencing tokens and condition variables as
- * promised cannot do?  Knows no library and no server, only what callers saw.
+ * The judge: finds results in a history that mutexes, fencing tokens and condition variables cannot give if the
+ * promises hold.  Knows no library and no server, only the callers' records.
  *
- * A hold is *certain* from the return of the call that began it until the last moment that the
- * library promised for it, or the call that ended it, or the death of its process.  What a thread
- * believed beyond that is its own affair, and the resource's, which checks tokens.
+ * A hold is *certain* from the return of the call that began the hold until the first of three moments: the last
+ * moment promised by the library, the call that ended the hold, the death of the process.  After the first of these
+ * moments the hold excludes no other hold; the resource's check of tokens protects the data then.
  */
 #ifndef CHAOS_CHECK_H
 #define CHAOS_CHECK_H
@@ -17,44 +17,44 @@
 enum finding {
     FOUND_OVERLAP,    /* two holds of a name, both certain */
     FOUND_TOKEN,      /* a later hold has no higher token */
-    FOUND_DEPTH,      /* a depth that calls of this thread do not explain */
-    FOUND_RELOCK,     /* one hold with two tokens, or a new one while the old one was certain */
-    FOUND_NOT_OWNER,  /* succeeded for a thread that owned nothing */
+    FOUND_DEPTH,      /* a depth not explained by the thread's calls */
+    FOUND_RELOCK,     /* a hold with two tokens; a new hold while the old was certain or, if recursive, not unlocked */
+    FOUND_NOT_OWNER,  /* success for a thread without a hold, or without a dead owner to report */
     FOUND_LOST,       /* "not yours", said within the promised time */
     FOUND_STALE,      /* the resource had seen a higher token within the promised time */
-    FOUND_RESULT,     /* an errno value that this call may not return */
-    FOUND_EARLY,      /* timed out before its deadline */
-    FOUND_UNFINISHED, /* a call that did not return, of a thread that lives: a lost wake-up */
+    FOUND_RESULT,     /* an errno value not allowed for the call */
+    FOUND_EARLY,      /* a timeout before the deadline */
+    FOUND_UNFINISHED, /* a call of a living thread did not return: a lost wake-up */
     FINDINGS
 };
 
 struct verdict {
     long found[FINDINGS];
-    char first[FINDINGS][256]; /* in words, "" if there is none */
-    /* Where the first of all is, for history_print(). */
+    char first[FINDINGS][256]; /* the first finding in words, "" none */
+    /* Name and moment of the first finding of all kinds, for history_print(). */
     enum name name;
     int64_t at_ns;
 
-    long operations; /* calls of the library that returned */
+    long operations; /* returned calls of the library */
     long holds;
-    long certain_holds;   /* of these: certain for any time at all */
-    long dead_owners;     /* owners that were killed */
+    long certain_holds;   /* of the holds: certain for any time at all */
+    long dead_owners;     /* killed owners */
     long reported_deaths; /* EOWNERDEAD */
-    long losses;          /* holds that ended by EPERM */
-    long given_up;        /* of these: certain, by a wait that did not know */
+    long losses;          /* holds ended by EPERM */
+    long given_up;        /* of the losses: certain holds, given up by a wait without an answer */
     long waits;           /* on conditions */
-    long stale;           /* what the resource refused */
+    long stale;           /* touches refused by the resource */
     uint64_t highest[NAMES]; /* token */
 };
 
 extern const char *const finding_names[FINDINGS];
 
-/* Adds to a verdict, which begins as zeros; tokens must be higher than its highest so far. */
+/* Adds findings to a verdict; a new verdict is all zeros.  Tokens must be higher than the verdict's highest so far. */
 void check_history(const struct history *history, struct verdict *verdict);
 
 long verdict_sum(const struct verdict *verdict);
 
-/* Adds another's counts; the highest tokens are then the other's. */
+/* Adds the other verdict's counts, and takes the other's highest tokens. */
 void verdict_add(struct verdict *verdict, const struct verdict *other);
 
 #endif

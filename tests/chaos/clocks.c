@@ -12,7 +12,7 @@ static int64_t since_ns;
 static int (*libc_gettime)(clockid_t, struct timespec *);
 static int (*libc_wait)(sem_t *, clockid_t, const struct timespec *);
 
-/* Before the first thread. */
+/* Runs before the first thread. */
 __attribute__((__constructor__)) static void find_functions(void)
 {
     *(void **)&libc_gettime = dlsym(RTLD_NEXT, "clock_gettime");
@@ -24,7 +24,7 @@ static int64_t to_ns(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* The kernel itself: this program stands in for libc's function. */
+/* Asks the kernel itself, because the program replaces libc's function. */
 static struct timespec true_time(clockid_t clock)
 {
     struct timespec now = { .tv_sec = 0 };

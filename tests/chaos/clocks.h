@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The clocks that a process is shown, when a program is linked with this: a wall clock that is
- * wrong, and a CLOCK_BOOTTIME that runs faster or slower.
+ * Replaces the clocks of a process in programs linked with clocks.c: a wrong wall clock, and a CLOCK_BOOTTIME
+ * that runs faster or slower.
  */
 #ifndef CHAOS_CLOCKS_H
 #define CHAOS_CLOCKS_H
@@ -13,10 +13,10 @@ struct clocks {
     double rate; /* of CLOCK_BOOTTIME */
 };
 
-/* Of this process from now on; before the first use of the library. */
+/* Sets the clocks of the process from now on.  Call before the first use of the library. */
 void clocks_set(const struct clocks *clocks);
 
-/* The true time at which as much of this process's CLOCK_BOOTTIME has passed. */
+/* Returns the true time when `passed_ns` of the process's CLOCK_BOOTTIME will have passed after `from_ns`. */
 int64_t clocks_true_ns(int64_t from_ns, int64_t passed_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chance from a seed, for each thread its own. */
+/* Random numbers from a seed; each thread has own dice. */
 #ifndef CHAOS_DICE_H
 #define CHAOS_DICE_H
 

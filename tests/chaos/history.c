@@ -26,7 +26,7 @@ static const char *const op_names[OP_KINDS] = {
     [OP_BROADCAST] = "broadcast", [OP_TOUCH] = "touch",
 };
 
-/* Past any stand-in for clock_gettime(). */
+/* Asks the kernel, past any stand-in for clock_gettime(). */
 int64_t history_now_ns(void)
 {
     struct timespec now;

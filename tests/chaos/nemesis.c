@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One kind: what begins it, and what ends it, when that is not done already. */
+/* A kind of fault, with functions to begin and to end the fault; `end` is NULL if the fault ends alone. */
 struct fault {
     const char *name;
     enum faults group;
@@ -20,7 +20,7 @@ static unsigned below(struct nemesis *nemesis, unsigned limit)
     return dice_below(&nemesis->stage->dice, limit);
 }
 
-/* How long a fault lasts is chance: nobody waits for anything by it. */
+/* Sleeps for the random length of a fault; the sleep awaits no event. */
 static void rest(int ms)
 {
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
@@ -55,7 +55,7 @@ static void stop_any(struct nemesis *nemesis)
     stage_stop_process(nemesis->stage, nemesis->stopped);
 }
 
-/* Or its successor, which is not stopped. */
+/* Continues the stopped process, or the process's successor, which is not stopped. */
 static void cont_process(struct nemesis *nemesis)
 {
     stage_cont_process(nemesis->stage, nemesis->stopped);
@@ -131,10 +131,7 @@ static void refuse(struct nemesis *nemesis)
     proxy_cut(proxy);
 }
 
-/*
- * A command or a reply is lost, and with it the connection: no network lets what comes behind it
- * through.
- */
+/* Loses a command or a reply, and with the bytes the connection: no network lets later bytes through. */
 static void swallow(struct nemesis *nemesis)
 {
     static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
@@ -165,7 +162,7 @@ static void put_device_up(struct nemesis *nemesis)
     stage_set_device(nemesis->stage, true);
 }
 
-/* Packets are lost in bursts. */
+/* Loses packets in bursts. */
 static void lose_packets(struct nemesis *nemesis)
 {
     for (int i = 0; i < 10; i++) {
@@ -234,7 +231,7 @@ static void free_memory(struct nemesis *nemesis)
     side_text(side(nemesis), "CONFIG SET maxmemory 0");
 }
 
-/* A replica of nobody, that keeps its data. */
+/* Makes the server a replica without a master: the server keeps all data, and refuses writes. */
 static void make_readonly(struct nemesis *nemesis)
 {
     side_text(side(nemesis), "REPLICAOF 127.0.0.1 1");
@@ -245,7 +242,7 @@ static void make_writable(struct nemesis *nemesis)
     side_text(side(nemesis), "REPLICAOF NO ONE");
 }
 
-/* An inbox gets more than the server keeps for it, of what it does not understand. */
+/* Sends garbage to an inbox, more than the server's output buffer for the inbox holds. */
 static void flood_inbox(struct nemesis *nemesis)
 {
     static char garbage[200000];
@@ -271,8 +268,8 @@ static void sleep_server(struct nemesis *nemesis)
 /* ---- servers that come back -------------------------------------------------------------- */
 
 /*
- * An owner who slept when the server was replaced is not the first to come to the new one; but he
- * wakes while he is certain.
+ * Wakes an owner that was stopped while the server was replaced: other processes come to the new server first,
+ * but the owner wakes so soon that the hold may still be certain.
  */
 static void wake_owner(struct nemesis *nemesis)
 {
@@ -308,7 +305,7 @@ static void restart_from_rdb(struct nemesis *nemesis)
     restart(nemesis, REMAINS_RDB);
 }
 
-/* What is written in between, the follower does not have. */
+/* Promotes a follower that lacks the writes made between the parting and the promotion. */
 static void promote(struct nemesis *nemesis)
 {
     stage_follow(nemesis->stage);
@@ -322,7 +319,7 @@ static void promote(struct nemesis *nemesis)
 
 /* ---- servers that change places, and no connection ends ---------------------------------- */
 
-/* Or there and back again, before everybody has noticed. */
+/* Changes the servers' places once, or there and back again before all processes have noticed. */
 static void change_places(struct nemesis *nemesis, void (*change)(struct stage *))
 {
     bool has_sleeper = below(nemesis, 3) == 0;
@@ -350,7 +347,7 @@ static void switch_by_hand(struct nemesis *nemesis)
     change_places(nemesis, stage_switch);
 }
 
-/* ---- which ------------------------------------------------------------------------------- */
+/* ---- choice of faults -------------------------------------------------------------------- */
 
 #define LONG (2 * LEASE)
 
@@ -389,7 +386,7 @@ static const struct fault faults[] = {
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))
 _Static_assert(sizeof faults / sizeof faults[0] <= FAULT_KINDS, "no room to count them");
 
-/* Of the groups that are allowed. */
+/* Chooses a fault of the given groups. */
 static const struct fault *some_fault(struct nemesis *nemesis, unsigned groups)
 {
     unsigned sum = 0, luck;
@@ -427,8 +424,8 @@ static void end(struct nemesis *nemesis, const struct fault *fault, struct strik
 }
 
 /*
- * What may befall the rest meanwhile: one of another group, for what ends a fault ends others of
- * its group; and nobody talks to a server that is stopped.
+ * Returns the groups allowed for a second fault during `fault`: not the same group, because the end of a fault ends
+ * other faults of the group; and no fault of a server, because a stopped server answers no command of the test.
  */
 static unsigned others(const struct nemesis *nemesis, const struct fault *fault)
 {

@@ -21,7 +21,7 @@ struct question {
     int name, wish;
 };
 
-/* ---- its process ------------------------------------------------------------------------- */
+/* ---- the resource's process -------------------------------------------------------------- */
 
 static void note_presence(struct guarded *guarded, const struct question *question)
 {
@@ -125,7 +125,7 @@ void resource_clear(struct resource *resource)
         resource->guarded[i] = (struct guarded){ .token = resource->guarded[i].token };
 }
 
-/* No asserts here: threads of other processes call it. */
+/* Makes no asserts, because threads of other processes call the function. */
 int resource_connect(const struct resource *resource)
 {
     struct sockaddr_un address = address_of(resource);

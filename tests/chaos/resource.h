@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the mutexes guard: a process of its own that keeps a number of things on a table, and
- * refuses who comes with a lower token than somebody before.  It is never killed, and no fault
- * reaches it.
+ * The resource guarded by the mutexes: a separate process, which keeps a number of things on a table and refuses a
+ * token lower than an earlier token.  The process is never killed, and no fault reaches the process.
  *
- * Who enters while another has not left is noted: that is what a resource without tokens would
- * suffer.
+ * Counts the callers that enter while another caller has not left: a resource without tokens would suffer each.
  */
 #ifndef CHAOS_RESOURCE_H
 #define CHAOS_RESOURCE_H
@@ -15,13 +13,13 @@
 
 #include "history.h"
 
-/* For each name.  Written by the resource, read by all. */
+/* The state for each name.  Written by the resource, read by all. */
 struct guarded {
-    uint64_t token;  /* the highest that came */
-    uint64_t inside; /* of who has entered and not left, 0: nobody */
+    uint64_t token;  /* the highest so far */
+    uint64_t inside; /* the token of the caller inside, 0: no caller */
     int64_t accepted;
     int64_t refused;  /* lower tokens */
-    int64_t overlaps; /* entered while another had not left */
+    int64_t overlaps; /* entries while another caller was inside */
     int64_t things, made, taken;
 };
 
@@ -29,23 +27,23 @@ enum wish {
     WISH_ENTER,
     WISH_LEAVE,
     WISH_MAKE, /* a thing more */
-    WISH_TAKE, /* one less, if there is any */
+    WISH_TAKE, /* a thing less, if there is any */
 };
 
 struct resource {
     pid_t pid;
-    char path[64];           /* of its socket */
-    struct guarded *guarded; /* NAMES of them, shared */
+    char path[64];           /* of the socket */
+    struct guarded *guarded; /* NAMES elements, shared */
 };
 
-/* Its socket is in that folder.  Before the first use of the library. */
+/* Starts the resource, with a socket in `folder`.  Call before the first use of the library. */
 void resource_start(struct resource *resource, const char *folder);
 void resource_end(struct resource *resource);
 
-/* Nobody is inside, and there are no things. */
+/* Empties the resource: no caller inside, no things; the highest tokens stay. */
 void resource_clear(struct resource *resource);
 
-/* A connection, for one thread. */
+/* Returns a connection, for one thread. */
 int resource_connect(const struct resource *resource);
 
 /* 0; EACCES: the token is too low, nothing was done. */

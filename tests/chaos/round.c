@@ -10,7 +10,7 @@
 
 /* ---- the end of a round ------------------------------------------------------------------ */
 
-/* Something happens as long as calls begin. */
+/* The progress of a round: calls begin. */
 struct watch {
     uint32_t calls;
     int64_t since_ms;
@@ -40,7 +40,7 @@ static bool are_all_done(const struct stage *stage)
     return true;
 }
 
-/* False if somebody sleeps for ever. */
+/* Waits until all processes are done.  False if a process sleeps for ever. */
 static bool await_all(const struct stage *stage)
 {
     struct watch watch = { .since_ms = 0 };
@@ -61,7 +61,7 @@ static bool is_as_calm(const struct stage *stage, int place)
            __atomic_load_n(&card->descriptors, __ATOMIC_ACQUIRE) <= calm->descriptors;
 }
 
-/* No process has more threads and descriptors than one that was there in calm only. */
+/* Checks that each process comes down to the closer's threads and descriptors; the closer ran in calm only. */
 static void check_remains(const struct stage *stage)
 {
     for (int i = 0; i < PROCESSES; i++)
@@ -104,7 +104,7 @@ static void print_findings(const struct stage *stage, const struct nemesis *neme
                   verdict->at_ns + around_ns);
 }
 
-/* What the server knows of a group, where somebody waits for ever. */
+/* Prints all keys of mutexes on the server, after a waiter has waited for ever. */
 static void print_keys(struct side *side)
 {
     static const char *const script =
@@ -123,7 +123,7 @@ static void print_keys(struct side *side)
     print_message("%s\n", side_text(side, "EVAL %s 0", script));
 }
 
-/* A round's findings are printed once, with its seed. */
+/* Judges a round, and prints the findings once, with the round's seed. */
 static void judge(struct stage *stage, struct tally *tally)
 {
     struct verdict verdict = { .holds = 0 };
@@ -161,7 +161,7 @@ static void begin(struct stage *stage)
         stage_start_process(stage, i);
 }
 
-/* There is room for what is still to come. */
+/* Tells if the history has room for the rest of the round. */
 static bool has_room(const struct stage *stage)
 {
     return history_size(stage->history) < HISTORY_OPS * 3 / 4 &&
@@ -230,7 +230,7 @@ void tally_print(const struct tally *tally, const struct stage *stage)
     nemesis_print(&tally->nemesis);
 }
 
-/* One line for the test's own connection. */
+/* Tells if the list of connections has one line only, for the test's own connection. */
 static bool is_alone(struct side *side)
 {
     const char *list = side_text(side, "CLIENT LIST TYPE normal");
@@ -239,7 +239,8 @@ static bool is_alone(struct side *side)
 }
 
 /*
- * Who died in a queue with a signal stays there for long, unless somebody comes by.
+ * Locks the mutex once, and tells if the queue is empty: a waiter that died in the queue with a signal stays there
+ * for long, unless a thread locks the mutex.
  */
 static bool is_swept(dmutex_t *mutex, enum name name, struct side *side)
 {

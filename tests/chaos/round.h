@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A round: processes begin, faults strike, calm comes; all that is on the table is taken, all go
- * home, and the history is judged.
+ * A round: processes begin, faults strike, calm comes; all things on the table are taken, all processes end, and the
+ * history is judged.
  */
 #ifndef CHAOS_ROUND_H
 #define CHAOS_ROUND_H
@@ -9,26 +9,26 @@
 #include "check.h"
 #include "nemesis.h"
 
-/* What all rounds together have been. */
+/* Sums over all rounds. */
 struct tally {
     struct verdict verdict;
     struct nemesis nemesis;
     long rounds;
     long alone;                             /* rounds that ended without a wake-up by the test */
     long stuck;                             /* rounds that did not end */
-    int64_t made, taken, refused, overlaps; /* as the resource saw it */
+    int64_t made, taken, refused, overlaps; /* as counted by the resource */
 };
 
-/* Nothing has happened for so long, with no fault there: nothing will. */
+/* A round without a fault and without a new call for so many leases is stuck. */
 #define STILL_LEASES 60
 
-/* So many faults and calls at least, of the groups `allowed`.  Prints what the checker found. */
+/* Runs a round of at least `faults` faults, of the groups `allowed`, and `calls` calls.  Prints the findings. */
 void round_run(struct stage *stage, struct tally *tally, unsigned allowed, int faults, int calls);
 
-/* Counters, as lines of a TAP comment. */
+/* Prints the counters, as lines of a TAP comment. */
 void tally_print(const struct tally *tally, const struct stage *stage);
 
-/* No keys, connections, inboxes of anybody are left on the server. */
+/* Checks that no process has left keys, connections or inboxes on the server. */
 void round_check_end(struct stage *stage);
 
 #endif

@@ -44,7 +44,7 @@ static void write_file(const char *path, const char *text)
     close(fd);
 }
 
-/* A user without rights gets a namespace as root of a namespace of users. */
+/* Gets a network namespace for a user without rights, as root of a namespace of users. */
 static bool unshare_as_user(void)
 {
     char map[64];
@@ -93,7 +93,7 @@ static struct server *other_of(const struct stage *stage)
     return stage->servers[1 - stage->master];
 }
 
-/* As a whole: there is an address at every moment. */
+/* Replaces the link in one step: the address exists at every moment. */
 static void lead_link_to_master(struct stage *stage)
 {
     char next[72];
@@ -118,7 +118,7 @@ void stage_link(struct stage *stage)
     lead_link_to_master(stage);
 }
 
-/* The address without the options of tests. */
+/* Writes the host's address, without the options of tests. */
 static void write_url(const struct stage *stage, int host, char *ret_url, size_t size)
 {
     const struct proxy *proxy = stage->proxies[host];
@@ -149,7 +149,7 @@ static bool info_says(struct side *side, const char *text)
     return strstr(side_text(side, "INFO"), text) != NULL;
 }
 
-/* What it wrote under the names of before is not found any more. */
+/* Gives the server new file names: after a restart the server does not find the files written before. */
 static void rename_files(struct stage *stage, struct server *server)
 {
     char name[32];
@@ -203,7 +203,7 @@ void stage_part(struct stage *stage)
     side_text(other_of(stage)->side, "REPLICAOF NO ONE");
 }
 
-/* The old master becomes what the new one may be replaced by; empty, as a new machine. */
+/* Makes the other server the master; the old master restarts empty, as a new machine, and may follow later. */
 void stage_promote(struct stage *stage)
 {
     struct server *old = master_of(stage);
@@ -219,7 +219,7 @@ void stage_promote(struct stage *stage)
     stage->promotions++;
 }
 
-/* The follower is the master from here on, and the master before follows it. */
+/* Makes the follower the stage's master, leads new connections there, and waits until the old master follows. */
 static void have_changed(struct stage *stage)
 {
     stage->master = 1 - stage->master;
@@ -236,7 +236,7 @@ void stage_fail_over(struct stage *stage)
     have_changed(stage);
 }
 
-/* In this order: there are no two masters at any moment. */
+/* Switches the old master first, because there must be no two masters at any moment. */
 void stage_switch(struct stage *stage)
 {
     side_text(master_of(stage)->side, "REPLICAOF 127.0.0.1 %d", other_of(stage)->port);
@@ -325,7 +325,7 @@ static bool is_owner(const struct stage *stage, int place)
     return false;
 }
 
-/* Holds are short: only of one that is stopped can it be told whether it owns. */
+/* Looks again after SIGSTOP, because holds are short: only a stopped process is sure to own still. */
 int stage_stop_owner(struct stage *stage)
 {
     int place = (int)dice_below(&stage->dice, PROCESSES);
@@ -344,7 +344,7 @@ int stage_stop_owner(struct stage *stage)
     return place;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- the whole stage --------------------------------------------------------------------- */
 
 static void *share(size_t size)
 {
@@ -378,7 +378,7 @@ void stage_end(struct stage *stage)
         if (stage->places[i].pid)
             stage_kill_process(stage, i);
     }
-    /* Before the networks: it was forked with their descriptors. */
+    /* Before the networks: the resource's process was forked with the networks' descriptors. */
     resource_end(&stage->resource);
     for (int i = 0; i < HOSTS; i++)
         proxy_end(stage->proxies[i]);

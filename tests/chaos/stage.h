@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where it all happens: two servers, of which one is the master and the other may follow it; hosts,
- * each with a network of its own that leads to the master by one address; processes on these hosts;
- * and the resource that the mutexes guard.
+ * The stage of a round: two servers, a master and a server that may follow the master; hosts, each with an own
+ * network, which leads to the master by one address; processes on the hosts; and the resource guarded by the mutexes.
  *
- * The network is a proxy for each host.  Every other host speaks TCP to it, so that, where network
+ * The network is a proxy for each host.  Every other host speaks TCP to the proxy, so that, where network
  * namespaces are allowed, the kernel itself loses all packets while the loopback device is down.
  */
 #ifndef CHAOS_STAGE_H
@@ -20,25 +19,25 @@
 #define PROCESSES 6
 #define LEASE 500
 
-/* A place for a process; who is killed is followed by another. */
+/* A place for a process; a new process follows a killed process. */
 struct place {
-    pid_t pid; /* 0: nobody */
+    pid_t pid; /* 0: no process */
     struct worker worker;
 };
 
 struct stage {
     struct server *servers[2];
-    int master; /* which of them */
+    int master; /* index of the master */
     bool has_follower;
-    bool has_aof;       /* the master writes one */
-    int names_of_files; /* counted up, so that a server finds nothing */
+    bool has_aof;       /* the master writes an AOF */
+    int names_of_files; /* counted up, so that a restarted server finds nothing */
 
     struct proxy *proxies[HOSTS];
-    char link[64]; /* of the last host in place of its proxy: a symbolic link to the master's socket; "" none */
+    char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
     bool has_grace;
-    bool has_device; /* that can be taken down */
+    bool has_device; /* an own loopback device, to take down */
 
-    struct place places[PROCESSES + 1]; /* the last one closes the round */
+    struct place places[PROCESSES + 1]; /* the process in the last place closes the round */
     struct card *cards;                 /* shared */
     int *phase;                         /* shared */
     int born;                           /* processes in this round */
@@ -50,16 +49,16 @@ struct stage {
     long killed, restarts, promotions;
 };
 
-/* First in main(), but for roles: a network namespace of its own, if that is allowed. */
+/* Takes an own network namespace, if allowed; not for a role, which has arguments.  Call first in main(). */
 void stage_isolate(int argc);
 
 void stage_begin(struct stage *stage, bool has_grace);
 void stage_end(struct stage *stage);
 
-/* The last host has no proxy, but an address that is a symbolic link. */
+/* Gives the last host a symbolic link as address, in place of the proxy. */
 void stage_link(struct stage *stage);
 
-/* The seed of what follows. */
+/* Sets the seed of the next round. */
 void stage_seed(struct stage *stage, uint64_t seed);
 
 struct side *stage_side(const struct stage *stage);
@@ -67,36 +66,36 @@ struct side *stage_side(const struct stage *stage);
 void stage_start_process(struct stage *stage, int place);
 void stage_start_closer(struct stage *stage, bool must_wake);
 
-/* SIGKILL, written into the history. */
+/* Sends SIGKILL, and writes the kill into the history. */
 void stage_kill_process(struct stage *stage, int place);
 
 /*
- * SIGSTOP of one that holds a mutex just then, or where none is found soon, of any; SIGCONT, which
- * does nothing to a successor.
+ * Send SIGSTOP to a process that holds a mutex at the moment, or, if no holder is found soon, to any process, and
+ * return the place; send SIGSTOP to a place; send SIGCONT, which does nothing to a successor.
  */
 int stage_stop_owner(struct stage *stage);
 void stage_stop_process(struct stage *stage, int place);
 void stage_cont_process(struct stage *stage, int place);
 
-/* Down, the kernel loses each packet.  Without a namespace nothing happens. */
+/* Sets the device up or down: down, the kernel loses each packet.  Does nothing without an own namespace. */
 void stage_set_device(struct stage *stage, bool is_up);
 
-/* The master is killed and comes back with what it wrote last, or with nothing. */
+/* Write the master's data to a file; kill the master, which comes back with the data written last, or empty. */
 enum remains { REMAINS_NOTHING, REMAINS_RDB, REMAINS_AOF };
 void stage_write_remains(struct stage *stage, enum remains remains);
 void stage_restart(struct stage *stage, enum remains remains);
 
 /*
- * The other server follows the master, and has all its data; does not hear of it any more; takes
- * its place, with the data of then.
+ * Let the other server follow the master until both have the same data; part the follower from the master;
+ * kill the master, and put the other server in the master's place, with the data received so far.
  */
 void stage_follow(struct stage *stage);
 void stage_part(struct stage *stage);
 void stage_promote(struct stage *stage);
 
 /*
- * The follower, which has all data, and its master change places; new connections are led there, and none is closed.  By
- * FAILOVER, which loses no write; or by REPLICAOF for each of both.
+ * Let the follower, which has all data, and the master change places: new connections lead to the new master, and no
+ * connection is closed.  By FAILOVER, which loses no write; or by REPLICAOF for each of both.
  */
 void stage_fail_over(struct stage *stage);
 void stage_switch(struct stage *stage);

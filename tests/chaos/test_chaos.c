@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many processes on a real server, and everything that can befall them, their networks and the
- * server: mutexes stay exclusive as promised, tokens rise, and no wake-up is lost.
+ * Many processes on a real server, with faults of all kinds in the processes, the networks and the server: mutexes
+ * stay exclusive as promised, tokens rise, and no wake-up is lost.
  *
- * DM_SEED repeats a run as far as the kernel's scheduler does; DM_ROUND=n runs its n-th round only.
- * DMUTEX_TEST_ROUNDS says how many there are, and DMUTEX_TEST_CALLS how many calls each has at
- * least.
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DM_ROUND=n runs only round n of the run, counted
+ * from 0.  DMUTEX_TEST_ROUNDS sets the number of rounds, and DMUTEX_TEST_CALLS the least number of calls in a round.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +17,9 @@
 static struct stage stage;
 
 /*
- * What befalls a round.  In those without older copies of the data everything goes on by itself; a
- * signal that was written only on a server that is gone is lost with it, and nobody promises it.
+ * Returns the groups of faults for a round.  In rounds without older copies of the data all waiters go on without
+ * help of the test; a signal written only on a server that is gone is lost with the server, and no promise covers
+ * such a signal.
  */
 static unsigned faults_of(long round)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The judge of histories finds nothing in a right one, and each way in which one can be wrong. */
+/* The judge finds nothing in a right history, and finds each kind of error in a corrupted history. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static struct verdict verdict;
 
 /* ---- writing histories ------------------------------------------------------------------- */
 
-/* One call, 1 ms long; the next one begins a nanosecond later, whoever does it. */
+/* The end of the call added last.  A call takes 1 ms; the next call, of any thread, begins a nanosecond later. */
 static int64_t now_ns;
 
 static struct op *add(unsigned track, enum op_kind kind, enum name name, int result, uint64_t token,
@@ -43,7 +43,7 @@ static struct op *unlock(unsigned track, enum name name)
     return add(track, OP_UNLOCK, name, 0, 0, 0);
 }
 
-/* Two threads, everything that is allowed; times in the order of the calls. */
+/* Writes allowed calls of two threads; times in the order of the calls. */
 static void write_right_history(void)
 {
     lock(0, NAME_NORMAL, 10);
@@ -72,7 +72,7 @@ static void write_right_history(void)
     unlock(1, NAME_TABLE);
 }
 
-/* A hold whose lease ends, another's, and what the first one is told then. */
+/* Writes a hold with an ended lease, another thread's hold, and the results of the first thread's calls then. */
 static void write_loss(void)
 {
     lock(0, NAME_NORMAL, 40);
@@ -90,7 +90,7 @@ static long judge(void)
     return verdict_sum(&verdict);
 }
 
-/* Only this, and it is told in words. */
+/* Asserts that the judge finds this kind alone, and tells the finding in words. */
 static void assert_found(enum finding finding)
 {
     judge();
@@ -142,7 +142,7 @@ static void test_nothing_is_found_when_a_hold_was_lost_after_its_time(void **sta
     assert_int_equal(verdict.stale, 1);
 }
 
-/* Who is killed in the middle of a call holds nothing any more, from then on. */
+/* A thread killed in the middle of a call holds nothing from the kill on: the next hold is no overlap. */
 static void test_nothing_is_found_when_an_owner_was_killed(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_nothing_is_found_when_an_owner_was_killed(void **state)
     assert_int_equal(verdict.dead_owners, 1);
 }
 
-/* Its unlock may have been done although it did not return. */
+/* An unlock without a return may have released the mutex: another thread's hold before the kill is no overlap. */
 static void test_nothing_is_found_when_one_was_killed_while_it_gave_back(void **state)
 {
     struct op *other;
@@ -169,7 +169,7 @@ static void test_nothing_is_found_when_one_was_killed_while_it_gave_back(void **
     assert_int_equal(judge(), 0);
 }
 
-/* A thread whose hold was lost locks the mutex again: a fresh hold. */
+/* A thread locks a mutex again after a loss: the hold is fresh, and no finding. */
 static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void lose(unsigned track, enum name name)
     now_ns += 2 * LEASE;
 }
 
-/* A lost recursive mutex: every lock says EPERM until an unlock has said so; then the next lock is fresh. */
+/* After the loss of a recursive mutex every lock says EPERM until an unlock says EPERM; the next lock is fresh. */
 static void test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlock(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlo
     assert_int_equal(verdict.losses, 1);
 }
 
-/* It had no answer, perhaps, and is no owner from the call on. */
+/* A wait, perhaps without an answer, gives a hold up by EPERM: the thread owns nothing from the call on. */
 static void test_nothing_is_found_when_a_wait_gives_a_hold_up(void **state)
 {
     struct op *wait;
@@ -228,7 +228,7 @@ static void test_two_owners_are_found(void **state)
     assert_found(FOUND_OVERLAP);
 }
 
-/* The last nanosecond counts. */
+/* Two holds overlap if the first is certain for one nanosecond of the second; the last nanosecond counts. */
 static void test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more(void **state)
 {
     struct op *first, *second;
@@ -244,7 +244,7 @@ static void test_two_owners_are_found_when_the_first_is_certain_for_a_moment_mor
     assert_found(FOUND_OVERLAP);
 }
 
-/* What the library promised later counts as well. */
+/* Two holds overlap if a later call of the first owner has told a later certain moment; the later promise counts. */
 static void test_two_owners_are_found_when_the_first_was_confirmed(void **state)
 {
     struct op *first;
@@ -270,7 +270,7 @@ static void test_two_owners_are_found_when_one_is_behind_a_wait(void **state)
     assert_found(FOUND_OVERLAP);
 }
 
-/* A hold that was certain long before the others is not forgotten behind a short one. */
+/* A long certain hold is not forgotten behind a short hold: both later holds overlap with the long hold. */
 static void test_two_owners_are_found_when_a_third_was_there_in_between(void **state)
 {
     struct op *killed;
@@ -306,7 +306,7 @@ static void test_a_token_is_found_that_is_lower(void **state)
     assert_found(FOUND_TOKEN);
 }
 
-/* Also of a hold that was never certain. */
+/* A lower token is found also if the hold was never certain. */
 static void test_a_lower_token_is_found_of_a_hold_that_came_too_late(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_a_relock_is_found_that_has_another_token(void **state)
     assert_found(FOUND_RELOCK);
 }
 
-/* An inner lock must not begin anew, although the hold was lost. */
+/* An inner lock of a recursive mutex must not begin a new hold, although the hold was lost. */
 static void test_a_relock_is_found_of_a_lost_recursive_mutex(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_a_relock_is_found_of_a_lost_recursive_mutex(void **state)
     assert_found(FOUND_RELOCK);
 }
 
-/* Nor may the lost hold come back. */
+/* A lost hold of a recursive mutex must not come back after a lock has said EPERM. */
 static void test_a_relock_is_found_when_the_lock_before_had_told_the_loss(void **state)
 {
     (void)state;
@@ -381,7 +381,7 @@ static void test_a_relock_is_found_when_the_lock_before_had_told_the_loss(void *
     assert_true(verdict.found[FOUND_RELOCK] > 0);
 }
 
-/* Any mutex but a recursive one is locked twice by one thread only if it was lost. */
+/* A thread may lock a mutex that is not recursive again only after a loss. */
 static void test_a_relock_is_found_that_should_not_succeed(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void test_an_unlock_is_found_of_who_owned_nothing(void **state)
     assert_found(FOUND_NOT_OWNER);
 }
 
-/* The unlock has to say EPERM, as the lock before has. */
+/* An unlock must say EPERM if a lock before has said EPERM. */
 static void test_an_unlock_is_found_of_a_hold_whose_loss_was_told(void **state)
 {
     (void)state;
@@ -424,7 +424,7 @@ static void test_a_loss_is_found_that_came_within_the_promised_time(void **state
     assert_found(FOUND_LOST);
 }
 
-/* The same, told by a lock of a recursive mutex. */
+/* A lock of a recursive mutex must not say EPERM while the hold is certain, as an unlock must not. */
 static void test_a_loss_is_found_that_a_lock_told_within_the_promised_time(void **state)
 {
     (void)state;
@@ -441,7 +441,7 @@ static void test_a_stale_token_is_found_of_who_is_certain(void **state)
     assert_found(FOUND_STALE);
 }
 
-/* What each call may return, and nothing else. */
+/* A result is found that the call may not return. */
 static void test_wrong_results_are_found(void **state)
 {
     static const struct {
@@ -468,7 +468,7 @@ static void test_wrong_results_are_found(void **state)
     }
 }
 
-/* EPERM of a lock is the affair of a recursive mutex alone. */
+/* Only a lock of a recursive mutex may say EPERM. */
 static void test_a_refusal_is_found_of_a_lost_mutex_that_is_not_recursive(void **state)
 {
     (void)state;
@@ -477,7 +477,7 @@ static void test_a_refusal_is_found_of_a_lost_mutex_that_is_not_recursive(void *
     assert_found(FOUND_RESULT);
 }
 
-/* EPERM is told to the thread whose hold was lost, not to another. */
+/* A lock may say EPERM to the thread that lost the hold, not to another thread. */
 static void test_a_refusal_is_found_of_a_thread_that_lost_nothing(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void test_a_refusal_is_found_of_a_thread_that_lost_nothing(void **state)
     assert_found(FOUND_RESULT);
 }
 
-/* The loss ends with the unlock that tells it. */
+/* A lock must not say EPERM after an unlock has said EPERM, because the loss ends there. */
 static void test_a_refusal_is_found_after_the_unlock_of_a_lost_hold(void **state)
 {
     (void)state;
@@ -496,7 +496,7 @@ static void test_a_refusal_is_found_after_the_unlock_of_a_lost_hold(void **state
     assert_found(FOUND_RESULT);
 }
 
-/* A thread that has a recursive mutex does not wait for it, lost or not. */
+/* A thread with a recursive mutex must not wait for the same mutex, lost or not: a timeout is wrong. */
 static void test_a_timeout_is_found_of_a_recursive_mutex_that_is_not_unlocked(void **state)
 {
     (void)state;
@@ -505,7 +505,7 @@ static void test_a_timeout_is_found_of_a_recursive_mutex_that_is_not_unlocked(vo
     assert_found(FOUND_RESULT);
 }
 
-/* A loss clears all depths. */
+/* A loss clears all depths: depth 1 beside EPERM is wrong. */
 static void test_a_depth_is_found_of_a_lost_recursive_mutex(void **state)
 {
     (void)state;
@@ -528,7 +528,7 @@ static void test_a_timeout_is_found_that_came_early(void **state)
     assert_found(FOUND_EARLY);
 }
 
-/* A lost wake-up: the thread lives, and its call does not end. */
+/* A call that does not return, of a living thread, is a lost wake-up. */
 static void test_a_wait_is_found_that_does_not_return(void **state)
 {
     (void)state;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Promise P3 where nothing ends: master and replica change places, new connections are led to the new master, and all that
- * are open stay.  A replica hears what its master publishes, so an inbox that was left there heard grants that were not
- * counted; and a server that is the master again, after another was, has the run id of before.
+ * Promise P3 while no connection ends: master and replica change places, new connections lead to the new master, and
+ * open connections stay.  A replica hears the messages published by the master, so an inbox left on a replica heard
+ * grants that were not counted; and a server that becomes the master again has the same run id as before.
  *
- * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS says how many times they change
- * places.
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the number of changes.
  */
 #include <stdio.h>
 #include <time.h>
@@ -39,7 +38,7 @@ static void test_nobody_owns_beside_another_when_the_server_fails_over(void **st
     change_places(FAULTS_OF_FAILOVER, true);
 }
 
-/* No write is lost by FAILOVER, so nothing is needed that a new server gives. */
+/* Without grace no two threads own a mutex when servers change places by FAILOVER, because no write is lost. */
 static void test_nobody_owns_beside_another_when_the_server_fails_over_without_grace(void **state)
 {
     (void)state;
@@ -71,7 +70,7 @@ static int end(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* In this order: the last one uses the library in this process at last, then it forks no more. */
+        /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
         cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over, begin, end),
         cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over_without_grace, begin,
                                         end),

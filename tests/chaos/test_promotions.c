@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Promise P3: replicas that were behind are promoted, again and again, behind the one address that
- * all use, and no two own a mutex.  Without the grace that a new server gives there are two, which
- * shows that these promotions are the ones that matter.
+ * Promise P3: replicas that lag are promoted, again and again, behind the hosts' unchanged addresses, and no two
+ * threads own a mutex.  Without a new server's grace two threads do own a mutex, which shows that the promotions
+ * are dangerous, and the grace is needed.
  *
- * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS says how
- * many.
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the number of promotions.
  */
 #include <stdio.h>
 #include <time.h>
@@ -13,7 +12,7 @@
 #include "round.h"
 
 #define IN_A_ROUND 5
-#define ENOUGH 200 /* promotions without a second owner: then these are harmless */
+#define ENOUGH 200 /* promotions without a second owner: then promotions are harmless */
 
 static uint64_t seed;
 static struct stage stage;
@@ -68,8 +67,7 @@ static int end(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* In this order: the second one uses the library in this process at last, then it forks no
-           more. */
+        /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
         cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace, begin, end),
         cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted,
                                         begin, end),

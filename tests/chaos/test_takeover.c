@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Figures: how long it takes until another owns, after an owner was killed, and after an unlock.
- * They are printed; what is asserted is that another comes to own at all.
+ * Prints figures: the time until another thread owns, after the kill of an owner, and after an unlock.
+ * Asserts only that another thread comes to own at all.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static double share(const struct samples *samples, double part)
     return samples->of[(int)(part * (samples->count - 1) + 0.5)];
 }
 
-/* And begins anew. */
+/* Prints the figures of the samples, and empties the samples. */
 static void print_samples(struct samples *samples, const char *what, const char *unit)
 {
     assert_true(samples->count > 0);
@@ -59,8 +59,8 @@ static void print_samples(struct samples *samples, const char *what, const char 
 /* ---- a killed owner ---------------------------------------------------------------------- */
 
 /*
- * Until there is an answer, or should have been.  How long a thread that has nothing else to do
- * does not run meanwhile says what part of a long wait is the machine's.
+ * Waits until the actor has answered, or until the limit.  Takes a sample of the longest stall of the waiting thread,
+ * which has nothing else to do: the stall tells the machine's part of a long wait.
  */
 static void await_answer(struct actor *actor)
 {
@@ -79,7 +79,10 @@ static void await_answer(struct actor *actor)
     take_sample(&stalls, (double)longest_ns / 1e6);
 }
 
-/* From the kill, at some moment between two renewals, until the waiter owns. */
+/*
+ * Kills an owner at a random moment between two renewals.  Returns the time from the kill until the waiter owns, in
+ * ms beyond the lease.
+ */
 static double kill_owner(struct actor *waiter, struct dice *dice, const char *name)
 {
     struct actor *owner = actor_start(the_server);
@@ -122,7 +125,10 @@ static void test_another_owns_when_an_owner_was_killed(void **state)
     kill_owners("killed owner to next owner");
 }
 
-/* The server expires keys by chance; nothing here may depend on its getting there in time. */
+/*
+ * Another thread owns after a kill, also beside many other keys that expire: the server expires keys by chance, and
+ * a takeover must not depend on a key's timely end.
+ */
 static void test_another_owns_when_many_other_keys_expire(void **state)
 {
     (void)state;
@@ -135,13 +141,13 @@ static void test_another_owns_when_many_other_keys_expire(void **state)
 
 /* ---- a release --------------------------------------------------------------------------- */
 
-/* Long enough for the other to fall asleep, and not in step with it: the server has one thing to do at a time. */
+/* Rests until the other has fallen asleep, for a random time, so that the server has one request at a time. */
 static void rest(struct dice *dice)
 {
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 + dice_below(dice, 2000000) }, NULL);
 }
 
-/* In the middle of the hold there is a bare round trip, of threads that have slept as long, to compare with. */
+/* Takes one turn; in the middle of the hold is a bare round trip after a sleep as long, to compare with. */
 static void take_turn(struct history *history, unsigned track, dmutex_t *mutex, struct dice *dice, struct side *side)
 {
     struct op *op = history_begin(history, track, OP_LOCK, NAME_NORMAL);
@@ -170,9 +176,9 @@ static void play(struct history *history, unsigned track, int turns)
     _exit(0);
 }
 
-#define ASLEEP_NS 300000 /* who asked for the mutex so long ago */
+#define ASLEEP_NS 300000 /* since the request: the thread sleeps */
 
-/* From each unlock to the return of the other's lock, when that slept. */
+/* Takes samples of the time from each unlock to the return of the other process's lock, if the other slept. */
 static void take_handoffs(const struct history *history)
 {
     const struct op *waiting[PLAYERS] = { NULL };

@@ -18,13 +18,13 @@ static dmutex_t mutexes[NAMES];
 static dcond_t filled = DCOND_INITIALIZER("chaos/filled");
 static dcond_t emptied = DCOND_INITIALIZER("chaos/emptied");
 
-/* A thread. */
+/* A thread of the worker. */
 struct hand {
     struct dice dice;
     unsigned track;
     int thread;
     int resource;
-    bool is_full; /* there is no more room to write down what it does */
+    bool is_full; /* no room left in the history */
 };
 
 static int phase(void)
@@ -39,7 +39,7 @@ static void nap_us(unsigned us)
 
 /* ---- calls, written down ----------------------------------------------------------------- */
 
-/* A deadline by one of the two clocks, which the library sees as wrong as this process does. */
+/* A deadline by one of the two clocks; the library sees the same wrong clock as the process. */
 struct until {
     clockid_t clock;
     struct timespec at;
@@ -53,7 +53,7 @@ static int64_t left_of(const struct until *until)
     return (until->at.tv_sec - now.tv_sec) * 1000000000 + until->at.tv_nsec - now.tv_nsec;
 }
 
-/* What the library says of the hold now. */
+/* Fills in the hold's state, as told by the library now. */
 static void describe(struct op *op)
 {
     dmutex_t *mutex = &mutexes[op->name];
@@ -71,7 +71,7 @@ static void describe(struct op *op)
     op->depth = (uint8_t)depth;
 }
 
-/* What a call is made with, besides the mutex. */
+/* The arguments of a call, besides the mutex. */
 struct means {
     struct until until;
     dcond_t *cond;
@@ -116,7 +116,7 @@ static int make_call(enum op_kind kind, enum name name, const struct means *mean
     }
 }
 
-/* -1: it was not done, for there is no room left in the history. */
+/* Makes a call and records the result.  -1: no call was made, because there is no room left in the history. */
 static int call(struct hand *hand, enum op_kind kind, enum name name, const struct means *means)
 {
     struct op *op = history_begin(self->history, hand->track, kind, name);
@@ -151,7 +151,7 @@ static int wish(struct hand *hand, enum name name, enum wish wish)
     return call(hand, OP_TOUCH, name, &(struct means){ .resource = hand->resource, .wish = wish });
 }
 
-/* A server that does not answer is asked again: a signal too many does no harm. */
+/* Signals or broadcasts, again if the server does not answer: a signal too many does no harm. */
 static void tell(struct hand *hand, dcond_t *cond, bool all)
 {
     const struct means means = { .cond = cond };
@@ -168,7 +168,7 @@ static void note_holding(struct hand *hand, int count)
     __atomic_fetch_add(&self->card->holding[hand->thread], count, __ATOMIC_ACQ_REL);
 }
 
-/* An owner died, perhaps before a signal that it owed. */
+/* Mends a mutex after an owner's death; the owner of the table may have died before a signal was sent. */
 static void mend(struct hand *hand, enum name name)
 {
     while (call(hand, OP_CONSISTENT, name, NULL) == ENOLCK)
@@ -179,7 +179,7 @@ static void mend(struct hand *hand, enum name name)
     }
 }
 
-/* True if the mutex is owned after a call with this result. */
+/* True if the thread owns the mutex after a call with this result; a dead owner's mutex is mended. */
 static bool owns(struct hand *hand, enum name name, int result)
 {
     if (result == EOWNERDEAD)
@@ -212,8 +212,8 @@ static enum op_kind some_way(struct hand *hand)
 }
 
 /*
- * What its type says is seen by an owner who locks again.  One whose hold was lost owns it anew, or is
- * told EPERM by a recursive mutex; so all that succeeds is undone.
+ * Locks an owned mutex again, because the second lock shows the mutex's type.  After a loss the lock begins a new
+ * hold, or says EPERM for a recursive mutex; so each successful lock is undone.
  */
 static void lock_again(struct hand *hand, enum name name)
 {
@@ -228,7 +228,7 @@ static void lock_again(struct hand *hand, enum name name)
     unlock(hand, name);
 }
 
-/* Mostly no time at all, now and then longer than a lease. */
+/* Keeps the mutex mostly for no time at all, now and then for longer than a lease. */
 static void linger(struct hand *hand)
 {
     unsigned luck = dice_below(&hand->dice, 500);
@@ -246,7 +246,7 @@ static void use(struct hand *hand, enum name name)
     linger(hand);
     if (dice_below(&hand->dice, 4) == 0)
         lock_again(hand, name);
-    /* A second one, which nobody waits for, as two that waited for each other would. */
+    /* A second mutex, by trylock: two threads with two mutexes each could wait for each other for ever. */
     if (dice_below(&hand->dice, 8) == 0 && name + 1 < NAME_TABLE &&
         lock_by(hand, OP_TRYLOCK, name + 1)) {
         wish(hand, name + 1, WISH_ENTER);
@@ -258,7 +258,7 @@ static void use(struct hand *hand, enum name name)
     unlock(hand, name);
 }
 
-/* Waits for a moment; what wakes it, it passes on.  When nothing does, it has eaten no signal. */
+/* Waits for a moment, and passes a wake-up on.  A wait that times out must not have consumed a signal. */
 static void pass_by(struct hand *hand)
 {
     struct means means = { .cond = dice_below(&hand->dice, 2) ? &filled : &emptied,
@@ -292,7 +292,7 @@ static int64_t things(void)
     return __atomic_load_n(&self->resource->guarded[NAME_TABLE].things, __ATOMIC_ACQUIRE);
 }
 
-/* True if it still owns the table. */
+/* Waits on a condition.  True if the thread still owns the table. */
 static bool await(struct hand *hand, dcond_t *cond)
 {
     const struct means means = { .cond = cond };
@@ -314,7 +314,7 @@ static bool change(struct hand *hand, enum wish what, dcond_t *cond)
     return dice_below(&hand->dice, 8) != 0;
 }
 
-/* Owns the table from begin to end; returns when it should let others, or has lost it. */
+/* Puts things on the table, which the thread owns; returns to let other threads work, or after a loss. */
 static void make(struct hand *hand)
 {
     bool goes_on = true;
@@ -398,7 +398,7 @@ static int count_threads(void)
     return count;
 }
 
-/* A connection that has broken may just be coming back: they are counted until it is over. */
+/* Counts threads and descriptors until the round is over, because a broken connection may just be coming back. */
 static void end(int descriptors_before)
 {
     struct card *card = self->card;
@@ -456,7 +456,7 @@ void worker_close(const struct worker *worker, bool must_wake)
     if (must_wake)
         wake_all(&hand);
     unlock(&hand, NAME_TABLE);
-    pass_by(&hand); /* so that this process has an inbox, too */
+    pass_by(&hand); /* so that the closer has an inbox, too */
     while (things() > 0)
         nap_us(1000);
     lock_table(&hand);

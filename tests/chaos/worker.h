@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that uses the mutexes, and writes down all that it does.
+ * A process that uses the mutexes, and records each call.
  *
- * Two of its threads lock and unlock whatever comes, one puts things on the table, one takes them.
- * Who puts waits, without a timeout, while the table is full, and who takes while it is empty: so a
- * lost wake-up stops both.
+ * Two threads lock and unlock random mutexes; a maker puts things on the table, and a taker takes things away.
+ * The maker waits, without a timeout, while the table is full, and the taker while the table is empty: so a lost
+ * wake-up stops both.
  */
 #ifndef CHAOS_WORKER_H
 #define CHAOS_WORKER_H
@@ -19,17 +19,17 @@
 #define TABLE_ROOM 2 /* things on the table at most */
 
 enum phase {
-    PHASE_FLOW,  /* all do what they do */
+    PHASE_FLOW,  /* all threads work */
     PHASE_DRAIN, /* things are taken only, nothing else begins */
     PHASE_OVER,  /* no more calls */
     PHASE_GONE   /* the processes end */
 };
 
-/* What a process tells of itself, in shared memory. */
+/* A process's report to the test, in shared memory. */
 struct card {
-    int holding[WORKER_THREADS]; /* a mutex, now */
-    int is_done;                 /* it makes no more calls; then: */
-    int threads, descriptors;    /* that the library has now */
+    int holding[WORKER_THREADS]; /* not 0: the thread holds a mutex now */
+    int is_done;                 /* the process makes no more calls; then: */
+    int threads, descriptors;    /* of the library, now */
 };
 
 struct worker {
@@ -42,15 +42,15 @@ struct worker {
     struct clocks clocks;
     unsigned lease_ms;
     uint64_t seed;
-    int process; /* a number that no other one has in the history */
+    int process; /* a number, unique in the history */
 };
 
-/* In a forked child, which has not used the library.  Do not return. */
+/* Runs the process in a forked child that has not used the library.  Does not return. */
 void worker_run(const struct worker *worker) __attribute__((__noreturn__));
 
 /*
- * Begins the end: looks whether an owner has died, waits until nothing is on the table, and says
- * that it is over.  `must_wake`: wakes all first, where the server may have lost a signal.
+ * Closes the round: mends the table if an owner has died, waits until the table is empty, and sets PHASE_OVER.
+ * `must_wake`: wakes all waiters first, because the server may have lost a signal.  Does not return.
  */
 void worker_close(const struct worker *worker, bool must_wake) __attribute__((__noreturn__));
 
