@@ -22,9 +22,8 @@ static void run_server(const struct bench_server *server)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!program || !*program)
         program = "redis-server";
-    execlp(program, program, "--port", "0", "--unixsocket", server->socket, "--save", "",
-           "--appendonly", "no", "--loglevel", "warning", "--dir", server->directory,
-           "--logfile", "log", (char *)NULL);
+    execlp(program, program, "--port", "0", "--unixsocket", server->socket, "--save", "", "--appendonly", "no",
+           "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
     _exit(127);
 }
 

@@ -233,8 +233,8 @@ static void measure_turns(void *unused)
     seconds = bench_now() - start;
     printf("  wait and signal       %6.1f us a turn   server %5.1f us   script calls %.2f (<= 3)   "
            "messages %.2f\n",
-           seconds / TURNS * 1e6, bench_stat(context, "evalsha", "usec") / TURNS,
-           bench_scripts_sent(context) / TURNS, bench_stat(context, "publish", "calls") / TURNS);
+           seconds / TURNS * 1e6, bench_stat(context, "evalsha", "usec") / TURNS, bench_scripts_sent(context) / TURNS,
+           bench_stat(context, "publish", "calls") / TURNS);
     redisFree(context);
 }
 
@@ -301,8 +301,8 @@ static void count_broadcast(redisContext *context, int count)
     start = bench_now();
     broadcast(count);
     seconds = bench_now() - start;
-    printf("  %9d   %8.1f us   %19.2f   %8.2f", count, seconds / count * 1e6,
-           bench_scripts_sent(context) / count, bench_stat(context, "publish", "calls") / count);
+    printf("  %9d   %8.1f us   %19.2f   %8.2f", count, seconds / count * 1e6, bench_scripts_sent(context) / count,
+           bench_stat(context, "publish", "calls") / count);
 }
 
 /* The same once more, watched: watching takes time. */

@@ -15,7 +15,7 @@ enum crowd_lock { CROWD_LIBRARY, CROWD_BARE };
 struct crowd {
     enum crowd_lock lock;
     int size;
-    int core;       /* of all processes */
+    int core; /* of all processes */
 };
 
 /* The counts of a run; the rates are per acquisition. */

@@ -11,11 +11,10 @@ static const char lock_script[] =
     "if redis.call('exists', KEYS[1]) == 0 then "
     "redis.call('hset', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end "
     "redis.call('rpush', KEYS[2], ARGV[1]) return 0";
-static const char unlock_script[] =
-    "redis.call('del', KEYS[1]) "
-    "local next = redis.call('lpop', KEYS[2]) if not next then return 0 end "
-    "redis.call('hset', KEYS[1], next, 1) redis.call('pexpire', KEYS[1], ARGV[2]) "
-    "redis.call('publish', 'inbox:' .. next, 'granted') return 1";
+static const char unlock_script[] = "redis.call('del', KEYS[1]) "
+                                    "local next = redis.call('lpop', KEYS[2]) if not next then return 0 end "
+                                    "redis.call('hset', KEYS[1], next, 1) redis.call('pexpire', KEYS[1], ARGV[2]) "
+                                    "redis.call('publish', 'inbox:' .. next, 'granted') return 1";
 
 enum { SCRIPT_WORDS = 7 };
 

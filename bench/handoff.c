@@ -31,8 +31,8 @@ static void keep(struct rounds *rounds, int round, const struct crowd_figures *f
     rounds->of[SPREAD][round] = figures->spread;
 }
 
-static void run_both(const struct bench_server *server, int core, int size, int rounds,
-                     double ret_library[FIGURES], double ret_bare[FIGURES])
+static void run_both(const struct bench_server *server, int core, int size, int rounds, double ret_library[FIGURES],
+                     double ret_bare[FIGURES])
 {
     struct crowd library = { CROWD_LIBRARY, size, core }, bare = { CROWD_BARE, size, core };
     struct rounds of_library, of_bare;

@@ -26,8 +26,11 @@ void own_init(struct own *own, const char *name, int thread)
 
 static redisReply *acquire(struct own *own, redisContext *context, const char *how)
 {
-    const char *words[] = { "EVALSHA", dm_sha_acquire, "4", own->keys[0], own->keys[1], own->keys[2], own->keys[3],
-                            own->owner, own->hold, "10000", "0", "1", "0", how, "", "dmutex:inbox:", "0" };
+    const char *words[] = {
+        "EVALSHA",  dm_sha_acquire,  "4",     own->keys[0], own->keys[1], own->keys[2], own->keys[3],
+        own->owner, own->hold,       "10000", "0",          "1",          "0",          how,
+        "",         "dmutex:inbox:", "0"
+    };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
     snprintf(own->hold, sizeof own->hold, "%s 10000 1234 host bench", own->id);
@@ -53,8 +56,8 @@ void own_try_busy(struct own *own, redisContext *context)
 
 void own_unlock(struct own *own, redisContext *context)
 {
-    const char *words[] = { "EVALSHA", dm_sha_release, "4", own->keys[0], own->keys[1], own->keys[2], own->keys[3],
-                            own->id, "0", "dmutex:inbox:", "0" };
+    const char *words[] = { "EVALSHA",    dm_sha_release, "4", own->keys[0],    own->keys[1], own->keys[2],
+                            own->keys[3], own->id,        "0", "dmutex:inbox:", "0" };
 
     expect(bench_command(context, BENCH_COUNT(words), words), "released");
 }

@@ -69,7 +69,8 @@ static void find_files(void)
 static void write_rules(char *map, int count, const char *more)
 {
     for (int i = 0; i < count; i++)
-        map += sprintf(map, "sym:preload_pairs:named+%d => bench/%d;", (i < MOST_RULES / 2 ? i : i + 1) * SIZE_OF_MUTEX, i);
+        map += sprintf(map, "sym:preload_pairs:named+%d => bench/%d;", (i < MOST_RULES / 2 ? i : i + 1) * SIZE_OF_MUTEX,
+                       i);
     strcpy(map, more);
 }
 
@@ -184,7 +185,8 @@ int main(void)
     bench_pin(0, (int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
     printf("a lock and unlock of a mutex that no rule names, without the module, and what the module adds\n"
            "budget: <= +5 ns with one thread, <= +1 ns with more, <= +3 ms for a start\n"
-           "  %-34s%10s", "", ways[0].name);
+           "  %-34s%10s",
+           "", ways[0].name);
     for (size_t way = 1; way < WAYS; way++)
         printf("%13s", ways[way].name);
     printf("\n");

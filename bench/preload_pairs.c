@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNKS 100 /* the best chunk counts: other work of the machine can only add time */
+#define CHUNKS 100  /* the best chunk counts: other work of the machine can only add time */
 #define PAIRS 20000 /* in each */
-#define NAMED 100 /* at most: all but the one in the middle */
+#define NAMED 100   /* at most: all but the one in the middle */
 
 pthread_mutex_t named[NAMED + 1];
 static pthread_mutex_t beside[2 * NAMED]; /* far from both ends of the array */

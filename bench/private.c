@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-#define CHUNKS 400 /* the best chunk counts: other work of the machine can only add time */
+#define CHUNKS 400  /* the best chunk counts: other work of the machine can only add time */
 #define PAIRS 20000 /* in each */
 
 static pthread_mutex_t libc_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -305,9 +305,8 @@ static void exec_server(void)
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     for (int i = 0; i < 2; i++)
-        execlp(programs[i], programs[i], "--dir", stage.directory, "--unixsocket", "s", "--port",
-               "0", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-               "--logfile", "log", (char *)NULL);
+        execlp(programs[i], programs[i], "--dir", stage.directory, "--unixsocket", "s", "--port", "0", "--save", "",
+               "--appendonly", "no", "--maxmemory-policy", "noeviction", "--logfile", "log", (char *)NULL);
     _exit(127);
 }
 
@@ -406,8 +405,8 @@ static void start_worker(struct run *run, int host)
     dup2(run->reports[1], STDOUT_FILENO);
     setenv("DMUTEX_HOST", host_names[host], 1);
     snprintf(number, sizeof number, "%d", host);
-    execl("/proc/self/exe", "demo", "worker", number, run->is_guarded ? "guarded" : "unguarded",
-          run->path, (char *)NULL);
+    execl("/proc/self/exe", "demo", "worker", number, run->is_guarded ? "guarded" : "unguarded", run->path,
+          (char *)NULL);
     _exit(127);
 }
 
@@ -441,8 +440,8 @@ static void print_owner(void)
     dmutex_info_t info = { .struct_size = sizeof info };
 
     if (dmutex_getinfo_np(&counter_mutex, &info) == 0 && info.locked)
-        printf("             the server still says: owned by %s, process %u, for %lld ms\n",
-               info.host, (unsigned)info.pid, (long long)info.remaining_ms);
+        printf("             the server still says: owned by %s, process %u, for %lld ms\n", info.host,
+               (unsigned)info.pid, (long long)info.remaining_ms);
 }
 
 static void kill_victim(struct run *run)
@@ -470,8 +469,8 @@ static void note_mended(struct run *run, const struct report *report)
         return; /* somebody else died: an earlier demo on the same server */
     run->mended = *report;
     begin_event(run, report->at_s);
-    printf("%s gets EOWNERDEAD, and mends the total: %ld, not %ld\n", host_names[report->host],
-           report->total_mended, report->total_found);
+    printf("%s gets EOWNERDEAD, and mends the total: %ld, not %ld\n", host_names[report->host], report->total_mended,
+           report->total_found);
     replace_victim(run);
 }
 
@@ -585,14 +584,13 @@ int main(int argc, char **argv)
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return work(argv + 2);
-    printf("libdmutex %s: %d hosts add to a counter in a file, %d times each.\n",
-           dmutex_version_np(), HOSTS, SHARE);
+    printf("libdmutex %s: %d hosts add to a counter in a file, %d times each.\n", dmutex_version_np(), HOSTS, SHARE);
     set_stage();
     do_run(&with);
     do_run(&without);
     dmutex_unlock(&turn_mutex);
     print_table(&with, &without);
-    printf("\n%s\n", with.counted == ALL ? "The count under the mutex is exact."
-                                         : "The count under the mutex is WRONG.");
+    printf("\n%s\n",
+           with.counted == ALL ? "The count under the mutex is exact." : "The count under the mutex is WRONG.");
     return with.counted == ALL ? 0 : 1;
 }

@@ -72,9 +72,7 @@ static bool write_file(uint64_t token, int price)
 
 static void write_statement(char *statement, size_t size, uint64_t token, int price)
 {
-    snprintf(statement, size,
-             "UPDATE price SET cents = %d, token = %" PRIu64
-             " WHERE item = 1 AND token <= %" PRIu64,
+    snprintf(statement, size, "UPDATE price SET cents = %d, token = %" PRIu64 " WHERE item = 1 AND token <= %" PRIu64,
              price, token, token);
 }
 
@@ -85,8 +83,7 @@ static int run_sql(const char *statements)
     int number = -1;
     FILE *output;
 
-    snprintf(command, sizeof command, "sqlite3 -cmd '.timeout 5000' %s/shop.db \"%s\"", directory,
-             statements);
+    snprintf(command, sizeof command, "sqlite3 -cmd '.timeout 5000' %s/shop.db \"%s\"", directory, statements);
     output = popen(command, "r");
     if (output && fscanf(output, "%d", &number) != 1)
         number = -1;

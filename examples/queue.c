@@ -114,7 +114,7 @@ int main(void)
     for (int i = 0; i < CONSUMERS; i++)
         put(END);
     failed += await(CONSUMERS);
-    printf("%d processes put %d items each, %d took them out: their sum is %ld, expected %ld\n",
-           PRODUCERS, ITEMS, CONSUMERS, queue->sum, expected);
+    printf("%d processes put %d items each, %d took them out: their sum is %ld, expected %ld\n", PRODUCERS, ITEMS,
+           CONSUMERS, queue->sum, expected);
     return failed || queue->sum != expected;
 }

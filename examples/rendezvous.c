@@ -49,8 +49,7 @@ static void set_up(void)
     check(dmutexattr_setlease_np(&attr, 1000), "lease");
     check(dmutex_init_np(&guard, "example/meeting", &attr), "init");
     dmutexattr_destroy(&attr);
-    meeting =
-        mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (meeting == MAP_FAILED)
         check(ENOMEM, "mmap");
 }
@@ -148,8 +147,7 @@ int main(void)
     for (int i = 0; i < MEMBERS; i++)
         failed += !ended_well(i, pids[i]);
     failed += !meeting->is_gone[VICTIM];
-    printf("%d processes, %d rounds: one was killed in round %d, %s\n", MEMBERS, ROUNDS,
-           LAST_ROUND_OF_VICTIM,
+    printf("%d processes, %d rounds: one was killed in round %d, %s\n", MEMBERS, ROUNDS, LAST_ROUND_OF_VICTIM,
            failed ? "and not all of the others met" : "the others met in all of them");
     return failed != 0;
 }

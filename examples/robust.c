@@ -94,8 +94,8 @@ int main(void)
     dmutex_unlock(&accounts_mutex);
     second = lock_and_mend(accounts);
     dmutex_unlock(&accounts_mutex);
-    printf("Mended: the balances are %d and %d, and the next lock gave %d.\n", accounts->savings,
-           accounts->current, second);
+    printf("Mended: the balances are %d and %d, and the next lock gave %d.\n", accounts->savings, accounts->current,
+           second);
     if (first != EOWNERDEAD || second != 0)
         return 1;
     return accounts->savings + accounts->current == SUM ? 0 : 1;

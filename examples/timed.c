@@ -46,8 +46,7 @@ static int is_past(clockid_t clock, const struct timespec *deadline)
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return now.tv_sec > deadline->tv_sec ||
-           (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
+    return now.tv_sec > deadline->tv_sec || (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
 }
 
 static int failures;
@@ -73,8 +72,7 @@ static void try_while_held(void)
     /* A monotonic deadline does not move when a user sets the time of day. */
     deadline = in_ms(CLOCK_MONOTONIC, 100);
     result = dmutex_clocklock(&printer, CLOCK_MONOTONIC, &deadline);
-    expect(result == ETIMEDOUT && is_past(CLOCK_MONOTONIC, &deadline),
-           "clocklock does the same by CLOCK_MONOTONIC");
+    expect(result == ETIMEDOUT && is_past(CLOCK_MONOTONIC, &deadline), "clocklock does the same by CLOCK_MONOTONIC");
 }
 
 int main(void)

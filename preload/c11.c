@@ -76,8 +76,7 @@ EXPORT int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict 
 {
     struct object *object = mutex_named(mutex_of(mutex), USE_LOCK);
 
-    return object ? to_c11(mutex_clocklock(object, CLOCK_REALTIME, until))
-                  : real_get()->mtx_timedlock(mutex, until);
+    return object ? to_c11(mutex_clocklock(object, CLOCK_REALTIME, until)) : real_get()->mtx_timedlock(mutex, until);
 }
 
 EXPORT int mtx_unlock(mtx_t *mutex)
@@ -101,8 +100,7 @@ EXPORT void cnd_destroy(cnd_t *condition)
 
 EXPORT int cnd_wait(cnd_t *condition, mtx_t *mutex)
 {
-    return to_c11(cond_wait(condition_of(condition), mutex_of(mutex),
-                            (struct cond_deadline){ .by = WAIT_ENDLESS }));
+    return to_c11(cond_wait(condition_of(condition), mutex_of(mutex), (struct cond_deadline){ .by = WAIT_ENDLESS }));
 }
 
 EXPORT int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until)

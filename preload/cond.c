@@ -134,13 +134,14 @@ static void explain(struct object *mutex)
 {
     if (__atomic_exchange_n(&mutex->is_explained, true, __ATOMIC_RELAXED))
         return;
-    text_say(mutex->name, ": a condition variable without a name is used with this mutex; its waits wake up "
+    text_say(mutex->name,
+             ": a condition variable without a name is used with this mutex; its waits wake up "
              "ten times a second, and signals of other processes do not reach it. Name it by Cond=; "
-             "dmutex-run --list shows it", NULL);
+             "dmutex-run --list shows it",
+             NULL);
 }
 
-static int sleep_until(struct slice *slice, pthread_cond_t *condition, clockid_t clock_id,
-                       const struct timespec *end)
+static int sleep_until(struct slice *slice, pthread_cond_t *condition, clockid_t clock_id, const struct timespec *end)
 {
     int result;
 
@@ -260,16 +261,15 @@ EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex_t
 }
 
 EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
-                           const struct timespec *restrict until)
+                                  const struct timespec *restrict until)
 {
     return cond_wait(condition, mutex, (struct cond_deadline){ .by = WAIT_BY_CONDITION, .at = until });
 }
 
 EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
-                           clockid_t clock_id, const struct timespec *restrict until)
+                                  clockid_t clock_id, const struct timespec *restrict until)
 {
-    return cond_wait(condition, mutex,
-                     (struct cond_deadline){ .by = WAIT_BY_CLOCK, .clock = clock_id, .at = until });
+    return cond_wait(condition, mutex, (struct cond_deadline){ .by = WAIT_BY_CLOCK, .clock = clock_id, .at = until });
 }
 
 EXPORT int pthread_cond_signal(pthread_cond_t *condition)

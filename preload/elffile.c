@@ -137,8 +137,8 @@ static bool is_writable(const struct image *image, uint64_t address)
 
 static bool is_object(const struct image *image, const ElfW(Sym) *symbol)
 {
-    return (SYMBOL_TYPE(symbol) == STT_OBJECT || SYMBOL_TYPE(symbol) == STT_NOTYPE) &&
-           symbol->st_shndx != SHN_UNDEF && is_writable(image, symbol->st_value);
+    return (SYMBOL_TYPE(symbol) == STT_OBJECT || SYMBOL_TYPE(symbol) == STT_NOTYPE) && symbol->st_shndx != SHN_UNDEF &&
+           is_writable(image, symbol->st_value);
 }
 
 /* The hashes of the names to look for: one bit for each hash, of 4096 bits. */
@@ -236,8 +236,8 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
 
             if (sizeof *note + name + note->n_descsz > left)
                 break;
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-                memcmp(note + 1, "GNU", 4) == 0 && note->n_descsz * 2 < ELF_BUILD_ID_ROOM) {
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(note + 1, "GNU", 4) == 0 &&
+                note->n_descsz * 2 < ELF_BUILD_ID_ROOM) {
                 const unsigned char *id = (const void *)(notes + sizeof *note + name);
 
                 for (size_t byte = 0; byte < note->n_descsz; byte++) {
@@ -343,8 +343,8 @@ static bool name_in(const struct image *image, unsigned type, uint64_t offset, s
     for (size_t i = 0; i < symbols.count; i++) {
         const ElfW(Sym) *symbol = &symbols.first[i];
 
-        if (!is_object(image, symbol) || offset < symbol->st_value ||
-            offset - symbol->st_value >= symbol->st_size || !*name_of(&symbols, symbol))
+        if (!is_object(image, symbol) || offset < symbol->st_value || offset - symbol->st_value >= symbol->st_size ||
+            !*name_of(&symbols, symbol))
             continue;
         text_add(name, name_of(&symbols, symbol));
         if (offset > symbol->st_value) {

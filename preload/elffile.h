@@ -15,10 +15,10 @@
 
 enum elf_found {
     ELF_FOUND,
-    ELF_NO_FILE,   /* the file is absent, not readable, or not ELF of this machine */
-    ELF_NO_SYMBOL, /* no symbol of the name, or the file is stripped */
+    ELF_NO_FILE,    /* the file is absent, not readable, or not ELF of this machine */
+    ELF_NO_SYMBOL,  /* no symbol of the name, or the file is stripped */
     ELF_NOT_UNIQUE, /* several: static symbols of different source files */
-    ELF_NO_OBJECT  /* a function, a thread-local object, or not in writable memory */
+    ELF_NO_OBJECT   /* a function, a thread-local object, or not in writable memory */
 };
 
 /* The folder in which a distribution keeps separate debug files; tests set a folder of their own. */

@@ -48,7 +48,7 @@ static pid_t fork_unseen(void)
  */
 static bool is_for_keeper(const char *string)
 {
-    static const char *const others[] = { "LD_PRELOAD=",  "DMUTEX_MAP=",    "DMUTEX_RULES=", "DMUTEX_LIST=",
+    static const char *const others[] = { "LD_PRELOAD=",    "DMUTEX_MAP=",    "DMUTEX_RULES=",  "DMUTEX_LIST=",
                                           "DMUTEX_REPORT=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_USED=" };
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -127,8 +127,8 @@ static void settle_identity(void)
     syscall(SYS_setresuid, user, user, user);
 }
 
-static void __attribute__((__noreturn__)) become_keeper(const struct gifts *gifts, const char *program,
-                                                        const char *socket_path)
+static void __attribute__((__noreturn__))
+become_keeper(const struct gifts *gifts, const char *program, const char *socket_path)
 {
     char *arguments[] = { (char *)KEEPER_PROGRAM, (char *)socket_path, NULL };
 

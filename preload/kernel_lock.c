@@ -119,8 +119,7 @@ static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM
     return true;
 }
 
-bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind,
-                               struct kernel_lock *ret_lock)
+bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock)
 {
     char content[FDINFO_ROOM];
     struct kernel_lock lock;

@@ -19,7 +19,7 @@ __thread unsigned library_depth;
 
 static struct library library;
 static bool is_open;
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;               /* by libc's own functions */
 static __thread bool was_open __attribute__((tls_model("initial-exec"))); /* when the thread's fork() began */
 static bool is_torn;
 

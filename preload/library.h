@@ -50,8 +50,17 @@ void library_in_child(void);
  */
 extern __thread unsigned library_depth __attribute__((tls_model("initial-exec")));
 
-static inline bool library_is_inside(void) { return library_depth > 0; }
-static inline void library_enter(void) { library_depth++; }
-static inline void library_leave(void) { library_depth--; }
+static inline bool library_is_inside(void)
+{
+    return library_depth > 0;
+}
+static inline void library_enter(void)
+{
+    library_depth++;
+}
+static inline void library_leave(void)
+{
+    library_depth--;
+}
 
 #endif

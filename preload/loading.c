@@ -40,8 +40,7 @@ union folders {
 static bool get_folders(struct link_map *map, union folders *ret_folders)
 {
     return dlinfo(map, RTLD_DI_SERINFOSIZE, &ret_folders->list) == 0 &&
-           ret_folders->list.dls_size <= sizeof *ret_folders &&
-           dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
+           ret_folders->list.dls_size <= sizeof *ret_folders && dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
 }
 
 static bool has_folder(const union folders *folders, const char *name)

@@ -245,16 +245,16 @@ static int on_fcntl(int fd, int command, void *argument)
 }
 
 /* A call without a third argument gets an argument that no code looks at, as in libc. */
-#define DEFINE_FCNTL(name)                        \
+#define DEFINE_FCNTL(name)                      \
     EXPORT int name(int fd, int command, ...)   \
-    {                                             \
-        va_list more;                             \
-        void *argument;                           \
-                                                  \
-        va_start(more, command);                  \
-        argument = va_arg(more, void *);          \
-        va_end(more);                             \
-        return on_fcntl(fd, command, argument);   \
+    {                                           \
+        va_list more;                           \
+        void *argument;                         \
+                                                \
+        va_start(more, command);                \
+        argument = va_arg(more, void *);        \
+        va_end(more);                           \
+        return on_fcntl(fd, command, argument); \
     }
 
 DEFINE_FCNTL(fcntl)

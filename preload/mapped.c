@@ -132,14 +132,19 @@ static void keep_local(void *at)
 static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_state, bool *had)
 {
     struct keeper_wish wish = {
-        .rule = file->rule, .name = file->name, .path = file->path, .is_wait = is_wait,
+        .rule = file->rule,
+        .name = file->name,
+        .path = file->path,
+        .is_wait = is_wait,
         .cancel_state = file->kind == LOCK_OF_FLOCK ? PTHREAD_CANCEL_DISABLE : cancel_state,
     };
     int error;
 
     if (!find_lock(file, &wish.lock, had)) {
-        text_say(file->path, ": the kernel tells nothing of its lock: /proc is not mounted, or its file system keeps "
-                             "its own locks", NULL);
+        text_say(file->path,
+                 ": the kernel tells nothing of its lock: /proc is not mounted, or its file system keeps "
+                 "its own locks",
+                 NULL);
         return ENOLCK;
     }
     wish.is_again = *had;

@@ -269,8 +269,7 @@ static int visit_to_find(struct dl_phdr_info *info, size_t size, void *user)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 
-        if (segment->p_type != PT_LOAD ||
-            search->address - info->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
+        if (segment->p_type != PT_LOAD || search->address - info->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
             continue;
         if (!realpath(info->dlpi_name[0] ? info->dlpi_name : settings_get()->program, search->path))
             return 0;

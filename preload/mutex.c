@@ -52,8 +52,7 @@ static int set_up(struct object *object, const struct library *library, int kind
 static enum object_state make(struct object *object, const struct library *library, int kind)
 {
     if (kind & KIND_PRIORITY) {
-        text_say(object->name, ": a mutex with a priority protocol cannot be distributed; it is left local",
-                 NULL);
+        text_say(object->name, ": a mutex with a priority protocol cannot be distributed; it is left local", NULL);
         return OBJECT_REFUSED;
     }
     if (set_up(object, library, kind) != 0) {
@@ -227,12 +226,11 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex, const struct
 }
 
 EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock_id,
-                            const struct timespec *restrict until)
+                                   const struct timespec *restrict until)
 {
     struct object *object = mutex_named(mutex, USE_LOCK);
 
-    return object ? mutex_clocklock(object, clock_id, until)
-                  : real_get()->mutex_clocklock(mutex, clock_id, until);
+    return object ? mutex_clocklock(object, clock_id, until) : real_get()->mutex_clocklock(mutex, clock_id, until);
 }
 
 EXPORT int pthread_mutex_consistent(pthread_mutex_t *mutex)

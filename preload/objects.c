@@ -20,7 +20,7 @@ struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX };
  * taken out. A table that is half full is replaced by a larger table, and stays in memory for the readers.
  */
 struct table {
-    size_t size; /* a power of two */
+    size_t size;    /* a power of two */
     unsigned shift; /* leaves as many bits of a hash as the size needs */
     size_t used;
     struct object *slots[];
@@ -32,9 +32,9 @@ static struct {
     uintptr_t low, span;
 } named; /* where objects in modules are */
 static bool has_begun, is_listing, has_mappings;
-static unsigned loading; /* threads in dlopen() */
+static unsigned loading;                                                         /* threads in dlopen() */
 static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* by the calling thread */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;                      /* by libc's own functions */
 
 pthread_mutex_t objects_making = PTHREAD_MUTEX_INITIALIZER; /* the same */
 
@@ -111,8 +111,8 @@ static inline struct object *find(const void *address)
 
     if (!in)
         return NULL;
-    for (size_t at = slot_of(in, address);
-         (object = __atomic_load_n(&in->slots[at], __ATOMIC_ACQUIRE)); at = (at + 1) & (in->size - 1))
+    for (size_t at = slot_of(in, address); (object = __atomic_load_n(&in->slots[at], __ATOMIC_ACQUIRE));
+         at = (at + 1) & (in->size - 1))
         if (__atomic_load_n(&object->address, __ATOMIC_ACQUIRE) == address)
             return object;
     return NULL;
@@ -141,8 +141,7 @@ static void publish(void)
     bool is_all = is_listing || loading;
 
     __atomic_store_n(&objects_watch.all, is_all ? UINT64_MAX : 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&objects_watch.span, is_all || has_mappings ? UINTPTR_MAX : named.span,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&objects_watch.span, is_all || has_mappings ? UINTPTR_MAX : named.span, __ATOMIC_RELEASE);
     __atomic_store_n(&objects_watch.low, named.low, __ATOMIC_RELEASE);
 }
 

@@ -14,8 +14,8 @@
 #include "settings.h"
 #include "text.h"
 
-static struct seen_file *file; /* mapped; NULL: not yet, or the mapping failed */
-static pid_t owner;            /* the process that owns the file */
+static struct seen_file *file;                              /* mapped; NULL: not yet, or the mapping failed */
+static pid_t owner;                                         /* the process that owns the file */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
 
 /* Caches the findings for an address. Read without a lock. */

@@ -126,19 +126,19 @@ static bool is_exclusive(int flags)
 }
 
 /* Callers give a mode with some flags only; without these flags libc does not look at the argument. */
-#define DEFINE_OPEN(name, parameters, arguments, folder)                                       \
-    EXPORT int name parameters                                                                 \
-    {                                                                                          \
-        mode_t mode;                                                                           \
-        va_list more;                                                                          \
-                                                                                               \
-        va_start(more, flags);                                                                 \
-        mode = va_arg(more, mode_t);                                                           \
-        va_end(more);                                                                          \
-        get_ready();                                                                           \
-        if (is_exclusive(flags))                                                               \
-            return note(real.name arguments, MADE_BY_OPEN, folder, path);                      \
-        return real.name arguments;                                                            \
+#define DEFINE_OPEN(name, parameters, arguments, folder)                  \
+    EXPORT int name parameters                                            \
+    {                                                                     \
+        mode_t mode;                                                      \
+        va_list more;                                                     \
+                                                                          \
+        va_start(more, flags);                                            \
+        mode = va_arg(more, mode_t);                                      \
+        va_end(more);                                                     \
+        get_ready();                                                      \
+        if (is_exclusive(flags))                                          \
+            return note(real.name arguments, MADE_BY_OPEN, folder, path); \
+        return real.name arguments;                                       \
     }
 
 DEFINE_OPEN(open, (const char *path, int flags, ...), (path, flags, mode), AT_FDCWD)

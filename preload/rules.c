@@ -211,9 +211,15 @@ static bool read_on_lost(const char *value, int *ret_signal)
     static const struct {
         const char *word;
         int number;
-    } signals[] = { { "log", 0 },           { "kill", SIGKILL },        { "signal:TERM", SIGTERM },
-                    { "signal:INT", SIGINT }, { "signal:HUP", SIGHUP }, { "signal:USR1", SIGUSR1 },
-                    { "signal:USR2", SIGUSR2 }, { "signal:ABRT", SIGABRT }, { "signal:STOP", SIGSTOP } };
+    } signals[] = { { "log", 0 },
+                    { "kill", SIGKILL },
+                    { "signal:TERM", SIGTERM },
+                    { "signal:INT", SIGINT },
+                    { "signal:HUP", SIGHUP },
+                    { "signal:USR1", SIGUSR1 },
+                    { "signal:USR2", SIGUSR2 },
+                    { "signal:ABRT", SIGABRT },
+                    { "signal:STOP", SIGSTOP } };
 
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (strcmp(value, signals[i].word) == 0) {
@@ -370,12 +376,23 @@ bool rules_expand(const struct rule *rule, const struct rule_words *words, char 
             continue;
         }
         switch (*++at) {
-        case 'b': text_add(&text, text_basename(words->path)); break;
-        case 'p': text_add(&text, words->path); break;
-        case 'x': text_add(&text, words->program); break;
-        case 'u': text_add_number(&text, words->uid); break;
-        case '%': text_add(&text, "%"); break;
-        default: return false;
+        case 'b':
+            text_add(&text, text_basename(words->path));
+            break;
+        case 'p':
+            text_add(&text, words->path);
+            break;
+        case 'x':
+            text_add(&text, words->program);
+            break;
+        case 'u':
+            text_add_number(&text, words->uid);
+            break;
+        case '%':
+            text_add(&text, "%");
+            break;
+        default:
+            return false;
         }
     }
     return !text.is_cut;

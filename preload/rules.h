@@ -46,10 +46,10 @@ struct rule {
     enum rule_on_down on_down; /* a lock file's rule that says nothing: DOWN_FAIL */
     int on_lost;               /* 0: log; a signal's number */
     enum rule_required required;
-    bool is_state_shared;   /* the memory that the mutex guards is shared too: no warning */
+    bool is_state_shared;     /* the memory that the mutex guards is shared too: no warning */
     bool shared_is_exclusive; /* a shared lock of a file is taken for an exclusive lock */
-    const char *program;    /* basename or path of the only program that is meant; NULL: all */
-    unsigned number;        /* the place among all rules that the module was told (used.h) */
+    const char *program;      /* basename or path of the only program that is meant; NULL: all */
+    unsigned number;          /* the place among all rules that the module was told (used.h) */
 };
 
 #define RULES_REASON_ROOM 256

@@ -34,8 +34,12 @@ void text_add(struct text *text, const char *more)
 static size_t length_of_plain(const char *at)
 {
     const unsigned char *bytes = (const unsigned char *)at;
-    size_t length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 :
-                    bytes[0] < 0xf5 ? 4 : 0;
+    size_t length = bytes[0] < 0x80   ? 1
+                    : bytes[0] < 0xc2 ? 0
+                    : bytes[0] < 0xe0 ? 2
+                    : bytes[0] < 0xf0 ? 3
+                    : bytes[0] < 0xf5 ? 4
+                                      : 0;
 
     if (bytes[0] < 0x20 || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
         return 0;

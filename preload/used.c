@@ -65,8 +65,8 @@ static void say_rule(const struct rule *rule)
     struct text words = text_in(room, sizeof room);
 
     rules_write(rule, &words);
-    text_say("the rule ", room, " => ", rule->name, " has matched nothing: dmutex-run --list shows what the program uses",
-             NULL);
+    text_say("the rule ", room, " => ", rule->name,
+             " has matched nothing: dmutex-run --list shows what the program uses", NULL);
 }
 
 __attribute__((destructor)) static void say_unused(void)
@@ -76,8 +76,9 @@ __attribute__((destructor)) static void say_unused(void)
     if (!used || used->owner != getpid())
         return;
     if (!is_any_used()) {
-        text_say("no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses",
-                 NULL);
+        text_say(
+            "no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses",
+            NULL);
         return;
     }
     for (int i = 0; i < settings->count; i++)

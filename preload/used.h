@@ -16,8 +16,8 @@
 
 /* One mark for each rule: those of DMUTEX_MAP, then those of DMUTEX_RULES. */
 enum used_mark {
-    USED_NOT,         /* of a configuration, which may have rules for other programs */
-    USED_NOT_THOUGH,  /* written for this very command */
+    USED_NOT,        /* of a configuration, which may have rules for other programs */
+    USED_NOT_THOUGH, /* written for this very command */
     USED_YES
 };
 

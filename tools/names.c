@@ -130,8 +130,8 @@ static const char *string_at(const struct file *file, const ElfW(Shdr) *table, E
 /* True if the symbol is a variable over the address; in an object file, over the place in the section. */
 static bool covers(const ElfW(Sym) *symbol, ElfW(Half) section, ElfW(Addr) address)
 {
-    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx == section &&
-           address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
+    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx == section && address >= symbol->st_value &&
+           address - symbol->st_value < symbol->st_size;
 }
 
 static bool print_symbol_of(const struct file *file, const ElfW(Shdr) *table, ElfW(Half) section, ElfW(Addr) address)
@@ -182,8 +182,9 @@ static void check(const struct file *file, struct list *list, const struct found
         return;
     for (size_t i = 0; i < list->count; i++) {
         if (list->entries[i].is_automatic && strcmp(list->entries[i].name, found->name) == 0) {
-            fault(file->path, found->name,
-                  "two objects have this automatic name: name them one by one, or give their units different -DDMUTEX_UNIT");
+            fault(
+                file->path, found->name,
+                "two objects have this automatic name: name them one by one, or give their units different -DDMUTEX_UNIT");
             return;
         }
     }

@@ -88,7 +88,7 @@
 /* ---- locks that stay in the process ------------------------------------------------------ */
 
 #if !defined(DMUTEX_NO_WARNINGS) && defined(__GNUC__)
-#define DMUTEX_PRIVATE_STAYS(function)      \
+#define DMUTEX_PRIVATE_STAYS(function)                                  \
     extern __typeof__(function) function __attribute__((__deprecated__( \
         "it stays in this process: libdmutex shares mutexes and condition variables only; -DDMUTEX_NO_WARNINGS")))
 DMUTEX_BEGIN_DECLS
@@ -146,9 +146,8 @@ DMUTEX_END_DECLS
 #endif
 
 /* Without a name the initialiser says the type twice: to libdmutex, and to libc's mutex inside the object. */
-#define DMUTEX_PRIVATE_OF_TYPE(type, byte)                    \
-    DMUTEX_PRIVATE_INITIALIZER(type, 0, DMUTEX_PRIVATE_NAMED, \
-                               DMUTEX_PRIVATE_NAME_OR(DMUTEX_PRIVATE_LIBC_TYPE(byte)))
+#define DMUTEX_PRIVATE_OF_TYPE(type, byte) \
+    DMUTEX_PRIVATE_INITIALIZER(type, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME_OR(DMUTEX_PRIVATE_LIBC_TYPE(byte)))
 
 #undef PTHREAD_MUTEX_INITIALIZER
 #undef PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP

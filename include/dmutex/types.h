@@ -74,8 +74,8 @@ typedef struct dmutex {
     uint8_t dm_robust;      /* PTHREAD_MUTEX_STALLED, _ROBUST */
     uint8_t dm_pshared;     /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_fairness;    /* DMUTEX_THROUGHPUT_NP, DMUTEX_FAIR_NP */
-    uint8_t dm_named;       /* 1: dm_name is a name, even when it is empty (then: EINVAL); 2: an unchecked automatic one */
-    uint8_t dm_protocol;    /* PTHREAD_PRIO_NONE; of a local mutex another, too */
+    uint8_t dm_named;    /* 1: dm_name is a name, even when it is empty (then: EINVAL); 2: an unchecked automatic one */
+    uint8_t dm_protocol; /* PTHREAD_PRIO_NONE; of a local mutex another, too */
     uint8_t dm_pad[2];
     uint32_t dm_reserved[2];
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous and private: libc's mutex */
@@ -89,7 +89,8 @@ typedef struct dmutex {
  */
 typedef struct dcond {
     uint64_t dm_own[6]; /* libc's condition variable, for waits with a local mutex */
-    char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM]; /* anonymous: the id and the key of the mutex */
+    /* Anonymous: the id and the key of the mutex. */
+    char dm_name[DMUTEX_PRIVATE_COND_NAME_ROOM];
     uint8_t dm_clock;   /* of timed waits: CLOCK_REALTIME, CLOCK_MONOTONIC */
     uint8_t dm_pshared; /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_named;   /* 1: dm_name is a name; 2: an unchecked automatic one */
@@ -130,6 +131,9 @@ typedef struct dcondattr {
 #define DMUTEX_PRIVATE_STATIC_MUTEX 0x7d4d9e35u
 #define DMUTEX_PRIVATE_STATIC_COND 0x7d439e35u
 
+/* Initialisers are tables. */
+/* clang-format off */
+
 /* The compiler refuses an automatic name (named: 2) of more than DMUTEX_NAME_MAX_NP bytes.  Its value is `named`. */
 #ifdef __cplusplus
 #define DMUTEX_PRIVATE_CHECKED(named, name) \
@@ -162,6 +166,7 @@ typedef struct dcondattr {
 #define DCOND_PRIVATE_INITIALIZER(named, name)                                              \
     { { 0, 0, 0, 0, 0, 0 }, name, 0, 0, DMUTEX_PRIVATE_CHECKED(named, name),                \
       (named) ? DMUTEX_PRIVATE_STATIC_COND : 0 }
+/* clang-format on */
 #define DCOND_INITIALIZER(name) DCOND_PRIVATE_INITIALIZER(1, "" name)
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
 

@@ -50,23 +50,23 @@ int dmutexattr_destroy(dmutexattr_t *attr)
 }
 
 /* A small attribute with values 0..most, kept in one byte. */
-#define DEFINE_CHOICE(name, field, most)                            \
-    int dmutexattr_set##name(dmutexattr_t *attr, int value)         \
-    {                                                               \
-        int error = check_choice(attr, value, most);                \
-                                                                    \
-        if (!error)                                                 \
-            attr->field = (uint8_t)value;                           \
-        return error;                                               \
-    }                                                               \
-                                                                    \
-    int dmutexattr_get##name(const dmutexattr_t *attr, int *ret)    \
-    {                                                               \
-        int error = check_get(attr, ret);                           \
-                                                                    \
-        if (!error)                                                 \
-            *ret = attr->field;                                     \
-        return error;                                               \
+#define DEFINE_CHOICE(name, field, most)                         \
+    int dmutexattr_set##name(dmutexattr_t *attr, int value)      \
+    {                                                            \
+        int error = check_choice(attr, value, most);             \
+                                                                 \
+        if (!error)                                              \
+            attr->field = (uint8_t)value;                        \
+        return error;                                            \
+    }                                                            \
+                                                                 \
+    int dmutexattr_get##name(const dmutexattr_t *attr, int *ret) \
+    {                                                            \
+        int error = check_get(attr, ret);                        \
+                                                                 \
+        if (!error)                                              \
+            *ret = attr->field;                                  \
+        return error;                                            \
     }
 
 DEFINE_CHOICE(type, dm_type, PTHREAD_MUTEX_ADAPTIVE_NP)
@@ -76,26 +76,25 @@ DEFINE_CHOICE(fairness_np, dm_fairness, DMUTEX_FAIR_NP)
 DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
 
 /* A time in milliseconds, least..most; 0 is told as `unset`. */
-#define DEFINE_TIME(name, field, least, most, unset)                     \
-    int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)            \
-    {                                                                    \
-        int error = check(attr);                                         \
-                                                                         \
-        if (!error && (ms + 1u < (least) + 1u || ms > (most)))           \
-            error = dm_fail(DM_FAIL_BAD_VALUE, "%u ms is not in %u..%u", \
-                            ms, (unsigned)(least), (unsigned)(most));    \
-        if (!error)                                                      \
-            attr->field = ms;                                            \
-        return error;                                                    \
-    }                                                                    \
-                                                                         \
-    int dmutexattr_get##name(const dmutexattr_t *attr, unsigned *ret_ms) \
-    {                                                                    \
-        int error = check_get(attr, ret_ms);                             \
-                                                                         \
-        if (!error)                                                      \
-            *ret_ms = attr->field ? attr->field : (unset);               \
-        return error;                                                    \
+#define DEFINE_TIME(name, field, least, most, unset)                                                               \
+    int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)                                                      \
+    {                                                                                                              \
+        int error = check(attr);                                                                                   \
+                                                                                                                   \
+        if (!error && (ms + 1u < (least) + 1u || ms > (most)))                                                     \
+            error = dm_fail(DM_FAIL_BAD_VALUE, "%u ms is not in %u..%u", ms, (unsigned)(least), (unsigned)(most)); \
+        if (!error)                                                                                                \
+            attr->field = ms;                                                                                      \
+        return error;                                                                                              \
+    }                                                                                                              \
+                                                                                                                   \
+    int dmutexattr_get##name(const dmutexattr_t *attr, unsigned *ret_ms)                                           \
+    {                                                                                                              \
+        int error = check_get(attr, ret_ms);                                                                       \
+                                                                                                                   \
+        if (!error)                                                                                                \
+            *ret_ms = attr->field ? attr->field : (unset);                                                         \
+        return error;                                                                                              \
     }
 
 DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS, DM_LEASE_DEFAULT_MS)

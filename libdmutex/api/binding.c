@@ -112,8 +112,8 @@ static void write_text(dcond_t *cond, const char text[TEXT_ROOM])
     do {
         version = settled(cond);
         writing = version + (version % 2 ? 2 : 1);
-    } while (!__atomic_compare_exchange_n(version_of(cond), &version, writing, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE));
+    } while (
+        !__atomic_compare_exchange_n(version_of(cond), &version, writing, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     for (size_t i = 0; i < TEXT_ROOM; i++)
         __atomic_store_n(&cond->dm_name[TEXT_AT + i], text[i], __ATOMIC_RELEASE);
     __atomic_store_n(version_of(cond), writing + 1, __ATOMIC_RELEASE);

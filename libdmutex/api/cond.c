@@ -54,8 +54,7 @@ static int check(const dcond_t *cond)
     if (cond->dm_state == DM_MARK_DESTROYED)
         return dm_fail(DM_FAIL_DESTROYED, NULL);
     if ((cond->dm_state != 0 && cond->dm_state != DMUTEX_PRIVATE_STATIC_COND) || cond->dm_pshared > 1 ||
-        cond->dm_named > 1 ||
-        (cond->dm_clock != CLOCK_REALTIME && cond->dm_clock != CLOCK_MONOTONIC))
+        cond->dm_named > 1 || (cond->dm_clock != CLOCK_REALTIME && cond->dm_clock != CLOCK_MONOTONIC))
         return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
     return cond->dm_named ? dm_object_check_name(cond->dm_name, sizeof cond->dm_name) : 0;
 }
@@ -105,8 +104,8 @@ static void write_anonymous_key(const struct seen *cond, const struct dm_runtime
     dm_object_make_id(dm_binding_id(cond->object), id);
     if (cond->copy.dm_pshared == PTHREAD_PROCESS_PRIVATE)
         snprintf(process, sizeof process, "%s.", runtime->ident.uuid);
-    snprintf(ret_condition->key, sizeof ret_condition->key, "d~%s%016" PRIx64 "%016" PRIx64 " %.*s",
-             process, id[0], id[1], dm_binding_group_length(mutex), mutex);
+    snprintf(ret_condition->key, sizeof ret_condition->key, "d~%s%016" PRIx64 "%016" PRIx64 " %.*s", process, id[0],
+             id[1], dm_binding_group_length(mutex), mutex);
     snprintf(ret_condition->mutex, sizeof ret_condition->mutex, "%s", mutex);
 }
 
@@ -114,8 +113,7 @@ static bool is_same_group(const char *condition_name, const char *mutex)
 {
     size_t length = (size_t)dm_binding_group_length(mutex) - 1;
 
-    return mutex[0] == 'n' && strcspn(condition_name, "/") == length &&
-           memcmp(condition_name, mutex + 1, length) == 0;
+    return mutex[0] == 'n' && strcspn(condition_name, "/") == length && memcmp(condition_name, mutex + 1, length) == 0;
 }
 
 /* Of a named condition. */
@@ -236,8 +234,7 @@ int dcond_wait(dcond_t *cond, dmutex_t *mutex)
     return wait_shared(cond, mutex, &dm_deadline_endless);
 }
 
-int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id,
-                    const struct timespec *abstime)
+int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
     if (!abstime)
         return dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);

@@ -156,7 +156,8 @@ static int ask(dmutex_t *mutex, question put, void *user)
     dm_state_unlock();
     if (verdict == DM_SAYS_DONE)
         return 0;
-    return verdict == DM_SAYS_NOTHING ? dm_runtime_fail_unanswered(runtime, reason) : dm_fail(DM_FAIL_REFUSED, "%s", reason);
+    return verdict == DM_SAYS_NOTHING ? dm_runtime_fail_unanswered(runtime, reason)
+                                      : dm_fail(DM_FAIL_REFUSED, "%s", reason);
 }
 
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,

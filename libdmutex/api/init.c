@@ -94,7 +94,8 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 }
 
 /* Pins the record, if the name is of any interest to this process or the server. */
-static int take_record(struct dm_runtime *runtime, const struct dm_target *target, bool is_used, struct dm_name **ret_name)
+static int take_record(struct dm_runtime *runtime, const struct dm_target *target, bool is_used,
+                       struct dm_name **ret_name)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, target->key);
 

@@ -138,7 +138,7 @@ int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling)
 {
     if (dm_local_is(mutex))
         return pthread_mutex_getprioceiling((const void *)mutex->dm_name, ret_ceiling) ? dm_fail(DM_FAIL_CEILING, NULL)
-                                                                                      : 0;
+                                                                                       : 0;
     return dm_fail(DM_FAIL_CEILING, NULL);
 }
 

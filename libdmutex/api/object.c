@@ -84,8 +84,9 @@ static int check(const dmutex_t *mutex)
 {
     if (mutex->dm_state == DM_MARK_DESTROYED)
         return dm_fail(DM_FAIL_DESTROYED, NULL);
-    if ((mutex->dm_state != 0 && mutex->dm_state != DMUTEX_PRIVATE_STATIC_MUTEX) || mutex->dm_type > PTHREAD_MUTEX_ADAPTIVE_NP || mutex->dm_robust > 1 ||
-        mutex->dm_pshared > 1 || mutex->dm_fairness > 1 || mutex->dm_named > 1)
+    if ((mutex->dm_state != 0 && mutex->dm_state != DMUTEX_PRIVATE_STATIC_MUTEX) ||
+        mutex->dm_type > PTHREAD_MUTEX_ADAPTIVE_NP || mutex->dm_robust > 1 || mutex->dm_pshared > 1 ||
+        mutex->dm_fairness > 1 || mutex->dm_named > 1)
         return dm_fail(DM_FAIL_BAD_OBJECT, NULL);
     return mutex->dm_named ? dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name) : 0;
 }

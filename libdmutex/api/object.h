@@ -12,7 +12,7 @@
 #include "runtime/acquire.h"
 
 #define DM_MARK_DESTROYED 0x64656164u /* dmutex_t.dm_state after dmutex_destroy() */
-#define DM_NAMED_DESTROYED 255         /* dmutex_t.dm_named of a destroyed local mutex: not a mutex any more */
+#define DM_NAMED_DESTROYED 255        /* dmutex_t.dm_named of a destroyed local mutex: not a mutex any more */
 #define DM_MARK_ATTR 0x61747472u      /* dmutexattr_t.dm_state after dmutexattr_init() */
 
 /* Around every public function: errno and the thread's cancel state are kept. */

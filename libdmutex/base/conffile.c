@@ -93,14 +93,14 @@ static bool read_lease(struct reader *reader, char *value)
     errno = 0;
     number = strtoul(value, &end, 10);
     for (size_t i = 0; i < DM_COUNT(units); i++) {
-        if (errno || *value < '0' || *value > '9' || strcmp(end, units[i].unit) != 0 || number > 3600000 / units[i].ms ||
-            number * units[i].ms < 100)
+        if (errno || *value < '0' || *value > '9' || strcmp(end, units[i].unit) != 0 ||
+            number > 3600000 / units[i].ms || number * units[i].ms < 100)
             continue;
         reader->file->lease_ms = (uint32_t)(number * units[i].ms);
         return true;
     }
-    return complain(reader, "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds",
-                    value);
+    return complain(
+        reader, "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds", value);
 }
 
 static const struct key {
@@ -160,7 +160,8 @@ static bool read_key(struct reader *reader, char *line)
         reader->seen |= 1u << i;
         return keys[i].read(reader, strip(value));
     }
-    return complain(reader, "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local, [defaults] has Lease",
+    return complain(reader,
+                    "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local, [defaults] has Lease",
                     line);
 }
 
@@ -184,12 +185,13 @@ static bool join(struct reader *reader)
         return true;
     if (!reader->has_url)
         return complain(reader, "PasswordFile without Url: name the server that the password is for");
-    length += (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length, "%cpassword_file=", strchr(url, '?') ? '&' : '?');
+    length +=
+        (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length, "%cpassword_file=", strchr(url, '?') ? '&' : '?');
     for (const char *c = reader->password_file; *c; c++) {
         if (length + 4 > DM_CONFFILE_URL_ROOM)
             return complain(reader, "Url and PasswordFile are too long");
-        length += (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length,
-                                   strchr(plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+        length += (size_t)snprintf(url + length, DM_CONFFILE_URL_ROOM - length, strchr(plain, *c) ? "%c" : "%%%02X",
+                                   (unsigned char)*c);
     }
     return true;
 }

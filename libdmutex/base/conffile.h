@@ -18,11 +18,11 @@
 #define DM_CONFFILE_REASON_ROOM 400
 
 struct dm_conffile {
-    char url[DM_CONFFILE_URL_ROOM];             /* with the password file; "": none */
-    char url_from[DM_CONFFILE_PATH_ROOM];       /* path of the file with the URL */
-    uint32_t lease_ms;                          /* 0: not said */
-    bool forbids_local;                         /* Local=forbid */
-    char forbidden_by[DM_CONFFILE_PATH_ROOM];   /* path of the file with Local=forbid */
+    char url[DM_CONFFILE_URL_ROOM];           /* with the password file; "": none */
+    char url_from[DM_CONFFILE_PATH_ROOM];     /* path of the file with the URL */
+    uint32_t lease_ms;                        /* 0: not said */
+    bool forbids_local;                       /* Local=forbid */
+    char forbidden_by[DM_CONFFILE_PATH_ROOM]; /* path of the file with Local=forbid */
 };
 
 /*

@@ -30,7 +30,7 @@ static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
 static void *callback_user;
 static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
-static int env_level; /* 0: nothing goes to env_fd */
+static int env_level;                                  /* 0: nothing goes to env_fd */
 static int env_fd = STDERR_FILENO;
 static unsigned lines_dropped; /* atomic */
 
@@ -114,7 +114,7 @@ static int open_log(const char *path, const char **ret_why)
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 
     if (fd < 0) {
-        *ret_why = errno == ELOOP ? "is a symbolic link"
+        *ret_why = errno == ELOOP   ? "is a symbolic link"
                    : errno == ENXIO ? "is a FIFO or a socket"
                                     : "cannot be opened";
         return -1;
@@ -239,14 +239,14 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
     errno = kept;
 }
 
-#define DEFINE_LEVEL(name, level)             \
-    void name(const char *format, ...)        \
-    {                                         \
-        va_list args;                         \
-                                              \
-        va_start(args, format);               \
-        emit(level, format, args);            \
-        va_end(args);                         \
+#define DEFINE_LEVEL(name, level)      \
+    void name(const char *format, ...) \
+    {                                  \
+        va_list args;                  \
+                                       \
+        va_start(args, format);        \
+        emit(level, format, args);     \
+        va_end(args);                  \
     }
 
 DEFINE_LEVEL(dm_log_error, DMUTEX_LOG_ERROR)

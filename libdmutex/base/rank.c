@@ -5,8 +5,8 @@
 #include "base/real.h"
 
 /*
- * How many of the library's locks the calling thread holds, or is about to take or has just given up: a signal handler that
- * finds 0 has interrupted no section.
+ * How many of the library's locks the calling thread holds, or is about to take or has just given up: a signal handler
+ * that finds 0 has interrupted no section.
  */
 static __thread unsigned held_count;
 

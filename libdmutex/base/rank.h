@@ -13,11 +13,11 @@
 #include <stdbool.h>
 
 enum dm_rank {
-    DM_RANK_GATE,    /* runtime/loop.c: the loop thread runs; left only in poll and in callbacks */
-    DM_RANK_START,   /* runtime/runtime.c: the runtime is being made or configured */
-    DM_RANK_STATE,   /* runtime/registry.c: names, attempts, everything the core decides on */
-    DM_RANK_CONN,    /* redis/conn.c: one connection's socket, slots and buffers */
-    DM_RANK_LOG,     /* base/log.c: the log's destination */
+    DM_RANK_GATE,  /* runtime/loop.c: the loop thread runs; left only in poll and in callbacks */
+    DM_RANK_START, /* runtime/runtime.c: the runtime is being made or configured */
+    DM_RANK_STATE, /* runtime/registry.c: names, attempts, everything the core decides on */
+    DM_RANK_CONN,  /* redis/conn.c: one connection's socket, slots and buffers */
+    DM_RANK_LOG,   /* base/log.c: the log's destination */
     DM_RANK_COUNT
 };
 
@@ -26,7 +26,9 @@ struct dm_mutex {
     enum dm_rank rank;
 };
 
+/* clang-format off */
 #define DM_MUTEX_INITIALIZER(rank) { PTHREAD_MUTEX_INITIALIZER, rank }
+/* clang-format on */
 
 void dm_mutex_lock(struct dm_mutex *mutex);
 void dm_mutex_unlock(struct dm_mutex *mutex);

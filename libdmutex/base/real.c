@@ -6,11 +6,13 @@
 
 #include "base/attrs.h"
 
+/* clang-format off */
 #define FUNCTIONS(X)                                                                            \
     X(mutex_lock) X(mutex_trylock) X(mutex_unlock) X(mutex_init) X(mutex_destroy)               \
     X(mutex_timedlock) X(mutex_clocklock) X(mutex_consistent)                                   \
     X(cond_init) X(cond_destroy) X(cond_wait) X(cond_timedwait) X(cond_clockwait)               \
     X(cond_signal) X(cond_broadcast)
+/* clang-format on */
 
 #define BOUND(name) .name = pthread_##name,
 struct dm_real dm_real = { FUNCTIONS(BOUND) };

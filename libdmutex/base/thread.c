@@ -45,8 +45,9 @@ static void become_usual(void)
     is_lower = sched_getscheduler(0) != usual.policy && sched_setscheduler(0, usual.policy, &usual.priority) != 0;
     is_lower |= getpriority(PRIO_PROCESS, 0) != usual.nice && setpriority(PRIO_PROCESS, 0, usual.nice) != 0;
     if (is_lower)
-        dm_log_warn("the library's thread has the priority of the thread that locked first, and may not raise it: renewals "
-                    "may be late on a busy machine");
+        dm_log_warn(
+            "the library's thread has the priority of the thread that locked first, and may not raise it: renewals "
+            "may be late on a busy machine");
 }
 
 struct task {

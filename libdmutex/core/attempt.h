@@ -35,7 +35,10 @@
 /* Local holds per token of the store: a fencing token is the store's token times this number, plus a number. */
 #define DM_TOKEN_SHIFT 12
 
-/* Tokens of the store begin as the microseconds of the store's clock since this moment, 2020-01-01T00:00:00Z, in us since 1970. */
+/*
+ * Tokens of the store begin as the microseconds of the store's clock since this moment: 2020-01-01T00:00:00Z, in us
+ * since 1970.
+ */
 #define DM_TOKEN_EPOCH_US INT64_C(1577836800000000)
 
 /* Tokens that a store can have given are below this limit; any other token is refused where the token is read. */
@@ -114,8 +117,8 @@ enum {
     DM_DO_NEW_SERIAL = 32 /* the store has forgotten the attempt: take another serial before the next request */
 };
 
-void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread,
-                     uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust);
+void dm_attempt_init(struct dm_attempt *attempt, uint64_t serial, uint64_t thread, uint32_t lease_ms,
+                     uint32_t maxhold_ms, bool is_robust);
 
 /* The attempt goes on under another serial; requests of the old serial are forgotten. */
 void dm_attempt_rename(struct dm_attempt *attempt, uint64_t serial);

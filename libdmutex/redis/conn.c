@@ -186,7 +186,7 @@ void dm_conn_want(struct dm_conn *conn)
     is_known = conn->is_wanted;
     conn->is_wanted = conn->was_wanted = true;
     dm_conn_open_if_due(conn);
-    conn->is_wanted = true; /* also after a failure at once: the next try is planned */
+    conn->is_wanted = true;                         /* also after a failure at once: the next try is planned */
     if (!is_known || conn->state != DM_CONN_CLOSED) /* else a caller that wants a connection each turn wakes itself */
         conn->is_change_news = true;
     dm_conn_leave(conn);

@@ -54,15 +54,18 @@ struct dm_conn_hooks {
 typedef void (*dm_reply_fn)(void *user, const struct redisReply *reply);
 
 enum dm_conn_result {
-    DM_CONN_OK,     /* answered; or, posted, in the kernel */
-    DM_CONN_BROKEN, /* sent, and the connection broke before the answer */
-    DM_CONN_LATE,   /* the deadline passed, sent or not */
-    DM_CONN_OTHER,  /* not sent: the command was written for an earlier server */
-    DM_CONN_DOWN,   /* not sent: posted, there is no connection now; called, there can be none */
+    DM_CONN_OK,       /* answered; or, posted, in the kernel */
+    DM_CONN_BROKEN,   /* sent, and the connection broke before the answer */
+    DM_CONN_LATE,     /* the deadline passed, sent or not */
+    DM_CONN_OTHER,    /* not sent: the command was written for an earlier server */
+    DM_CONN_DOWN,     /* not sent: posted, there is no connection now; called, there can be none */
     DM_CONN_NO_MEMORY /* called: not sent, the command has no bytes */
 };
 
-/* inbox: the channel to subscribe to, copied; NULL for a connection for commands.  NULL without memory or descriptors. */
+/*
+ * inbox: the channel to subscribe to, copied; NULL for a connection for commands.  Returns NULL without memory or
+ * descriptors.
+ */
 struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct dm_conn_hooks *hooks);
 
 /* Undoes dm_conn_new(), for a connection that was never wanted; NULL is allowed. */
@@ -151,11 +154,11 @@ void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM]);
 struct dm_conn_watch {
     int fd;
     short events;
-    int64_t due_ns;     /* CLOCK_BOOTTIME; DM_NEVER */
-    bool is_attended;   /* a thread sleeps in ppoll() on the descriptor */
-    uint64_t activity;  /* grows with every reply read */
-    bool is_closed;     /* the connection broke, or was never wanted */
-    bool was_wanted;    /* somebody once did */
+    int64_t due_ns;    /* CLOCK_BOOTTIME; DM_NEVER */
+    bool is_attended;  /* a thread sleeps in ppoll() on the descriptor */
+    uint64_t activity; /* grows with every reply read */
+    bool is_closed;    /* the connection broke, or was never wanted */
+    bool was_wanted;   /* somebody once did */
 };
 void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch);
 

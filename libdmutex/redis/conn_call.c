@@ -113,7 +113,8 @@ static bool has_read_at_once(struct dm_conn *conn)
     return conn->activity != before || dm_conn_has_news(conn);
 }
 
-static void wait_turn(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+static void wait_turn(struct dm_conn *conn, struct dm_call *me, const struct dm_deadline *deadline,
+                      const sigset_t *mask)
 {
     bool is_leader = conn->fd >= 0 && !conn->leader;
 

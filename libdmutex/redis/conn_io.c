@@ -24,8 +24,8 @@
 #define RETRY_MIN_MS 10
 #define RETRY_USUAL_MS 250
 #define RETRY_MAX_MS 2000
-#define FAILURES_USUAL 64 /* with that limit */
-#define FAILURES_STEP 8   /* with each limit behind it */
+#define FAILURES_USUAL 64   /* with that limit */
+#define FAILURES_STEP 8     /* with each limit behind it */
 #define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
 #define RETRIES_IN_LEASE 20
 

@@ -31,7 +31,7 @@ struct dm_slot {
     struct dm_call *call;
     dm_reply_fn handler;
     void *user;
-    redisReply *reply; /* set once the slot is on the finished list */
+    redisReply *reply;       /* set once the slot is on the finished list */
     struct dm_server server; /* of a message: the server that sent the message */
     int64_t sent_ns;
     bool is_greeting, is_look, is_message;
@@ -45,18 +45,18 @@ struct dm_call {
     redisReply *reply;
     enum dm_conn_result result;
     bool is_done;
-    bool is_asleep; /* as a follower */
+    bool is_asleep;    /* as a follower */
     unsigned hopeless; /* the connection's, when the call began */
     uint64_t drains;   /* waits until so many slots were answered; 0: for another event */
 };
 
 enum dm_conn_state {
-    DM_CONN_CLOSED,     /* opened again from retry_ns on, if wanted */
-    DM_CONN_PREPARING,  /* a thread of its own finds the address */
+    DM_CONN_CLOSED,    /* opened again from retry_ns on, if wanted */
+    DM_CONN_PREPARING, /* a thread of its own finds the address */
     DM_CONN_CONNECTING,
     DM_CONN_GREETING,
     DM_CONN_READY,
-    DM_CONN_ENDED       /* for good, see dm_conn_end() */
+    DM_CONN_ENDED /* for good, see dm_conn_end() */
 };
 
 /* Bytes read at once.  Not on a caller's stack, which may be as small as PTHREAD_STACK_MIN. */
@@ -83,25 +83,25 @@ struct dm_conn {
 
     enum dm_conn_state state;
     bool is_wanted, was_wanted;
-    unsigned hopeless; /* how many times a connection turned out impossible */
-    int64_t retry_ns;    /* DM_CONN_CLOSED */
-    int64_t deadline_ns; /* DM_CONN_CONNECTING, DM_CONN_GREETING */
-    unsigned failures;   /* since the connection was last of use, for a second */
-    bool is_told;        /* the log has told the break, and not yet the return */
-    int64_t ready_ns;    /* when the state last became DM_CONN_READY */
+    unsigned hopeless;             /* how many times a connection turned out impossible */
+    int64_t retry_ns;              /* DM_CONN_CLOSED */
+    int64_t deadline_ns;           /* DM_CONN_CONNECTING, DM_CONN_GREETING */
+    unsigned failures;             /* since the connection was last of use, for a second */
+    bool is_told;                  /* the log has told the break, and not yet the return */
+    int64_t ready_ns;              /* when the state last became DM_CONN_READY */
     int64_t failed_ns, retry_part; /* last failure; thousandths of the limit of the pause behind the failure */
-    unsigned lease_ms;   /* see dm_conn_note_lease() */
+    unsigned lease_ms;             /* see dm_conn_note_lease() */
     char reason[DM_REASON_ROOM];
     struct dm_addresses *addresses;
 
     int fd;
     redisReader *reader;
     struct dm_reply_budget budget; /* of the reply that `reader` is in */
-    char in[DM_CONN_READ_ROOM]; /* bytes between the socket and the reader */
-    char *out; /* bytes that the kernel did not take yet */
+    char in[DM_CONN_READ_ROOM];    /* bytes between the socket and the reader */
+    char *out;                     /* bytes that the kernel did not take yet */
     size_t out_length;
     struct dm_slot *first, *last;
-    uint64_t pushed, popped;        /* slots ever: how far replies have come */
+    uint64_t pushed, popped; /* slots ever: how far replies have come */
     struct dm_slot *spare;
     uint64_t activity;
     int64_t look_ns; /* see dm_conn_note_look() */

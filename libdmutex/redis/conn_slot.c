@@ -78,7 +78,6 @@ void dm_conn_wake_all(struct dm_conn *conn)
         dm_conn_wake(conn, call);
 }
 
-
 static void wake_drained(struct dm_conn *conn)
 {
     for (struct dm_call *call = conn->draining ? conn->calls : NULL; call; call = call->next) {

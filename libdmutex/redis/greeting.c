@@ -281,7 +281,8 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
     if (!policy[0] || strcmp(policy, "noeviction") == 0 || greeting->url->may_evict)
         return true;
     snprintf(ret_reason, DM_REASON_ROOM,
-             "the server may evict locks: set maxmemory-policy to noeviction (it is %s), or add eviction=allow", policy);
+             "the server may evict locks: set maxmemory-policy to noeviction (it is %s), or add eviction=allow",
+             policy);
     return false;
 }
 
@@ -291,7 +292,8 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
         greeting->client_id = (uint64_t)reply->integer;
     else
-        warn_once(greeting, DM_STEP_ID, "CLIENT ID is not permitted: commands of a broken connection may still run late");
+        warn_once(greeting, DM_STEP_ID,
+                  "CLIENT ID is not permitted: commands of a broken connection may still run late");
 }
 
 /* Without the server's birth there is no grace. */
@@ -401,7 +403,8 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
     find_line(info, "\nrole:", role, sizeof role);
     if (strcmp(role, "master") == 0 && dm_server_is_same(&server, &greeting->server))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "the server is not the one any more that it was (its role is %.15s now)", role);
+    snprintf(ret_reason, DM_REASON_ROOM, "the server is not the one any more that it was (its role is %.15s now)",
+             role);
     return false;
 }
 

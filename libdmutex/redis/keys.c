@@ -60,8 +60,8 @@ static char *write_key(char *to, const struct place *place, const char *kind)
 
 static struct dm_keys *write_keys(const struct place *place, const char *const *kinds, int count)
 {
-    size_t longest = strlen(place->prefix) + 3 * strlen(place->name) + sizeof ":{}:sleeper:" +
-                     (place->leaf_id ? strlen(place->leaf_id) : 0);
+    size_t longest = strlen(place->prefix) + 3 * strlen(place->name) +
+                     sizeof ":{}:sleeper:" + (place->leaf_id ? strlen(place->leaf_id) : 0);
     struct dm_keys *keys = calloc(1, sizeof *keys + (size_t)count * longest);
     struct dm_keys *fitted;
     char *at, *end;

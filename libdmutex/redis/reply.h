@@ -17,7 +17,7 @@ enum dm_error_row {
     DM_ROW_RETRY,      /* the server is not ready: again, a little later */
     DM_ROW_REDISCOVER, /* the wrong server, or a server that does not know us any more: connect anew */
     DM_ROW_NO_MEMORY,
-    DM_ROW_REFUSED     /* a person must mend something; anything we do not know */
+    DM_ROW_REFUSED /* a person must mend something; anything we do not know */
 };
 
 enum dm_error_row dm_reply_row(const redisReply *reply);

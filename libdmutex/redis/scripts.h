@@ -3,7 +3,7 @@
 #ifndef DM_REDIS_SCRIPTS_H
 #define DM_REDIS_SCRIPTS_H
 
-#define DM_SCRIPT(name)             \
+#define DM_SCRIPT(name)                \
     extern const char dm_lua_##name[]; \
     extern const char dm_sha_##name[]
 

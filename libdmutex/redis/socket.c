@@ -80,12 +80,9 @@ static void tune(int fd, unsigned user_timeout_ms)
     const struct {
         int level, option, value;
     } settings[] = {
-        { IPPROTO_TCP, TCP_NODELAY, 1 },
-        { IPPROTO_TCP, TCP_USER_TIMEOUT, (int)user_timeout_ms },
-        { SOL_SOCKET, SO_KEEPALIVE, 1 },
-        { IPPROTO_TCP, TCP_KEEPIDLE, 5 },
-        { IPPROTO_TCP, TCP_KEEPINTVL, 2 },
-        { IPPROTO_TCP, TCP_KEEPCNT, 3 },
+        { IPPROTO_TCP, TCP_NODELAY, 1 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, (int)user_timeout_ms },
+        { SOL_SOCKET, SO_KEEPALIVE, 1 },   { IPPROTO_TCP, TCP_KEEPIDLE, 5 },
+        { IPPROTO_TCP, TCP_KEEPINTVL, 2 }, { IPPROTO_TCP, TCP_KEEPCNT, 3 },
     };
 
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)

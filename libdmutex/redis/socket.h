@@ -16,8 +16,7 @@ struct dm_addresses;
  * The addresses of the server, to be given to dm_addresses_free().  With may_block false only addresses that need no
  * look-up.  NULL with the reason; *ret_reason is "" when a look-up is needed.
  */
-struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block,
-                                       char ret_reason[DM_REASON_ROOM]);
+struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block, char ret_reason[DM_REASON_ROOM]);
 void dm_addresses_free(struct dm_addresses *addresses);
 
 /* True if there is an address that dm_socket_connect() has not tried yet. */

@@ -51,7 +51,7 @@ void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int cou
 }
 
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
-                     uint32_t lease_ms)
+                       uint32_t lease_ms)
 {
     snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, store->uuid, thread);
     snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
@@ -126,7 +126,7 @@ static void note_conn_reason(struct dm_conn *conn, char *ret_reason)
 }
 
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                           const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
+                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
     redisReply *reply = NULL;
     enum dm_conn_result result = call(store, args, deadline, &reply);
@@ -170,7 +170,7 @@ enum dm_verdict dm_store_nonsense(char *ret_reason)
 }
 
 enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                                      enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
+                                        enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
 {
     redisReply *reply = NULL;
     enum dm_verdict verdict = dm_store_run(store, args, script, deadline, ret_reason, &reply);
@@ -211,7 +211,7 @@ int64_t dm_store_time_at(const redisReply *reply, size_t index)
     return dm_store_time_of(dm_store_number_at(reply, index));
 }
 
-/* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} ... */
+/* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} */
 bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = { 0 };
@@ -311,8 +311,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count,
-                        6 + OWED_NUMBERS * owed_count))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6 + OWED_NUMBERS * owed_count))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);

@@ -100,7 +100,8 @@ struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm
     struct dm_args args;
     struct redisReply *reply = NULL;
 
-    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 6, 4)) {
+    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 6,
+                        4)) {
         signalled.verdict = dm_store_no_memory(ret_reason);
         return signalled;
     }

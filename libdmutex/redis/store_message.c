@@ -60,13 +60,14 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
         message.kind = DM_MESSAGE_ASK;
     } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
         message.kind = DM_MESSAGE_SIGNALLED;
-        message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = numbers[1],
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,
+                                             .position = numbers[1],
                                              .remaining_ms = dm_store_time_of(numbers[2]) };
     } else if (is_grant(text, numbers, &message.run)) {
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];
-        message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2],
-                                             .is_owner_dead = numbers[4] == 1 };
+        message.answer =
+            (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2], .is_owner_dead = numbers[4] == 1 };
     } else {
         return false;
     }

@@ -15,8 +15,8 @@ struct dm_script {
 
 /* Identifies an attempt to the server: see lua/_own.lua. */
 struct dm_identity {
-    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];  /* <uuid>:<thread> */
-    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2]; /* <owner>:<attempt> */
+    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];                    /* <uuid>:<thread> */
+    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2];                   /* <owner>:<attempt> */
     char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 4]; /* <id> <lease> <label> */
 };
 

@@ -13,9 +13,9 @@ enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
 
 struct dm_url {
     enum dm_url_kind kind;
-    char *host; /* TCP */
-    char *port; /* TCP */
-    char *path; /* UNIX; LOCAL: set by the code that knows where local servers are */
+    char *host;     /* TCP */
+    char *port;     /* TCP */
+    char *path;     /* UNIX; LOCAL: set by the code that knows where local servers are */
     char *user;     /* or NULL */
     char *password; /* or NULL */
     char *prefix;

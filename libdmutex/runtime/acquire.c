@@ -157,7 +157,8 @@ static void ask(struct dm_wait *wait)
 
     dm_conn_server(runtime->commands, &server);
     do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
-        answer = dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+        answer =
+            dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
     wait->asked = answer.verdict == DM_SAYS_NOTHING ? server : (struct dm_server){ 0 };
@@ -274,8 +275,8 @@ static int fail_refused(struct dm_wait *wait)
     dm_state_unlock();
     switch (refusal) {
     case DM_SAYS_BUSY:
-        return wait->grace_ms ? dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000) :
-                                dm_fail(DM_FAIL_BUSY, NULL);
+        return wait->grace_ms ? dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000)
+                              : dm_fail(DM_FAIL_BUSY, NULL);
     case DM_SAYS_FULL:
         return dm_fail(DM_FAIL_QUEUE_FULL, NULL);
     case DM_SAYS_NO_MEMORY:
@@ -513,13 +514,13 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
                const struct dm_deadline *deadline)
 {
     struct dm_wait wait = { .runtime = runtime,
-                         .target = target,
-                         .may_wait = may_wait,
-                         .deadline = *deadline,
-                         .depth = 1,
-                         .sleep = dm_wait_sleep,
-                         .settle = dm_wait_settle_queued,
-                         .pause_ns = DM_WAIT_PAUSE_MIN_NS };
+                            .target = target,
+                            .may_wait = may_wait,
+                            .deadline = *deadline,
+                            .depth = 1,
+                            .sleep = dm_wait_sleep,
+                            .settle = dm_wait_settle_queued,
+                            .pause_ns = DM_WAIT_PAUSE_MIN_NS };
     int result;
 
     dm_wait_lock(&wait);

@@ -121,8 +121,7 @@ static int come_back(struct condition_wait *self)
     return DM_GO_ON;
 }
 
-static int take_answer(struct condition_wait *self, const struct dm_ask *ask,
-                       const struct dm_answer *answer)
+static int take_answer(struct condition_wait *self, const struct dm_ask *ask, const struct dm_answer *answer)
 {
     struct dm_wait *wait = &self->wait;
 
@@ -130,14 +129,12 @@ static int take_answer(struct condition_wait *self, const struct dm_ask *ask,
     leave_locked(self);
     dm_step_clock(wait->runtime, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
     dm_step(wait->runtime, wait->claim,
-            &(struct dm_event){
-                .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });
     dm_state_unlock();
     return DM_GO_ON;
 }
 
-static int look_at(struct condition_wait *self, const struct dm_ask *ask,
-                   const struct dm_answer *answer)
+static int look_at(struct condition_wait *self, const struct dm_ask *ask, const struct dm_answer *answer)
 {
     switch (answer->verdict) {
     case DM_SAYS_WAITING:
@@ -199,8 +196,7 @@ static int give_up_hold(struct condition_wait *self)
         wait->claim->is_asking = true; /* no release may come before */
         ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
         dm_state_unlock();
-        answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience,
-                                    wait->reason);
+        answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience, wait->reason);
         note_answered(wait);
         if (is_reclaimed(self, &answer))
             continue;
@@ -235,18 +231,16 @@ static void leave_condition(struct condition_wait *self)
         dm_wait_lock(wait);
         is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
         if (!wait->claim->condition || !(is_waiting || was_asked)) {
-            self->is_signalled =
-                wait->claim->condition != NULL; /* granted; or else forgotten by the server */
+            self->is_signalled = wait->claim->condition != NULL; /* granted; or else forgotten by the server */
             dm_state_unlock();
             return;
         }
         ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
         dm_state_unlock();
         deadline = dm_runtime_call_deadline(wait->runtime);
-        answer = dm_store_cond_cancel(&wait->runtime->store, &ask, &deadline, &self->is_signalled,
-                                      wait->reason);
-        if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED ||
-            answer.verdict == DM_SAYS_UNKNOWN || answer.verdict == DM_SAYS_NOT_RECOVERABLE)
+        answer = dm_store_cond_cancel(&wait->runtime->store, &ask, &deadline, &self->is_signalled, wait->reason);
+        if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED || answer.verdict == DM_SAYS_UNKNOWN ||
+            answer.verdict == DM_SAYS_NOT_RECOVERABLE)
             break;
         if (!is_waiting) {
             self->is_signalled = true;
@@ -257,8 +251,7 @@ static void leave_condition(struct condition_wait *self)
     dm_wait_lock(wait);
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
     dm_step(wait->runtime, wait->claim,
-            &(struct dm_event){
-                .kind = DM_EV_ANSWER, .request = ask.request.serial, .answer = &answer });
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask.request.serial, .answer = &answer });
     dm_state_unlock();
 }
 
@@ -293,8 +286,7 @@ static void cancelled(void *user)
     self->wait.sleep = dm_wait_sleep;
     self->wait.deadline = dm_deadline_endless;
     dm_wait_run(&self->wait);
-    while (self->is_signalled &&
-           dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
+    while (self->is_signalled && dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
         dm_wait_rest(&self->wait);
     finish(self);
 }
@@ -320,8 +312,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
 static struct dm_name *take_condition(struct dm_runtime *runtime, const struct dm_condition *object,
                                       struct dm_name *mutex)
 {
-    struct dm_name *condition =
-        dm_registry_name(&runtime->registry, runtime->url->prefix, object->key);
+    struct dm_name *condition = dm_registry_name(&runtime->registry, runtime->url->prefix, object->key);
 
     if (!condition)
         return NULL;
@@ -386,9 +377,8 @@ static int begin(struct condition_wait *self)
     return DM_GO_ON;
 }
 
-int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *condition,
-                      const struct dm_target *target, const struct dm_deadline *deadline,
-                      int cancel_state)
+int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *condition, const struct dm_target *target,
+                      const struct dm_deadline *deadline, int cancel_state)
 {
     struct condition_wait self = {
         .wait = { .runtime = runtime,
@@ -475,8 +465,7 @@ static int heed(struct signalling *self, const struct dm_signalled *signalled)
     if (signalled->verdict == DM_SAYS_REFUSED)
         return dm_fail(DM_FAIL_REFUSED, "%s", self->reason);
     if (signalled->verdict != DM_SAYS_BOUND)
-        return dm_runtime_pause(&self->deadline) ? DM_GO_ON
-                                                 : dm_runtime_fail_unanswered(self->runtime, self->reason);
+        return dm_runtime_pause(&self->deadline) ? DM_GO_ON : dm_runtime_fail_unanswered(self->runtime, self->reason);
     if (dm_deadline_left_ns(&self->deadline) == 0)
         return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");
     dm_state_lock();
@@ -510,8 +499,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
     }
 }
 
-int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *object,
-                        bool is_broadcast)
+int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *object, bool is_broadcast)
 {
     struct signalling self = { .runtime = runtime, .deadline = dm_runtime_call_deadline(runtime) };
     int result;
@@ -519,8 +507,7 @@ int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *o
     dm_state_lock();
     self.condition = take_condition(runtime, object, NULL);
     if (self.condition)
-        take_mutex(&self, self.condition->mutex ? self.condition->mutex
-                                                : find_mutex(runtime, object->mutex));
+        take_mutex(&self, self.condition->mutex ? self.condition->mutex : find_mutex(runtime, object->mutex));
     dm_state_unlock();
     if (!self.condition)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
@@ -549,8 +536,7 @@ enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_co
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
         return DM_SAYS_NOTHING;
     }
-    verdict = dm_store_cond_drop(&runtime->store, condition->keys, object->is_anonymous, &deadline,
-                                 ret_reason);
+    verdict = dm_store_cond_drop(&runtime->store, condition->keys, object->is_anonymous, &deadline, ret_reason);
     dm_state_lock();
     if (verdict != DM_SAYS_BUSY)
         dm_registry_forget(&runtime->registry, condition);

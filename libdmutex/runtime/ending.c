@@ -6,8 +6,8 @@
 #include "runtime/steps.h"
 
 /*
- * Gives a claim back.  An entered hold counts as a death for the next owner; a place in the queue or on a condition, and
- * a grant not yet returned by a call, do not.
+ * Gives a claim back.  An entered hold counts as a death for the next owner; a place in the queue or on a condition,
+ * and a grant not yet returned by a call, do not.
  */
 static void give_back(struct dm_runtime *runtime, struct dm_claim *claim)
 {

@@ -23,7 +23,9 @@ static struct dm_event event_of(const struct dm_message *message, const struct d
         [DM_MESSAGE_ASK] = DM_EV_TOLD_ASK,
     };
 
-    return (struct dm_event){ .kind = kinds[message->kind], .request = request_of(message, server), .answer = &message->answer };
+    return (struct dm_event){ .kind = kinds[message->kind],
+                              .request = request_of(message, server),
+                              .answer = &message->answer };
 }
 
 /* A message about an attempt that is over gets no answer: the release is on the way. */

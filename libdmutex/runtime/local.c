@@ -79,8 +79,7 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
 
     if (fault->kind == DM_FAULT_OWNER) {
         describe_owner(fault->owner, may_block, owner, sizeof owner);
-        complain(ret_reason,
-                 "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or DMUTEX_URL",
+        complain(ret_reason, "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or DMUTEX_URL",
                  fault->place, fault->words, owner);
     } else {
         complain(ret_reason, "%.90s cannot be used for the local server: %s", fault->place, strerror(fault->error));

@@ -326,8 +326,9 @@ struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread)
     struct dm_claim *claim = name->claims;
 
     dm_assert_held(DM_RANK_STATE);
-    while (claim && !(claim->attempt.thread == thread &&
-                      (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LOST) && claim->attempt.is_entered))
+    while (claim &&
+           !(claim->attempt.thread == thread && (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LOST) &&
+             claim->attempt.is_entered))
         claim = claim->next_of_name;
     return claim;
 }

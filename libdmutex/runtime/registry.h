@@ -24,12 +24,12 @@ struct dm_name {
     char *key; /* in the table: see dm_registry_name() */
     struct dm_keys *keys;
     struct dm_claim *claims;
-    uint64_t seen;            /* the highest of the store's tokens that we know of */
-    bool is_not_recoverable;  /* the store said so last */
-    bool must_serve;          /* waiters are left that a poll of ours is to serve */
-    unsigned pins;            /* calls and batches that use the keys without the lock */
-    bool is_forgotten;        /* to be freed with the last pin */
-    struct dm_name *mutex;    /* of a condition: the bound mutex when we last heard; pinned */
+    uint64_t seen;           /* the highest of the store's tokens that we know of */
+    bool is_not_recoverable; /* the store said so last */
+    bool must_serve;         /* waiters are left that a poll of ours is to serve */
+    unsigned pins;           /* calls and batches that use the keys without the lock */
+    bool is_forgotten;       /* to be freed with the last pin */
+    struct dm_name *mutex;   /* of a condition: the bound mutex when we last heard; pinned */
 };
 
 struct dm_claim {
@@ -44,7 +44,7 @@ struct dm_claim {
 
     /* Owed: given back, and the store has not confirmed the release. */
     bool is_owed;
-    bool by_text;          /* the server did not know the script */
+    bool by_text; /* the server did not know the script */
     enum dm_end end;
     unsigned sends;
     bool is_named;         /* an acquire has had the store release the claim, maybe before the claim's own release */
@@ -61,7 +61,7 @@ struct dm_claim {
 };
 
 struct dm_registry {
-    GHashTable *names;  /* key -> struct dm_name */
+    GHashTable *names;   /* key -> struct dm_name */
     GHashTable *serials; /* &attempt.serial -> struct dm_claim */
     struct dm_claim *claims;
     size_t claim_count;

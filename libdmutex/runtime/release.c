@@ -279,5 +279,6 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         return 0;
     if (verdict == DM_SAYS_UNKNOWN)
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, "the hold was lost");
-    return verdict == DM_SAYS_REFUSED ? dm_fail(DM_FAIL_REFUSED, "%s", reason) : dm_runtime_fail_unanswered(runtime, reason);
+    return verdict == DM_SAYS_REFUSED ? dm_fail(DM_FAIL_REFUSED, "%s", reason)
+                                      : dm_runtime_fail_unanswered(runtime, reason);
 }

@@ -140,7 +140,8 @@ static void take_answer(const struct batch *batch, int index, const struct redis
     uint64_t attempt;
     struct dm_request request = request_of(batch, index, &attempt);
     struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
-    struct dm_answer answer = batch->kind == POLLS ? dm_store_read_poll(reply, index) : dm_store_read_renew(reply, index);
+    struct dm_answer answer =
+        batch->kind == POLLS ? dm_store_read_poll(reply, index) : dm_store_read_renew(reply, index);
     struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_ANSWER : DM_EV_RENEWED,
                               .request = request.serial,
                               .answer = &answer };
@@ -184,8 +185,10 @@ static enum dm_conn_result post_batch(struct batch *batch)
     struct dm_runtime *runtime = batch->runtime;
 
     if (batch->kind == POLLS)
-        return dm_store_post_poll(&runtime->store, batch->of.asks, batch->count, runtime->by_text, batch_answered, batch);
-    return dm_store_post_renew(&runtime->store, batch->of.renewals, batch->count, runtime->by_text, batch_answered, batch);
+        return dm_store_post_poll(&runtime->store, batch->of.asks, batch->count, runtime->by_text, batch_answered,
+                                  batch);
+    return dm_store_post_renew(&runtime->store, batch->of.renewals, batch->count, runtime->by_text, batch_answered,
+                               batch);
 }
 
 static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)

@@ -73,10 +73,28 @@ void dm_server_plan_clear(struct dm_server_plan *plan)
 
 static int spawn_program(const struct dm_server_plan *plan, const char *program, pid_t *ret_pid)
 {
-    const char *arguments[] = { program, "--port", "0", "--unixsocket", DM_SERVER_SOCKET, "--unixsocketperm", "700",
-                                "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--dir",
-                                plan->directory, "--logfile", DM_SERVER_LOG, "--pidfile", "pid", "--daemonize",
-                                plan->is_daemon ? "yes" : "no", NULL };
+    const char *arguments[] = { program,
+                                "--port",
+                                "0",
+                                "--unixsocket",
+                                DM_SERVER_SOCKET,
+                                "--unixsocketperm",
+                                "700",
+                                "--save",
+                                "",
+                                "--appendonly",
+                                "no",
+                                "--maxmemory-policy",
+                                "noeviction",
+                                "--dir",
+                                plan->directory,
+                                "--logfile",
+                                DM_SERVER_LOG,
+                                "--pidfile",
+                                "pid",
+                                "--daemonize",
+                                plan->is_daemon ? "yes" : "no",
+                                NULL };
 
     return posix_spawnp(ret_pid, program, &plan->actions, &plan->attributes, (char **)arguments, plan->environment);
 }

@@ -99,7 +99,8 @@ static int read_url(const char *text, const char *from, struct dm_url **ret_url)
     dm_url_free(url);
     if (is_memory_out)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
-    return from ? dm_fail(DM_FAIL_BAD_FILE, "%.200s: Url: %s", from, reason) : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
+    return from ? dm_fail(DM_FAIL_BAD_FILE, "%.200s: Url: %s", from, reason)
+                : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
 }
 
 /* No call of the application and no variable names the server. */

@@ -11,8 +11,8 @@
 enum dm_on_lost { DM_LOST_LOG, DM_LOST_ABORT, DM_LOST_SIGNAL };
 
 struct dm_settings {
-    bool fails_when_down;            /* DMUTEX_ONDOWN=fail */
-    enum dm_on_lost on_lost;         /* DMUTEX_ONLOST */
+    bool fails_when_down;    /* DMUTEX_ONDOWN=fail */
+    enum dm_on_lost on_lost; /* DMUTEX_ONLOST */
     int lost_signal;
     uint32_t lease_ms; /* of objects that have no lease of their own: Lease of dmutex.conf(5), else 0 */
 };

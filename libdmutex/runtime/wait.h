@@ -31,12 +31,12 @@ struct dm_wait {
     bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
     int (*settle)(struct dm_wait *wait);
 
-    bool is_inbox_needed; /* the store said busy before we could be told of a grant */
-    int64_t grace_ms; /* of the last answer */
+    bool is_inbox_needed;   /* the store said busy before we could be told of a grant */
+    int64_t grace_ms;       /* of the last answer */
     struct dm_server asked; /* the server of a request without an answer; run 0: none */
     int64_t pause_ns;
     int64_t began_ns, explain_ns; /* see explain.h */
-    int looks_in_vain; /* see is_server_gone() */
+    int looks_in_vain;            /* see is_server_gone() */
     char reason[DM_REASON_ROOM];
 };
 

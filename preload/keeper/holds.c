@@ -74,8 +74,8 @@ static void punish(const struct hold *hold, const struct kernel_lock locks[BACKI
     for (int i = 0; i < count && hold->wish.on_lost; i++)
         processes += holders_signal(&locks[i], hold->wish.on_lost);
     say(DMUTEX_LOG_ERROR,
-        "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d",
-        hold->wish.path, hold->wish.name, processes, hold->wish.on_lost);
+        "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d", hold->wish.path,
+        hold->wish.name, processes, hold->wish.on_lost);
 }
 
 /* In the library's thread. Until the return no other process can own the name, unless the name was forced. */

@@ -25,8 +25,8 @@ static bool has_own_name(void)
 {
     struct stat now;
 
-    return fstatat(KEEPER_FOLDER_FD, own_name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-           now.st_dev == name_at_start.st_dev && now.st_ino == name_at_start.st_ino;
+    return fstatat(KEEPER_FOLDER_FD, own_name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == name_at_start.st_dev &&
+           now.st_ino == name_at_start.st_ino;
 }
 
 static bool is_called(void)

@@ -46,7 +46,8 @@ void proc_locks_read(struct proc_locks *ret_locks)
     char room[LOCK_ROOM];
 
     *ret_locks = (struct proc_locks){
-        .is_readable = reads >= 0, .is_one_moment = reads <= 1,
+        .is_readable = reads >= 0,
+        .is_one_moment = reads <= 1,
         .listed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
     for (const char *line = content->str; *line; line += *line == '\n') {

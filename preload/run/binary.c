@@ -85,7 +85,7 @@ char *binary_machine(const struct binary *binary)
     static const struct {
         unsigned machine;
         const char *name;
-    } names[] = { { EM_386, "i386" },       { EM_X86_64, "x86-64" }, { EM_ARM, "arm" },   { EM_AARCH64, "arm64" },
+    } names[] = { { EM_386, "i386" },    { EM_X86_64, "x86-64" }, { EM_ARM, "arm" },   { EM_AARCH64, "arm64" },
                   { EM_RISCV, "riscv" }, { EM_PPC64, "ppc64" },   { EM_S390, "s390" }, { EM_MIPS, "mips" } };
     int bits = binary->elf_class == ELFCLASS64 ? 64 : 32;
 

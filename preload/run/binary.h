@@ -18,8 +18,8 @@ struct binary {
     enum binary_kind kind;
     unsigned char elf_class, byte_order; /* as in e_ident */
     unsigned machine;                    /* EM_... */
-    char *interpreter; /* the script's, or the dynamic loader's path; NULL: a static program */
-    char *argument;    /* of the script's interpreter; NULL */
+    char *interpreter;                   /* the script's, or the dynamic loader's path; NULL: a static program */
+    char *argument;                      /* of the script's interpreter; NULL */
 };
 
 /* Reads the file without running the program. ELF of another class or order than ours: no interpreter. */

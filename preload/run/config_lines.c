@@ -25,8 +25,9 @@ static bool note_key(GHashTable *keys, const char *key, const char *section, con
     const char *before = g_hash_table_lookup(keys, key);
 
     if (before)
-        return refuse(error, REFUSE_CONFIG, "%s: %s %s is in %s already: make one line of both, its values separated by ;",
-                      place, section, key, before);
+        return refuse(error, REFUSE_CONFIG,
+                      "%s: %s %s is in %s already: make one line of both, its values separated by ;", place, section,
+                      key, before);
     g_hash_table_insert(keys, g_strdup(key), g_strdup(place));
     return true;
 }

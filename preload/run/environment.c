@@ -13,8 +13,8 @@
 
 #define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */
 
-static const char *const ours[] = { "LD_PRELOAD",   "DMUTEX_URL", "DMUTEX_MAP",
-                                    "DMUTEX_RULES", "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
+static const char *const ours[] = { "LD_PRELOAD",  "DMUTEX_URL",  "DMUTEX_MAP",     "DMUTEX_RULES",
+                                    "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
 
 static void set(char ***environment, const char *name, const char *value)
 {
@@ -44,8 +44,8 @@ static bool check_file(const struct plan *plan, GError **error)
 
     if (url_file_read(plan->url_file, url, &reason) && strcmp(url, plan->url) == 0)
         return true;
-    return refuse(error, REFUSE_CONFIG, "%s: %s; write the password into a file of its own, by password_file", plan->url_from,
-                  reason);
+    return refuse(error, REFUSE_CONFIG, "%s: %s; write the password into a file of its own, by password_file",
+                  plan->url_from, reason);
 }
 
 static void warn_of_readers(const char *path)

@@ -68,8 +68,9 @@ void gather_advise(const struct plan *plan)
             say_warning("%s: %s is \"%s\" already (%s): the first one counts", planned->origin, words,
                         earlier->rule.name, earlier->origin);
         if (is_of_shared_memory(&planned->rule) && !planned->rule.is_state_shared)
-            say_warning("%s: %s: a mutex guards memory, and that of another host is another one: this is of use only if "
-                        "what it guards is shared by the hosts, too; if so, write SharedState=yes",
-                        planned->origin, words);
+            say_warning(
+                "%s: %s: a mutex guards memory, and that of another host is another one: this is of use only if "
+                "what it guards is shared by the hosts, too; if so, write SharedState=yes",
+                planned->origin, words);
     }
 }

@@ -26,7 +26,7 @@ enum nameless { IN_NO_FILE, IN_NO_BUILD, NAMELESS_COUNT };
 
 struct listing {
     GPtrArray *lines;
-    GHashTable *by_rule; /* the same; owns nothing */
+    GHashTable *by_rule;               /* the same; owns nothing */
     uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module does not tell the objects apart */
     bool is_full;
 };
@@ -54,8 +54,11 @@ static char *rule_by_symbol(const struct seen *seen)
 static char *rule_by_offset(const struct seen *seen)
 {
     char id[ELF_BUILD_ID_ROOM];
-    struct rule rule = { .kind = RULE_OFFSET, .module = text_basename(seen->path), .build_id = id,
-                         .offset = seen->offset, .is_condition = seen->kind == SEEN_CONDITION };
+    struct rule rule = { .kind = RULE_OFFSET,
+                         .module = text_basename(seen->path),
+                         .build_id = id,
+                         .offset = seen->offset,
+                         .is_condition = seen->kind == SEEN_CONDITION };
 
     return elf_build_id(seen->path, id) ? wording_of_rule(&rule) : NULL;
 }
@@ -65,7 +68,8 @@ static char *rule_by_mapping(const struct seen *seen)
     bool is_shm = g_str_has_prefix(seen->path, "/dev/shm/");
     struct rule rule = { .kind = is_shm ? RULE_SHM : RULE_MAP,
                          .module = seen->path + (is_shm ? strlen("/dev/shm") : 0),
-                         .offset = seen->offset, .is_condition = seen->kind == SEEN_CONDITION };
+                         .offset = seen->offset,
+                         .is_condition = seen->kind == SEEN_CONDITION };
 
     return wording_of_rule(&rule);
 }

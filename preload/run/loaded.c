@@ -199,8 +199,8 @@ static void add(struct search *search, const char *name, const struct file *pare
     *loaded = (struct loaded){ g_strdup(name), g_strdup(resolved), has_variants(name) };
     g_ptr_array_add(search->loaded, loaded);
     file = g_new0(struct file, 1);
-    *file = (struct file){ .path = g_strdup(resolved), .parent = parent,
-                           .needed = g_ptr_array_new_with_free_func(g_free) };
+    *file =
+        (struct file){ .path = g_strdup(resolved), .parent = parent, .needed = g_ptr_array_new_with_free_func(g_free) };
     elf_tell_needs(resolved, take_text, file);
     g_ptr_array_add(search->files, file);
     free(resolved);

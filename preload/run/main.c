@@ -82,10 +82,11 @@ static bool list(const struct run *run, char ***environment, GError **error)
 /* One line for each rule, and the worst result. */
 static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
-    static const char *const marks[] = {
-        [FINDING_GOOD] = "good", [FINDING_LATER] = "later", [FINDING_DOUBTFUL] = "not there",
-        [FINDING_SUSPECT] = "doubtful", [FINDING_BAD] = "BAD"
-    };
+    static const char *const marks[] = { [FINDING_GOOD] = "good",
+                                         [FINDING_LATER] = "later",
+                                         [FINDING_DOUBTFUL] = "not there",
+                                         [FINDING_SUSPECT] = "doubtful",
+                                         [FINDING_BAD] = "BAD" };
     unsigned bad = 0;
 
     for (guint i = 0; i < resolutions->len; i++) {

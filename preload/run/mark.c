@@ -24,7 +24,8 @@ static void fill_in(struct used *used, const struct plan *plan)
     used->owner = getpid();
     used->count = plan_count(plan);
     for (unsigned i = 0; i < used->count; i++)
-        used->marks[i] = i < plan->map->len || plan_at(plan, i)->rule.required == REQUIRED_YES ? USED_NOT_THOUGH : USED_NOT;
+        used->marks[i] =
+            i < plan->map->len || plan_at(plan, i)->rule.required == REQUIRED_YES ? USED_NOT_THOUGH : USED_NOT;
 }
 
 int mark_begin(const struct plan *plan, char ***environment)

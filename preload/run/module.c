@@ -16,15 +16,15 @@ static char *own_directory(void)
 /* The part of the path before the directory of programs: "" as configured, more in a staged install. */
 static char *stage_of(const char *directory)
 {
-    return g_str_has_suffix(directory, BINDIR) ? g_strndup(directory, strlen(directory) - strlen(BINDIR)) :
-                                                 g_strdup("");
+    return g_str_has_suffix(directory, BINDIR) ? g_strndup(directory, strlen(directory) - strlen(BINDIR))
+                                               : g_strdup("");
 }
 
 bool module_find(const char *file_name, char **ret_path, GError **error)
 {
     g_autofree char *directory = own_directory(), *stage = stage_of(directory);
     char *places[] = {
-        g_build_filename(directory, file_name, NULL), /* a build tree: libtool's program is in .libs */
+        g_build_filename(directory, file_name, NULL),            /* a build tree: libtool's program is in .libs */
         g_strdup_printf("%s/../.libs/%s", directory, file_name), /* the same, without libtool's script */
         g_strdup_printf("%s%s/%s", stage, PKGLIBDIR, file_name),
         g_strconcat(PKGLIBDIR "/", file_name, NULL),
@@ -37,8 +37,7 @@ bool module_find(const char *file_name, char **ret_path, GError **error)
         g_free(places[i]);
     }
     if (!found)
-        return refuse(error, REFUSE_CONFIG, "%s/%s is not there: install libdmutex again", PKGLIBDIR,
-                      file_name);
+        return refuse(error, REFUSE_CONFIG, "%s/%s is not there: install libdmutex again", PKGLIBDIR, file_name);
     if (strpbrk(found, ": ")) { /* the loader takes these for the end of a path */
         refuse(error, REFUSE_CONFIG, "%s cannot be preloaded, with a colon or blank in its path", found);
         g_free(found);

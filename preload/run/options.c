@@ -12,10 +12,9 @@ static const struct option long_options[] = {
     { "config", required_argument, NULL, 'c' }, { "map", required_argument, NULL, 'e' },
     { "list", no_argument, NULL, LIST },        { "output", required_argument, NULL, OUTPUT },
     { "check", no_argument, NULL, CHECK },      { "dry-run", no_argument, NULL, DRY_RUN },
-    { "holders", no_argument, NULL, HOLDERS },
-    { "verbose", no_argument, NULL, 'v' },      { "quiet", no_argument, NULL, 'q' },
-    { "help", no_argument, NULL, 'h' },         { "version", no_argument, NULL, VERSION },
-    { NULL, 0, NULL, 0 },
+    { "holders", no_argument, NULL, HOLDERS },  { "verbose", no_argument, NULL, 'v' },
+    { "quiet", no_argument, NULL, 'q' },        { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, VERSION },  { NULL, 0, NULL, 0 },
 };
 
 void options_print_help(void)
@@ -45,18 +44,41 @@ void options_print_help(void)
 static bool take(struct options *options, int option)
 {
     switch (option) {
-    case 'c': options->config = optarg; return true;
-    case 'e': g_ptr_array_add(options->map, optarg); return true;
-    case 'v': say_level = SAY_ALL; return true;
-    case 'q': say_level = SAY_ERRORS; return true;
-    case 'h': options->action = ACTION_HELP; return true;
-    case OUTPUT: options->output = optarg; return true;
-    case LIST: options->action = ACTION_LIST; return true;
-    case CHECK: options->action = ACTION_CHECK; return true;
-    case DRY_RUN: options->action = ACTION_DRY_RUN; return true;
-    case HOLDERS: options->action = ACTION_HOLDERS; return true;
-    case VERSION: options->action = ACTION_VERSION; return true;
-    default: return false;
+    case 'c':
+        options->config = optarg;
+        return true;
+    case 'e':
+        g_ptr_array_add(options->map, optarg);
+        return true;
+    case 'v':
+        say_level = SAY_ALL;
+        return true;
+    case 'q':
+        say_level = SAY_ERRORS;
+        return true;
+    case 'h':
+        options->action = ACTION_HELP;
+        return true;
+    case OUTPUT:
+        options->output = optarg;
+        return true;
+    case LIST:
+        options->action = ACTION_LIST;
+        return true;
+    case CHECK:
+        options->action = ACTION_CHECK;
+        return true;
+    case DRY_RUN:
+        options->action = ACTION_DRY_RUN;
+        return true;
+    case HOLDERS:
+        options->action = ACTION_HOLDERS;
+        return true;
+    case VERSION:
+        options->action = ACTION_VERSION;
+        return true;
+    default:
+        return false;
     }
 }
 

@@ -14,10 +14,10 @@ enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HOLD
 
 struct options {
     enum action action;
-    const char *config;  /* --config; NULL */
-    const char *output;  /* --output; NULL */
-    GPtrArray *map;      /* of each -e, in the order of the command line */
-    char **command;      /* the words behind the options, up to a NULL */
+    const char *config; /* --config; NULL */
+    const char *output; /* --output; NULL */
+    GPtrArray *map;     /* of each -e, in the order of the command line */
+    char **command;     /* the words behind the options, up to a NULL */
 };
 
 /* Refuses unknown options, and a missing command. The texts belong to argv. */

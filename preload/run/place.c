@@ -43,7 +43,7 @@ static char *resolve_glob(const char *glob)
 /* Takes the new text, which may be NULL, in the place of the old. */
 static const char *replaced(struct plan *plan, const char *old, char *new)
 {
-    const char *kept = new && strcmp(new, old) != 0 ? plan_keep(plan, new) : old;
+    const char *kept = new &&strcmp(new, old) != 0 ? plan_keep(plan, new) : old;
 
     g_free(new);
     return kept;

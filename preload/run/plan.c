@@ -59,7 +59,8 @@ static bool check_name(const struct planned *planned, GError **error)
     dmutexattr_t attr;
 
     if (!plan_example_name(&planned->rule, name))
-        return refuse(error, REFUSE_CONFIG, "%s: the name \"%s\" is too long, or has another %%-word than %%b, %%p, %%x and %%u",
+        return refuse(error, REFUSE_CONFIG,
+                      "%s: the name \"%s\" is too long, or has another %%-word than %%b, %%p, %%x and %%u",
                       planned->origin, planned->rule.name);
     dmutexattr_init(&attr);
     if (dmutexattr_setname_np(&attr, name) != 0)

@@ -19,11 +19,11 @@ struct planned {
 };
 
 struct plan {
-    GArray *map;    /* of struct planned: -e, then DMUTEX_MAP */
-    GArray *rules;  /* of struct planned: the configuration's */
-    char *url;      /* of the server; NULL: none is configured */
-    char *url_from; /* where the URL was written */
-    char *url_file; /* the file with the URL; NULL: the URL came from a variable */
+    GArray *map;      /* of struct planned: -e, then DMUTEX_MAP */
+    GArray *rules;    /* of struct planned: the configuration's */
+    char *url;        /* of the server; NULL: none is configured */
+    char *url_from;   /* where the URL was written */
+    char *url_file;   /* the file with the URL; NULL: the URL came from a variable */
     GPtrArray *texts; /* texts that rules and origins point into */
 };
 

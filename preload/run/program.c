@@ -92,9 +92,10 @@ static bool check_rights(const char *path, GError **error)
         what = "has file capabilities";
     if (!what || is_powerless(path))
         return true;
-    return refuse(error, REFUSE_CANNOT_RUN,
-                  "%s %s, and ignores preloaded libraries: run it as the user whom it becomes, or a copy without that right",
-                  path, what);
+    return refuse(
+        error, REFUSE_CANNOT_RUN,
+        "%s %s, and ignores preloaded libraries: run it as the user whom it becomes, or a copy without that right",
+        path, what);
 }
 
 /* The architecture of this program is the measure: the module was built for the same. */
@@ -102,8 +103,7 @@ static bool check_architecture(const char *path, const struct binary *binary, co
 {
     g_autofree char *theirs = binary_machine(binary), *ours = binary_machine(own);
 
-    if (binary->elf_class == own->elf_class && binary->byte_order == own->byte_order &&
-        binary->machine == own->machine)
+    if (binary->elf_class == own->elf_class && binary->byte_order == own->byte_order && binary->machine == own->machine)
         return true;
     return refuse(error, REFUSE_CANNOT_RUN,
                   "%s is a program for another architecture (%s; libdmutex is for %s): install libdmutex for that one",
@@ -115,16 +115,18 @@ static bool check_loader(const char *path, const struct binary *binary, const st
     g_autofree char *theirs = NULL, *ours = NULL;
 
     if (!binary->interpreter)
-        return refuse(error, REFUSE_CANNOT_RUN,
-                      "%s is a static program, into which nothing can be preloaded: link it dynamically, or with libdmutex",
-                      path);
+        return refuse(
+            error, REFUSE_CANNOT_RUN,
+            "%s is a static program, into which nothing can be preloaded: link it dynamically, or with libdmutex",
+            path);
     theirs = g_path_get_basename(binary->interpreter);
     ours = own->interpreter ? g_path_get_basename(own->interpreter) : g_strdup(theirs);
     if (strcmp(theirs, ours) == 0)
         return true;
-    return refuse(error, REFUSE_CANNOT_RUN,
-                  "%s is linked to another C library than libdmutex (its loader is %s, not %s): build libdmutex with that one",
-                  path, theirs, ours);
+    return refuse(
+        error, REFUSE_CANNOT_RUN,
+        "%s is linked to another C library than libdmutex (its loader is %s, not %s): build libdmutex with that one",
+        path, theirs, ours);
 }
 
 static bool check_elf(const char *path, const struct binary *binary, GError **error)
@@ -190,8 +192,10 @@ bool program_examine(const char *command, struct program *ret_program, GError **
     else if (path && binary.kind == BINARY_UNREADABLE)
         refuse(error, REFUSE_CANNOT_RUN, "%s cannot be read, so nobody knows whether a module has effect in it", path);
     else if (path)
-        refuse(error, REFUSE_CANNOT_RUN, "%s is neither a program nor a script that begins with #!: give its interpreter "
-               "before it", path);
+        refuse(error, REFUSE_CANNOT_RUN,
+               "%s is neither a program nor a script that begins with #!: give its interpreter "
+               "before it",
+               path);
     if (is_fit) {
         char *resolved = realpath(path, NULL);
 

@@ -82,8 +82,8 @@ static char *find_offset(const struct rule *rule, const char *path, uint64_t *re
 static char *find_in(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
     size_t size = rule->is_condition ? sizeof(pthread_cond_t) : sizeof(pthread_mutex_t);
-    char *why = rule->kind == RULE_SYMBOL ? find_symbol(rule, path, wish, ret_offset)
-                                          : find_offset(rule, path, ret_offset);
+    char *why =
+        rule->kind == RULE_SYMBOL ? find_symbol(rule, path, wish, ret_offset) : find_offset(rule, path, ret_offset);
 
     if (!why && !binary_is_writable(path, *ret_offset, size))
         return g_strdup_printf("at 0x%" PRIx64 " of %s is no %s: there is no memory for it that the program may write",
@@ -110,10 +110,11 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     if (!scene->program)
         return resolution(FINDING_LATER, g_strdup_printf("looked for in %s when a command is given", rule->module));
     if (rule->required == REQUIRED_YES)
-        return resolution(FINDING_BAD,
-                          g_strdup_printf("%s does not load %s: correct the name, or leave Required=yes out if it does so "
-                                          "later",
-                                          scene->program->path, rule->module));
+        return resolution(
+            FINDING_BAD,
+            g_strdup_printf("%s does not load %s: correct the name, or leave Required=yes out if it does so "
+                            "later",
+                            scene->program->path, rule->module));
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
@@ -146,14 +147,17 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
         return not_loaded(scene, rule);
     if (has_variants(scene, path))
         return resolution(FINDING_LATER, g_strdup_printf("when one of the builds of %s, one for each kind of "
-                                                         "processor, is loaded", path));
+                                                         "processor, is loaded",
+                                                         path));
     why = find_in(rule, path, &scene->wishes[index], &offset);
     if (why)
         return resolution(rule->required == REQUIRED_NO ? FINDING_DOUBTFUL : FINDING_BAD, why);
     if (is_like_rwlock(rule, &scene->wishes[index]))
         return resolution(FINDING_SUSPECT,
-                          g_strdup_printf("%s+0x%" PRIx64 " has the size of a read-write lock, as std::shared_mutex: if it "
-                                          "is one, it is not distributed, and the rule has no effect", path, offset));
+                          g_strdup_printf("%s+0x%" PRIx64
+                                          " has the size of a read-write lock, as std::shared_mutex: if it "
+                                          "is one, it is not distributed, and the rule has no effect",
+                                          path, offset));
     return resolution(FINDING_GOOD, g_strdup_printf("%s+0x%" PRIx64, path, offset));
 }
 
@@ -220,9 +224,9 @@ static struct resolution *resolve_one(const struct scene *scene, const struct ru
         return resolution(FINDING_LATER, g_strdup_printf("for the program %s only", rule->program));
     if (is_of_module(rule))
         return resolve_in_modules(scene, rule, index);
-    return resolution(FINDING_GOOD, g_strdup(rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL ?
-                                                 "when such a file is locked" :
-                                                 "when it is mapped"));
+    return resolution(FINDING_GOOD,
+                      g_strdup(rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL ? "when such a file is locked"
+                                                                                    : "when it is mapped"));
 }
 
 /* Libraries are looked for only if a rule needs libraries: the search takes longer than all the rest. */

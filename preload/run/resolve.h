@@ -9,11 +9,11 @@
 #include "program.h"
 
 enum finding {
-    FINDING_GOOD,    /* the object is there, or will be found when a file is locked or mapped */
-    FINDING_LATER,   /* the rule's module is not there yet, and need not be */
+    FINDING_GOOD,     /* the object is there, or will be found when a file is locked or mapped */
+    FINDING_LATER,    /* the rule's module is not there yet, and need not be */
     FINDING_DOUBTFUL, /* the object is not there, and is not required */
-    FINDING_SUSPECT, /* the object is there, and may be of a kind that is not distributed */
-    FINDING_BAD      /* the object is required, and is not there */
+    FINDING_SUSPECT,  /* the object is there, and may be of a kind that is not distributed */
+    FINDING_BAD       /* the object is required, and is not there */
 };
 
 struct resolution {

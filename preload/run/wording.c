@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "plan.h"
 #include "../text.h"
+#include "plan.h"
 
 void wording_escape(GString *to, const char *text)
 {
@@ -95,8 +95,8 @@ static bool is_same(const struct rule *one, const struct rule *other)
            is_same_text(one->name, other->name) && one->lease_ms == other->lease_ms &&
            one->linger_ms == other->linger_ms && one->robust == other->robust && one->on_down == other->on_down &&
            one->on_lost == other->on_lost && one->required == other->required &&
-           one->is_state_shared == other->is_state_shared &&
-           one->shared_is_exclusive == other->shared_is_exclusive && is_same_text(one->program, other->program);
+           one->is_state_shared == other->is_state_shared && one->shared_is_exclusive == other->shared_is_exclusive &&
+           is_same_text(one->program, other->program);
 }
 
 /* A mistake of dmutex-run, not of the user: the module would do something else than the check. */

@@ -11,24 +11,48 @@ struct choice {
     const char *name;
     int (*set)(dmutexattr_t *, int);
     int (*get)(const dmutexattr_t *, int *);
-    int first;      /* the default */
-    int good[5];    /* possible values, ended by -1 */
-    int bad[6];     /* impossible values, ended by 0 */
+    int first;   /* the default */
+    int good[5]; /* possible values, ended by -1 */
+    int bad[6];  /* impossible values, ended by 0 */
     int bad_result;
 };
 
 static const struct choice choices[] = {
-    { "type", dmutexattr_settype, dmutexattr_gettype, PTHREAD_MUTEX_DEFAULT,
+    { "type",
+      dmutexattr_settype,
+      dmutexattr_gettype,
+      PTHREAD_MUTEX_DEFAULT,
       { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK, -1 },
-      { -1, 4, 255, 256, 0 }, EINVAL },
-    { "robust", dmutexattr_setrobust, dmutexattr_getrobust, PTHREAD_MUTEX_STALLED,
-      { PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_ROBUST, -1 }, { -1, 2, INT_MAX, INT_MIN, 0 }, EINVAL },
-    { "pshared", dmutexattr_setpshared, dmutexattr_getpshared, PTHREAD_PROCESS_PRIVATE,
-      { PTHREAD_PROCESS_SHARED, PTHREAD_PROCESS_PRIVATE, -1 }, { -1, 2, 256, 257, 0 }, EINVAL },
-    { "protocol", dmutexattr_setprotocol, dmutexattr_getprotocol, PTHREAD_PRIO_NONE,
-      { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT, PTHREAD_PRIO_NONE, -1 }, { -1, 3, 99, 0 }, EINVAL },
-    { "fairness", dmutexattr_setfairness_np, dmutexattr_getfairness_np, DMUTEX_THROUGHPUT_NP,
-      { DMUTEX_FAIR_NP, DMUTEX_THROUGHPUT_NP, -1 }, { -1, 2, 256, 0 }, EINVAL },
+      { -1, 4, 255, 256, 0 },
+      EINVAL },
+    { "robust",
+      dmutexattr_setrobust,
+      dmutexattr_getrobust,
+      PTHREAD_MUTEX_STALLED,
+      { PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_ROBUST, -1 },
+      { -1, 2, INT_MAX, INT_MIN, 0 },
+      EINVAL },
+    { "pshared",
+      dmutexattr_setpshared,
+      dmutexattr_getpshared,
+      PTHREAD_PROCESS_PRIVATE,
+      { PTHREAD_PROCESS_SHARED, PTHREAD_PROCESS_PRIVATE, -1 },
+      { -1, 2, 256, 257, 0 },
+      EINVAL },
+    { "protocol",
+      dmutexattr_setprotocol,
+      dmutexattr_getprotocol,
+      PTHREAD_PRIO_NONE,
+      { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT, PTHREAD_PRIO_NONE, -1 },
+      { -1, 3, 99, 0 },
+      EINVAL },
+    { "fairness",
+      dmutexattr_setfairness_np,
+      dmutexattr_getfairness_np,
+      DMUTEX_THROUGHPUT_NP,
+      { DMUTEX_FAIR_NP, DMUTEX_THROUGHPUT_NP, -1 },
+      { -1, 2, 256, 0 },
+      EINVAL },
 };
 #define CHOICES (sizeof choices / sizeof choices[0])
 
@@ -43,10 +67,13 @@ struct duration {
 };
 
 static const struct duration durations[] = {
-    { "lease", dmutexattr_setlease_np, dmutexattr_getlease_np, 10000,
-      { 100, 3600000, 5000, 1 }, { 0, 99, 3600001, UINT_MAX, 1 } },
-    { "maxhold", dmutexattr_setmaxhold_np, dmutexattr_getmaxhold_np, 0, { 0, 300, 86400000, 1 },
-      { 1 } },
+    { "lease",
+      dmutexattr_setlease_np,
+      dmutexattr_getlease_np,
+      10000,
+      { 100, 3600000, 5000, 1 },
+      { 0, 99, 3600001, UINT_MAX, 1 } },
+    { "maxhold", dmutexattr_setmaxhold_np, dmutexattr_getmaxhold_np, 0, { 0, 300, 86400000, 1 }, { 1 } },
     { "linger", dmutexattr_setlinger_np, dmutexattr_getlinger_np, 0, { 0, 50, 60000, 1 }, { 1 } },
 };
 #define DURATIONS (sizeof durations / sizeof durations[0])

@@ -77,9 +77,8 @@ static void test_configure_refuses_when_the_url_is_bad(void **state)
 /* A bad DMUTEX_URL makes every call that needs a server ENOLCK, with the reason, at once. */
 static void test_calls_say_enolck_when_the_environments_url_is_bad(void **state)
 {
-    static const char *const calls[] = { "lock X",        "trylock X", "timedlock X 60000",
-                                         "islocked X",    "waiters X", "clocklock X 60000",
-                                         "forceunlock X", "unlock X" };
+    static const char *const calls[] = { "lock X",    "trylock X",         "timedlock X 60000", "islocked X",
+                                         "waiters X", "clocklock X 60000", "forceunlock X",     "unlock X" };
 
     (void)state;
     side_set_bound(the_server->side, "bound", 20000);
@@ -198,8 +197,7 @@ static void test_lock_owns_when_the_password_is_right(void **state)
     actors[2] = start_at("redis://127.0.0.1:%d?password_file=%s", other->port, path);
     for (int i = 0; i < 3; i++) {
         actor_do(actors[i], "0", "lock configure/login");
-        actor_do(actors[(i + 1) % 3], "ETIMEDOUT",
-                 "timedlock configure/login 20"); /* an inbox, too */
+        actor_do(actors[(i + 1) % 3], "ETIMEDOUT", "timedlock configure/login 20"); /* an inbox, too */
         actor_do(actors[i], "0", "unlock configure/login");
     }
     for (int i = 0; i < 3; i++)
@@ -343,8 +341,8 @@ static int lines_logged;
 
 static void note_line(int level, const char *message, void *user)
 {
-    bool is_fine = level >= DMUTEX_LOG_ERROR && level <= DMUTEX_LOG_DEBUG && user == &mutex &&
-                   message[0] && !strpbrk(message, "\r\n");
+    bool is_fine = level >= DMUTEX_LOG_ERROR && level <= DMUTEX_LOG_DEBUG && user == &mutex && message[0] &&
+                   !strpbrk(message, "\r\n");
 
     __atomic_add_fetch(&lines_logged, is_fine ? 1 : 1000000, __ATOMIC_RELEASE);
 }

@@ -76,8 +76,7 @@ struct counted {
 
 static struct counted *make_counted(const char *name)
 {
-    struct counted *counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct counted *counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     assert_ptr_not_equal(counted, MAP_FAILED);
     if (name)
@@ -197,8 +196,7 @@ static void test_object_works_when_set_up_again_with_another_type(void **state)
     for (int i = 0; i < KIND_COUNT; i++) {
         make_mutex(&mutex, "destroy/again", &kinds[i], 0);
         assert_result(dmutex_lock(&mutex), 0);
-        assert_result(dmutex_trylock(&mutex),
-                      kinds[i].type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY);
+        assert_result(dmutex_trylock(&mutex), kinds[i].type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY);
         while (dmutex_unlock(&mutex) == 0)
             ;
         assert_result(dmutex_destroy(&mutex), 0);

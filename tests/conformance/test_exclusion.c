@@ -30,8 +30,7 @@ static void test_lock_excludes_when_many_threads_count(void **state)
     for (int i = 0; i < PROCESSES; i++)
         actors[i] = actor_start(the_server);
     for (int i = 0; i < PROCESSES; i++)
-        actor_send(actors[i], "count %s %d exclusion/count %d", path,
-                   ROUNDS / PROCESSES / THREADS, THREADS);
+        actor_send(actors[i], "count %s %d exclusion/count %d", path, ROUNDS / PROCESSES / THREADS, THREADS);
     for (int i = 0; i < PROCESSES; i++)
         actor_expect(actors[i], "0");
     assert_int_equal(actor_counted(path), ROUNDS);
@@ -318,8 +317,7 @@ static void test_next_waiter_owns_when_the_first_died_before(void **state)
     actor_do(next, "0", "unlock exclusion/before");
     actor_end(first);
     actor_end(next);
-    side_try(the_server->side, "DEL %s %s", key_of("queue", "exclusion/before"),
-             key_of("waiter", "exclusion/before"));
+    side_try(the_server->side, "DEL %s %s", key_of("queue", "exclusion/before"), key_of("waiter", "exclusion/before"));
 }
 
 int main(int argc, char **argv)

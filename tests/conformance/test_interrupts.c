@@ -340,11 +340,9 @@ static void test_call_is_no_cancellation_point_when_cancel_is_pending(void **sta
         bool is_lock;
         int wanted;
     } calls[] = {
-        { dmutex_lock, true, 0 },          { dmutex_trylock, true, 0 },
-        { timedlock_soon, true, 0 },       { clocklock_soon, true, 0 },
-        { dmutex_unlock, false, EPERM },   { dmutex_consistent, false, EINVAL },
-        { dmutex_renew_np, false, EPERM }, { dmutex_forceunlock_np, false, 0 },
-        { dmutex_destroy, false, 0 },
+        { dmutex_lock, true, 0 },          { dmutex_trylock, true, 0 },         { timedlock_soon, true, 0 },
+        { clocklock_soon, true, 0 },       { dmutex_unlock, false, EPERM },     { dmutex_consistent, false, EINVAL },
+        { dmutex_renew_np, false, EPERM }, { dmutex_forceunlock_np, false, 0 }, { dmutex_destroy, false, 0 },
     };
 
     (void)state;

@@ -51,8 +51,7 @@ static void *lock_until_cancelled(void *user)
 
     for (;;) {
         struct timespec soon = wait_time_in_ms(CLOCK_MONOTONIC, rand_r(&victim->seed) % 3);
-        int result = rand_r(&victim->seed) % 2 ? dmutex_lock(&mutex)
-                                               : dmutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon);
+        int result = rand_r(&victim->seed) % 2 ? dmutex_lock(&mutex) : dmutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon);
 
         if (result == EOWNERDEAD)
             victim->wrong += dmutex_consistent(&mutex) != 0;
@@ -99,8 +98,7 @@ static int cancel_some(unsigned *seed)
 
     for (int i = 0; i < THREADS; i++) {
         victims[i] = (struct victim){ .seed = (unsigned)rand_r(seed) };
-        assert_int_equal(
-            pthread_create(&victims[i].thread, NULL, lock_until_cancelled, &victims[i]), 0);
+        assert_int_equal(pthread_create(&victims[i].thread, NULL, lock_until_cancelled, &victims[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         interrupt_until(victims, i, wait_now_us() + rand_r(seed) % 2000);
@@ -131,8 +129,8 @@ static void cancel_again_and_again(const struct kind *kind, const char *name)
     assert_result(result, 0);
     assert_result(dmutex_unlock(&mutex), 0);
     check_silence();
-    assert_int_equal(side_int(the_server->side, "EXISTS %s %s %s", key_of("lock", name),
-                              key_of("queue", name), key_of("waiter", name)),
+    assert_int_equal(side_int(the_server->side, "EXISTS %s %s %s", key_of("lock", name), key_of("queue", name),
+                              key_of("waiter", name)),
                      0);
 }
 

@@ -137,12 +137,12 @@ static void note(const char *call, int result, long depth)
     measured[measured_count++].depth = depth;
 }
 
-#define MEASURE(call)                             \
-    do {                                          \
-        int measured_result;                      \
-                                                  \
-        paint(stack);                             \
-        measured_result = (call);                 \
+#define MEASURE(call)                                  \
+    do {                                               \
+        int measured_result;                           \
+                                                       \
+        paint(stack);                                  \
+        measured_result = (call);                      \
         note(#call, measured_result, depth_of(stack)); \
     } while (0)
 
@@ -420,8 +420,8 @@ static const struct {
     const char *name;
     int (*play)(const char *url);
 } scenes[] = {
-    { "calls", play_calls },   { "configured", play_configured }, { "waiters", play_waiters },
-    { "down", play_down },     { "breaks", play_breaks },         { "ends", play_ends },
+    { "calls", play_calls }, { "configured", play_configured }, { "waiters", play_waiters },
+    { "down", play_down },   { "breaks", play_breaks },         { "ends", play_ends },
 };
 
 static int play_scene(const char *name, const char *url)

@@ -74,8 +74,7 @@ static void test_timedlock_answers_at_once_when_held_and_past(void **state)
     for (size_t i = 0; i < MOMENTS; i++) {
         assert_result(dmutex_timedlock(&mutex, &moments[i].time), moments[i].when_held);
         for (int c = 0; c < 2; c++)
-            assert_result(dmutex_clocklock(&mutex, clocks[c], &moments[i].time),
-                          moments[i].when_held);
+            assert_result(dmutex_clocklock(&mutex, clocks[c], &moments[i].time), moments[i].when_held);
     }
     assert_false(side_is_control_over(the_server->side, "held"));
     assert_int_equal(holdcount_of(&mutex), 0);
@@ -211,8 +210,8 @@ static void test_timedlock_owns_or_not_when_grant_and_timeout_race(void **state)
 /* POSIX scenario 21: clocks that cannot time a wait are EINVAL, free or held; nothing changes. */
 static void test_clocklock_refuses_when_the_clock_is_unsuitable(void **state)
 {
-    const clockid_t bad[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999, -1,
-                              CLOCK_BOOTTIME, CLOCK_REALTIME_COARSE, CLOCK_TAI };
+    const clockid_t bad[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999,     -1,
+                              CLOCK_BOOTTIME,           CLOCK_REALTIME_COARSE,   CLOCK_TAI };
     dmutex_t mutex;
 
     (void)state;
@@ -234,8 +233,10 @@ static void test_clocklock_refuses_when_the_clock_is_unsuitable(void **state)
 /* POSIX scenario 22: the end of time is not past: the lock waits, and is granted. */
 static void test_timedlock_waits_when_the_time_is_very_far(void **state)
 {
-    const struct timespec far[] = { { TIME_MAX, 999999999 }, { TIME_MAX, 0 },
-                                    { TIME_MAX - 1, 0 },     { TIME_MAX / 1000, 0 },
+    const struct timespec far[] = { { TIME_MAX, 999999999 },
+                                    { TIME_MAX, 0 },
+                                    { TIME_MAX - 1, 0 },
+                                    { TIME_MAX / 1000, 0 },
                                     { TIME_MAX / 1000000000 + 1, 999999999 } };
     dmutex_t mutex = DMUTEX_INITIALIZER("time/far");
     struct actor *holder = start_holder("time/far");

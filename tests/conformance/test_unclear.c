@@ -50,8 +50,8 @@ static void check_owned_once(struct scene *scene, const char *name)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-static const enum proxy_fault cuts[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
-                                         PROXY_CUT_COMMAND, PROXY_CUT_MID_COMMAND };
+static const enum proxy_fault cuts[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY, PROXY_CUT_COMMAND,
+                                         PROXY_CUT_MID_COMMAND };
 #define CUTS (sizeof cuts / sizeof cuts[0])
 
 /*

@@ -11,13 +11,17 @@ static const char *const seeds[] = {
     "[server]\nUrl=redis://h\n\n[defaults]\nLease=10s\nOnDown=block\n\n[lock g/l]\nMatch=sym:libm.so:lock\n",
     "[lock files]\nMatch=flock:/var/lock/*;fcntl:/srv/a\\;b\nShared=exclusive\nOnDown=local\nRequired=no\n",
     "# a comment\n[lock m]\nMatch=shm:/pool+64\nCond=shm:/pool+128;shm:/pool+256\nRobust=yes\nOnLost=signal:TERM\n",
-    "[lock x]\nMatch = map:/srv/data+0x40 \nProgram=/usr/bin/x\nSharedState=yes\nLinger=5\n", NULL,
+    "[lock x]\nMatch = map:/srv/data+0x40 \nProgram=/usr/bin/x\nSharedState=yes\nLinger=5\n",
+    NULL,
 };
 
 static const char *const words[] = {
-    "[", "]", "\n", "[lock ", "[defaults]\n", "[server]\n", "Url=", "Match=", "Cond=", "Lease=", "Linger=", "Robust=", "OnDown=",
-    "OnLost=", "Program=", "Required=", "SharedState=", "Shared=", "Match[de]=", ";", "\\;", "\\s", "\\x", "=", "#", "%b", "sym:a:b",
-    "flock:/x", "cond:sym:a:c", "yes", "no", "10s", "\r\n", NULL,
+    "[",          "]",       "\n",       "[lock ",    "[defaults]\n", "[server]\n",
+    "Url=",       "Match=",  "Cond=",    "Lease=",    "Linger=",      "Robust=",
+    "OnDown=",    "OnLost=", "Program=", "Required=", "SharedState=", "Shared=",
+    "Match[de]=", ";",       "\\;",      "\\s",       "\\x",          "=",
+    "#",          "%b",      "sym:a:b",  "flock:/x",  "cond:sym:a:c", "yes",
+    "no",         "10s",     "\r\n",     NULL,
 };
 
 const struct fuzzer fuzzer = { "config", seeds, words, 10000, 1000000 };

@@ -19,15 +19,34 @@
 #define LISTENING "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n$-1\r\n*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n"
 
 static const char *const seeds[] = {
-    "a" GREETED "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n:2\r\n", "b" GREETED "-READONLY You can't write\r\n",
-    "c" GREETED "$-1\r\n*-1\r\n", "A" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$5\r\nask 1\r\n",
-    "B" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n:1\r\n+PONG\r\n", "a*3\r\n$5\r\nslave\r\n", "b-NOAUTH\r\n",
-    "a-LOADING\r\n-LOADING\r\n", NULL,
+    "a" GREETED "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n:2\r\n",
+    "b" GREETED "-READONLY You can't write\r\n",
+    "c" GREETED "$-1\r\n*-1\r\n",
+    "A" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$5\r\nask 1\r\n",
+    "B" LISTENING "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n:1\r\n+PONG\r\n",
+    "a*3\r\n$5\r\nslave\r\n",
+    "b-NOAUTH\r\n",
+    "a-LOADING\r\n-LOADING\r\n",
+    NULL,
 };
 
 static const char *const words[] = {
-    "\r\n", GREETED, LISTENING, "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nlost 1\r\n", "+OK\r\n", ":1\r\n", "$-1\r\n",
-    "*-1\r\n", "*1025\r\n", "$2147483647\r\n", "-NOAUTH\r\n", "-ERR\r\n", "*2\r\n", "$0\r\n\r\n", ">2\r\n+a\r\n+b\r\n", NULL,
+    "\r\n",
+    GREETED,
+    LISTENING,
+    "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nlost 1\r\n",
+    "+OK\r\n",
+    ":1\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "*1025\r\n",
+    "$2147483647\r\n",
+    "-NOAUTH\r\n",
+    "-ERR\r\n",
+    "*2\r\n",
+    "$0\r\n\r\n",
+    ">2\r\n+a\r\n+b\r\n",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "connection", seeds, words, 15000, 800000 };
@@ -125,8 +144,12 @@ static void free_conn(struct dm_conn *conn)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    static struct dm_url url = { .kind = DM_URL_UNIX, .path = (char *)"/s", .prefix = (char *)"dmutex", .has_grace = true,
-                                 .connect_timeout_ms = 60000, .command_timeout_ms = 60000 };
+    static struct dm_url url = { .kind = DM_URL_UNIX,
+                                 .path = (char *)"/s",
+                                 .prefix = (char *)"dmutex",
+                                 .has_grace = true,
+                                 .connect_timeout_ms = 60000,
+                                 .command_timeout_ms = 60000 };
     const struct dm_conn_hooks hooks = { .on_message = take_message };
     struct dm_conn *conn;
     size_t piece;

@@ -135,9 +135,22 @@ static void splice(struct input *input)
 
 static void change_number(struct input *input)
 {
-    static const char *const numbers[] = { "0", "1", "-1", "16", "255", "65536", "4294967296", "2147483647",
-                                           "9007199254740993", "9223372036854775807", "9223372036854775808",
-                                           "9999999999999999999", "18446744073709551616", "1e9", "007", NULL };
+    static const char *const numbers[] = { "0",
+                                           "1",
+                                           "-1",
+                                           "16",
+                                           "255",
+                                           "65536",
+                                           "4294967296",
+                                           "2147483647",
+                                           "9007199254740993",
+                                           "9223372036854775807",
+                                           "9223372036854775808",
+                                           "9999999999999999999",
+                                           "18446744073709551616",
+                                           "1e9",
+                                           "007",
+                                           NULL };
     const char *number = pick(numbers);
     size_t from = below(input->length), to;
 
@@ -237,8 +250,8 @@ static void execute_all(void)
             setitimer(ITIMER_PROF, &(struct itimerval){ .it_value.tv_sec = PATIENCE_S }, NULL);
         execute(false);
     }
-    printf("# %" PRIu64 " executions from DM_SEED=%" PRIu64 "\nok 1 - test_%s_is_well_whatever_the_bytes\n", count, seed,
-           fuzzer.name);
+    printf("# %" PRIu64 " executions from DM_SEED=%" PRIu64 "\nok 1 - test_%s_is_well_whatever_the_bytes\n", count,
+           seed, fuzzer.name);
 }
 
 /* ---- files ------------------------------------------------------------------------------- */

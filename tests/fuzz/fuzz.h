@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct fuzzer {
     const char *name;
-    const char *const *seeds; /* correct inputs; the last: NULL */
-    const char *const *words; /* words of such inputs; none: the inputs are not texts */
+    const char *const *seeds;  /* correct inputs; the last: NULL */
+    const char *const *words;  /* words of such inputs; none: the inputs are not texts */
     unsigned long usual, many; /* executions in `make check` and `make check-long` */
 };
 

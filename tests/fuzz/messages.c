@@ -17,14 +17,39 @@
 enum { ASKING = 1, QUEUED, HELD, WAITING, LEAVING, LOST, OVER };
 
 static const char *const seeds[] = {
-    "granted 2 1 1700000000000001 1000 0 " RUN "\nlost 2", "granted 4 2 1700000000000001 1000 1 " RUN "\nask 4",
-    "signalled 4 1 900\ngranted 4 1 7 1000 0 " RUN, "lost 3\nask 3\ngranted 3 1 8 1000 0 " RUN, "granted 7 1 9 1000 0 " RUN "\nlost 7",
-    "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0 0123456789abcdee", "ask 1\nask 5\nlost 5", NULL,
+    "granted 2 1 1700000000000001 1000 0 " RUN "\nlost 2",
+    "granted 4 2 1700000000000001 1000 1 " RUN "\nask 4",
+    "signalled 4 1 900\ngranted 4 1 7 1000 0 " RUN,
+    "lost 3\nask 3\ngranted 3 1 8 1000 0 " RUN,
+    "granted 7 1 9 1000 0 " RUN "\nlost 7",
+    "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0 0123456789abcdee",
+    "ask 1\nask 5\nlost 5",
+    NULL,
 };
 
 static const char *const words[] = {
-    "granted ", "lost ", "ask ", "signalled ", "\n", " ", "1", "2", "3", "4", "5", "6", "7", " 1000 0", " 1000 0 " RUN, " 0 ", "-",
-    "9007199254740992", "9223372036854775807", "9999999999999999999", "18446744073709551615", NULL,
+    "granted ",
+    "lost ",
+    "ask ",
+    "signalled ",
+    "\n",
+    " ",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "7",
+    " 1000 0",
+    " 1000 0 " RUN,
+    " 0 ",
+    "-",
+    "9007199254740992",
+    "9223372036854775807",
+    "9999999999999999999",
+    "18446744073709551615",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "messages", seeds, words, 50000, 4000000 };

@@ -14,13 +14,29 @@
 #define NAMES 2
 
 static const char *const seeds[] = {
-    "group/leaf\ngroup/other", "word\nword/", "a/b/c\na/b%2Fc", "{tag}/x\n%7Btag%7D/x", "a b/c d\na+b/c+d",
-    "~1234/x\n~1234", "\xc3\xa4/\xe2\x82\xac\n\xff/\x80", "g/%\ng/%25", NULL,
+    "group/leaf\ngroup/other",
+    "word\nword/",
+    "a/b/c\na/b%2Fc",
+    "{tag}/x\n%7Btag%7D/x",
+    "a b/c d\na+b/c+d",
+    "~1234/x\n~1234",
+    "\xc3\xa4/\xe2\x82\xac\n\xff/\x80",
+    "g/%\ng/%25",
+    NULL,
 };
 
 static const char *const words[] = {
-    "/", "//", "\n", "%", "%2F", "%2f", "%25", "{", "}", ":", "}:lock:", ":{", "~", ".", "_", "-", " ", "lock", "state",
-    "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789", NULL,
+    "/",       "//",
+    "\n",      "%",
+    "%2F",     "%2f",
+    "%25",     "{",
+    "}",       ":",
+    "}:lock:", ":{",
+    "~",       ".",
+    "_",       "-",
+    " ",       "lock",
+    "state",   "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "names", seeds, words, 60000, 4000000 };

@@ -16,25 +16,74 @@
 
 static const char *const seeds[] = {
     "a*4\r\n$5\r\nowned\r\n$16\r\n1700000000000000\r\n:1\r\n:1700000000000000\r\n",
-    "a*5\r\n$6\r\nqueued\r\n:1\r\n:9000\r\n:77\r\n:1700000000000000\r\n", "b*3\r\n$4\r\nbusy\r\n:9000\r\n:1\r\n",
-    "a-NOSCRIPT No matching script.\r\n*1\r\n$4\r\nfull\r\n", "b-OOM command not allowed\r\n", "c*1\r\n$4\r\nleft\r\n",
-    "d*2\r\n$8\r\nreleased\r\n:1\r\n", "d*1\r\n$8\r\nnotowner\r\n",
+    "a*5\r\n$6\r\nqueued\r\n:1\r\n:9000\r\n:77\r\n:1700000000000000\r\n",
+    "b*3\r\n$4\r\nbusy\r\n:9000\r\n:1\r\n",
+    "a-NOSCRIPT No matching script.\r\n*1\r\n$4\r\nfull\r\n",
+    "b-OOM command not allowed\r\n",
+    "c*1\r\n$4\r\nleft\r\n",
+    "d*2\r\n$8\r\nreleased\r\n:1\r\n",
+    "d*1\r\n$8\r\nnotowner\r\n",
     "e*3\r\n*4\r\n$5\r\nowned\r\n:5\r\n:0\r\n:7\r\n*2\r\n$7\r\nunknown\r\n:1\r\n*1\r\n$5\r\nerror\r\n",
-    "f*4\r\n:1\r\n:2\r\n:0\r\n:1700000000000000\r\n", "g:1\r\n", "h*2\r\n$6\r\nbroken\r\n:1\r\n", "i:0\r\n",
+    "f*4\r\n:1\r\n:2\r\n:0\r\n:1700000000000000\r\n",
+    "g:1\r\n",
+    "h*2\r\n$6\r\nbroken\r\n:1\r\n",
+    "i:0\r\n",
     "j*7\r\n$34\r\n0123456789abcdef0123456789abcdef:1\r\n:2\r\n:900\r\n:5\r\n$10\r\n12 host app\r\n:3\r\n:1\r\n",
-    "k*3\r\n$7\r\nwaiting\r\n:1\r\n:1700000000000000\r\n", "k*1\r\n$5\r\nbound\r\n",
-    "l*5\r\n$5\r\nowned\r\n:5\r\n:0\r\n:7\r\n:1\r\n", "m*4\r\n$5\r\nmoved\r\n:9\r\n:1\r\n:1\r\n", "m*1\r\n$4\r\nnone\r\n",
-    "m*2\r\n$5\r\nbound\r\n$4\r\nng/l\r\n", "n:0\r\n", "o+OK\r\n",
-    "p*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", "p-LOADING\r\n",
-    "q$60\r\n# Server\r\nrun_id:0123456789abcdef\r\nmaxmemory_policy:noeviction\r\n\r\n", "r:17\r\n", NULL,
+    "k*3\r\n$7\r\nwaiting\r\n:1\r\n:1700000000000000\r\n",
+    "k*1\r\n$5\r\nbound\r\n",
+    "l*5\r\n$5\r\nowned\r\n:5\r\n:0\r\n:7\r\n:1\r\n",
+    "m*4\r\n$5\r\nmoved\r\n:9\r\n:1\r\n:1\r\n",
+    "m*1\r\n$4\r\nnone\r\n",
+    "m*2\r\n$5\r\nbound\r\n$4\r\nng/l\r\n",
+    "n:0\r\n",
+    "o+OK\r\n",
+    "p*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
+    "p-LOADING\r\n",
+    "q$60\r\n# Server\r\nrun_id:0123456789abcdef\r\nmaxmemory_policy:noeviction\r\n\r\n",
+    "r:17\r\n",
+    NULL,
 };
 
 static const char *const words[] = {
-    "\r\n", "*", "$", ":", "+", "-", "*-1\r\n", "$-1\r\n", ":-1\r\n", "*0\r\n", "$0\r\n\r\n", "_\r\n", "#t\r\n", ",1.5\r\n",
-    "%1\r\n", "~1\r\n", ">1\r\n", "(123\r\n", "=5\r\ntxt:a\r\n", "$5\r\nowned\r\n", "$6\r\nqueued\r\n", "$4\r\nleft\r\n",
-    "$5\r\nbound\r\n", "$5\r\nmoved\r\n", "$8\r\nreleased\r\n", "$7\r\nwaiting\r\n", "$7\r\nunknown\r\n", "-READONLY x\r\n",
-    "-ERR x\r\n", "-NOAUTH\r\n", "*1025\r\n", "*1000000000\r\n", "$1000000000\r\n", ":9223372036854775807\r\n",
-    ":-9223372036854775808\r\n", "$19\r\n9999999999999999999\r\n", "\nrun_id:", "\nmaxmemory_policy:", NULL,
+    "\r\n",
+    "*",
+    "$",
+    ":",
+    "+",
+    "-",
+    "*-1\r\n",
+    "$-1\r\n",
+    ":-1\r\n",
+    "*0\r\n",
+    "$0\r\n\r\n",
+    "_\r\n",
+    "#t\r\n",
+    ",1.5\r\n",
+    "%1\r\n",
+    "~1\r\n",
+    ">1\r\n",
+    "(123\r\n",
+    "=5\r\ntxt:a\r\n",
+    "$5\r\nowned\r\n",
+    "$6\r\nqueued\r\n",
+    "$4\r\nleft\r\n",
+    "$5\r\nbound\r\n",
+    "$5\r\nmoved\r\n",
+    "$8\r\nreleased\r\n",
+    "$7\r\nwaiting\r\n",
+    "$7\r\nunknown\r\n",
+    "-READONLY x\r\n",
+    "-ERR x\r\n",
+    "-NOAUTH\r\n",
+    "*1025\r\n",
+    "*1000000000\r\n",
+    "$1000000000\r\n",
+    ":9223372036854775807\r\n",
+    ":-9223372036854775808\r\n",
+    "$19\r\n9999999999999999999\r\n",
+    "\nrun_id:",
+    "\nmaxmemory_policy:",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "replies", seeds, words, 60000, 5000000 };
@@ -77,7 +126,8 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
     return *ret_reply ? DM_CONN_OK : DM_CONN_BROKEN;
 }
 
-enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler, void *user)
+enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                 void *user)
 {
     (void)conn;
     (void)command;
@@ -199,7 +249,8 @@ static void ask_info(void)
 
     if (dm_store_info(&store, &ask, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
         return;
-    must(memchr(info.shown.owner, '\0', sizeof info.shown.owner) && memchr(info.shown.host, '\0', sizeof info.shown.host));
+    must(memchr(info.shown.owner, '\0', sizeof info.shown.owner) &&
+         memchr(info.shown.host, '\0', sizeof info.shown.host));
     must(memchr(info.shown.program, '\0', sizeof info.shown.program));
 }
 
@@ -272,8 +323,9 @@ static void greet_numbers(void)
 }
 
 static void (*const questions[])(void) = {
-    ask_acquire, ask_try,  ask_cancel, ask_release,     read_polls, read_renewals, ask_consistent, ask_force,  ask_drop,
-    ask_info,    ask_wait, ask_cond_cancel, ask_signal, ask_cond_drop, greet_plainly, greet_role, greet_info, greet_numbers,
+    ask_acquire,    ask_try,       ask_cancel,    ask_release, read_polls, read_renewals,
+    ask_consistent, ask_force,     ask_drop,      ask_info,    ask_wait,   ask_cond_cancel,
+    ask_signal,     ask_cond_drop, greet_plainly, greet_role,  greet_info, greet_numbers,
 };
 
 static void begin(void)

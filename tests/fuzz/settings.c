@@ -13,19 +13,40 @@
 
 static const char *const seeds[] = {
     "DMUTEX_URL=redis://host:1\nDMUTEX_ONLOST=signal:SIGTERM\nDMUTEX_ONDOWN=fail",
-    "DMUTEX_LOCAL_DIR=/tmp/x\nDMUTEX_URL=local:\nDMUTEX_HOST=my host", "DMUTEX_ONLOST=abort",
-    "DMUTEX_ONLOST=signal:USR1\nDMUTEX_HOST=\xc3\xa4", "DMUTEX_URL=\nDMUTEX_LOCAL_DIR=", NULL,
+    "DMUTEX_LOCAL_DIR=/tmp/x\nDMUTEX_URL=local:\nDMUTEX_HOST=my host",
+    "DMUTEX_ONLOST=abort",
+    "DMUTEX_ONLOST=signal:USR1\nDMUTEX_HOST=\xc3\xa4",
+    "DMUTEX_URL=\nDMUTEX_LOCAL_DIR=",
+    NULL,
 };
 
 static const char *const words[] = {
-    "DMUTEX_URL=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_LOCAL=", "DMUTEX_LOCAL_DIR=", "DMUTEX_HOST=", "forbid", "signal:",
-    "signal:SIG", "SIGRTMIN", "abort", "log", "fail", "local:", "unix:///s", "redis://h", "\n", "=",
-    "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789", NULL,
+    "DMUTEX_URL=",
+    "DMUTEX_ONLOST=",
+    "DMUTEX_ONDOWN=",
+    "DMUTEX_LOCAL=",
+    "DMUTEX_LOCAL_DIR=",
+    "DMUTEX_HOST=",
+    "forbid",
+    "signal:",
+    "signal:SIG",
+    "SIGRTMIN",
+    "abort",
+    "log",
+    "fail",
+    "local:",
+    "unix:///s",
+    "redis://h",
+    "\n",
+    "=",
+    "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
 
-static const char *const names[] = { "DMUTEX_URL", "DMUTEX_ONLOST", "DMUTEX_ONDOWN", "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
+static const char *const names[] = { "DMUTEX_URL",   "DMUTEX_ONLOST",    "DMUTEX_ONDOWN",
+                                     "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
 
 /* Leaves out lines of other names, because a line could set PATH. Avoids setenv(), which keeps all values for ever. */
 static void set_environment(char *lines)

@@ -66,8 +66,7 @@ static struct actor *spawn(struct environment *environment, char *const *argumen
     posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
     if (errors)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    assert_int_equal(posix_spawn(&actor->pid, arguments[0], &actions, NULL, arguments,
-                                 environment->strings), 0);
+    assert_int_equal(posix_spawn(&actor->pid, arguments[0], &actions, NULL, arguments, environment->strings), 0);
     posix_spawn_file_actions_destroy(&actions);
     keeper_watch(actor->pid);
     close(ends[1]);
@@ -85,8 +84,7 @@ static char *host_label(char *room, size_t size)
 }
 
 /* Then adds all variables that the environment lacks. */
-static struct actor *start(struct environment *environment, const char *url, char *const *arguments,
-                           const char *errors)
+static struct actor *start(struct environment *environment, const char *url, char *const *arguments, const char *errors)
 {
     char url_string[256], host[32];
 
@@ -143,8 +141,8 @@ struct actor *actor_start_program(const struct server *server, char *const *argu
     return start(&strings, server->url, arguments, errors);
 }
 
-__attribute__((__format__(__printf__, 2, 0)))
-static void send_line(struct actor *actor, const char *format, va_list arguments)
+__attribute__((__format__(__printf__, 2, 0))) static void send_line(struct actor *actor, const char *format,
+                                                                    va_list arguments)
 {
     char line[ANSWER_ROOM];
     int length = vsnprintf(line, sizeof line - 1, format, arguments);

@@ -74,8 +74,7 @@ struct actor *actor_start_at(const char *url);
 struct actor *actor_start_program(const struct server *server, char *const *arguments, const char *errors,
                                   va_list environment);
 
-void actor_send(struct actor *actor, const char *format, ...)
-    __attribute__((__format__(__printf__, 2, 3)));
+void actor_send(struct actor *actor, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
 /* The answer, awaited for at most WAIT_LIMIT_MS, then the test fails.  Until the next answer. */
 const char *actor_answer(struct actor *actor);
@@ -87,15 +86,14 @@ bool actor_is_silent(struct actor *actor);
 #define actor_expect(actor, wanted) assert_string_equal(actor_answer(actor), wanted)
 
 /* Sends a command; the answer must be `wanted`. */
-#define actor_do(actor, wanted, ...)         \
-    do {                                     \
-        actor_send(actor, __VA_ARGS__);      \
-        actor_expect(actor, wanted);         \
+#define actor_do(actor, wanted, ...)    \
+    do {                                \
+        actor_send(actor, __VA_ARGS__); \
+        actor_expect(actor, wanted);    \
     } while (0)
 
 /* Sends a command that answers "0 VALUE", and returns the value. */
-long long actor_value(struct actor *actor, const char *format, ...)
-    __attribute__((__format__(__printf__, 2, 3)));
+long long actor_value(struct actor *actor, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
 /* The number in a file that actors count in; the second makes a new file with 0. */
 long long actor_counted(const char *path);

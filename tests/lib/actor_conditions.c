@@ -59,8 +59,7 @@ void actor_do_timedwait(struct call *call)
 {
     struct timespec until = wait_time_in_ms(CLOCK_REALTIME, strtoll(call->words[3], NULL, 10));
 
-    actor_answer_result(
-        call, dcond_timedwait(cond_of(call->words[1]), actor_mutex(call->words[2]), &until));
+    actor_answer_result(call, dcond_timedwait(cond_of(call->words[1]), actor_mutex(call->words[2]), &until));
 }
 
 void actor_do_signal(struct call *call)

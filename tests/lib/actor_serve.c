@@ -189,8 +189,7 @@ static void do_timed(struct call *call)
     struct timespec until = wait_time_in_ms(clock, strtoll(call->words[2], NULL, 10));
     dmutex_t *mutex = actor_mutex(call->words[1]);
 
-    actor_answer_result(call, is_real ? dmutex_timedlock(mutex, &until)
-                                : dmutex_clocklock(mutex, clock, &until));
+    actor_answer_result(call, is_real ? dmutex_timedlock(mutex, &until) : dmutex_clocklock(mutex, clock, &until));
 }
 
 static void do_token(struct call *call)

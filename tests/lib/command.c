@@ -67,8 +67,7 @@ void command_run(const char *format, ...)
 
 static void fail_with_all(const char *what, const char *file, int line)
 {
-    print_error("%s\n%s\nstatus %d\noutput:\n%s\nerrors:\n%s\n", what, ran.line, ran.status, ran.output,
-                ran.errors);
+    print_error("%s\n%s\nstatus %d\noutput:\n%s\nerrors:\n%s\n", what, ran.line, ran.status, ran.output, ran.errors);
     _fail(file, line);
 }
 

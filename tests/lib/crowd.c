@@ -5,8 +5,7 @@
 
 #include "testlib.h"
 
-void crowd_begin(struct crowd *crowd, struct server *server, const char *mutex, const char *cond,
-                 unsigned lease_ms)
+void crowd_begin(struct crowd *crowd, struct server *server, const char *mutex, const char *cond, unsigned lease_ms)
 {
     *crowd = (struct crowd){ .server = server, .mutex = mutex, .cond = cond };
     snprintf(crowd->file, sizeof crowd->file, "%s/crowd", server->folder);
@@ -30,8 +29,7 @@ void crowd_gather(struct crowd *crowd, int count)
     crowd->count = part * CROWD_PROCESSES;
     actor_begin_count(crowd->file);
     for (int i = 0; i < CROWD_PROCESSES; i++)
-        actor_send(crowd->actors[i], "crowd %s %d %s %s", crowd->file, part, crowd->cond,
-                   crowd->mutex);
+        actor_send(crowd->actors[i], "crowd %s %d %s %s", crowd->file, part, crowd->cond, crowd->mutex);
     wait_until(crowd_on_condition(crowd) == crowd->count);
     wait_until(side_int(crowd->server->side, "EXISTS %s", key_of("lock", crowd->mutex)) == 0);
 }

@@ -28,8 +28,7 @@ struct crowd {
     int count;
 };
 
-void crowd_begin(struct crowd *crowd, struct server *server, const char *mutex, const char *cond,
-                 unsigned lease_ms);
+void crowd_begin(struct crowd *crowd, struct server *server, const char *mutex, const char *cond, unsigned lease_ms);
 void crowd_end(struct crowd *crowd);
 
 /* So many wait, in equal parts in each process; the mutex is free then. */

@@ -27,7 +27,7 @@ static struct {
     pid_t pids[PROCESSES];
     char folders[FOLDERS][FOLDER_ROOM];
     struct late late; /* written by the keeper */
-} *kept;
+} * kept;
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int alive = -1; /* the keeper's sign that the test program lives: the keeper's end of a pipe */

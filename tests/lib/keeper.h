@@ -33,8 +33,8 @@ pid_t keeper_fork(void);
 void keeper_mind_leaks(void);
 
 /*
- * Waits for a child's end and forgets the child: the wait status. A child that does not end within four WAIT_LIMIT_MS is
- * killed: SIGALRM is then the status.
+ * Waits for a child's end and forgets the child: the wait status. A child that does not end within four WAIT_LIMIT_MS
+ * is killed: SIGALRM is then the status.
  */
 int keeper_reap(pid_t pid);
 

@@ -94,8 +94,7 @@ void errand_begin(struct errand *errand, mutex_call call, dmutex_t *mutex)
     assert_int_equal(pthread_create(&errand->thread, NULL, run, errand), 0);
 }
 
-void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock,
-                        const struct timespec *until)
+void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
     *errand = (struct errand){ .mutex = mutex, .clock = clock, .until = *until };
     assert_int_equal(pthread_create(&errand->thread, NULL, run, errand), 0);
@@ -160,7 +159,6 @@ const char *key_of(const char *kind, const char *name)
     char *key = room[last++ % 4];
     size_t group = strcspn(name, "/");
 
-    snprintf(key, sizeof room[0], "dmutex:{%.*s}:%s:%s", (int)group, name, kind,
-             name[group] ? name + group + 1 : "");
+    snprintf(key, sizeof room[0], "dmutex:{%.*s}:%s:%s", (int)group, name, kind, name[group] ? name + group + 1 : "");
     return key;
 }

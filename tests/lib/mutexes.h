@@ -56,8 +56,7 @@ struct errand {
     bool is_over;
 };
 void errand_begin(struct errand *errand, mutex_call call, dmutex_t *mutex);
-void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock,
-                        const struct timespec *until);
+void errand_begin_until(struct errand *errand, dmutex_t *mutex, clockid_t clock, const struct timespec *until);
 bool errand_is_over(const struct errand *errand);
 
 /* Awaits that the errand's thread has been asleep in the kernel for some time. */

@@ -67,8 +67,7 @@ static int listen_tcp(struct proxy *proxy)
     int fd = listen_at(AF_INET, &address, size);
 
     assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), errno);
-    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d?grace=off",
-             ntohs(address.sin_port));
+    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d?grace=off", ntohs(address.sin_port));
     return fd;
 }
 
@@ -150,8 +149,7 @@ static void ring(struct proxy *proxy)
     assert_int_equal(send(proxy->bell, "", 1, MSG_NOSIGNAL), 1);
 }
 
-void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side,
-                 const char *match, int times)
+void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side, const char *match, int times)
 {
     struct proxy_orders *orders = proxy->orders;
 

@@ -25,11 +25,7 @@
 struct proxy;
 
 /* The connections concerned: connections that have sent SUBSCRIBE, or connections that have not. */
-enum proxy_side {
-    PROXY_COMMANDS = 1,
-    PROXY_INBOX = 2,
-    PROXY_ALL = 3
-};
+enum proxy_side { PROXY_COMMANDS = 1, PROXY_INBOX = 2, PROXY_ALL = 3 };
 
 /* The fault of a matching command, or of the reply. */
 enum proxy_fault {
@@ -43,11 +39,7 @@ enum proxy_fault {
     PROXY_CUT_MID_COMMAND  /* the server hears half, and the connection is closed */
 };
 
-enum proxy_way {
-    PROXY_TO_SERVER = 1,
-    PROXY_TO_CLIENT = 2,
-    PROXY_BOTH_WAYS = 3
-};
+enum proxy_way { PROXY_TO_SERVER = 1, PROXY_TO_CLIENT = 2, PROXY_BOTH_WAYS = 3 };
 
 /* Listens in the server's folder and on a port of 127.0.0.1; ends with the test program. */
 struct proxy *proxy_start(const struct server *server);
@@ -59,8 +51,7 @@ const char *proxy_tcp_url(const struct proxy *proxy);
  * The next `times` commands that contain `match` ("": any) suffer the fault. For pub/sub messages (PROXY_INBOX) the
  * message itself is looked at, and the first three faults are possible. Replaces an earlier order.
  */
-void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side,
-                 const char *match, int times);
+void proxy_break(struct proxy *proxy, enum proxy_fault fault, enum proxy_side side, const char *match, int times);
 
 /*
  * The number of commands that have suffered the fault since proxy_break(); replies count when the fault has happened.

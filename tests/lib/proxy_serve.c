@@ -40,8 +40,8 @@ struct link {
     int64_t cut_left[2];
     int64_t trickled_ms[2]; /* when something was sent last */
     bool is_inbox;
-    bool is_held; /* by PROXY_HOLD_REPLY */
-    bool is_mute; /* nothing passes any more: a stream does not lose bytes from the middle */
+    bool is_held;               /* by PROXY_HOLD_REPLY */
+    bool is_mute;               /* nothing passes any more: a stream does not lose bytes from the middle */
     uint8_t marks[OUTSTANDING]; /* a ring: the faults of the coming replies */
     unsigned asked, answered;
 };
@@ -155,9 +155,8 @@ static void put(struct link *link, int way, const char *data, size_t size, bool 
 {
     struct chunk *chunk = malloc(sizeof *chunk + size);
 
-    *chunk = (struct chunk){ .due_ms = wait_now_ms() + proxy_get(orders->delay_ms[way]),
-                             .is_last = is_last,
-                             .size = size };
+    *chunk =
+        (struct chunk){ .due_ms = wait_now_ms() + proxy_get(orders->delay_ms[way]), .is_last = is_last, .size = size };
     memcpy(chunk->data, data, size);
     *link->last[way] = chunk;
     link->last[way] = &chunk->next;
@@ -170,8 +169,7 @@ static bool takes_fault(const struct link *link, const char *data, size_t size)
 {
     int side = link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
 
-    if (proxy_get(orders->times) <= 0 || !(proxy_get(orders->side) & side) ||
-        !contains(data, size, orders->match))
+    if (proxy_get(orders->times) <= 0 || !(proxy_get(orders->side) & side) || !contains(data, size, orders->match))
         return false;
     proxy_set(orders->times, orders->times - 1);
     return true;

@@ -44,14 +44,22 @@ static void add_standard(struct server *server)
     snprintf(port, sizeof port, "%d", server->port);
     const char *const standard[] = {
         program && *program ? program : "redis-server",
-        "--port", port,
-        "--bind", "127.0.0.1",
-        "--unixsocket", server->path,
-        "--unixsocketperm", "700",
-        "--dir", server->folder,
-        "--save", "",
-        "--appendonly", "no",
-        "--enable-debug-command", "local",
+        "--port",
+        port,
+        "--bind",
+        "127.0.0.1",
+        "--unixsocket",
+        server->path,
+        "--unixsocketperm",
+        "700",
+        "--dir",
+        server->folder,
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--enable-debug-command",
+        "local",
     };
     for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
         add(server, standard[i]);
@@ -81,8 +89,7 @@ static void spawn(struct server *server)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    error = posix_spawnp(&server->pid, server->arguments[0], &actions, NULL, server->arguments,
-                         environ);
+    error = posix_spawnp(&server->pid, server->arguments[0], &actions, NULL, server->arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
         print_error("%s cannot be started: %s\n", server->arguments[0], strerror(error));

@@ -188,8 +188,7 @@ int side_count_channels(struct side *side)
 }
 
 /* Adds up the calls of all lines "cmdstat_NAME:calls=N,..." with a wanted name. */
-static int64_t add_calls(struct side *side, bool (*is_wanted)(const char *, const char *),
-                         const char *user)
+static int64_t add_calls(struct side *side, bool (*is_wanted)(const char *, const char *), const char *user)
 {
     const char *line = side_text(side, "INFO commandstats");
     int64_t sum = 0;
@@ -213,9 +212,8 @@ static bool is_same(const char *name, const char *command)
 /* Commands that no script of ours calls and no test sends by a side connection. */
 static bool is_from_client(const char *name, const char *user)
 {
-    static const char *const sent[] = { "eval",      "evalsha",     "script", "ping",  "client",
-                                        "subscribe", "unsubscribe", "role",   "hello", "auth",
-                                        "select",    "cluster",     "ssubscribe" };
+    static const char *const sent[] = { "eval", "evalsha", "script", "ping",   "client",  "subscribe", "unsubscribe",
+                                        "role", "hello",   "auth",   "select", "cluster", "ssubscribe" };
 
     (void)user;
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {

@@ -115,8 +115,7 @@ static bool may_stay(struct side *side, const char *key)
         return true;
     if (strstr(key, ":{~") || strstr(key, ":~"))
         return false;
-    return strstr(key, "}:state:") ||
-           (strstr(key, "}:sleeper:") && side_int(side, "PTTL %s", key) >= 0);
+    return strstr(key, "}:state:") || (strstr(key, "}:sleeper:") && side_int(side, "PTTL %s", key) >= 0);
 }
 
 /* A key that may not stay, "" if there is none; until the next call. */

@@ -38,8 +38,7 @@ bool wait_is_reached(clockid_t clock, const struct timespec *time)
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return now.tv_sec > time->tv_sec ||
-           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+    return now.tv_sec > time->tv_sec || (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
 }
 
 void wait_fail(const char *expression, const char *file, int line)

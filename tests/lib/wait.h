@@ -22,15 +22,15 @@ void wait_nap(void);
 int64_t wait_now_ms(void);
 int64_t wait_now_us(void);
 
-#define wait_until(expression)                                                \
-    do {                                                                      \
-        int64_t wait_until_ms = wait_now_ms() + WAIT_LIMIT_MS;                \
-                                                                              \
-        while (!(expression)) {                                               \
-            if (wait_now_ms() > wait_until_ms)                                \
-                wait_fail(#expression, __FILE__, __LINE__);               \
-            wait_nap();                                                       \
-        }                                                                     \
+#define wait_until(expression)                                 \
+    do {                                                       \
+        int64_t wait_until_ms = wait_now_ms() + WAIT_LIMIT_MS; \
+                                                               \
+        while (!(expression)) {                                \
+            if (wait_now_ms() > wait_until_ms)                 \
+                wait_fail(#expression, __FILE__, __LINE__);    \
+            wait_nap();                                        \
+        }                                                      \
     } while (0)
 
 /* The absolute time `ms` from now (may be negative) by a clock. */

@@ -23,8 +23,7 @@ struct actor *start_actor(const struct kind *kind, unsigned lease_ms)
 {
     struct actor *actor = actor_start(the_server);
 
-    actor_do(actor, "0", "init %s%s%s lease=%u", mutex_name, *kind->words ? " " : "", kind->words,
-             lease_ms);
+    actor_do(actor, "0", "init %s%s%s lease=%u", mutex_name, *kind->words ? " " : "", kind->words, lease_ms);
     return actor;
 }
 

@@ -28,8 +28,7 @@ static char **next_text(void)
     return &texts[at];
 }
 
-static const char *write_text(const char *format, ...)
-    __attribute__((__format__(__printf__, 1, 2)));
+static const char *write_text(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 
 static const char *write_text(const char *format, ...)
 {
@@ -163,8 +162,7 @@ static const char *id_of(const struct who *who)
 
 static const char *hold_of(const struct who *who)
 {
-    return write_text("%s:%lld:%lld %lld " LABEL, who->uuid, who->thread, who->attempt,
-                      who->lease_ms);
+    return write_text("%s:%lld:%lld %lld " LABEL, who->uuid, who->thread, who->attempt, who->lease_ms);
 }
 
 static const char *number(long long value)
@@ -179,29 +177,25 @@ const char *acquire(const struct who *who, const char *how)
 
 const char *acquire_naming(const struct who *who, const char *how, const char *owed)
 {
-    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
-                      number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER, owed,
-                      NULL);
+    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who), number(who->lease_ms), who->seen,
+                      number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER, owed, NULL);
 }
 
 const char *release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER,
-                      NULL);
+    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER, NULL);
 }
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
-    return run_script(dm_lua_renew, 4, KEYS(who->leaf), owner_of(who), hold_of(who),
-                      number(who->lease_ms), number(depth), token, NULL);
+    return run_script(dm_lua_renew, 4, KEYS(who->leaf), owner_of(who), hold_of(who), number(who->lease_ms),
+                      number(depth), token, NULL);
 }
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, SERVER, id_of(who),
-                      number(who->request), number(who->lease_ms), who->is_robust ? "1" : "0",
-                      who->seen, "4", NULL);
+    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, SERVER, id_of(who), number(who->request),
+                      number(who->lease_ms), who->is_robust ? "1" : "0", who->seen, "4", NULL);
 }
 
 const char *poll_serving(const char *leaf)
@@ -211,8 +205,7 @@ const char *poll_serving(const char *leaf)
     return poll_of(&nobody);
 }
 
-#define POLL_ARGUMENTS(who) \
-    id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen, "4"
+#define POLL_ARGUMENTS(who) id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen, "4"
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
@@ -230,8 +223,8 @@ const char *renew_both(const struct who *first, const struct who *second)
 
 const char *cancel(const struct who *who)
 {
-    return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms),
-                      who->is_robust ? "1" : "0", server_born, NULL);
+    return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->is_robust ? "1" : "0",
+                      server_born, NULL);
 }
 
 const char *consistent(const struct who *who)
@@ -278,15 +271,13 @@ const char *cond_acquire(const struct who *who, const char *how)
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
 {
     return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
-                      write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who),
-                      number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX,
-                      SERVER, NULL);
+                      write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who), number(who->lease_ms),
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, SERVER,
+                      NULL);
 }
 
-#define COND_POLL_ARGUMENTS(who)                                                               \
-    id_of(who), number((who)->request), number((who)->lease_ms), (who)->is_robust ? "1" : "0", \
-        (who)->seen, "6"
+#define COND_POLL_ARGUMENTS(who) \
+    id_of(who), number((who)->request), number((who)->lease_ms), (who)->is_robust ? "1" : "0", (who)->seen, "6"
 
 const char *cond_poll(const struct who *who)
 {
@@ -296,22 +287,20 @@ const char *cond_poll(const struct who *who)
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
-    return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond),
-                      KEYS(waiter->leaf), INBOX, LABEL, SERVER, COND_POLL_ARGUMENTS(sleeper),
-                      POLL_ARGUMENTS(waiter), NULL);
+    return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond), KEYS(waiter->leaf), INBOX, LABEL,
+                      SERVER, COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
 }
 
 const char *cond_cancel(const struct who *who)
 {
-    return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who),
-                      number(who->lease_ms), who->seen, number(who->request),
-                      who->is_robust ? "1" : "0", INBOX, SERVER, NULL);
+    return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", INBOX, SERVER, NULL);
 }
 
 const char *cond_release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
-                      number(how), INBOX, SERVER, NULL);
+    return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how), INBOX, SERVER,
+                      NULL);
 }
 
 const char *cond_drop(const char *cond, const char *how)
@@ -322,10 +311,9 @@ const char *cond_drop(const char *cond, const char *how)
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto)
 {
     if (!leaf)
-        return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto,
-                          SERVER, NULL);
-    return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX,
-                      number(most), upto, SERVER, NULL);
+        return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto, SERVER, NULL);
+    return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX, number(most), upto,
+                      SERVER, NULL);
 }
 
 void fall_asleep(struct who *who)
@@ -350,14 +338,12 @@ void enter_sleepers(const char *uuid, const char *cond, int count, long long age
         "return redis.call('HSET', KEYS[2], 'arrival', string.format('%.0f', newest), 'mutex', "
         "ARGV[4])\n";
 
-    run_script(script, 2, COND_KEYS(cond), uuid, number(count), number(age_ms), bound_of("x"),
-               NULL);
+    run_script(script, 2, COND_KEYS(cond), uuid, number(count), number(age_ms), bound_of("x"), NULL);
 }
 
 const char *probe(void)
 {
-    return run_script(dm_lua_probe, 2, "dmutex:{~probe}:state", "dmutex:{~probe}:queue",
-                      INBOX "probe", NULL);
+    return run_script(dm_lua_probe, 2, "dmutex:{~probe}:state", "dmutex:{~probe}:queue", INBOX "probe", NULL);
 }
 
 /* ---- looking and moving time ------------------------------------------------------------- */
@@ -381,29 +367,28 @@ long long lifetime(const char *kind, const char *leaf)
 
 const char *dump(void)
 {
-    static const char script[] =
-        "local out, names = {}, redis.call('KEYS', 'dmutex:*')\n"
-        "table.sort(names)\n"
-        "for _, name in ipairs(names) do\n"
-        "  local kind = redis.call('TYPE', name).ok\n"
-        "  local lines = {}\n"
-        "  if kind == 'hash' then\n"
-        "    local all = redis.call('HGETALL', name)\n"
-        "    for i = 1, #all, 2 do\n"
-        "      local value = all[i + 1]:gsub('^(%d+ %d+ %d) %d+ ', '%1 # ')\n"
-        "      lines[#lines + 1] = '  ' .. all[i] .. ' = ' .. value\n"
-        "    end\n"
-        "    table.sort(lines)\n"
-        "  elseif kind == 'zset' then\n"
-        "    for _, v in ipairs(redis.call('ZRANGE', name, 0, -1, 'WITHSCORES')) do\n"
-        "      lines[#lines + 1] = '  ' .. v\n"
-        "    end\n"
-        "  else\n"
-        "    lines[1] = '  ' .. redis.call('GET', name)\n"
-        "  end\n"
-        "  out[#out + 1] = kind .. ' ' .. name .. '\\n' .. table.concat(lines, '\\n')\n"
-        "end\n"
-        "return table.concat(out, '\\n')\n";
+    static const char script[] = "local out, names = {}, redis.call('KEYS', 'dmutex:*')\n"
+                                 "table.sort(names)\n"
+                                 "for _, name in ipairs(names) do\n"
+                                 "  local kind = redis.call('TYPE', name).ok\n"
+                                 "  local lines = {}\n"
+                                 "  if kind == 'hash' then\n"
+                                 "    local all = redis.call('HGETALL', name)\n"
+                                 "    for i = 1, #all, 2 do\n"
+                                 "      local value = all[i + 1]:gsub('^(%d+ %d+ %d) %d+ ', '%1 # ')\n"
+                                 "      lines[#lines + 1] = '  ' .. all[i] .. ' = ' .. value\n"
+                                 "    end\n"
+                                 "    table.sort(lines)\n"
+                                 "  elseif kind == 'zset' then\n"
+                                 "    for _, v in ipairs(redis.call('ZRANGE', name, 0, -1, 'WITHSCORES')) do\n"
+                                 "      lines[#lines + 1] = '  ' .. v\n"
+                                 "    end\n"
+                                 "  else\n"
+                                 "    lines[1] = '  ' .. redis.call('GET', name)\n"
+                                 "  end\n"
+                                 "  out[#out + 1] = kind .. ' ' .. name .. '\\n' .. table.concat(lines, '\\n')\n"
+                                 "end\n"
+                                 "return table.concat(out, '\\n')\n";
 
     return run_script(script, 0, NULL);
 }
@@ -415,11 +400,10 @@ void end_lease(const char *leaf)
 
 static void age_entry(const char *hash, const struct who *who, long long ms)
 {
-    static const char script[] =
-        "local e = redis.call('HGET', KEYS[1], ARGV[1])\n"
-        "local head, heard, rest = e:match('^(%d+ %d+ %d) (%d+) (.*)$')\n"
-        "heard = string.format('%.0f', heard - ARGV[2] * 1000)\n"
-        "return redis.call('HSET', KEYS[1], ARGV[1], head .. ' ' .. heard .. ' ' .. rest)\n";
+    static const char script[] = "local e = redis.call('HGET', KEYS[1], ARGV[1])\n"
+                                 "local head, heard, rest = e:match('^(%d+ %d+ %d) (%d+) (.*)$')\n"
+                                 "heard = string.format('%.0f', heard - ARGV[2] * 1000)\n"
+                                 "return redis.call('HSET', KEYS[1], ARGV[1], head .. ' ' .. heard .. ' ' .. rest)\n";
 
     assert_string_equal(run_script(script, 1, hash, id_of(who), number(ms), NULL), "0");
 }

@@ -51,8 +51,7 @@ static void *suffer(void *user)
     for (int i = 0; i < victim->depth; i++)
         dmutex_lock(&mutex);
     pthread_cleanup_push(give_back, victim);
-    victim->result =
-        victim->timeout_us ? dcond_timedwait(&cond, &mutex, &until) : dcond_wait(&cond, &mutex);
+    victim->result = victim->timeout_us ? dcond_timedwait(&cond, &mutex, &until) : dcond_wait(&cond, &mutex);
     pthread_cleanup_pop(1);
     return NULL;
 }

@@ -34,8 +34,7 @@ static int end_test(void **state)
 /* Commands that the server ran, commands inside scripts as well. */
 static int64_t all_commands(void)
 {
-    const char *line =
-        strstr(side_text(the_server->side, "INFO stats"), "total_commands_processed:");
+    const char *line = strstr(side_text(the_server->side, "INFO stats"), "total_commands_processed:");
 
     assert_non_null(line);
     return strtoll(strchr(line, ':') + 1, NULL, 10);
@@ -100,11 +99,9 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
         crowd_await_return(&crowd);
         done = all_commands() - done;
         assert_in_range(side_client_commands(the_server->side) - sent, sizes[i], sizes[i] + 20);
-        assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i],
-                        2 * sizes[i] + 4);
+        assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i], 2 * sizes[i] + 4);
         per_waiter = per_waiter ? per_waiter : done / sizes[i] + 1;
-        assert_in_range(done, sizes[i],
-                        2 * per_waiter * sizes[i]); /* work on all pairs would be four times */
+        assert_in_range(done, sizes[i], 2 * per_waiter * sizes[i]); /* work on all pairs would be four times */
     }
 }
 

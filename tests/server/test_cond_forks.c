@@ -24,8 +24,7 @@ static struct family {
 
 static struct family *share(void)
 {
-    struct family *made =
-        mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct family *made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_ptr_not_equal(made, MAP_FAILED);
     return made;

@@ -20,15 +20,13 @@ static struct actor *actor; /* behind the proxy */
 static struct actor *other; /* not */
 static char mutex_name[32], cond_name[32];
 
-static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY, PROXY_SWALLOW_AND_CUT,
-                                           PROXY_CUT_MID_REPLY, PROXY_SWALLOW_COMMAND,
-                                           PROXY_CUT_COMMAND,   PROXY_CUT_MID_COMMAND };
+static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY,   PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
+                                           PROXY_SWALLOW_COMMAND, PROXY_CUT_COMMAND,     PROXY_CUT_MID_COMMAND };
 #define FAULTS ((int)(sizeof faults / sizeof faults[0]))
 
 static bool is_run(enum proxy_fault fault)
 {
-    return fault == PROXY_SWALLOW_REPLY || fault == PROXY_SWALLOW_AND_CUT ||
-           fault == PROXY_CUT_MID_REPLY;
+    return fault == PROXY_SWALLOW_REPLY || fault == PROXY_SWALLOW_AND_CUT || fault == PROXY_CUT_MID_REPLY;
 }
 
 /* An actor behind a new proxy, with open connections and known scripts. */
@@ -96,8 +94,7 @@ static int request_of_waiter(void)
     int request, lease_ms, is_robust;
 
     while (said) {
-        if (sscanf(said, "%d %d %d ", &request, &lease_ms, &is_robust) == 3 &&
-            lease_ms == LONG_LEASE)
+        if (sscanf(said, "%d %d %d ", &request, &lease_ms, &is_robust) == 3 && lease_ms == LONG_LEASE)
             return request;
         said = strchr(said, '\n') ? strchr(said, '\n') + 1 : NULL;
     }
@@ -349,8 +346,7 @@ static bool is_signalled_unheard(enum proxy_fault fault)
     if (fault != PROXY_NONE)
         break_next(fault, 1);
     assert_result(dcond_signal(&cond), 0);
-    is_signalled =
-        strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
+    is_signalled = strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
     side_set_control(the_server->side, "left", 300 + 500);
     wait_until(side_is_control_over(the_server->side, "left"));
     assert_result(dmutex_unlock(&mutex), 0);
@@ -364,8 +360,7 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
 
     (void)state;
     make_both("unheard");
-    actor_do(actor, "0", "init %s lease=%d", mutex_name,
-             3 * SHORT_LEASE); /* the waiter does not hear the grant */
+    actor_do(actor, "0", "init %s lease=%d", mutex_name, 3 * SHORT_LEASE); /* the waiter does not hear the grant */
     for (int i = 0; i < 3; i++) {
         while (!is_signalled_unheard(some[i])) {
             proxy_pass(proxy);

@@ -74,8 +74,7 @@ static struct actor *start(unsigned lease_ms, const char *environment)
     struct actor *actor;
     char url[192];
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500",
-             the_server->url);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500", the_server->url);
     actor = actor_start_with(the_server, url, environment, NULL);
     actor_do(actor, "0", "init %s lease=%u", mutex_name, lease_ms);
     return actor;
@@ -460,8 +459,7 @@ static void test_a_crowd_comes_back_when_the_server_was_restarted_empty(void **s
 /* Failure B8: with the data no waiter is forgotten, and no signal. */
 static void test_a_crowd_goes_on_waiting_when_the_server_was_restarted_with_its_data(void **state)
 {
-    struct server *server =
-        server_start_with(false, "--appendonly", "yes", "--appendfsync", "always", NULL);
+    struct server *server = server_start_with(false, "--appendonly", "yes", "--appendfsync", "always", NULL);
 
     (void)state;
     restart_under_a_crowd(server, true, false);

@@ -365,8 +365,7 @@ static bool is_enough(void)
 /* Kills are spread over the whole run. */
 static bool is_kill_due(void)
 {
-    return storm.killed < storm.kills &&
-           get(game->waits) >= storm.waits * (2 * storm.killed + 1) / (2 * storm.kills);
+    return storm.killed < storm.kills && get(game->waits) >= storm.waits * (2 * storm.killed + 1) / (2 * storm.kills);
 }
 
 static void kill_somehow(void)
@@ -440,10 +439,9 @@ static void tell_game(const char *when)
     print_message("# %s: DM_SEED=%llu waits %lld, timed %lld, timed out %lld, killed %ld, dead "
                   "owners %lld, made %lld, "
                   "taken %lld, on the table %lld\n",
-                  when, (unsigned long long)storm.seed, (long long)get(game->waits),
-                  (long long)get(game->walks), (long long)get(game->timeouts), storm.killed,
-                  (long long)get(game->deaths), (long long)get(game->made),
-                  (long long)get(game->taken), (long long)get(game->tickets));
+                  when, (unsigned long long)storm.seed, (long long)get(game->waits), (long long)get(game->walks),
+                  (long long)get(game->timeouts), storm.killed, (long long)get(game->deaths),
+                  (long long)get(game->made), (long long)get(game->taken), (long long)get(game->tickets));
 }
 
 static int begin_test(void **state)
@@ -514,8 +512,8 @@ static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void *
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test, end_test),
+        cmocka_unit_test_setup_teardown(test_no_wake_up_is_lost_when_processes_die_and_waits_time_out, begin_test,
+                                        end_test),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -191,17 +191,15 @@ static void test_the_queue_is_empty_when_timed_locks_ran_out(void **state)
     for (int i = 0; i < 3; i++)
         actor_expect(waiters[i], "ETIMEDOUT");
     assert_int_equal(waiters_of(&mutex), 0);
-    assert_int_equal(side_int(the_server->side, "EXISTS %s %s", key_of("queue", "queue/timed"),
-                              key_of("waiter", "queue/timed")),
-                     0);
+    assert_int_equal(
+        side_int(the_server->side, "EXISTS %s %s", key_of("queue", "queue/timed"), key_of("waiter", "queue/timed")), 0);
     assert_result(dmutex_unlock(&mutex), 0);
     for (int i = 0; i < 3; i++)
         actor_end(waiters[i]);
 }
 
 /* Failure 3: a killed owner's lock is had at the end of the lease, with 10 000 other keys to expire. */
-static void
-test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(void **state)
+static void test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(void **state)
 {
     struct actor *holder = actor_start(the_server), *waiters[4];
     int64_t commands;
@@ -235,8 +233,7 @@ test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire(voi
     assert_int_equal(owners, 4);
     for (int i = 0; i < 4; i++)
         actor_end(waiters[i]);
-    side_text(the_server->side, "EVAL %s 0",
-              "for i = 1, 10000 do redis.call('DEL', 'control:' .. i) end return 1");
+    side_text(the_server->side, "EVAL %s 0", "for i = 1, 10000 do redis.call('DEL', 'control:' .. i) end return 1");
 }
 
 int main(int argc, char **argv)
@@ -249,8 +246,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped),
         cmocka_unit_test(test_waiters_keep_their_order_when_they_wait_for_many_leases),
         cmocka_unit_test(test_the_queue_is_empty_when_timed_locks_ran_out),
-        cmocka_unit_test(
-            test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire),
+        cmocka_unit_test(test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_to_expire),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -158,8 +158,7 @@ static void test_every_lock_call_says_ownerdead_when_the_lock_is_an_orphan(void 
         actor_kill(a);
         actor_end(a);
         await_end_of_lease("death/orphan");
-        make_mutex(&mutex, "death/orphan",
-                   &(struct kind){ PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ROBUST, "" }, LEASE);
+        make_mutex(&mutex, "death/orphan", &(struct kind){ PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ROBUST, "" }, LEASE);
         assert_result(ways_to_lock[i].lock(&mutex), EOWNERDEAD);
         assert_int_equal(holdcount_of(&mutex), 1);
         mend_and_unlock();
@@ -339,8 +338,8 @@ static void test_a_new_thread_is_no_owner_when_it_has_the_dead_ones_id(void **st
     int result;
 
     (void)state;
-    make_mutex(&mutex, "death/reused",
-               &(struct kind){ PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ROBUST, "" }, LONG_LEASE);
+    make_mutex(&mutex, "death/reused", &(struct kind){ PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ROBUST, "" },
+               LONG_LEASE);
     assert_int_equal(run_thread(lock_and_end), 0);
     wait_until((result = run_thread(lock_if_the_same)) != -1);
     assert_result(result, EOWNERDEAD);

@@ -30,7 +30,7 @@ static struct shared {
     volatile long returned; /* calls that came back */
     volatile pid_t tids[MOST_THREADS];
     volatile bool is_told[4];
-} *shared;
+} * shared;
 
 static int begin_group(void **state)
 {

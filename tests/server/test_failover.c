@@ -49,7 +49,8 @@ static void make_old(const struct server *server)
 {
     char run_id[48];
 
-    snprintf(run_id, sizeof run_id, "%.40s", strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
+    snprintf(run_id, sizeof run_id, "%.40s",
+             strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
     side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
 }
 

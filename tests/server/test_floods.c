@@ -103,8 +103,7 @@ static bool serve(int fd, const redisReply *command)
         return say_text(fd, "$50\r\n\nrun_id:0123456789abcdef0123456789abcdef01234567\r\n\r\n");
     if (strcmp(word, "SUBSCRIBE") == 0)
         return say_text(fd, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n") &&
-               (fake.kind == FLOOD_MESSAGES ? flood_messages(fd)
-                                            : fake.kind != FLOOD_INBOX_REPLY || flood_reply(fd));
+               (fake.kind == FLOOD_MESSAGES ? flood_messages(fd) : fake.kind != FLOOD_INBOX_REPLY || flood_reply(fd));
     return command->elements > 3 && serve_script(fd, command);
 }
 

@@ -149,8 +149,7 @@ static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **sta
 /* Finding 20: a waiter has the lock that was broken, and the breaker need not hold the lock. */
 static void test_a_waiter_owns_at_once_when_the_lock_is_broken(void **state)
 {
-    struct actor *a = start_holder("force/waiter", "robust lease=60000"),
-                 *b = actor_start(the_server);
+    struct actor *a = start_holder("force/waiter", "robust lease=60000"), *b = actor_start(the_server);
 
     (void)state;
     make_robust(&mutex, "force/waiter", LONG_LEASE);

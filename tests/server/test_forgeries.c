@@ -14,7 +14,7 @@
 static dmutex_t mutex;
 static struct actor *waiter;
 static char id[200]; /* of the waiter's attempt: <uuid>:<thread>:<attempt> */
-static char run[17];  /* of the server, as grants name the server: no secret */
+static char run[17]; /* of the server, as grants name the server: no secret */
 static redisContext *forger;
 
 static int begin(void **state)
@@ -114,8 +114,8 @@ static void test_a_grant_is_refused_when_its_token_is_beyond_all(void **state)
     char message[100];
 
     (void)state;
-    snprintf(message, sizeof message, "granted %" PRIu64 " %" PRIu64 " " BEYOND_ALL " 60000 0 %s", attempt_of_the_waiter(),
-             request_of_the_waiter(), run);
+    snprintf(message, sizeof message, "granted %" PRIu64 " %" PRIu64 " " BEYOND_ALL " 60000 0 %s",
+             attempt_of_the_waiter(), request_of_the_waiter(), run);
     forge(message);
     wait_until_read();
     assert_true(actor_is_silent(waiter));

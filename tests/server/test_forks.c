@@ -143,8 +143,7 @@ static int leave_a_child(volatile pid_t *ret_child)
 static void test_the_parents_inbox_ends_with_the_parent_when_a_child_lives_on(void **state)
 {
     int channels = side_count_channels(the_server->side);
-    volatile pid_t *child =
-        mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    volatile pid_t *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t parent;
 
     (void)state;

@@ -219,8 +219,7 @@ static int begin_fake(void **state)
 
     (void)state;
     snprintf(fake.path, sizeof fake.path, "%s/fake", the_server->folder);
-    snprintf(fake.url, sizeof fake.url, "unix://%s?grace=off&command_timeout=80&connect_timeout=80",
-             fake.path);
+    snprintf(fake.url, sizeof fake.url, "unix://%s?grace=off&command_timeout=80&connect_timeout=80", fake.path);
     strcpy(address.sun_path, fake.path);
     for (int i = 0; i < GUESTS; i++)
         fake.guests[i].fd = -1;

@@ -171,9 +171,9 @@ static void test_the_queue_is_left_later_when_a_timeout_is_not_answered(void **s
         proxy_pass(proxy);
         wait_until(waiters_of(&mutex) == 0);
         assert_kept();
-        assert_int_equal(side_int(the_server->side, "EXISTS %s %s", key_of("queue", "late/cancel"),
-                                  key_of("waiter", "late/cancel")),
-                         0);
+        assert_int_equal(
+            side_int(the_server->side, "EXISTS %s %s", key_of("queue", "late/cancel"), key_of("waiter", "late/cancel")),
+            0);
     }
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(!is_locked(&mutex));
@@ -194,8 +194,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_hold_goes_on_when_its_renewal_is_late),
         cmocka_unit_test(test_a_hold_is_given_back_when_its_renewal_is_too_late),
-        cmocka_unit_test_teardown(test_a_loss_is_told_in_time_when_the_server_becomes_a_replica,
-                                  mend_server),
+        cmocka_unit_test_teardown(test_a_loss_is_told_in_time_when_the_server_becomes_a_replica, mend_server),
         cmocka_unit_test_teardown(test_unlock_is_done_later_when_a_replica_refuses_it, mend_server),
         cmocka_unit_test(test_destroy_awaits_a_pending_release),
         cmocka_unit_test(test_the_queue_is_left_later_when_a_timeout_is_not_answered),

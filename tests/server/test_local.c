@@ -141,8 +141,7 @@ static void test_the_server_is_private_when_started(void **state)
     assert_string_equal(side_text(side, "CONFIG GET port"), "port\n0");
     assert_string_equal(side_text(side, "CONFIG GET save"), "save\n");
     assert_string_equal(side_text(side, "CONFIG GET appendonly"), "appendonly\nno");
-    assert_string_equal(side_text(side, "CONFIG GET maxmemory-policy"),
-                        "maxmemory-policy\nnoeviction");
+    assert_string_equal(side_text(side, "CONFIG GET maxmemory-policy"), "maxmemory-policy\nnoeviction");
     side_close(side);
     actor_do(a, "0", "unlock local/private");
     actor_end(a);

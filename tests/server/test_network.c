@@ -60,9 +60,8 @@ static void assert_nothing_lost(void)
     assert_memory_equal(actor_answer(actor), "0 ", 2);
 }
 
-static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY, PROXY_SWALLOW_AND_CUT,
-                                           PROXY_CUT_MID_REPLY, PROXY_SWALLOW_COMMAND,
-                                           PROXY_CUT_COMMAND,   PROXY_CUT_MID_COMMAND };
+static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY,   PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
+                                           PROXY_SWALLOW_COMMAND, PROXY_CUT_COMMAND,     PROXY_CUT_MID_COMMAND };
 #define FAULTS ((int)(sizeof faults / sizeof faults[0]))
 
 /* ---- locking ----------------------------------------------------------------------------- */
@@ -79,8 +78,7 @@ static void test_lock_owns_once_when_its_command_or_reply_is_lost(void **state)
         assert_int_equal(proxy_hits(proxy), 1);
         proxy_pass(proxy);
         assert_int_equal(actor_value(actor, "holdcount net/once"), 1);
-        assert_string_equal(side_text(the_server->side, "HVALS %s", key_of("lock", "net/once")),
-                            "1");
+        assert_string_equal(side_text(the_server->side, "HVALS %s", key_of("lock", "net/once")), "1");
         actor_do(actor, "0", "unlock net/once");
         wait_until(!is_locked(&mutex));
         assert_kept();

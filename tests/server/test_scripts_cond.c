@@ -37,11 +37,8 @@ static void test_a_wait_is_on_the_condition_and_its_mutex_is_free(void **state)
     assert_int_equal(number_of(answer, 1), 0);
     assert_string_equal(rank("cond", "a", 2), "0");
     assert_string_equal(command("HGET %s mutex", key("sleeper", "c")), "nt/x");
-    assert_string_equal(command("HGET %s arrival", key("sleeper", "c")),
-                        command("ZSCORE %s a:1:2", key("cond", "c")));
-    assert_int_equal(
-        command_number("EXISTS %s %s %s", key("lock", "x"), key("queue", "x"), key("waiter", "x")),
-        0);
+    assert_string_equal(command("HGET %s arrival", key("sleeper", "c")), command("ZSCORE %s a:1:2", key("cond", "c")));
+    assert_int_equal(command_number("EXISTS %s %s %s", key("lock", "x"), key("queue", "x"), key("waiter", "x")), 0);
     assert_int_equal(command_number("HEXISTS %s hold", key("state", "x")), 0);
 }
 
@@ -452,8 +449,7 @@ static void test_a_condition_lives_three_leases_on_from_each_word(void **state)
     for (int way = 0; way < 2; way++) {
         command("PEXPIRE %s 5000", key("cond", "c"));
         command("PEXPIRE %s 5000", key("sleeper", "c"));
-        assert_string_equal(way ? line_of(cond_wait(&a, 1), 0) : line_of(cond_poll(&a), 1),
-                            "waiting");
+        assert_string_equal(way ? line_of(cond_wait(&a, 1), 0) : line_of(cond_poll(&a), 1), "waiting");
         assert_lives("cond", THREE_LEASES - LEASE, THREE_LEASES);
         assert_lives("sleeper", THREE_LEASES - LEASE, THREE_LEASES);
     }

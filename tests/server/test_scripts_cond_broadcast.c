@@ -52,8 +52,7 @@ static void test_a_broadcast_moves_all_in_the_order_of_arrival(void **state)
     age_sleeper(&silent, LEASE);
     acquire(&b, TRY);
     assert_moved(broadcast(""), 0, 0);
-    assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")),
-                        "a:1:2\ndeaf:1:2\nsilent:1:2\na:2:2");
+    assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")), "a:1:2\ndeaf:1:2\nsilent:1:2\na:2:2");
     assert_int_equal(sleepers(), 0);
     messages = inbox_messages(inbox);
     assert_memory_equal(messages, "signalled 2 1 ", 14);

@@ -392,8 +392,8 @@ static void test_signals_go_on_when_more_are_owed_than_one_poll_passes(void **st
     (void)state;
     begin();
     enter_sleepers("g", "c", 300, 0);
-    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 300)", 2, key("state", "x"),
-               key("cond", "c"), NULL);
+    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 300)", 2, key("state", "x"), key("cond", "c"),
+               NULL);
     cond_poll(&c);
     assert_int_equal(sleepers(), 301 - 256);
     assert_string_equal(debt_to("c"), "44");
@@ -492,8 +492,8 @@ static void test_signals_are_dropped_when_more_are_owed_than_wait(void **state)
     age(&a, GONE);
     release(&b, UNLOCKED);
     fall_asleep(&d);
-    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 5)", 2, key("state", "x"),
-               key("cond", "c"), NULL);
+    run_script("return redis.call('HSET', KEYS[1], 'debt ' .. KEYS[2], 5)", 2, key("state", "x"), key("cond", "c"),
+               NULL);
     assert_string_equal(debt_to("c"), "5");
     assert_string_equal(line_of(cond_poll(&d), 1), "owned");
     assert_int_equal(sleepers(), 0);

@@ -70,8 +70,9 @@ static const char *delete (void)
 
 static const struct {
     const char *kind, *leaf;
-} keys[] = { { "lock", "x" },   { "state", "x" }, { "queue", "x" },
-             { "waiter", "x" }, { "cond", "c" },  { "sleeper", "c" } };
+} keys[] = {
+    { "lock", "x" }, { "state", "x" }, { "queue", "x" }, { "waiter", "x" }, { "cond", "c" }, { "sleeper", "c" }
+};
 
 enum { L = 1, S = 2, Q = 4, W = 8, C = 16, P = 32 }; /* one bit for each key */
 
@@ -112,8 +113,7 @@ static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **sta
 }
 
 /* The same for a release, of a waiting attempt and of a signalled attempt. */
-static void
-test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(void **state)
+static void test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_wrong_type(void **state)
 {
     (void)state;
     for (int signalled = 0; signalled <= 1; signalled++) {
@@ -193,12 +193,9 @@ static void test_a_waiter_comes_back_when_it_has_seen_the_highest_token(void **s
 /* Impossible entries of waiters are forgotten at their turn. */
 static void test_a_waiter_is_forgotten_when_its_entry_is_not_ours(void **state)
 {
-    static const char *const junk[] = { "",
-                                        "junk",
-                                        "1 2 3",
-                                        "1 60000 9 x 0 1 h p",
-                                        "-1 -1 1 1 1 x",
-                                        "1 60000 1 1 4503599627370497 1 h p" };
+    static const char *const junk[] = {
+        "", "junk", "1 2 3", "1 60000 9 x 0 1 h p", "-1 -1 1 1 1 x", "1 60000 1 1 4503599627370497 1 h p"
+    };
 
     (void)state;
     for (size_t j = 0; j < COUNT(junk); j++) {

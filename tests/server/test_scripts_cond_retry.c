@@ -182,14 +182,12 @@ static const char *make_call(enum call call)
 /* A hold that ended by the first call is not there for the second, which may say so. */
 static bool is_same_answer(const char *first, const char *second)
 {
-    static const char *const ends[][2] = { { "released", "notowner" },
-                                           { "left", "notowner" },
-                                           { "notrecoverable", "notowner" },
-                                           { "moved", "none" } };
+    static const char *const ends[][2] = {
+        { "released", "notowner" }, { "left", "notowner" }, { "notrecoverable", "notowner" }, { "moved", "none" }
+    };
 
     for (size_t i = 0; i < COUNT(ends); i++) {
-        if (strcmp(line_of(first, 0), ends[i][0]) == 0 &&
-            strcmp(line_of(second, 0), ends[i][1]) == 0)
+        if (strcmp(line_of(first, 0), ends[i][0]) == 0 && strcmp(line_of(second, 0), ends[i][1]) == 0)
             return true;
     }
     if (strcmp(line_of(first, 0), "owned") == 0) {
@@ -307,9 +305,8 @@ static void look_at_all(void)
         "signals = signals + (redis.call('HGET', KEYS[2], 'debt ' .. KEYS[5]) or 0)\n"
         "return { 'good', signals, redis.call('ZCARD', KEYS[5]),\n"
         "  tonumber(redis.call('HGET', KEYS[2], 'health') or 0) }\n";
-    const char *answer =
-        run_script(script, 6, key("lock", "x"), key("state", "x"), key("queue", "x"),
-                   key("waiter", "x"), key("cond", "c"), key("sleeper", "c"), NULL);
+    const char *answer = run_script(script, 6, key("lock", "x"), key("state", "x"), key("queue", "x"),
+                                    key("waiter", "x"), key("cond", "c"), key("sleeper", "c"), NULL);
 
     assert_string_equal(line_of(answer, 0), "good");
     now.signals = (int)number_of(answer, 1);
@@ -462,8 +459,7 @@ static void begin_walk(void)
 static enum step random_step(const struct who *who)
 {
     enum step step = (enum step)random_below(random_below(5) ? ALL : STEPS_TWICE);
-    const char *waits =
-        command("ZSCORE %s %s:%lld:%lld", key("cond", "c"), who->uuid, who->thread, who->attempt);
+    const char *waits = command("ZSCORE %s %s:%lld:%lld", key("cond", "c"), who->uuid, who->thread, who->attempt);
 
     return (step == TAKE || step == ENTER) && *waits ? BEAT : step;
 }

@@ -127,8 +127,8 @@ static void test_a_signal_grants_the_mutex_when_it_is_free(void **state)
     a.lease_ms = LEASE / 2;
     fall_asleep(&a);
     assert_moved(signal_one(), 0, 0);
-    snprintf(expected, sizeof expected, "granted 2 7 %s %d 0 " SERVER_RUN,
-             command("HGET %s token", key("state", "x")), LEASE / 2);
+    snprintf(expected, sizeof expected, "granted 2 7 %s %d 0 " SERVER_RUN, command("HGET %s token", key("state", "x")),
+             LEASE / 2);
     assert_string_equal(inbox_messages(inbox), expected);
     assert_string_equal(owner("x"), "a:1");
     assert_in_range(lifetime("lock", "x"), LEASE / 4, LEASE / 2);

@@ -19,8 +19,7 @@ static void enter_dead(int count)
     char text[16];
 
     snprintf(text, sizeof text, "%d", count);
-    run_script(script, 4, key("lock", "x"), key("state", "x"), key("queue", "x"),
-               key("waiter", "x"), text, NULL);
+    run_script(script, 4, key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"), text, NULL);
 }
 
 /* The same behind all present waiters. */

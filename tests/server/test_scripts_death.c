@@ -275,8 +275,8 @@ static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
         while (sscanf(messages + at, "ask %d%n", &attempt, &used) == 1) {
             at += used + (messages[at + used] == '\n');
             assert_in_range(attempt, 1, 40);
-            told += strcmp(line_of(poll_of(&b[attempt - 1]), 1), "notrecoverable") == 0 &&
-                    b[attempt - 1].request++ == 1;
+            told +=
+                strcmp(line_of(poll_of(&b[attempt - 1]), 1), "notrecoverable") == 0 && b[attempt - 1].request++ == 1;
         }
     }
     assert_int_equal(command_number("ZCARD %s", key("queue", "x")), 0);

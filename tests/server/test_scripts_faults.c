@@ -89,10 +89,9 @@ static const struct {
     const char *(*call)(void);
     const char *stopped_by;
 } calls[] = {
-    { try_by_c, "lsqw" },   { queue_by_c, "lsqw" },   { release_by_a, "sqw" },
-    { die_by_a, "sqw" },    { release_by_b, "sqw" },  { cancel_by_a, "ls" },
-    { cancel_by_b, "sqw" }, { consistent_by_a, "s" }, { break_it, "lsqw" },
-    { tell, "lsq" },        { clean, "lqw" },         { delete, "lqw" },
+    { try_by_c, "lsqw" },    { queue_by_c, "lsqw" }, { release_by_a, "sqw" }, { die_by_a, "sqw" },
+    { release_by_b, "sqw" }, { cancel_by_a, "ls" },  { cancel_by_b, "sqw" },  { consistent_by_a, "s" },
+    { break_it, "lsqw" },    { tell, "lsq" },        { clean, "lqw" },        { delete, "lqw" },
 };
 
 static void replace_by_text(const char *kind)
@@ -166,8 +165,7 @@ static void test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type(void
 /* A foreign value in `state` is told from our values, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
-    static const char *const junk[] = { "token x", "token 1e400", "health x",
-                                        "hold x",  "hold a:1:1",  "arrival x" };
+    static const char *const junk[] = { "token x", "token 1e400", "health x", "hold x", "hold a:1:1", "arrival x" };
 
     (void)state;
     for (size_t j = 0; j < COUNT(junk); j++) {
@@ -192,8 +190,7 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 /* Impossible entries of waiters are dropped at their turn. */
 static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 {
-    static const char *const junk[] = { "", "junk", "1 2 3", "1 60000 9 x 0 1 h p",
-                                        "-1 -1 1 1 1 x" };
+    static const char *const junk[] = { "", "junk", "1 2 3", "1 60000 9 x 0 1 h p", "-1 -1 1 1 1 x" };
     struct inbox *inbox = inbox_open("b");
 
     (void)state;
@@ -248,10 +245,9 @@ static void test_release_releases_when_it_may_not_look_for_inboxes(void **state)
 /* Finding 11: the probe finds every command that is not permitted, and names the command. */
 static void test_the_probe_names_the_command_when_one_is_not_permitted(void **state)
 {
-    static const char *const used[] = { "hset",   "hmget",   "hget",  "hgetall", "hlen",
-                                        "zadd",   "zrange",  "zrank", "zscore",  "zcard",
-                                        "exists", "pexpire", "pttl",  "publish", "hdel",
-                                        "zrem",   "del",     "time",  "pubsub|numsub" };
+    static const char *const used[] = { "hset",  "hmget",  "hget",  "hgetall", "hlen",         "zadd", "zrange",
+                                        "zrank", "zscore", "zcard", "exists",  "pexpire",      "pttl", "publish",
+                                        "hdel",  "zrem",   "del",   "time",    "pubsub|numsub" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(used); i++) {
@@ -290,10 +286,9 @@ static void test_the_probe_fails_when_keys_or_channels_are_not_permitted(void **
 /* The probe tries each command that any script calls. */
 static void test_the_probe_tries_every_command_that_scripts_call(void **state)
 {
-    static const char *const scripts[] = { dm_lua_acquire,   dm_lua_cancel,      dm_lua_consistent,
-                                           dm_lua_drop,      dm_lua_force,       dm_lua_info,
-                                           dm_lua_poll,      dm_lua_release,     dm_lua_renew,
-                                           dm_lua_cond_wait, dm_lua_cond_signal, dm_lua_cond_cancel,
+    static const char *const scripts[] = { dm_lua_acquire,  dm_lua_cancel,    dm_lua_consistent,  dm_lua_drop,
+                                           dm_lua_force,    dm_lua_info,      dm_lua_poll,        dm_lua_release,
+                                           dm_lua_renew,    dm_lua_cond_wait, dm_lua_cond_signal, dm_lua_cond_cancel,
                                            dm_lua_cond_drop };
 
     (void)state;

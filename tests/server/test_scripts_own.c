@@ -325,8 +325,7 @@ static long long add_up_calls(void)
     long long sum = 0, calls;
 
     while ((line = strstr(line, "cmdstat_"))) {
-        bool is_ours = strncmp(line, "cmdstat_eval", 12) != 0 &&
-                       strncmp(line, "cmdstat_config", 14) != 0 &&
+        bool is_ours = strncmp(line, "cmdstat_eval", 12) != 0 && strncmp(line, "cmdstat_config", 14) != 0 &&
                        strncmp(line, "cmdstat_info", 12) != 0;
 
         if (is_ours && sscanf(strchr(line, ':'), ":calls=%lld", &calls) == 1)

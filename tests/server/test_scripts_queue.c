@@ -29,8 +29,8 @@ static void test_waiters_are_served_in_the_order_of_arrival(void **state)
     for (int i = 0; i < 5; i++) {
         char expected[80];
 
-        snprintf(expected, sizeof expected, "granted %d %d %s %d 0 " SERVER_RUN, 5 - i, 10 + i,
-                 line_of(info("x"), 3), LEASE + i);
+        snprintf(expected, sizeof expected, "granted %d %d %s %d 0 " SERVER_RUN, 5 - i, 10 + i, line_of(info("x"), 3),
+                 LEASE + i);
         assert_string_equal(inbox_messages(inbox), expected);
         assert_answer(release(&w[i], UNLOCKED), "released");
     }
@@ -148,8 +148,8 @@ static void test_acquire_is_full_when_ten_thousand_wait(void **state)
     (void)state;
     acquire(&a, TRY);
     acquire(&b, QUEUE);
-    run_script("for i = 1, 9999 do redis.call('ZADD', KEYS[1], 1000 + i, 'g:' .. i .. ':1') end", 1,
-               key("queue", "x"), NULL);
+    run_script("for i = 1, 9999 do redis.call('ZADD', KEYS[1], 1000 + i, 'g:' .. i .. ':1') end", 1, key("queue", "x"),
+               NULL);
     assert_answer(acquire(&c, QUEUE), "full");
     assert_int_equal(size_of("queue", "x"), 10000);
     assert_answer(acquire(&b, QUEUE), "queued");
@@ -443,8 +443,7 @@ static void test_a_state_lives_on_when_used_another_day(void **state)
     (void)state;
     token = number_of(acquire(&a, TRY), 1);
     release(&a, UNLOCKED);
-    run_script("return redis.call('HSET', KEYS[1], 'token', ARGV[1])", 1, key("state", "x"),
-               "1000000000000000", NULL);
+    run_script("return redis.call('HSET', KEYS[1], 'token', ARGV[1])", 1, key("state", "x"), "1000000000000000", NULL);
     command("PEXPIRE %s 5000", key("state", "x"));
     a.attempt = 2;
     assert_true(number_of(acquire(&a, TRY), 1) >= token);

@@ -64,9 +64,9 @@ static void check_keys_agree(void)
         "end\n"
         "return 'good'\n";
 
-    assert_string_equal(run_script(script, 4, key("lock", "x"), key("state", "x"),
-                                   key("queue", "x"), key("waiter", "x"), NULL),
-                        "good");
+    assert_string_equal(
+        run_script(script, 4, key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"), NULL),
+        "good");
 }
 
 /* I2: each hold has a token above the token of the hold before. */

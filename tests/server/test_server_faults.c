@@ -32,8 +32,7 @@ static struct actor *start_impatient(const char *environment)
 {
     char url[192];
 
-    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500",
-             the_server->url);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=500&connect_timeout=500", the_server->url);
     return actor_start_with(the_server, url, environment, NULL);
 }
 
@@ -187,8 +186,7 @@ static void test_lock_owns_when_the_server_is_started_meanwhile(void **state)
 /* DMUTEX_ONDOWN=fail: no server, no waiting: also for a waiter in the queue. */
 static void test_lock_says_enolck_when_ondown_is_fail(void **state)
 {
-    struct actor *a = start_impatient("DMUTEX_ONDOWN=fail"),
-                 *b = start_impatient("DMUTEX_ONDOWN=fail");
+    struct actor *a = start_impatient("DMUTEX_ONDOWN=fail"), *b = start_impatient("DMUTEX_ONDOWN=fail");
 
     (void)state;
     make_normal(&mutex, "fault/ondown", LONG_LEASE);

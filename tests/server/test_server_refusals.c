@@ -56,8 +56,9 @@ static int mend_server(void **state)
 /* All ways to lock are refused, with these words in the sentence, and nothing is held. */
 static void check_refused(struct actor *actor, const char *name, const char *words)
 {
-    static const char *const ways[] = { "lock",     "trylock", "timedlock",  "clocklock",
-                                        "islocked", "health",  "forceunlock" };
+    static const char *const ways[] = {
+        "lock", "trylock", "timedlock", "clocklock", "islocked", "health", "forceunlock"
+    };
 
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         promise_within(AT_ONCE); /* lock does not wait, and timedlock not for the deadline */
@@ -288,8 +289,8 @@ static void test_names_are_apart_when_the_databases_differ(void **state)
 /* A number in the place of a script's answer is no success to any call, nor a broken lock. */
 static void test_calls_say_enolck_when_scripts_answer_a_number(void **state)
 {
-    struct server *server = server_start_with(false, "--rename-command", "EVALSHA", "",
-                                              "--rename-command", "TOUCH", "EVALSHA", NULL);
+    struct server *server =
+        server_start_with(false, "--rename-command", "EVALSHA", "", "--rename-command", "TOUCH", "EVALSHA", NULL);
     struct actor *a = actor_start(server);
 
     (void)state;
@@ -353,8 +354,7 @@ static void test_lock_waits_when_the_server_is_none(void **state)
         promise_within(AT_ONCE);
         actor_expect(waiter, "0");
         assert_kept();
-        assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "fault/impostor")),
-                         1);
+        assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "fault/impostor")), 1);
         actor_do(waiter, "0", "unlock fault/impostor");
         actor_end(waiter);
         actor_end(asker);

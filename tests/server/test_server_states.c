@@ -41,8 +41,7 @@ static pid_t sent_aside;
 
 static bool is_refusing(struct server *server, const char *error)
 {
-    return !side_try(server->side, "GET control:none") &&
-           strncmp(side_error(server->side), error, strlen(error)) == 0;
+    return !side_try(server->side, "GET control:none") && strncmp(side_error(server->side), error, strlen(error)) == 0;
 }
 
 static void make_busy(struct server *server)
@@ -380,8 +379,7 @@ static void test_calls_wait_when_the_server_is_a_replica(void **state)
 static void test_calls_wait_when_the_server_is_a_replica_without_master(void **state)
 {
     (void)state;
-    check_trouble(&(struct trouble){ make_cut_off_replica, end_replica, "not a master",
-                                     "MASTERDOWN", false });
+    check_trouble(&(struct trouble){ make_cut_off_replica, end_replica, "not a master", "MASTERDOWN", false });
 }
 
 /* A master that may not write without replicas is waited for. */
@@ -395,8 +393,7 @@ static void test_calls_wait_when_the_server_misses_its_replicas(void **state)
 static void test_calls_wait_when_the_server_cannot_save(void **state)
 {
     (void)state;
-    check_trouble(
-        &(struct trouble){ make_unable_to_save, end_unable_to_save, "MISCONF", NULL, true });
+    check_trouble(&(struct trouble){ make_unable_to_save, end_unable_to_save, "MISCONF", NULL, true });
 }
 
 /* A server that suddenly wants a password is waited for, and the sentence says so. */
@@ -417,8 +414,7 @@ static void test_calls_wait_when_the_server_forbids_a_command(void **state)
 static void test_calls_wait_when_the_server_may_evict(void **state)
 {
     (void)state;
-    check_trouble(
-        &(struct trouble){ make_evicting, end_evicting, "maxmemory-policy", NULL, false });
+    check_trouble(&(struct trouble){ make_evicting, end_evicting, "maxmemory-policy", NULL, false });
 }
 
 int main(int argc, char **argv)

@@ -60,8 +60,7 @@ static pid_t start(const char *build, const char *command)
 
     if (pid > 0)
         return pid;
-    snprintf(program, sizeof program, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path),
-             program_path, build);
+    snprintf(program, sizeof program, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path), program_path, build);
     snprintf(line, sizeof line, "%s", command);
     for (char *word = strtok(line, " "); word && count < WORDS + 2; word = strtok(NULL, " "))
         arguments[count++] = word;
@@ -104,8 +103,7 @@ static bool has_key(const char *pattern)
 /* The numbers of a condition's waiters live three leases longer than the wait. */
 static int forget_arrivals(void **state)
 {
-    static const char script[] =
-        "return redis.call('DEL', unpack(redis.call('KEYS', '*:sleeper:*')))";
+    static const char script[] = "return redis.call('DEL', unpack(redis.call('KEYS', '*:sleeper:*')))";
 
     assert_int_equal(side_int(the_server->side, "EVAL %s 0", script), 1);
     return close_book(state);

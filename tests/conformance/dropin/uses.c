@@ -61,15 +61,12 @@ int use_attributes(pthread_mutexattr_t *attr, pthread_condattr_t *other)
 
     return pthread_mutexattr_init(attr) + pthread_mutexattr_gettype(attr, &value) +
            pthread_mutexattr_getrobust(attr, &value) + pthread_mutexattr_getpshared(attr, &value) +
-           pthread_mutexattr_setpshared(attr, PTHREAD_PROCESS_SHARED) +
-           pthread_mutexattr_getprotocol(attr, &value) +
-           pthread_mutexattr_setprotocol(attr, value) +
-           pthread_mutexattr_getprioceiling(attr, &value) +
+           pthread_mutexattr_setpshared(attr, PTHREAD_PROCESS_SHARED) + pthread_mutexattr_getprotocol(attr, &value) +
+           pthread_mutexattr_setprotocol(attr, value) + pthread_mutexattr_getprioceiling(attr, &value) +
            pthread_mutexattr_setprioceiling(attr, value) + pthread_mutexattr_destroy(attr) +
            pthread_condattr_init(other) + pthread_condattr_getclock(other, &watch) +
            pthread_condattr_setclock(other, watch) + pthread_condattr_getpshared(other, &value) +
-           pthread_condattr_setpshared(other, PTHREAD_PROCESS_PRIVATE) +
-           pthread_condattr_destroy(other);
+           pthread_condattr_setpshared(other, PTHREAD_PROCESS_PRIVATE) + pthread_condattr_destroy(other);
 }
 
 int set_up(struct account *user, const pthread_mutexattr_t *attr)

@@ -225,8 +225,7 @@ static int wait_consistent(void *with)
     struct place *place = with;
     int result;
 
-    if (pthread_mutex_lock(&place->meeting.mutex) != EOWNERDEAD ||
-        pthread_mutex_consistent(&place->meeting.mutex) != 0)
+    if (pthread_mutex_lock(&place->meeting.mutex) != EOWNERDEAD || pthread_mutex_consistent(&place->meeting.mutex) != 0)
         return EIO;
     place->has_begun = true;
     do

@@ -11,8 +11,7 @@ static struct meeting *share_meeting(void)
     pthread_condattr_t attr;
 
     make_shared(&meeting->mutex, &kinds[0]);
-    if (pthread_condattr_init(&attr) != 0 ||
-        pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) != 0 ||
+    if (pthread_condattr_init(&attr) != 0 || pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) != 0 ||
         pthread_cond_init(&meeting->cond, &attr) != 0)
         abort();
     return meeting;

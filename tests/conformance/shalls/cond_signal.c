@@ -44,8 +44,7 @@ static void init_attributes(void)
 
 static void static_cond(void)
 {
-    static struct meeting meeting = { .mutex = PTHREAD_MUTEX_INITIALIZER,
-                                      .cond = PTHREAD_COND_INITIALIZER };
+    static struct meeting meeting = { .mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
 
     use_once(&meeting);
     say("destroy", pthread_cond_destroy(&meeting.cond));

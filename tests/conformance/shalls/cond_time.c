@@ -360,8 +360,7 @@ static void recursive_past(void)
 
 static void bad_clocks(void)
 {
-    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999,
-                                        -1 };
+    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999, -1 };
 
     for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
         struct until until = { "clockwait", clocks[i], true, CLOCK_REALTIME };

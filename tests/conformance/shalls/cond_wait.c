@@ -355,8 +355,7 @@ static bool has_begun(struct bound *bound)
 static void another_mutex_later(void)
 {
     pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-    pthread_mutex_t mutexes[3] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-                                   PTHREAD_MUTEX_INITIALIZER };
+    pthread_mutex_t mutexes[3] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 
     for (int i = 0; i < 3; i++) {
         struct bound bound = { .cond = &cond, .mutex = &mutexes[i] };
@@ -403,8 +402,7 @@ static void two_conds(void)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t conds[2] = { PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER };
-    struct bound bounds[2] = { { .cond = &conds[0], .mutex = &mutex },
-                               { .cond = &conds[1], .mutex = &mutex } };
+    struct bound bounds[2] = { { .cond = &conds[0], .mutex = &mutex }, { .cond = &conds[1], .mutex = &mutex } };
     struct task tasks[2];
 
     for (int i = 0; i < 2; i++) {
@@ -425,8 +423,7 @@ const struct clause cond_wait_clauses[] = {
     { "2.3-wait-holds", "the mutex on return", holds_on_return },
     { "2.3-wait-after-unlock", "of the signaller", returns_after_unlock },
     { "2.3-wait-pingpong", "no signal is lost", pingpong },
-    { "2.3-wait-atomic", "one who has the mutex after the release wakes the waiter",
-      signal_after_release },
+    { "2.3-wait-atomic", "one who has the mutex after the release wakes the waiter", signal_after_release },
     { "2.3-wait-foreign", "by another than the owner", wait_refuses },
     { "2.3-timedwait-foreign", "by another than the owner", timedwait_refuses },
     { "2.3-clockwait-foreign", "by another than the owner", clockwait_refuses },

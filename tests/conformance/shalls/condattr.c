@@ -43,8 +43,7 @@ static void clock_values(void)
 
 static void clock_bad(void)
 {
-    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999,
-                                        -1 };
+    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999, -1 };
     pthread_condattr_t attr;
     clockid_t clock = 4711;
 

@@ -36,8 +36,7 @@ bool is_reached(clockid_t clock, const struct timespec *time)
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return now.tv_sec > time->tv_sec ||
-           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+    return now.tv_sec > time->tv_sec || (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

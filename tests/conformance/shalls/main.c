@@ -200,8 +200,7 @@ int main(int argc, char **argv)
     if (!is_list)
         run_all();
     for (int i = 0; i < trial_count; i++) {
-        printf("%s %s%s%s\n", trials[i].clause->id, trials[i].clause->name, is_list ? "" : ":",
-               trials[i].outcome);
+        printf("%s %s%s%s\n", trials[i].clause->id, trials[i].clause->name, is_list ? "" : ":", trials[i].outcome);
     }
     return trial_count == 0;
 }

@@ -210,9 +210,7 @@ static void static_in_struct(void)
         int before;
         pthread_mutex_t mutexes[2];
         pthread_cond_t cond;
-    } all = { 1,
-              { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER },
-              PTHREAD_COND_INITIALIZER };
+    } all = { 1, { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER }, PTHREAD_COND_INITIALIZER };
 
     say("lock-first", pthread_mutex_lock(&all.mutexes[0]));
     say("second-elsewhere", try_elsewhere(&all.mutexes[1]));
@@ -225,8 +223,7 @@ const struct clause mutex_init_clauses[] = {
     { "2.1-init-default", "with default attributes", init_default_attributes },
     { "2.1-init-unlocked", "a new mutex is free", init_leaves_unlocked },
     { "2.1-init-garbage", "the old bytes mean nothing", init_over_garbage },
-    { "2.1-init-copies-attributes", "later changes of them mean nothing",
-      init_ignores_later_attributes },
+    { "2.1-init-copies-attributes", "later changes of them mean nothing", init_ignores_later_attributes },
     { "2.1-init-shares-attributes", "for two mutexes", init_many_by_one_attribute },
     { "2.1-destroy-unlocked", "of each kind", destroy_unlocked },
     { "2.1-destroy-init", "a destroyed mutex can be set up anew", destroy_then_init },

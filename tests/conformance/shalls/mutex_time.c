@@ -192,8 +192,7 @@ static void very_far(void)
 /* Clocks by which nobody can wait. */
 static void bad_clocks(bool is_held)
 {
-    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999,
-                                        -1 };
+    static const clockid_t clocks[] = { CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, 9999, -1 };
 
     for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
         struct timespec time = in_ms(CLOCK_MONOTONIC, 3600000);
@@ -258,8 +257,7 @@ const struct clause mutex_time_clauses[] = {
     { "2.1-timedlock-past", "a held mutex, the time is over", held_past },
     { "2.1-timedlock-negative", "a held mutex, seconds below 0", held_negative },
     { "2.1-timedlock-nsec-1e9", "a held mutex, too many nanoseconds", held_too_many_nanoseconds },
-    { "2.1-timedlock-nsec-negative", "a held mutex, nanoseconds below 0",
-      held_negative_nanoseconds },
+    { "2.1-timedlock-nsec-negative", "a held mutex, nanoseconds below 0", held_negative_nanoseconds },
     { "2.1-timedlock-nsec-past", "a held mutex, invalid and over", held_invalid_past },
     { "2.1-timedlock-never-early", "failures and early returns", never_early },
     { "2.1-timedlock-under-signals", "times out, and not early", timeout_under_signals },

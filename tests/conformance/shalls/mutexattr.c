@@ -56,19 +56,15 @@ struct attribute {
 static const struct attribute type = { get_type,
                                        set_type,
                                        PTHREAD_MUTEX_DEFAULT,
-                                       { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                                         PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_DEFAULT, -1 } };
-static const struct attribute robust = { get_robust,
-                                         set_robust,
-                                         PTHREAD_MUTEX_STALLED,
-                                         { PTHREAD_MUTEX_ROBUST, PTHREAD_MUTEX_STALLED, -1 } };
-static const struct attribute pshared = { get_pshared,
-                                          set_pshared,
-                                          PTHREAD_PROCESS_PRIVATE,
-                                          { PTHREAD_PROCESS_SHARED, PTHREAD_PROCESS_PRIVATE, -1 } };
-static const struct attribute protocol = {
-    get_protocol, set_protocol, PTHREAD_PRIO_NONE, { PTHREAD_PRIO_NONE, -1 }
+                                       { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+                                         PTHREAD_MUTEX_DEFAULT, -1 } };
+static const struct attribute robust = {
+    get_robust, set_robust, PTHREAD_MUTEX_STALLED, { PTHREAD_MUTEX_ROBUST, PTHREAD_MUTEX_STALLED, -1 }
 };
+static const struct attribute pshared = {
+    get_pshared, set_pshared, PTHREAD_PROCESS_PRIVATE, { PTHREAD_PROCESS_SHARED, PTHREAD_PROCESS_PRIVATE, -1 }
+};
+static const struct attribute protocol = { get_protocol, set_protocol, PTHREAD_PRIO_NONE, { PTHREAD_PRIO_NONE, -1 } };
 
 /* A new object has the default value. */
 static void say_default(const struct attribute *attribute)

@@ -30,8 +30,7 @@ static void make_by(pthread_mutex_t *mutex, int type, int robust, int pshared)
     pthread_mutexattr_t attr;
 
     if (pthread_mutexattr_init(&attr) != 0 || pthread_mutexattr_settype(&attr, type) != 0 ||
-        pthread_mutexattr_setrobust(&attr, robust) != 0 ||
-        pthread_mutexattr_setpshared(&attr, pshared) != 0 ||
+        pthread_mutexattr_setrobust(&attr, robust) != 0 || pthread_mutexattr_setpshared(&attr, pshared) != 0 ||
         pthread_mutex_init(mutex, &attr) != 0 || pthread_mutexattr_destroy(&attr) != 0)
         abort();
 }
@@ -216,8 +215,7 @@ int wait_for_ticket(void *with)
 
 void meeting_make(struct meeting *meeting)
 {
-    *meeting =
-        (struct meeting){ .mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+    *meeting = (struct meeting){ .mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
 }
 
 /* A number of the meeting, read under the mutex. */

@@ -206,7 +206,6 @@ const struct clause shared_clauses[] = {
     { "2.1-shared-child-ends", "and the parent owns on", child_ends },
     { "2.1-shared-two-addresses", "of one object", two_addresses },
     { "2.1-fork-private", "a private mutex, free", private_in_child },
-    { "2.1-fork-private-held", "a private mutex, held by the forking thread",
-      private_held_at_fork },
+    { "2.1-fork-private-held", "a private mutex, held by the forking thread", private_held_at_fork },
     { NULL, NULL, NULL },
 };

@@ -132,8 +132,7 @@ static void execute(const char *program, bool is_list, FILE *output)
     char *arguments[CLAUSES + 3] = { path };
     int count = 1;
 
-    snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path),
-             program_path, program);
+    snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(program_path, '/') - program_path), program_path, program);
     if (is_list)
         arguments[count++] = list;
     for (int i = 0; chosen[i] && i < CLAUSES; i++)
@@ -209,8 +208,7 @@ static bool take_outcomes(int which)
     char line[LINE_ROOM];
 
     for (int i = 0; output && i < clause_count; i++) {
-        const char *outcome =
-            fgets(line, sizeof line, output) ? outcome_in(&clauses[i], line) : NULL;
+        const char *outcome = fgets(line, sizeof line, output) ? outcome_in(&clauses[i], line) : NULL;
 
         if (!outcome)
             return false;
@@ -279,8 +277,6 @@ int main(int argc, char **argv)
                                         .test_func = test_clause_is_as_in_pthread,
                                         .initial_state = &clauses[i] };
     }
-    tests[clause_count] =
-        (struct CMUnitTest)cmocka_unit_test(test_differences_are_clauses_with_reasons);
-    return _cmocka_run_group_tests("shalls", tests, (size_t)clause_count + 1, run_both,
-                                   test_group_teardown);
+    tests[clause_count] = (struct CMUnitTest)cmocka_unit_test(test_differences_are_clauses_with_reasons);
+    return _cmocka_run_group_tests("shalls", tests, (size_t)clause_count + 1, run_both, test_group_teardown);
 }
