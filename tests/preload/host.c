@@ -27,7 +27,7 @@ struct host {
 
 struct job {
     pid_t pid;
-    int fd; /* its standard input and output */
+    int fd; /* the job's standard input and output */
     char output[OUTPUT_ROOM];
 };
 
@@ -47,7 +47,7 @@ static bool is_named_as(const char *one, const char *other)
     return strncmp(one, other, length) == 0;
 }
 
-/* Takes the place of one with the same name. */
+/* Replaces a string of the same name. */
 void host_put(struct host *host, const char *string)
 {
     int i = 0;
@@ -73,13 +73,13 @@ static void __attribute__((__format__(__printf__, 2, 3))) put(struct host *host,
     free(string);
 }
 
-/* What lies beside this program in the build tree. */
+/* Sets a variable to the path of a file beside this program in the build tree. */
 static void put_path(struct host *host, const char *name, const char *path)
 {
     put(host, "%s=%.*s/%s", name, (int)(strrchr(program_path, '/') - program_path), program_path, path);
 }
 
-/* A sanitizer in the keeper writes where host_end() looks. */
+/* Makes a sanitizer in the keeper write to the files that host_end() reads. */
 static void put_sanitizer(struct host *host, const char *name)
 {
     const char *before = getenv(name);
@@ -111,7 +111,7 @@ struct host *host_make(const char *name, const char *settings)
     return host;
 }
 
-/* Fails the test with what a sanitizer has written. */
+/* Fails the test if a sanitizer has written a report, and shows the report. */
 static void check_sanitizer(const struct host *host)
 {
     DIR *folder = opendir(host->folder);
@@ -176,9 +176,9 @@ bool host_has_said(struct host *host, const char *words)
     return strstr(content, words) != NULL;
 }
 
-/* ---- its keeper -------------------------------------------------------------------------- */
+/* ---- the keeper -------------------------------------------------------------------------- */
 
-/* Its argument is the name of its socket. */
+/* A keeper's argument is the name of the keeper's socket. */
 static bool is_keeper_of(const struct host *host, const char *pid)
 {
     char path[64], line[512], socket[96];
@@ -207,7 +207,7 @@ pid_t host_keeper(struct host *host)
     return found;
 }
 
-/* -1: there is none. */
+/* -1: no keeper. */
 int host_open_keeper(struct host *host)
 {
     pid_t pid = host_keeper(host);
@@ -270,7 +270,7 @@ bool job_has_spoken(struct job *job)
     return is_readable(job->fd, 0);
 }
 
-/* Bytes up to the end or, if is_line, the end of a line. */
+/* Reads up to the end of the output or, if is_line, the end of a line. */
 static const char *take(struct job *job, bool is_line)
 {
     size_t length = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two hosts on one machine: each has its own folder of lock files, its own keeper, its own label, and
- * the same server, `the_server`.  Programs run there under the module.
+ * Two hosts on one machine: each host has a folder of lock files, a keeper and a label, and both have the same server,
+ * `the_server`. Programs run there under the module.
  *
  *     struct host *a = host_make("a", "lease=60s"), *b = ...;
  *     struct job *holder = host_start(a, "flock x.lock sh -c 'echo has; read go'");
@@ -29,61 +29,64 @@ struct job;
 int host_begin_test(void **state);
 
 /*
- * Two hosts for a whole group.  A program that gives up and ends leaves a place in the queue for three leases, so
- * it is host b on which programs give up: it has a short lease.
+ * Two hosts for a whole group. A program that gives up and ends leaves a place in the queue for three leases, so
+ * programs give up on host b, which has a short lease.
  */
 extern struct host *a, *b;
 int host_pair_setup(void **state);
 int host_pair_teardown(void **state);
 
-/* With a keeper's folder of its own, and the rules' settings. */
+/* Makes a host with a keeper's folder and with settings for the rules. */
 struct host *host_make(const char *name, const char *settings);
 
-/* All jobs have ended.  Awaits the end of the keeper, which must have had nothing to complain of. */
+/* Call after the end of all jobs. Awaits the end of the keeper; fails if a sanitizer has complained of the keeper. */
 void host_end(struct host *host);
 
-/* In the environment of jobs that start from now on; "NAME=value". */
+/* Puts "NAME=value" into the environment of jobs that start from now on. */
 void host_put(struct host *host, const char *string);
 
-/* A shell script in the folder of lock files, with both ends of a pipe.  $LOCKER is tests/preload/locker. */
+/*
+ * Starts a shell script in the folder of lock files; a socket is the script's input and output. $LOCKER is
+ * tests/preload/locker.
+ */
 struct job *host_start(struct host *host, const char *script);
 
-/* The same to its end: its exit status, as job_end(). */
+/* Runs a script to the end; returns the exit status, as job_end() does. */
 int host_run(struct host *host, const char *script);
 
-/* What the host's programs have written to standard error so far. */
+/* True if the host's programs have written the words to standard error so far. */
 bool host_has_said(struct host *host, const char *words);
 
-/* The keeper's pid, 0 if there is none; a descriptor that is readable when it has ended. */
+/* The keeper's pid, or 0; a descriptor that becomes readable at the keeper's end, or -1. */
 pid_t host_keeper(struct host *host);
 int host_open_keeper(struct host *host);
 
-/* The next line that the job prints, awaited, must be this one. */
+/* Awaits the next line of the job; the line must be equal. */
 void job_expect(struct job *job, const char *line);
 
-/* That line, valid until the next one is read. */
+/* Awaits the next line of the job; the line is valid until the next line is read. */
 const char *job_line(struct job *job);
 
-/* Has it printed something that was not read yet? */
+/* True if the job has printed something that was not read yet. */
 bool job_has_spoken(struct job *job);
 
-/* The rest that it prints, to the end of the pipe. */
+/* The rest of the job's output, to the end of the job. */
 const char *job_rest(struct job *job);
 
-/* A line for its `read`. */
+/* Sends a line for the job's `read`. */
 void job_go(struct job *job);
 
-/* Sends it, or what it has become, a signal. */
+/* Sends a signal to the job, also after the job has become another program by exec. */
 void job_signal(struct job *job, int number);
 pid_t job_pid(const struct job *job);
 
-/* Awaits its end and frees it: the exit status, or 128 and the signal. */
+/* Awaits the end of the job and frees the job: the exit status, or 128 and the signal. */
 int job_end(struct job *job);
 
 /* True if the descriptor is readable within WAIT_LIMIT_MS. */
 bool await_readable(int fd);
 
-/* The server's view: is the mutex f/FILE held, how many wait for it? */
+/* The server's view: whether the mutex f/FILE is held, and the number of waiters for f/FILE. */
 bool is_held(const char *file);
 int waiters_for(const char *file);
 

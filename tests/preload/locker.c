@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that knows nothing of distributed locks: locks a file in the ways of fcntl(), and prints
- * what it gets.  `locker FILE WORD...`: one word after another,
+ * A program without distributed locks: locks a file in all ways, and prints the results.
+ * `locker FILE WORD...` carries out each word in turn:
  *
  *     flock flock-try flock-un flock-sh            by flock()
  *     setlkw setlk unlck rdlck get                 by fcntl(), the whole file
  *     ofd-setlkw ofd-setlk ofd-unlck ofd-get
  *     lockf tlock ulock ltest                      by lockf()
  *     part last                                    bytes 10 to 14; the whole file as SEEK_END tells it
- *     reopen close-other dup                       another descriptor from now on; one is opened and closed
- *     fork                                         a child goes on; its parent ends by _exit() at once
- *     fork-wait                                    a child goes on; its parent goes on when it has ended
+ *     reopen close-other dup                       opens a new descriptor for the next words; opens and closes; dup()
+ *     fork                                         a child goes on; the parent ends by _exit() at once
+ *     fork-wait                                    a child goes on; the parent goes on after the child's end
  *     wait                                         for a line
  *     handle handle-restart                        SIGALRM has a handler, with SA_RESTART or not
  *     handler                                      the next word is carried out in a signal's handler
- *     cancel                                       the next word is a thread's, which is cancelled as it waits
- *     children                                     how many SIGCHLD came, and whether there is a child
+ *     cancel                                       a thread does the next word, and is cancelled after a line of input
+ *     children                                     the number of SIGCHLD so far, and whether there is a child
  *     count N                                      N times: lock, add 1 to the number in COUNTER, unlock
  *     say WORD
  */

@@ -27,7 +27,7 @@ bool is_sanitized(void)
     return switches && strstr(switches, "address");
 }
 
-/* A sanitizer's runtime must be the first of all, and the programs have none. */
+/* Finds the sanitizer's runtime, which must be the first library of all, and which the programs are not linked with. */
 static void find_runtime(void)
 {
     if (!is_sanitized())
@@ -37,7 +37,7 @@ static void find_runtime(void)
     snprintf(preloads, sizeof preloads, "%.*s:", (int)strcspn(ran.output, "\n"), ran.output);
 }
 
-/* What other programs leave allocated is nobody's business here. */
+/* Ignores memory that other programs leave allocated. */
 static void allow_leaks(void)
 {
     const char *usual = getenv("ASAN_OPTIONS");
@@ -132,7 +132,7 @@ static struct actor *start(const char *name, va_list environment)
     return actor_start_program(the_server, arguments, errors, environment);
 }
 
-/* For the next program: variables of this process are those of its children. */
+/* Sets variables of this process, because the next program inherits the variables. */
 static void set_module(const char *rules)
 {
     char libraries[sizeof build_folder + 32];
@@ -175,7 +175,7 @@ struct actor *start_bare(const char *name, ...)
     return actor;
 }
 
-/* The shell itself is not under the module. */
+/* Only the command is under the module, not the shell. */
 void run_under(const char *rules, const char *command)
 {
     char map[2048] = "";
@@ -187,7 +187,7 @@ void run_under(const char *rules, const char *command)
                 preloads, map, command);
 }
 
-/* ---- what they say ----------------------------------------------------------------------- */
+/* ---- standard error ---------------------------------------------------------------------- */
 
 const char *said(void)
 {

@@ -21,7 +21,10 @@ static void find_program(void)
     assert_int_equal(access(dmutex_run, X_OK), 0);
 }
 
-/* Our sanitized programs are run with the module before the sanitizer's library, which it then minds. */
+/*
+ * Allows the module in front of the sanitizer's library, because sanitized programs of the tree are run so and the
+ * sanitizer would refuse.
+ */
 static void allow_module(void)
 {
     const char *options = getenv("ASAN_OPTIONS");
@@ -31,7 +34,7 @@ static void allow_module(void)
     setenv("ASAN_OPTIONS", more, 1);
 }
 
-/* An empty one of the user's, so that the machine's own is not read. */
+/* Makes an empty configuration of the user, so that the machine's own configuration is not read. */
 static void hide_configuration(void)
 {
     setenv("HOME", folder, 1);

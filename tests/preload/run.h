@@ -7,15 +7,15 @@
 
 #include "../lib/testlib.h"
 
-/* A folder of the test's own, and the program's path. */
+/* The test's own folder, and the path of dmutex-run. */
 extern char folder[64];
 extern char dmutex_run[4096];
 
-/* Group fixtures.  HOME is an empty folder, so that no configuration but the test's is found. */
+/* Group fixtures. HOME is an empty folder, so that dmutex-run finds no configuration but the test's. */
 int run_setup(void **state);
 int run_teardown(void **state);
 
-/* Writes a file in the folder, with that mode; returns its path, in static memory, until the next call. */
+/* Writes a file with a mode in the folder; returns the path, in static memory, until the next call. */
 const char *write_file(const char *name, int mode, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Compiles a source in the folder by $CC to another file there; further switches may follow. */

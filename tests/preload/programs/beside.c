@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* To be preloaded beside the module: an allocator that locks a mutex, and a pthread_mutex_lock() in front of others. */
+/*
+ * A library to be preloaded beside the module: an allocator that locks a mutex, and a pthread_mutex_lock() in front of
+ * the module's and libc's.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -20,8 +23,9 @@ static void after_fork(void)
 }
 
 /*
- * Another thread may hold it when the process forks.  As allocators do, at the first use: who registers later is
- * asked before, and may still allocate then.
+ * Registers handlers of fork() at the first use, as allocators do, because another thread may hold the heap's mutex
+ * when the process forks. A handler that is registered later runs earlier before the fork, and may still allocate
+ * there.
  */
 static void begin(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library whose handler of fork() takes its mutex `inner`, and a program, in which one thread forks while another
- * one has that, and then takes `outer`, too.  LIBRARY: it is the library.
+ * A library with a handler of fork() that locks the mutex `inner`, and a program: a thread forks while another thread
+ * holds `inner` and then locks `outer`, too. LIBRARY chooses the library.
  */
 #include <pthread.h>
 #include <semaphore.h>

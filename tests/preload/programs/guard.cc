@@ -2,8 +2,8 @@
 // C++'s mutexes, as commands of legacy.c:
 //
 //   std lock|try_lock|unlock|try_for MS      app::Shelf::guard, a std::timed_mutex
-//   std wait|wait_for MS|notify              app::Shelf::filled, with app::Shelf::door, a std::mutex that it locks
-//   std leave                                unlocks that mutex
+//   std wait|wait_for MS|notify              app::Shelf::filled, with app::Shelf::door, a std::mutex: locked by wait
+//   std leave                                unlocks app::Shelf::door
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -54,7 +54,7 @@ static const char *answer(const char *what, const char *ms)
 
         if (std::strcmp(what, "wait") == 0)
             Shelf::filled.wait(lock);
-        lock.release(); // it stays locked
+        lock.release(); // the mutex stays locked
         return is_over ? "ETIMEDOUT" : "0";
     }
     return "0";

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program as there are many: it has pthread mutexes and condition variables of all kinds, and no
- * header of ours.  On descriptor 3 it takes a line at a time and answers each by one: "0", or the name
- * of the errno value.
+ * An ordinary program: pthread mutexes and condition variables of all kinds, and no header of libdmutex. The program
+ * reads a command per line from descriptor 3, and answers each by a line: "0", or the name of the errno value.
  *
- * X, C: a mutex, a condition: a name of the table below, NAME+OFFSET; `mapped+OFFSET`, in what is
- * mapped; another NAME is what dlsym() finds, in the module that was opened last or anywhere.
+ * X, C: a mutex, a condition: a name of the table below, NAME+OFFSET; `mapped+OFFSET`, in the mapping; dlsym() finds
+ * another NAME, in the module that was opened last or anywhere.
  *
  *   lock X, trylock X, unlock X, consistent X, destroy X
  *   timedlock X MS, clocklock X MS          by REALTIME, MONOTONIC
  *   init X [recursive|errorcheck] [robust] [shared] [inherit|protect]
  *   cinit C [monotonic] [shared], cdestroy C
  *   wait C X, timedwait C X MS [monotonic], clockwait C X MS, signal C, broadcast C
- *   timeout C X MS [monotonic]   locks, waits until that time however often it wakes up, unlocks
+ *   timeout C X MS [monotonic]   locks, waits until the time, through all wake-ups, unlocks
  *   until C X FILE N      locks, waits until the number in FILE is N, unlocks
  *   put C X FILE N        locks, writes N, broadcasts, unlocks
- *   guarded C X           locks, waits for ever; when cancelled, a handler unlocks: `join` has that result
+ *   guarded C X           locks, waits for ever; when cancelled, a handler unlocks: `join` has the handler's result
  *   old lock|trylock|unlock X               by the names that older programs use
  *   mtx init|lock|trylock|timedlock|unlock|destroy X [recursive|MS]
  *   cnd init|wait|timedwait|signal|broadcast|destroy C [X [MS]]
- *   count FILE N X        N times: lock, add 1 to the number in FILE, unlock; ENOTUNIQ: somebody else was there
- *   open FILE [deepbind], close             dlopen(), dlclose(): "0" or what dlerror() says
+ *   count FILE N X        N times: lock, add 1 to the number in FILE, unlock; ENOTUNIQ: another process was inside
+ *   open FILE [deepbind], close             dlopen(), dlclose(): "0" or the text of dlerror()
  *   loads FILE N          N times both
- *   map FILE, shm NAME, unmap               two pages, shared; how much of it: unmap [BYTES]
+ *   map FILE, shm NAME, unmap               two pages, shared; a part: unmap [BYTES]
  *   remaps FILE N X       N times: map, lock and unlock X, unmap
  *   remakes N X           N times: make, unlock in vain, destroy X
  *   tasks, descriptors, has WORD            "0 NUMBER": threads, open files, lines of /proc/self/maps
- *   memory                                  "0 KIB" that are its own
- *   thread CMD, child CMD, handler CMD      there: the answer is CMD's
- *   start CMD, join, cancel                 in a thread that goes on; the last one's answer, its cancellation
+ *   memory                                  "0 KIB": the process's own memory
+ *   thread CMD, child CMD, handler CMD      run CMD there: the answer is CMD's
+ *   start CMD, join, cancel                 a thread that goes on; the latest thread's answer, or cancellation
  *   exit N
  */
 #include <dlfcn.h>
@@ -75,7 +74,7 @@ static cnd_t c11_ready;
 static __thread pthread_mutex_t thread_lock;
 
 #ifdef DIRECT
-extern pthread_mutex_t shelf_lock; /* a library's: used directly */
+extern pthread_mutex_t shelf_lock; /* of a library: used directly */
 #endif
 
 static const struct {
@@ -100,7 +99,7 @@ static const struct {
 #endif
 };
 
-/* A module says by a function where its static ones are: NAME_address(). */
+/* Finds static objects of a module: the module has a function NAME_address() for each. */
 static char *find_in_module(const char *name)
 {
     char function[200];
@@ -182,7 +181,7 @@ struct timespec in_ms(clockid_t clock, const char *word)
 
 /* ---- elsewhere --------------------------------------------------------------------------- */
 
-/* The words behind the first as a call of its own. */
+/* The words behind the first word, as a separate call. */
 static struct call *inner(const struct call *call)
 {
     static __thread struct call room;
@@ -215,7 +214,7 @@ static struct started {
     pthread_t thread;
     struct call call;
 } started[8];
-static int started_count; /* the last one is joined first */
+static int started_count; /* the latest is joined first */
 
 static void do_start(struct call *call)
 {
@@ -280,7 +279,7 @@ static void do_exit(struct call *call)
 
 /* ---- the conversation -------------------------------------------------------------------- */
 
-/* Another source may know more. */
+/* Performs further commands, if another source defines extra(). */
 __attribute__((weak)) const char *extra(char **words);
 
 static const struct command elsewhere[] = {

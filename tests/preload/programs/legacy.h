@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of legacy.c share: a call, and what its words mean. */
+/* The parts of legacy.c share a call, and the meaning of the call's words. */
 #ifndef LEGACY_H
 #define LEGACY_H
 
@@ -20,14 +20,14 @@ struct command {
     void (*work)(struct call *call);
 };
 
-/* Of legacy_calls.c and legacy_around.c; the last one has no name. */
+/* The tables of legacy_calls.c and legacy_around.c; the last entry has no name. */
 extern const struct command calls[], around[];
 
-/* Where else objects are looked for: the module that was opened last, and what is mapped. */
+/* Further places of objects: the module that was opened last, and the mapping. */
 extern void *module;
 extern char *mapped;
 
-/* The object that a word of the call says; NULL: there is no such word. */
+/* The object that a word of the call names; NULL: there is no such word. */
 void *object_of(const struct call *call, int word);
 int has_word(const struct call *call, const char *word);
 
@@ -35,7 +35,7 @@ int has_word(const struct call *call, const char *word);
 void answer(struct call *call, int result);
 void answer_number(struct call *call, long number);
 
-/* So many milliseconds from now. */
+/* The time so many milliseconds from now. */
 struct timespec in_ms(clockid_t clock, const char *word);
 
 #endif

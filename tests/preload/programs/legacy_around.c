@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process counts, opens, maps and has, as commands of legacy.c. */
+/* Counts, opens, maps and describes the process's resources, as commands of legacy.c. */
 #include <dlfcn.h>
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* ---- counting ---------------------------------------------------------------------------- */
 
-/* As two that are apart would see it in a file that they share: read, think, write. */
+/* Shows to two processes apart, in a file that both share, whether both are inside: read, think, write. */
 struct page {
     int64_t number, inside;
 };
@@ -55,7 +55,7 @@ static void do_count(struct call *call)
     answer(call, result);
 }
 
-/* ---- what comes and goes ----------------------------------------------------------------- */
+/* ---- modules and mappings ---------------------------------------------------------------- */
 
 void *module = RTLD_DEFAULT;
 char *mapped;
@@ -88,7 +88,7 @@ static void do_loads(struct call *call)
     answer(call, result);
 }
 
-/* At the place of the last mapping, if that is free. */
+/* Maps at the place of the last mapping, if the place is free. */
 static int map_file(int fd)
 {
     mapped_size = 2 * (size_t)sysconf(_SC_PAGESIZE);
@@ -109,7 +109,7 @@ static void do_shm(struct call *call)
     answer(call, map_file(shm_open(call->words[1], O_RDWR | O_CREAT, 0600)));
 }
 
-/* `mapped` stays, as a hint for the next one: the same address. */
+/* Keeps `mapped`, as a hint for the next mapping: the same address. */
 static void do_unmap(struct call *call)
 {
     size_t size = call->words[1] ? strtoul(call->words[1], NULL, 0) : mapped_size;
@@ -130,7 +130,7 @@ static void do_remaps(struct call *call)
     answer(call, result);
 }
 
-/* What it is, is looked at when it is first used: by the vain unlock. */
+/* Unlocks in vain after each init, because the module reads the type of a mutex at the first use. */
 static void do_remakes(struct call *call)
 {
     void *mutex = object_of(call, 2);
@@ -147,7 +147,7 @@ static void do_remakes(struct call *call)
     answer(call, result);
 }
 
-/* ---- what it has ------------------------------------------------------------------------- */
+/* ---- resources --------------------------------------------------------------------------- */
 
 static long entries(const char *path)
 {
@@ -175,7 +175,7 @@ static void do_has(struct call *call)
     answer_number(call, count);
 }
 
-/* "0 KIB": memory that is its own. */
+/* "0 KIB": the process's own memory. */
 static void do_memory(struct call *call)
 {
     FILE *status = fopen("/proc/self/status", "r");

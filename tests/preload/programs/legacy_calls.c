@@ -73,7 +73,7 @@ static void do_signal(struct call *call) { answer(call, pthread_cond_signal(obje
 static void do_broadcast(struct call *call) { answer(call, pthread_cond_broadcast(object_of(call, 1))); }
 static void do_wait(struct call *call) { answer(call, pthread_cond_wait(object_of(call, 1), object_of(call, 2))); }
 
-/* Waits until the time; ETIME: it came back too early with ETIMEDOUT. */
+/* Waits until the time; ETIME: the wait returned ETIMEDOUT too early. */
 static int wait_until_time(struct call *call, struct timespec *until, clockid_t clock)
 {
     int result = pthread_cond_timedwait(object_of(call, 1), object_of(call, 2), until);
@@ -85,7 +85,7 @@ static int wait_until_time(struct call *call, struct timespec *until, clockid_t 
     return result;
 }
 
-/* A condition that was made `monotonic` is timed so. */
+/* A condition made `monotonic` is timed by CLOCK_MONOTONIC. */
 static clockid_t clock_of(const struct call *call)
 {
     return has_word(call, "monotonic") ? CLOCK_MONOTONIC : CLOCK_REALTIME;
@@ -166,7 +166,7 @@ static void do_guarded(struct call *call)
     answer(call, result);
 }
 
-/* ---- other names for the same ------------------------------------------------------------ */
+/* ---- other names of the functions -------------------------------------------------------- */
 
 static void do_old(struct call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The snippet of places.h, in all places that a program has.  The argument: a module to load. */
+/* Runs the snippet of places.h in all places of a program. The argument: a module to load. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <spawn.h>
@@ -71,7 +71,7 @@ static void in_a_module(const char *path)
         abort();
 }
 
-/* One child, and one of its own, both end by exit(). */
+/* A child and a grandchild; the child ends by exit(), the grandchild by _exit(). */
 static void in_children(void)
 {
     pid_t pid = fork();
@@ -90,7 +90,7 @@ static void in_children(void)
         abort();
 }
 
-/* The program once more, as another program would start it. */
+/* Starts the program once more, as another program would. */
 static void in_another_process(char *path)
 {
     char *const arguments[] = { path, NULL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A snippet that locks a mutex, and says on standard output where it was and what came of it: "main 0".
- * With PLACES_TRY it only tries.
+ * A snippet that locks a mutex, and prints the place and the result on standard output: "main 0". With PLACES_TRY the
+ * snippet only tries.
  */
 #ifndef PLACES_H
 #define PLACES_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A library whose constructor and destructor use a mutex of its own; PLACE says what it is called. */
+/*
+ * A library with a constructor and a destructor that use the library's own mutex; PLACE is the library's name in the
+ * output.
+ */
 #include "places.h"
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;

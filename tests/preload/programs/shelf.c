@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A library: a mutex that it exports, two that it does not, and one that has the name of another's. */
+/* A library with an exported mutex and two static mutexes; static_lock has the name of a mutex of legacy.c. */
 #include <pthread.h>
 
 pthread_mutex_t shelf_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t hidden_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t static_lock = PTHREAD_MUTEX_INITIALIZER; /* legacy.c has one too */
+static pthread_mutex_t static_lock = PTHREAD_MUTEX_INITIALIZER; /* legacy.c has a static_lock too */
 
 pthread_mutex_t *shelf_lock_address(void);
 pthread_mutex_t *hidden_lock_address(void);

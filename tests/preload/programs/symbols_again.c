@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A static variable whose name another source has too. */
+/* A static variable with the name of a static variable of symbols.c. */
 #include <pthread.h>
 
 static pthread_mutex_t twice_lock = PTHREAD_MUTEX_INITIALIZER;

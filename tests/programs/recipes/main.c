@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program with a build system: says what that has found, and whether its mutex is distributed. */
+/* A program with a build system: prints the build system's findings, and whether the program's mutex is distributed. */
 #include "config.h"
 
 #include <pthread.h>

@@ -18,7 +18,7 @@ static long read_number(const char *path)
     return number;
 }
 
-/* In place, so that a reader finds a number at all times. */
+/* Writes in place, so that a reader finds a number at all times. */
 static void write_number(const char *path, long number)
 {
     FILE *file = fopen(path, "r+");
@@ -33,7 +33,7 @@ void tally_add(const char *path, pthread_mutex_t *mutex)
 
     pthread_mutex_lock(mutex);
     number = read_number(path);
-    usleep(200); /* for others to come in between */
+    usleep(200); /* lets other programs come in between */
     write_number(path, number + 1);
     pthread_mutex_unlock(mutex);
 }

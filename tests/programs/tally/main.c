@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tally DIRECTORY THREADS ROUNDS: says that it is ready, and begins with a byte of its input. */
+/* tally DIRECTORY THREADS ROUNDS: says "ready", and begins with a byte of input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program of the old days, which knows pthreads only: three files with a number each, and for each a
- * mutex somewhere else.
+ * A program of the old days, which knows pthreads only: three files with a number each, and for each file a mutex in
+ * another place.
  */
 #ifndef TALLY_H
 #define TALLY_H
@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/* Adds one to the number in the file.  Whoever comes in between is not counted. */
+/* Adds one to the number in the file. An addition of another program in between is lost. */
 void tally_add(const char *path, pthread_mutex_t *mutex);
 
-/* Three times so, with a mutex of the shared library, of C++ and of the main program. */
+/* Add one, with a mutex of the shared library, of C++ and of the main program. */
 void tally_in_library(const char *path);
 void tally_in_cxx(const char *path);
 void tally_in_main(const char *path);
