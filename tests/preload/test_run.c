@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * dmutex-run: its options, its server, the environment that it makes, and how it becomes the command.
- */
+/* dmutex-run: the options, the server, the command's environment, and the exec of the command. */
 #include "run.h"
 
 #include <signal.h>
@@ -10,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The module beside the program, as LD_PRELOAD has it. */
+/* The module beside the program, as written in LD_PRELOAD. */
 static char module[4096];
 
 static int setup(void **state)
@@ -33,7 +31,7 @@ static int teardown(void **state)
     return run_teardown(state);
 }
 
-/* A URL at which nobody listens. */
+/* A URL without a server. */
 static const char *dead_url(void)
 {
     static char url[200];
@@ -70,7 +68,7 @@ static void test_run_refuses_when_the_usage_is_wrong(void **state)
     }
 }
 
-/* What stands behind the command is the command's own. */
+/* Arguments behind the command belong to the command, even if like options. */
 static void test_run_leaves_arguments_alone_when_they_look_like_options(void **state)
 {
     (void)state;
@@ -86,7 +84,7 @@ static void test_run_leaves_arguments_alone_when_they_look_like_options(void **s
 
 /* ---- without rules ----------------------------------------------------------------------- */
 
-/* Not a variable more, and no server is needed. */
+/* Without a rule, dmutex-run adds no variable, and needs no server. */
 static void test_run_changes_nothing_when_there_is_no_rule(void **state)
 {
     static char before[COMMAND_ROOM];
@@ -102,7 +100,7 @@ static void test_run_changes_nothing_when_there_is_no_rule(void **state)
 
 /* ---- the server -------------------------------------------------------------------------- */
 
-/* Who wants to exclude other hosts is not given a lock of this one. */
+/* Rules without a configured server are refused, because a lock of this host only would not exclude other hosts. */
 static void test_run_refuses_when_no_server_is_configured(void **state)
 {
     (void)state;
@@ -131,7 +129,7 @@ static void test_run_refuses_when_the_url_is_bad(void **state)
     assert_null(strstr(ran.errors, "s3cret"));
 }
 
-/* The configuration's server is asked, not that of DMUTEX_URL; and the command sees the same. */
+/* The configuration's server is preferred to the server of DMUTEX_URL, and the command sees the same server. */
 static void test_run_prefers_the_configured_server_when_there_are_two(void **state)
 {
     const char *path = write_file("server.conf", 0644, "[server]\nUrl=%s\n[lock a]\nMatch=flock:/x\n", the_server->url);
@@ -142,7 +140,10 @@ static void test_run_prefers_the_configured_server_when_there_are_two(void **sta
     assert_output(the_server->url);
 }
 
-/* A lock that would fail makes dmutex-run fail; one that waits, or is local then, does not. */
+/*
+ * If the server is down, dmutex-run fails if a lock would fail; a lock that waits, or is local then, lets the command
+ * run.
+ */
 static void test_run_goes_by_ondown_when_the_server_is_down(void **state)
 {
     static const struct {
@@ -166,7 +167,7 @@ static void test_run_goes_by_ondown_when_the_server_is_down(void **state)
     }
 }
 
-/* A server that refuses us is as good as none. */
+/* A server that refuses the connection is told like an absent server, with the reason. */
 static void test_run_says_why_when_the_server_refuses(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void test_run_tells_the_module_when_there_are_rules(void **state)
     assert_output("/env.conf\n");
 }
 
-/* Other people's preloads go on, in their order; ours is there once. */
+/* Other preloads stay, in their order; the module is there once. */
 static void test_run_keeps_what_is_preloaded_when_there_is_something(void **state)
 {
     char wanted[9000];
@@ -210,7 +211,7 @@ static void test_run_keeps_what_is_preloaded_when_there_is_something(void **stat
     assert_string_equal(ran.output, wanted);
 }
 
-/* A dmutex-run inside another one finds its work done. */
+/* A dmutex-run inside another dmutex-run changes nothing. */
 static void test_run_changes_nothing_when_it_is_nested(void **state)
 {
     static char once[COMMAND_ROOM];
@@ -228,7 +229,7 @@ static void test_run_changes_nothing_when_it_is_nested(void **state)
     assert_output("DMUTEX_RULES=flock:/x\\;y => a\n");
 }
 
-/* Rules that came from outside go on when there is no file, and give way when there is one. */
+/* Rules of the environment stay if there is no configuration file, and give way to a file's rules. */
 static void test_run_keeps_the_rules_around_it_when_it_has_none(void **state)
 {
     const char *path = write_file("inner.conf", 0644, "[lock b]\nMatch=flock:/y\n");
@@ -241,7 +242,10 @@ static void test_run_keeps_the_rules_around_it_when_it_has_none(void **state)
     assert_string_equal(ran.output, "flock:/y => b\n");
 }
 
-/* One variable has a limit in the kernel; the sentence says more than "Argument list too long". */
+/*
+ * Rules too long for a variable, which the kernel limits, are refused with a sentence clearer than "Argument list too
+ * long".
+ */
 static void test_run_refuses_when_the_rules_are_too_long(void **state)
 {
     char path[200];
@@ -255,7 +259,7 @@ static void test_run_refuses_when_the_rules_are_too_long(void **state)
     assert_errors("the rules are too long for DMUTEX_RULES: ");
 }
 
-/* ---- becoming ---------------------------------------------------------------------------- */
+/* ---- exec of the command ----------------------------------------------------------------- */
 
 static void test_run_ends_as_the_command_when_it_ends(void **state)
 {
@@ -270,7 +274,7 @@ static void test_run_ends_as_the_command_when_it_ends(void **state)
     assert_string_equal(ran.errors, "error\n");
 }
 
-/* The process is the same one: who has started it can wait for it, and signal it. */
+/* The command has the pid of dmutex-run, so the parent can wait for the command and signal the command. */
 static void test_run_keeps_its_pid_when_it_becomes_the_command(void **state)
 {
     char wanted[20];
@@ -284,7 +288,7 @@ static void test_run_keeps_its_pid_when_it_becomes_the_command(void **state)
     assert_output("SigBlk:\t0000000000000000");
 }
 
-/* Nothing that dmutex-run has opened, its connection among it, is open in the command. */
+/* No descriptor of dmutex-run is open in the command, not even the connection. */
 static void test_run_leaves_no_descriptor_when_it_becomes_the_command(void **state)
 {
     static char before[COMMAND_ROOM];
@@ -298,7 +302,7 @@ static void test_run_leaves_no_descriptor_when_it_becomes_the_command(void **sta
 
 /* ---- --check, --dry-run, -v, -q ---------------------------------------------------------- */
 
-/* A line for each rule, and the server; nothing is run. */
+/* --check prints a line for each rule, and the server; the command is not run. */
 static void test_check_tells_of_each_rule_when_asked(void **state)
 {
     (void)state;
@@ -313,7 +317,7 @@ static void test_check_tells_of_each_rule_when_asked(void **state)
     assert_status(1);
 }
 
-/* All rules are told before it fails, and a server that is down fails whatever OnDown says. */
+/* --check prints all rules before failing, and fails if the server is down, with every OnDown. */
 static void test_check_fails_when_something_is_wrong(void **state)
 {
     (void)state;
@@ -340,7 +344,7 @@ static void test_check_fails_when_something_is_wrong(void **state)
     assert_output("later: sym:x:m => a: looked for in x when a command is given\n");
 }
 
-/* What it prints is what a shell needs to do the same. */
+/* --dry-run prints a command line for a shell with the same effect. */
 static void test_dry_run_prints_what_would_be_run_when_asked(void **state)
 {
     static char line[COMMAND_ROOM];
@@ -354,7 +358,7 @@ static void test_dry_run_prints_what_would_be_run_when_asked(void **state)
     assert_string_equal(ran.output, "flock:/x => a it's\n");
 }
 
-/* Nobody looks over the shoulder at a password. */
+/* --dry-run does not show a password. */
 static void test_dry_run_hides_the_password_when_there_is_one(void **state)
 {
     const char *path = write_file("secret.conf", 0600, "[server]\nUrl=redis://me:s3cret@h/0\n[lock a]\nMatch=flock:/x\n");
@@ -384,9 +388,9 @@ static void test_run_says_as_much_as_it_is_told_when_something_is_to_be_said(voi
     assert_errors("-e: sym:x: ");
 }
 
-/* ---- in earnest -------------------------------------------------------------------------- */
+/* ---- the whole way ----------------------------------------------------------------------- */
 
-/* The whole way: a program that knows nothing of it locks on the server. */
+/* A program without any knowledge of libdmutex locks on the server if a rule names the mutex. */
 static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
 {
     char library[4096];
@@ -397,7 +401,7 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
                "#include <pthread.h>\n"
                "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
                "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
-    compile("legacy.c", "legacy", "$SANITIZER_CFLAGS"); /* as the library, which it loads, is */
+    compile("legacy.c", "legacy", "$SANITIZER_CFLAGS"); /* sanitized if the library, which the program loads, is */
     command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:legacy:queue_lock => run/queue' %s/legacy", library, dmutex_run, folder);
     assert_status(0);
     assert_string_equal(ran.errors, "");

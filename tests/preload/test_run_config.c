@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What dmutex-run reads: which files, what may stand in them, how each mistake is told, and that the
- * module is handed what was meant.
+ * The configuration of dmutex-run: the files, the content, the sentence for each mistake, and the rules for the module.
  */
 #include "run.h"
 
@@ -19,7 +18,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- which files ------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------- */
 
 static void make_folders(void)
 {
@@ -27,7 +26,7 @@ static void make_folders(void)
     assert_status(0);
 }
 
-/* The paths that are found, without the folder, separated by blanks. */
+/* The paths found, without the folder, separated by blanks. */
 static const char *found(const char *option)
 {
     static char text[1000];
@@ -46,7 +45,7 @@ static const char *found(const char *option)
     return text;
 }
 
-/* --config, else DMUTEX_CONF, else the user's, else the system's; one of these only. */
+/* The nearest configuration is read alone: of --config, else of DMUTEX_CONF, else the user's, else the system's. */
 static void test_config_is_of_the_nearest_place_when_there_are_more(void **state)
 {
     char named[100], other[100];
@@ -69,7 +68,9 @@ static void test_config_is_of_the_nearest_place_when_there_are_more(void **state
     command_run("rm %s/.config/dmutex/preload.conf", folder);
 }
 
-/* The system's file first, then those of its directory by their names; hidden ones and others not. */
+/*
+ * The system's file comes first, then the files of the directory by name; hidden files and other endings are left out.
+ */
 static void test_config_of_the_system_is_in_order_when_it_has_a_directory(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void test_config_of_the_system_is_in_order_when_it_has_a_directory(void *
     command_run("rm -r %s/etc.conf.d", folder);
 }
 
-/* A file that was named must be there: nothing else is taken in its place. */
+/* A named file must exist: no other file is taken instead. */
 static void test_config_is_refused_when_the_named_file_is_missing(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void test_config_is_refused_when_the_named_file_is_missing(void **state)
     assert_errors("it was named by DMUTEX_CONF");
 }
 
-/* A configuration that cannot be looked at is not taken for none: its rules would silently not hold. */
+/* An unreadable configuration is refused, not ignored, because the rules would silently not hold. */
 static void test_config_is_refused_when_it_cannot_be_looked_at(void **state)
 {
     g_autofree char *system_file = g_strconcat(folder, "/closed/etc.conf", NULL);
@@ -124,7 +125,7 @@ static void test_config_is_refused_when_it_cannot_be_looked_at(void **state)
     command_run("chmod 0700 %s/closed", folder);
 }
 
-/* What others can write decides nothing. */
+/* A configuration that others can write is refused. */
 static void test_config_is_refused_when_others_can_write_it(void **state)
 {
     static const int modes[] = { 0664, 0646, 0666 };
@@ -145,7 +146,7 @@ static void test_config_is_refused_when_others_can_write_it(void **state)
     assert_errors("/open can be changed by others than its owner, user ");
 }
 
-/* Nor is it believed if others can change a directory far above it, or a link that leads to it. */
+/* A configuration is refused if others can change a directory far above, or a link on the way. */
 static void test_config_is_refused_when_others_can_change_the_way_to_it(void **state)
 {
     const char *path;
@@ -160,7 +161,7 @@ static void test_config_is_refused_when_others_can_change_the_way_to_it(void **s
     command_run("exec %s --config %s/links/way/here/a.conf true", dmutex_run, folder);
     assert_status(78);
     assert_errors("/links can be changed by others");
-    command_run("cd %s && chmod 1777 links", folder); /* as /tmp: who owns the link decides */
+    command_run("cd %s && chmod 1777 links", folder); /* as /tmp: the link's owner decides */
     command_run("exec %s --config %s/links/way/here/a.conf true", dmutex_run, folder);
     assert_status(0);
     if (getuid() != 0)
@@ -171,7 +172,7 @@ static void test_config_is_refused_when_others_can_change_the_way_to_it(void **s
     assert_errors("/links/way belongs to user 65534");
 }
 
-/* Somebody else's file, unless that is root. */
+/* Another user's file is refused, unless the user is root. */
 static void test_config_is_refused_when_it_is_another_users(void **state)
 {
     const char *path = write_file("theirs.conf", 0644, "[server]\nUrl=redis://h\n");
@@ -182,7 +183,7 @@ static void test_config_is_refused_when_it_is_another_users(void **state)
     if (is_root)
         assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
     else
-        path = "/etc/passwd"; /* root's: may be believed */
+        path = "/etc/passwd"; /* root's file is accepted */
     g_free(config_files_load(path, &error));
     assert_int_equal(error != NULL, is_root);
     if (is_root)
@@ -190,9 +191,9 @@ static void test_config_is_refused_when_it_is_another_users(void **state)
     unlink(path);
 }
 
-/* ---- what may stand there ---------------------------------------------------------------- */
+/* ---- good content ------------------------------------------------------------------------ */
 
-/* What the module is handed for the configuration; fails if it is refused. */
+/* The rules that the module gets for the configuration; fails if the configuration is refused. */
 static char *compiled(const char *text)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new();
@@ -215,7 +216,7 @@ static void assert_compiled(const char *text, const char *wanted)
     assert_string_equal(words, wanted);
 }
 
-/* Each key, its units, and all forms of rules. */
+/* Each key, each unit, and all forms of rules reach the module. */
 static void test_config_is_compiled_when_it_is_good(void **state)
 {
     (void)state;
@@ -236,7 +237,7 @@ static void test_config_is_compiled_when_it_is_good(void **state)
                     "sym:m:s => a lease=250");
 }
 
-/* A lock file fails by default when the server is down, a mutex waits. */
+/* By default a lock file fails if the server is down, and a mutex waits; OnDown= changes each kind. */
 static void test_config_keeps_ondown_apart_when_kinds_differ(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void test_config_keeps_ondown_apart_when_kinds_differ(void **state)
                     "flock:/x => a; sym:m:s => a ondown=fail");
 }
 
-/* Defaults hold wherever they stand, and a lock's own word is stronger. */
+/* Defaults hold for locks before and after [defaults], and a lock's own key wins. */
 static void test_config_defaults_hold_when_a_lock_says_nothing(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void test_config_defaults_hold_when_a_lock_says_nothing(void **state)
                     "sym:m:s => a lease=30000 robust=yes; sym:m:t => b lease=1000 robust=no");
 }
 
-/* Each condition variable of a mutex is one of its own, in the mutex's group. */
+/* Each condition variable of a mutex gets a separate name, in the mutex's group. */
 static void test_config_names_conditions_apart_when_there_are_more(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void test_config_names_conditions_apart_when_there_are_more(void **state)
                     "sym:m:s => a; cond:sym:m:t => a; cond:sym:m:u => a/2");
 }
 
-/* Blanks, semicolons and backslashes in names and paths reach the module as they are. */
+/* Blanks, semicolons and backslashes in names and paths reach the module unchanged. */
 static void test_config_escapes_when_a_byte_means_something(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void test_config_escapes_when_a_byte_means_something(void **state)
     assert_compiled("[lock a]\nMatch=sym:m:s\nProgram=/opt/my app\n", "sym:m:s => a program=/opt/my\\ app");
 }
 
-/* Several files are one configuration: defaults and server of one hold for all. */
+/* Several files are one configuration: the defaults and the server of a file hold for all files. */
 static void test_config_files_are_one_when_there_are_more(void **state)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -297,7 +298,7 @@ static void test_config_files_are_one_when_there_are_more(void **state)
     plan_free(plan);
 }
 
-/* A path through a symbolic link is written as the kernel knows it, as far as it is there. */
+/* A path through a symbolic link is written as the kernel knows the path, as far as the path exists. */
 static void test_config_resolves_links_when_files_are_named(void **state)
 {
     g_autofree char *text = NULL, *wanted = NULL;
@@ -318,10 +319,10 @@ static void test_config_resolves_links_when_files_are_named(void **state)
     assert_compiled(text, wanted);
 }
 
-/* ---- what may not ------------------------------------------------------------------------ */
+/* ---- bad content ------------------------------------------------------------------------- */
 
 static const struct {
-    const char *text, *sentence; /* what is behind the file's name */
+    const char *text, *sentence; /* the text behind the file's name */
 } bad[] = {
     { "[lock a]\nMatch=sym:m:s\n[lock b]\nMatch=sym:m:t\n[lock a]\nMatch=sym:m:u\n",
       ":5: [lock a] is in FILE:1 already: make one of the two" },
@@ -379,7 +380,7 @@ static const struct {
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 
-/* Each mistake is told with file, section, key and reason, and nothing is run. */
+/* Each mistake is told with file, section, key and reason, and the command is not run. */
 static void test_config_is_refused_with_a_sentence_when_bad(void **state)
 {
     (void)state;
@@ -395,7 +396,7 @@ static void test_config_is_refused_with_a_sentence_when_bad(void **state)
     }
 }
 
-/* A name of more bytes than a mutex's can have. */
+/* A name longer than a mutex's name can be is refused. */
 static void test_config_is_refused_when_a_name_is_too_long(void **state)
 {
     g_autofree char *name = g_strnfill(201, 'x');
@@ -407,7 +408,7 @@ static void test_config_is_refused_when_a_name_is_too_long(void **state)
     assert_errors("is too long");
 }
 
-/* Neither is a directory, a device, or bytes that are no text. */
+/* A directory, a FIFO, and bytes that are no text are refused. */
 static void test_config_is_refused_when_it_is_no_text(void **state)
 {
     const char *path;
@@ -424,7 +425,7 @@ static void test_config_is_refused_when_it_is_no_text(void **state)
     assert_errors("is not a text in UTF-8");
 }
 
-/* The same in DMUTEX_MAP and -e, where there is no section. */
+/* The same mistakes are told for DMUTEX_MAP and -e, without a section. */
 static void test_map_is_refused_with_a_sentence_when_bad(void **state)
 {
     (void)state;
@@ -438,7 +439,9 @@ static void test_map_is_refused_with_a_sentence_when_bad(void **state)
 
 /* ---- advice ------------------------------------------------------------------------------ */
 
-/* A mutex in shared memory guards what another host does not see: said, unless one says it is known. */
+/*
+ * A warning is said for a mutex in shared memory, because other hosts do not see the memory; not with SharedState=yes.
+ */
 static void test_config_warns_when_memory_is_not_shared(void **state)
 {
     const char *path = write_file("warn.conf", 0644, "[lock a]\nMatch=shm:/ring+0x40;map:/srv/x+0x8\n");
@@ -456,7 +459,7 @@ static void test_config_warns_when_memory_is_not_shared(void **state)
     assert_string_equal(ran.errors, "");
 }
 
-/* The first name of an object counts; who gives it another is told. */
+/* The first name of an object counts; a warning tells of a second name for the same programs. */
 static void test_config_warns_when_a_rule_is_there_twice(void **state)
 {
     const char *path = write_file("twice.conf", 0644,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * dmutex-run --list: rules for what a program uses, to be pasted, while the program runs as ever.
- */
+/* dmutex-run --list: prints rules for the objects that a program uses, to be pasted; the program runs as ever. */
 #include "run.h"
 
 #include <signal.h>
@@ -11,7 +9,7 @@
 
 #include "../../preload/seen.h"
 
-/* ---- a program that uses some of everything ---------------------------------------------- */
+/* ---- a program that uses all kinds of objects -------------------------------------------- */
 
 static const char source[] =
     "#include <fcntl.h>\n#include <pthread.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n#include <time.h>\n"
@@ -69,9 +67,9 @@ static int build(void **state)
     return 0;
 }
 
-/* ---- what is printed --------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------ */
 
-/* The rule's line: its count, two blanks, the rule, and perhaps a remark. */
+/* Asserts the rule's line: the count, two blanks, the rule, and perhaps a remark. */
 static void assert_listed(int count, const char *rule)
 {
     char line[400];
@@ -80,7 +78,7 @@ static void assert_listed(int count, const char *rule)
     assert_errors(line);
 }
 
-/* Symbols, elements of arrays, conditions; what was used most comes first. */
+/* --list names symbols, elements of arrays, and conditions; the most used object comes first. */
 static void test_list_names_symbols_when_there_are_some(void **state)
 {
     (void)state;
@@ -95,7 +93,7 @@ static void test_list_names_symbols_when_there_are_some(void **state)
     assert_true(strstr(ran.errors, "user:row") < strstr(ran.errors, "user:heir"));
 }
 
-/* A stripped file's objects are known by their offsets in that very build. */
+/* --list names an object of a stripped file by the offset in the very build. */
 static void test_list_names_offsets_when_the_file_is_stripped(void **state)
 {
     (void)state;
@@ -105,7 +103,7 @@ static void test_list_names_offsets_when_the_file_is_stripped(void **state)
     assert_listed(6, "cond:off:stripped@build-id:feedbeef+0x");
 }
 
-/* What it prints is a rule that dmutex-run takes, and that finds the same object. */
+/* --list prints rules that dmutex-run takes, and that find the same object. */
 static void test_list_prints_rules_that_resolve_when_pasted(void **state)
 {
     static const char *const programs[] = { "user", "stripped" };
@@ -122,7 +120,7 @@ static void test_list_prints_rules_that_resolve_when_pasted(void **state)
     }
 }
 
-/* Of shared memory, the file and the place in it. */
+/* --list names an object in shared memory by the file and the offset. */
 static void test_list_names_mappings_when_memory_is_shared(void **state)
 {
     char shm[100], rule[200];
@@ -139,7 +137,7 @@ static void test_list_names_mappings_when_memory_is_shared(void **state)
     assert_listed(4, rule);
 }
 
-/* A lock file by its path, as the kernel knows it. */
+/* --list names a lock file by the path as the kernel knows the path. */
 static void test_list_names_a_lock_file_when_it_was_locked(void **state)
 {
     char rule[200];
@@ -151,7 +149,7 @@ static void test_list_names_a_lock_file_when_it_was_locked(void **state)
     assert_listed(1, rule);
 }
 
-/* Byte ranges, as databases have them: a rule would make them fail, so it is no rule that can be pasted. */
+/* --list proposes no rule for byte ranges, as of databases, because a rule would make such locks fail. */
 static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **state)
 {
     char line[300];
@@ -186,7 +184,7 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
     assert_listed(1, line);
 }
 
-/* Lock files that are made, not locked: nothing can be done, but the user is told. */
+/* --list tells of lock files that are made, not locked, although no rule can help. */
 static void test_list_tells_of_lock_files_when_they_are_made_not_locked(void **state)
 {
     char line[600];
@@ -214,11 +212,11 @@ static void test_list_tells_of_lock_files_when_they_are_made_not_locked(void **s
     assert_null(strstr(ran.errors, "/plain"));
     assert_null(strstr(ran.errors, "/folder "));
     assert_null(strstr(ran.errors, "/none.lock"));
-    command_run("cd %s && test $(stat -c %%a data) = 640", folder); /* what the program asked for was done */
+    command_run("cd %s && test $(stat -c %%a data) = 640", folder); /* the program's open() had its effect */
     assert_status(0);
 }
 
-/* Processes that the command starts are counted with it. */
+/* --list counts the children of the command with the command. */
 static void test_list_adds_up_when_there_are_more_processes(void **state)
 {
     (void)state;
@@ -227,7 +225,7 @@ static void test_list_adds_up_when_there_are_more_processes(void **state)
     assert_listed(30, "sym:user:often\n");
 }
 
-/* Two static objects of one name cannot be told apart by it. */
+/* --list names an offset if two static objects have one name. */
 static void test_list_names_an_offset_when_a_symbol_is_there_twice(void **state)
 {
     (void)state;
@@ -249,9 +247,9 @@ static void test_list_says_so_when_nothing_was_used(void **state)
     assert_string_equal(ran.errors, "# nothing was used that a rule can name\n");
 }
 
-/* ---- what the module may write ----------------------------------------------------------- */
+/* ---- files of the module ----------------------------------------------------------------- */
 
-/* This program as the command: writes what a module would. */
+/* As the command of --list: writes a file as a module would. */
 static int write_seen(void)
 {
     static struct seen_file file = { .version = SEEN_VERSION, .is_full = 1 };
@@ -288,7 +286,7 @@ static void test_list_names_all_kinds_when_they_were_used(void **state)
     assert_errors("# a process used more than 4096: the rest is left out");
 }
 
-/* A file that is none of the module's is passed over. */
+/* --list skips a file that the module has not written. */
 static void test_list_goes_on_when_a_file_is_strange(void **state)
 {
     (void)state;
@@ -300,7 +298,7 @@ static void test_list_goes_on_when_a_file_is_strange(void **state)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-/* The list is apart from what the command prints, and nothing is left of it. */
+/* The list goes to --output, apart from the command's output, and leaves no temporary file. */
 static void test_list_is_apart_when_the_command_prints(void **state)
 {
     (void)state;
@@ -324,7 +322,7 @@ static void test_list_refuses_when_it_cannot_be_written(void **state)
     assert_status(1);
 }
 
-/* It ends as the command ends, also by a signal, and prints first. */
+/* --list ends as the command ends, also by a signal, and prints first. */
 static void test_list_ends_as_the_command_when_that_ends(void **state)
 {
     (void)state;
@@ -346,7 +344,7 @@ static bool is_there(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* A signal for dmutex-run is one for the command. */
+/* --list passes signals on to the command. */
 static void test_list_passes_signals_on_when_it_gets_them(void **state)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
@@ -366,7 +364,7 @@ static void test_list_passes_signals_on_when_it_gets_them(void **state)
     }
 }
 
-/* A command that stops, as by Ctrl-Z, looks stopped to the shell that started dmutex-run, and can go on. */
+/* If the command stops, as by Ctrl-Z, dmutex-run stops too, so that a shell notices, and can go on. */
 static void test_list_stops_when_the_command_stops(void **state)
 {
     pid_t pid = command_start("exec %s --list sh -c 'kill -STOP $$; echo goes on; exit 5'", dmutex_run);
@@ -379,7 +377,7 @@ static void test_list_stops_when_the_command_stops(void **state)
     assert_string_equal(ran.output, "goes on\n");
 }
 
-/* Who has SIGCHLD ignored, as some daemons have, would wait in vain: it is not ignored for this. */
+/* --list gets the command's status although the parent ignores SIGCHLD, as some daemons do. */
 static void test_list_waits_when_the_parent_ignores_its_children(void **state)
 {
     (void)state;
@@ -388,7 +386,7 @@ static void test_list_waits_when_the_parent_ignores_its_children(void **state)
     assert_listed(15, "sym:user:often\n");
 }
 
-/* Rules that a new build has made wrong do not stop who looks for the new ones. */
+/* --list runs with rules that a new build has made wrong, so that the user can find the new rules. */
 static void test_list_runs_when_a_rule_does_not_resolve(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex-run finds the libraries of a program without running anything.  The dynamic loader is the measure: for
- * programs that can be trusted it says what it would load.
+ * dmutex-run finds the libraries of a program without running anything. The dynamic loader is the measure, because the
+ * loader lists the libraries of programs that can be trusted.
  */
 #include "run.h"
 
@@ -13,7 +13,7 @@
 
 #include "../../preload/run/loaded.h"
 
-/* Is it a real file of the loader's own list, not the vdso and not the loader? */
+/* True if the path is a file of the loader's own list, not the vdso and not the loader. */
 static bool is_library(const char *path)
 {
     return path[0] == '/' && !strstr(path, "/ld-linux") && !strstr(path, "/ld64");
@@ -24,7 +24,7 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Sorted, one a line. */
+/* Sorts the paths, and joins them by newlines. */
 static char *joined(GPtrArray *paths)
 {
     g_ptr_array_sort(paths, compare);
@@ -32,7 +32,7 @@ static char *joined(GPtrArray *paths)
     return g_strjoinv("\n", (char **)paths->pdata);
 }
 
-/* What the loader lists, resolved. */
+/* The libraries that the loader lists, resolved. */
 static char *listed_by_loader(const char *program)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -80,7 +80,7 @@ static void assert_same(const char *program)
     assert_string_equal(got, wanted);
 }
 
-/* Programs of this system, and our own. */
+/* The libraries of installed programs, and of dmutex-run, are the loader's. */
 static void test_libraries_are_the_loaders_when_the_system_has_them(void **state)
 {
     static const char *const programs[] = { "/bin/sh", "/usr/bin/env", "/usr/bin/perl", "/usr/bin/python3", "/usr/bin/gdb",
@@ -101,11 +101,11 @@ static void make_library(const char *name, const char *needs, const char *switch
     compile("empty.c", name, all);
 }
 
-/* A program whose libraries are where only DT_RPATH, DT_RUNPATH, $ORIGIN or a variable say. */
+/* The libraries are the loader's if only DT_RPATH, DT_RUNPATH, $ORIGIN or a variable tells their place. */
 static void test_libraries_are_the_loaders_when_the_program_says_where(void **state)
 {
     static const char *const ways[] = {
-        "-Wl,--disable-new-dtags,-rpath,'$ORIGIN/one:$ORIGIN/two'", /* its libraries inherit it */
+        "-Wl,--disable-new-dtags,-rpath,'$ORIGIN/one:$ORIGIN/two'", /* the program's libraries inherit DT_RPATH */
         "-Wl,--enable-new-dtags,-rpath,'$ORIGIN/one:${ORIGIN}/two'",
         "-Wl,--enable-new-dtags,-rpath,'$ORIGIN/two:$ORIGIN/one'",
         "-Wl,--enable-new-dtags,-rpath,/nowhere:'$ORIGIN/one'",
@@ -118,7 +118,7 @@ static void test_libraries_are_the_loaders_when_the_program_says_where(void **st
     command_run("cd %s && mkdir -p one two", folder);
     make_library("two/libdeep.so", "", "");
     make_library("one/libtop.so", "two/libdeep.so", "");
-    make_library("two/libtop.so", "", ""); /* another one */
+    make_library("two/libtop.so", "", ""); /* another library of the name */
     for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autofree char *switches = g_strdup_printf("-Wl,--no-as-needed one/libtop.so -Wl,--allow-shlib-undefined -Wl,-rpath-link,two %s", ways[i]);
 
@@ -131,7 +131,7 @@ static void test_libraries_are_the_loaders_when_the_program_says_where(void **st
     unsetenv("LD_LIBRARY_PATH");
 }
 
-/* What is preloaded is there, too. */
+/* The libraries are the loader's with a preloaded library, too. */
 static void test_libraries_are_the_loaders_when_one_is_preloaded(void **state)
 {
     g_autofree char *path = g_build_filename(folder, "two/libdeep.so", NULL);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The commands in which a preloaded module has no effect are refused before they run, with a reason;
- * all others run.
- */
+/* Commands in which a preloaded module has no effect are refused before the start, with a reason; all others run. */
 #include "run.h"
 
 #include <elf.h>
@@ -25,7 +22,7 @@
 #define NOBODY 65534
 #define UNREACHABLE 98 /* no status of the runner */
 
-/* Is the command accepted?  With a rule, and all checks but the server's. */
+/* Runs dmutex-run on the command, with a rule, and with all checks but the server's. */
 static void try_command(const char *name)
 {
     command_run("DMUTEX_URL=redis://h exec %s -e 'flock:/x => a' --dry-run %s%s%s", dmutex_run, name[0] == '/' ? "" : folder,
@@ -47,7 +44,7 @@ static void assert_accepted(const char *name)
     assert_output("LD_PRELOAD=");
 }
 
-/* A program of C that ends with 0. */
+/* Compiles a C program that ends with 0. */
 static void make_program(const char *name, const char *switches)
 {
     write_file("empty.c", 0644, "int main(void) { return 0; }\n");
@@ -67,9 +64,9 @@ static void patch(const char *name, off_t offset, const void *bytes, size_t size
     close(fd);
 }
 
-/* ---- found ------------------------------------------------------------------------------- */
+/* ---- search ------------------------------------------------------------------------------ */
 
-/* As of a shell: 127 when there is none, 126 when it cannot be executed. */
+/* A missing command is 127, and a command that cannot be executed 126, as in a shell. */
 static void test_run_says_not_found_when_there_is_no_command(void **state)
 {
     (void)state;
@@ -97,7 +94,7 @@ static void test_run_says_not_executable_when_it_is_not(void **state)
     assert_status(126);
 }
 
-/* In the order of PATH, past what cannot be executed. */
+/* dmutex-run takes the first executable file in the order of PATH. */
 static void test_run_finds_the_first_when_path_has_more(void **state)
 {
     (void)state;
@@ -122,7 +119,7 @@ static void test_run_accepts_when_the_program_is_dynamic(void **state)
     assert_accepted("/bin/sh");
 }
 
-/* Without a dynamic loader there is nobody who could preload. */
+/* A static program is refused, because no dynamic loader would preload the module. */
 static void test_run_refuses_when_the_program_is_static(void **state)
 {
     (void)state;
@@ -156,7 +153,7 @@ static void test_run_refuses_when_the_c_library_is_another(void **state)
     assert_refused("musl", "/musl is linked to another C library than libdmutex (its loader is ld-musl-other.so.1, not ");
 }
 
-/* Neither ELF nor #!: a shell would run it as its own script, and the kernel may know it. */
+/* A file neither ELF nor #! is refused: a shell would run the file as a script, and the kernel may know the format. */
 static void test_run_refuses_when_the_file_is_neither(void **state)
 {
     (void)state;
@@ -166,7 +163,7 @@ static void test_run_refuses_when_the_file_is_neither(void **state)
     assert_refused("empty", "is neither a program nor a script");
 }
 
-/* A header that lies about what follows is refused, and nothing else happens. */
+/* A cut file, with a header that promises more, is refused. */
 static void test_run_refuses_when_the_program_is_cut(void **state)
 {
     (void)state;
@@ -178,7 +175,7 @@ static void test_run_refuses_when_the_program_is_cut(void **state)
 
 /* ---- scripts ----------------------------------------------------------------------------- */
 
-/* What runs a script is what is asked about. */
+/* dmutex-run examines the interpreter of a script. */
 static void test_run_follows_a_script_when_it_names_its_interpreter(void **state)
 {
     (void)state;
@@ -215,7 +212,7 @@ static void test_run_refuses_a_script_when_its_interpreter_is_missing(void **sta
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-/* Are set-id bits in the folder without effect, so that a module has its own? */
+/* True if set-id bits have no effect in the folder, so that a module works. */
 static bool is_powerless(void)
 {
     struct statvfs system;
@@ -224,7 +221,7 @@ static bool is_powerless(void)
     return (system.f_flag & ST_NOSUID) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
 }
 
-/* The status with which a user would be refused the program; 0: accepted. */
+/* The status with which dmutex-run would refuse the program for a user; 0: accepted. */
 static int status_for(uid_t user, const char *name)
 {
     g_autofree char *path = g_build_filename(folder, name, NULL);
@@ -250,8 +247,8 @@ static int status_for(uid_t user, const char *name)
 }
 
 /*
- * A program that would run with more rights than its user ignores preloaded libraries.  Who is not root
- * cannot make one; passwd(1) is there.
+ * A program that would run with more rights than its user is refused, because such a program ignores preloaded
+ * libraries. Without root, passwd(1) stands for such a program.
  */
 static void test_run_refuses_when_the_program_gains_rights(void **state)
 {
@@ -271,11 +268,11 @@ static void test_run_refuses_when_the_program_gains_rights(void **state)
     make_program("setgid", "");
     command_run("cd %s && chgrp %d setgid && chmod 2755 setgid", folder, NOBODY);
     assert_int_equal(status_for(0, "setgid"), refused);
-    command_run("cd %s && chmod 2745 setgid", folder); /* not executable for the group: mandatory locks, once */
+    command_run("cd %s && chmod 2745 setgid", folder); /* not executable for the group: once meant mandatory locks */
     assert_int_equal(status_for(0, "setgid"), 0);
 }
 
-/* Root's own set-user-ID program gains nothing when root runs it: the module has effect there. */
+/* Root's own set-user-ID program is accepted for root, because the module works there. */
 static void test_run_accepts_when_root_runs_what_becomes_root(void **state)
 {
     int refused = is_powerless() ? 0 : 126;
@@ -300,12 +297,12 @@ static void test_run_refuses_when_the_program_has_capabilities(void **state)
         return;
     make_program("capable", "");
     if (setxattr(path, "security.capability", &capabilities, sizeof capabilities, 0) < 0)
-        return; /* a container may forbid it, or the file system not have it */
+        return; /* a container may forbid capabilities, or the file system lack them */
     assert_int_equal(status_for(0, "capable"), 0);
     assert_int_equal(status_for(NOBODY, "capable"), is_powerless() ? 0 : 126);
 }
 
-/* What cannot be read cannot be judged. */
+/* A program that cannot be read is refused, because dmutex-run cannot examine the program. */
 static void test_run_refuses_when_the_program_cannot_be_read(void **state)
 {
     (void)state;
@@ -317,9 +314,9 @@ static void test_run_refuses_when_the_program_cannot_be_read(void **state)
     assert_int_equal(status_for(NOBODY, "secret"), 126);
 }
 
-/* ---- untouched --------------------------------------------------------------------------- */
+/* ---- no rules ---------------------------------------------------------------------------- */
 
-/* Nobody asks what a command is if nothing is to be done in it. */
+/* Without a rule, dmutex-run examines no command. */
 static void test_run_runs_anything_when_there_is_no_rule(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules that name an object in a program or library: dmutex-run finds it without running the program,
- * or refuses, with where the rule was written, and what to do.
+ * Rules that name an object in a program or library: dmutex-run finds the object without running the program, or
+ * refuses the rule, with the rule's place and a remedy.
  */
 #include "run.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A library with a static mutex, one that the program copies, and what cannot be a mutex. */
+/* A library with a static mutex, a mutex that the program copies, and objects that cannot be a mutex. */
 static const char library_source[] = "#include <pthread.h>\n"
                                      "static pthread_mutex_t hidden = PTHREAD_MUTEX_INITIALIZER;\n"
                                      "pthread_mutex_t shown = PTHREAD_MUTEX_INITIALIZER;\n"
@@ -45,7 +45,7 @@ static int build(void **state)
     return 0;
 }
 
-/* With a configuration, on that program; the server is not asked. */
+/* Runs dmutex-run --dry-run with a configuration on a program; the server is not asked. */
 static void dry_run(const char *config, const char *program)
 {
     const char *path = write_file("rules.conf", 0644, "[server]\nUrl=redis://h\n%s", config);
@@ -68,9 +68,9 @@ static void assert_refused(const char *config, const char *program, const char *
     assert_string_equal(ran.output, "");
 }
 
-/* ---- found ------------------------------------------------------------------------------- */
+/* ---- accepted rules ---------------------------------------------------------------------- */
 
-/* Global and static symbols, of the program and of what it loads, by basename and by path. */
+/* Global and static symbols are found, in the program and in libraries, by basename and by path. */
 static void test_rules_find_a_symbol_when_it_is_there(void **state)
 {
     char config[300];
@@ -84,7 +84,7 @@ static void test_rules_find_a_symbol_when_it_is_there(void **state)
     assert_found("[lock a]\nMatch=sym:prog:global\nCond=sym:prog:filled\n", "cond:sym:prog:filled => a: ");
 }
 
-/* What the loader copies into the program is found there, where all use it. */
+/* A variable that the loader copies into the program is found there, because all modules use the copy. */
 static void test_rules_find_the_copy_when_the_program_has_one(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_rules_find_the_copy_when_the_program_has_one(void **state)
     assert_errors("/prog+0x");
 }
 
-/* The program is not run to find out: its constructor would tell. */
+/* Rules are resolved without running the program: the program's constructor would print a line. */
 static void test_rules_are_resolved_when_the_program_has_not_run(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void assert_not_run(const char *program)
     }
 }
 
-/* The file names a program of its own for its loader, which has the loader's name. */
+/* Rules are resolved without running the file's loader, here an untrusted script with the loader's name. */
 static void test_rules_are_resolved_when_the_loader_is_not_to_be_trusted(void **state)
 {
     char switches[500];
@@ -140,7 +140,7 @@ static void test_rules_are_resolved_when_the_loader_is_not_to_be_trusted(void **
     assert_not_run("misled");
 }
 
-/* The file names an auditor, which the loader would run even when it only lists. */
+/* Rules are resolved without running the file's auditor, which the loader would run even for a list. */
 static void test_rules_are_resolved_when_the_program_has_an_auditor(void **state)
 {
     char switches[500];
@@ -153,12 +153,12 @@ static void test_rules_are_resolved_when_the_program_has_an_auditor(void **state
     snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--audit=%s/auditor.so", folder, folder);
     compile("prog.c", "audited", switches);
     assert_not_run("audited");
-    command_run("%s/audited; test -e %s/was-run", folder, folder); /* the control: the auditor is one */
+    command_run("%s/audited; test -e %s/was-run", folder, folder); /* the control: the auditor works */
     assert_status(0);
     command_run("rm %s/was-run", folder);
 }
 
-/* A program that does not find its library is examined as far as that goes; a FIFO in a library's place blocks nobody. */
+/* Rules are resolved if a library is missing; a FIFO in a library's place does not block. */
 static void test_rules_are_resolved_when_a_library_is_missing(void **state)
 {
     char switches[300];
@@ -172,7 +172,7 @@ static void test_rules_are_resolved_when_a_library_is_missing(void **state)
     assert_errors("sym:libplain.so.1:hidden => a: when libplain.so.1 is loaded");
 }
 
-/* The whole build-id or its beginning. */
+/* An offset is found if the rule has the whole build-id or the beginning. */
 static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
 {
     char config[300];
@@ -190,7 +190,7 @@ static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
     assert_errors("off:libplain.so.1@build-id:0011+0x");
 }
 
-/* A std::shared_mutex is a read-write lock.  What has its size is told of, before and while it is used. */
+/* A warning is said for an object with the size of a read-write lock, as std::shared_mutex, before and during use. */
 static void test_rules_are_warned_of_when_they_name_a_read_write_lock(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_rules_are_refused_when_the_symbol_is_no_object(void **state)
                    "is no condition variable");
 }
 
-/* Static variables of two source files: which of them it would be is left to chance. */
+/* A rule is refused if two source files have a static variable of the name, because the choice would be chance. */
 static void test_rules_are_refused_when_the_symbol_is_there_twice(void **state)
 {
     (void)state;
@@ -260,7 +260,7 @@ static void test_rules_are_refused_when_the_build_is_another(void **state)
     assert_refused("[lock a]\nMatch=off:nameless@build-id:aa+0x4040\n", "nameless", "has no build-id");
 }
 
-/* A file that is there by its path is looked at, whatever program is run. */
+/* A rule for a file by path is refused if the file lacks the symbol, for every program. */
 static void test_rules_are_refused_when_a_file_that_is_named_has_no_such_symbol(void **state)
 {
     char config[300];
@@ -273,7 +273,7 @@ static void test_rules_are_refused_when_a_file_that_is_named_has_no_such_symbol(
 
 /* ---- Required ---------------------------------------------------------------------------- */
 
-/* By default a module may come later, by dlopen() or in another program; yes: it must be there. */
+/* By default a module may come later, by dlopen() or in another program; with Required=yes the module must be there. */
 static void test_rules_need_their_module_when_required(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_rules_need_their_module_when_required(void **state)
     assert_found("[lock a]\nMatch=sym:prog:global\nRequired=yes\n", "/prog+0x");
 }
 
-/* no: what is not there is told, and stays local. */
+/* With Required=no, a missing symbol is a warning, and stays local. */
 static void test_rules_are_warned_of_when_not_required(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void test_rules_are_warned_of_when_not_required(void **state)
     assert_errors("it stays local");
 }
 
-/* A rule for another program is none here. */
+/* A rule for another program is not tried. */
 static void test_rules_are_not_tried_when_they_are_for_another_program(void **state)
 {
     char config[300];
@@ -306,7 +306,7 @@ static void test_rules_are_not_tried_when_they_are_for_another_program(void **st
     assert_refused("[lock a]\nMatch=sym:prog:none\nProgram=prog\n", "prog", "has no symbol none");
 }
 
-/* Rules about mappings and files have nothing to be found yet. */
+/* Rules for mappings and files wait until the program maps or locks the file. */
 static void test_rules_of_files_wait_when_there_is_nothing_yet(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A password that stands in a configuration file stays there: neither the environment of the command nor that
- * of anything it starts has it, and everything that is entitled to the file finds the server all the same.
+ * A password in a configuration file stays there: neither the environment of the command nor of any child has the
+ * password, and every process with a right to the file finds the server.
  */
 #include "run.h"
 
@@ -17,7 +17,7 @@ static char config[128];   /* mode 0600, with the password */
 static char library[4096]; /* the folder of libdmutex */
 static char keeper[4096];
 
-/* On this server nobody can do anything without the password. */
+/* Makes a server where no client can lock without the password. */
 static int setup(void **state)
 {
     const char *end;
@@ -45,7 +45,7 @@ static int teardown(void **state)
     return run_teardown(state);
 }
 
-/* The command, what it starts, and dmutex-run's own words. */
+/* No password is in the environment of the command or of a child, nor in the words of dmutex-run. */
 static void test_no_password_is_in_the_environment_when_a_file_has_it(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_no_password_is_in_the_environment_when_a_file_has_it(void **sta
     assert_null(strstr(ran.output, "s3cret"));
 }
 
-/* A mutex is locked on the server that wants the password. */
+/* A mutex is locked on a server that needs the password. */
 static void test_a_mutex_is_locked_when_a_file_has_the_password(void **state)
 {
     (void)state;
@@ -75,7 +75,10 @@ static void test_a_mutex_is_locked_when_a_file_has_the_password(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:queue"), 1);
 }
 
-/* So is a lock file, by a keeper that was told the password by nothing that others can read. */
+/*
+ * A lock file is locked by a keeper that has the password neither in its environment nor in its arguments, which others
+ * could read.
+ */
 static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
 {
     (void)state;
@@ -89,7 +92,7 @@ static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{f}:state:x.lock"), 1);
 }
 
-/* A dmutex-run inside, whose user has no configuration, goes by the same file. */
+/* A dmutex-run inside, for a user without a configuration, uses the same file. */
 static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **state)
 {
     (void)state;
@@ -101,7 +104,7 @@ static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **stat
     assert_null(strstr(ran.output, "s3cret"));
 }
 
-/* Somebody else cannot read it, gets no lock, and is told why.  The module is a copy, which every user can reach. */
+/* A user without a right to the file gets no lock, but a reason. The module is a copy that every user can reach. */
 static void test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read(void **state)
 {
     (void)state;
@@ -118,7 +121,7 @@ static void test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read(void 
     assert_return_code(chmod(folder, 0700), errno);
 }
 
-/* A file that others may read is no place for a password. */
+/* A warning is said if others can read a file with a password. */
 static void test_a_warning_is_said_when_others_can_read_the_password(void **state)
 {
     (void)state;

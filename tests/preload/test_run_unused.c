@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rule that matches nothing does nothing: the command says so when it ends, and only then, and only if the rule
- * was meant for it.
+ * Rules without a match have no effect: the command says so at the end, if all rules of a configuration are unmatched,
+ * or a rule of the command line is.
  */
 #include "run.h"
 
@@ -32,7 +32,7 @@ static int teardown(void **state)
     return run_teardown(state);
 }
 
-/* Is there a piece of System V's shared memory that this process has made? */
+/* True if the process has made a segment of System V's shared memory that still exists. */
 static bool has_memory_of(pid_t pid)
 {
     FILE *file = fopen("/proc/sysvipc/shm", "r");
@@ -47,14 +47,14 @@ static bool has_memory_of(pid_t pid)
     return is_any;
 }
 
-/* With that rule of the command line, and that command in the folder. */
+/* Runs a command in the folder, with a rule of the command line. */
 static void run_with(const char *rule, const char *command)
 {
     command_run("cd %s && exec %s -e '%s' %s", folder, dmutex_run, rule, command);
     assert_status(0);
 }
 
-/* The path has a slip of the pen. */
+/* A line is said if no rule matches, here because of a wrong path; with -q nothing is said. */
 static void test_a_line_is_said_when_no_rule_matches(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void test_a_line_is_said_when_no_rule_matches(void **state)
     assert_string_equal(ran.errors, "");
 }
 
-/* One of the rules does. */
+/* Each rule of the command line that matches nothing is told, although another rule matches. */
 static void test_each_rule_of_the_command_line_is_told_when_it_matches_nothing(void **state)
 {
     char rules[300];
@@ -78,7 +78,7 @@ static void test_each_rule_of_the_command_line_is_told_when_it_matches_nothing(v
     assert_null(strstr(ran.errors, "f/%b"));
 }
 
-/* A child has used it; the command itself is a program that only waits for the child. */
+/* Nothing is said if only a child has used the rule, because a command may only wait for a child. */
 static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
 {
     char rule[200];
@@ -89,7 +89,9 @@ static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
     assert_string_equal(ran.errors, "");
 }
 
-/* A system's configuration has rules for many programs. */
+/*
+ * A rule of a file is not told if another rule matches, because a system's configuration has rules for many programs.
+ */
 static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
 {
     const char *path = write_file("many.conf", 0644, "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock other]\nMatch=flock:/other\n", folder);
@@ -102,7 +104,10 @@ static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
     assert_string_equal(ran.errors, NOTHING);
 }
 
-/* The server knows the keeper as the holder; the host knows the job. flock -o: one process has the file open. */
+/*
+ * --holders names the job: the server knows the keeper as the holder, the host knows the job. With flock -o, a single
+ * process has the file open.
+ */
 static void test_the_job_is_named_when_the_holders_are_asked_for(void **state)
 {
     char wanted[300];
@@ -120,7 +125,7 @@ static void test_the_job_is_named_when_the_holders_are_asked_for(void **state)
     assert_string_equal(ran.output, wanted);
 }
 
-/* However the command ends; and when it becomes another program. */
+/* No shared memory is left after any end of the command, and when the command becomes another program. */
 static void test_no_memory_is_left_when_the_command_has_ended(void **state)
 {
     static const char *const commands[] = { "sh -c 'kill -KILL $$'", "env true", "true", "env -u LD_PRELOAD true" };
