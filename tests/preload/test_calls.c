@@ -19,7 +19,7 @@ static const char rules[] = "sym:legacy:static_lock => t/x; sym:legacy:recursive
                             "sym:legacy:errorcheck_lock => t/e; sym:legacy:adaptive_lock => t/a;"
                             "sym:legacy:made_lock => t/m; sym:legacy:c11_lock => t/c11";
 
-static dmutex_t mutex; /* of this test: libdmutex's own */
+static dmutex_t mutex; /* this test's mutex of libdmutex */
 
 static int build_all(void **state)
 {
@@ -32,7 +32,7 @@ static int build_all(void **state)
 
 /* ---- locks ------------------------------------------------------------------------------- */
 
-/* Each of the four ways to lock waits, or does not, for a holder elsewhere. */
+/* Each of the four ways to lock waits for a holder in another process, and each try or timed call gives up. */
 static void test_each_way_to_lock_minds_a_holder_elsewhere(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -58,7 +58,7 @@ static void test_each_way_to_lock_minds_a_holder_elsewhere(void **state)
     actor_end(actor);
 }
 
-/* A thread of the same program minds it, too. */
+/* A thread of the same program waits for the holder, too. */
 static void test_threads_of_one_program_exclude_each_other(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -100,7 +100,7 @@ static void check_errorcheck(struct actor *actor, const char *object, const char
     actor_do(actor, "0", "unlock %s", object);
 }
 
-/* Static initialisers, libc's own too, say the type. */
+/* A static initialiser, also of libc's own kinds, gives a mutex its type. */
 static void test_a_mutex_is_of_its_type_when_it_was_initialised_statically(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -112,7 +112,7 @@ static void test_a_mutex_is_of_its_type_when_it_was_initialised_statically(void 
     actor_end(actor);
 }
 
-/* pthread_mutex_init() says it; after pthread_mutex_destroy() another one may be said. */
+/* pthread_mutex_init() gives a mutex its type; after pthread_mutex_destroy(), another type may follow. */
 static void test_a_mutex_is_of_its_type_when_it_was_made(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -157,7 +157,7 @@ static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
     actor_end(actor);
 }
 
-/* A process forks while its threads make mutexes: its children can make theirs. */
+/* If a process forks while its threads make mutexes, the children can use mutexes. */
 static void test_children_make_mutexes_when_a_thread_was_making_one(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -172,7 +172,7 @@ static void test_children_make_mutexes_when_a_thread_was_making_one(void **state
     actor_end(actor);
 }
 
-/* The first call of all opens the library: its children have it as a whole, or not at all. */
+/* If a process forks while the first call opens the library, the children have the whole library, or none. */
 static void test_children_have_the_library_when_a_thread_was_opening_it(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_children_have_the_library_when_a_thread_was_opening_it(void **s
     }
 }
 
-/* With a priority protocol: said once, and left local. */
+/* A mutex with a priority protocol is left local, and one sentence says so. */
 static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -200,9 +200,9 @@ static void test_a_mutex_is_left_local_when_it_has_a_priority_protocol(void **st
     assert_said("dmutex: t/m: a mutex with a priority protocol cannot be distributed; it is left local\n");
 }
 
-/* ---- robust ones ------------------------------------------------------------------------- */
+/* ---- robust mutexes ---------------------------------------------------------------------- */
 
-/* Kills a program that holds the object; what the next one is told. */
+/* Kills a program that holds the object, and checks the result of the next holder's lock. */
 static void check_after_death(const char *setting, const char *make, const char *object, const char *told)
 {
     char map[300];
@@ -224,7 +224,10 @@ static void check_after_death(const char *setting, const char *make, const char 
     actor_end(b);
 }
 
-/* As it was made, or as the rule says. */
+/*
+ * After a holder's death, the next holder gets EOWNERDEAD if the mutex was made robust or the rule says robust=yes;
+ * robust=no wins over the mutex's own attribute.
+ */
 static void test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust(void **state)
 {
     (void)state;
@@ -237,7 +240,9 @@ static void test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robus
 
 /* ---- C11 and C++ ------------------------------------------------------------------------- */
 
-/* mtx_...: in libc they do not call pthread's. */
+/*
+ * A named C11 mutex is distributed, although libc's mtx_ functions do not go through libc's exported pthread functions.
+ */
 static void test_c11_mutexes_are_distributed_when_they_are_named(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -265,7 +270,7 @@ static void test_c11_mutexes_are_distributed_when_they_are_named(void **state)
     assert_string_equal(said(), "");
 }
 
-/* A C11 mutex that is not named is libc's. */
+/* A C11 mutex without a name is libc's. */
 static void test_c11_mutexes_are_local_when_they_are_not_named(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x", NULL);
@@ -281,7 +286,7 @@ static void test_c11_mutexes_are_local_when_they_are_not_named(void **state)
     actor_end(actor);
 }
 
-/* std::timed_mutex: lock(), try_lock(), try_lock_for() with a clock of its own. */
+/* A named std::timed_mutex is distributed: lock(), try_lock(), and try_lock_for() by the steady clock. */
 static void test_cxx_mutexes_are_distributed_when_they_are_named(void **state)
 {
     struct actor *actor;
@@ -306,7 +311,9 @@ static void test_cxx_mutexes_are_distributed_when_they_are_named(void **state)
 
 /* ---- leases that end --------------------------------------------------------------------- */
 
-/* Stops a holder until somebody else has its mutex, and lets it go on; it ends by a signal, or 0. */
+/*
+ * Stops a holder until this test has the mutex, and lets the holder go on; the holder ends by a signal, or exits if 0.
+ */
 static void check_loss(const char *setting, int signal_number)
 {
     char map[200];
@@ -331,7 +338,7 @@ static void check_loss(const char *setting, int signal_number)
         assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : -1, signal_number);
 }
 
-/* OnLost=: a sentence, and what the rule says. */
+/* When a lease ends, the program prints a sentence and does as OnLost= says. */
 static void test_a_program_is_told_as_the_rule_says_when_its_lease_ends(void **state)
 {
     check_loss("", 0);
@@ -345,14 +352,14 @@ static void test_a_program_is_told_as_the_rule_says_when_its_lease_ends(void **s
 
 /* ---- no server --------------------------------------------------------------------------- */
 
-/* A server that is slow may be taken for one that is away. */
+/* Locks until the server is taken for present, because a slow server may be taken for absent. */
 static void await_lock(struct actor *actor)
 {
     wait_until((actor_send(actor, "lock static_lock"), strcmp(actor_answer(actor), "0") == 0));
     actor_do(actor, "0", "unlock static_lock");
 }
 
-/* OnDown=fail: ENOLCK, and as before when the server is back; with a report, too. */
+/* With OnDown=fail, a lock without a server is ENOLCK, and works again when the server is back; with a report, too. */
 static void check_failure(const char *more)
 {
     char url[200];
@@ -376,7 +383,7 @@ static void test_a_lock_fails_when_there_is_no_server_and_the_rule_says_so(void 
     check_failure("DMUTEX_REPORT=/dev/null");
 }
 
-/* Without it a lock waits for the server. */
+/* Without OnDown=fail, a lock waits for the server. */
 static void test_a_lock_waits_when_there_is_no_server(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Condition variables of an unchanged program, with a named mutex: those that have a name are distributed,
- * those that have none wake up now and then.
+ * Condition variables of an unchanged program, with a named mutex: conditions with a name are distributed, waits on
+ * conditions without a name wake up now and then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char explanation[] =
     ": a condition variable without a name is used with this mutex; its waits wake up ten times a second, and signals "
     "of other processes do not reach it. Name it by Cond=; dmutex-run --list shows it\n";
 
-static char number[80]; /* the file that stands for what the mutex guards */
+static char number[80]; /* the file: stands for the data that the mutex guards */
 static dmutex_t mutex;
 
 static int begin_test(void **state)
@@ -50,9 +50,9 @@ static int64_t waiters(const char *condition)
     return side_int(the_server->side, "ZCARD dmutex:{c}:cond:%s", condition);
 }
 
-/* ---- named ones -------------------------------------------------------------------------- */
+/* ---- conditions with a name -------------------------------------------------------------- */
 
-/* A signal of one process wakes the waiter of another; the wait returns with the mutex. */
+/* A signal of one process wakes the waiter of another process, and the wait returns with the mutex. */
 static void test_a_signal_wakes_another_process_when_the_condition_is_named(void **state)
 {
     struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
@@ -77,7 +77,7 @@ static void test_a_signal_wakes_another_process_when_the_condition_is_named(void
     assert_string_equal(said(), "");
 }
 
-/* A broadcast wakes all, in whichever process or thread. */
+/* A broadcast wakes all waiters, in every process and thread. */
 static void test_a_broadcast_wakes_all_when_the_condition_is_named(void **state)
 {
     struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
@@ -95,7 +95,7 @@ static void test_a_broadcast_wakes_all_when_the_condition_is_named(void **state)
     actor_end(b);
 }
 
-/* Times are kept by the condition's own clock, and the wait returns with the mutex. */
+/* A timed wait without a signal ends at its time, by the condition's own clock, and returns with the mutex. */
 static void test_a_timed_wait_ends_when_nobody_signals_a_named_condition(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -114,7 +114,7 @@ static void test_a_timed_wait_ends_when_nobody_signals_a_named_condition(void **
     actor_end(actor);
 }
 
-/* Cancelled in a wait, a thread has the mutex when its handlers run. */
+/* A thread that is cancelled in a wait has the mutex when its handlers run. */
 static void test_a_cancelled_wait_has_the_mutex_when_the_condition_is_named(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -128,7 +128,7 @@ static void test_a_cancelled_wait_has_the_mutex_when_the_condition_is_named(void
     actor_end(actor);
 }
 
-/* Who does not own the mutex cannot wait. */
+/* A thread that does not own an error-checking mutex cannot wait with the mutex. */
 static void test_a_wait_is_refused_when_the_mutex_is_not_owned(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -139,7 +139,10 @@ static void test_a_wait_is_refused_when_the_mutex_is_not_owned(void **state)
     actor_end(actor);
 }
 
-/* A condition of another group than its mutex cannot be waited on: said once, for a program may not look. */
+/*
+ * A wait on a condition of another group than the mutex's is EINVAL, and is said once, because a program may ignore
+ * results.
+ */
 static void test_a_sentence_is_said_when_a_condition_is_of_another_group(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:static_lock => one/x; cond:sym:legacy:ready => two/c", NULL);
@@ -153,7 +156,7 @@ static void test_a_sentence_is_said_when_a_condition_is_of_another_group(void **
     assert_said("dmutex: two/c: cannot be waited on with one/x: ");
 }
 
-/* C11's conditions. */
+/* A named C11 condition wakes a waiter of another process, and a timed wait ends. */
 static void test_c11_conditions_are_distributed_when_they_are_named(void **state)
 {
     struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
@@ -180,7 +183,7 @@ static void test_c11_conditions_are_distributed_when_they_are_named(void **state
     actor_end(b);
 }
 
-/* std::condition_variable, whose wait is in C++'s own library. */
+/* A named std::condition_variable wakes a waiter of another process, although the wait is inside C++'s own library. */
 static void test_cxx_conditions_are_distributed_when_they_are_named(void **state)
 {
     static const char names[] =
@@ -208,7 +211,7 @@ static void test_cxx_conditions_are_distributed_when_they_are_named(void **state
 
 /* ---- a mutex with a name, a condition without -------------------------------------------- */
 
-/* Said once, for all conditions and waits with that mutex. */
+/* One sentence is said for all conditions without a name and all waits with a mutex. */
 static void test_a_sentence_is_said_once_when_a_condition_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -224,7 +227,7 @@ static void test_a_sentence_is_said_once_when_a_condition_has_no_name(void **sta
     actor_end(actor);
 }
 
-/* Inside a process signals work as ever, and those of another process are noticed a little later. */
+/* Signals inside a process wake a waiter as ever, and signals of another process are noticed a little later. */
 static void test_a_wait_ends_when_a_condition_has_no_name_and_anybody_signals(void **state)
 {
     struct actor *a = start_program("legacy", rules, NULL), *b = start_program("legacy", rules, NULL);
@@ -241,7 +244,7 @@ static void test_a_wait_ends_when_a_condition_has_no_name_and_anybody_signals(vo
     actor_end(b);
 }
 
-/* The mutex is free while one sleeps, and had again before the wait returns. */
+/* The mutex is free while a thread waits, and is held again, as often as before, when the wait returns. */
 static void test_a_wait_gives_the_mutex_up_when_the_condition_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -288,7 +291,7 @@ static void test_a_timed_wait_ends_when_a_condition_has_no_name(void **state)
     actor_end(actor);
 }
 
-/* Cancelled in a slice, a thread has the mutex when its handlers run. */
+/* A thread that is cancelled between two wake-ups has the mutex when its handlers run. */
 static void test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -302,7 +305,7 @@ static void test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name(v
     actor_end(actor);
 }
 
-/* Who dies with a robust mutex while another sleeps is told to that one. */
+/* If a holder of a robust mutex dies while another thread waits, the wait returns EOWNERDEAD. */
 static void test_a_wait_tells_of_a_death_when_the_condition_has_no_name(void **state)
 {
     static const char robust[] = "sym:legacy:static_lock => c/robust robust=yes lease=300";
@@ -320,7 +323,7 @@ static void test_a_wait_tells_of_a_death_when_the_condition_has_no_name(void **s
     actor_end(b);
 }
 
-/* C11's and C++'s waits are no others. */
+/* Waits of C11 and C++ with a named mutex wake up and time out in the same way. */
 static void test_other_waits_end_when_a_condition_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:c11_lock => c/x11", NULL);
@@ -346,7 +349,10 @@ static void test_other_waits_end_when_a_condition_has_no_name(void **state)
 
 /* ---- a condition with a name, a mutex without -------------------------------------------- */
 
-/* Said once; inside the process it works as ever. */
+/*
+ * A named condition with a mutex without a name is local: signals of the process work as ever, and one sentence says
+ * so.
+ */
 static void test_a_named_condition_is_local_when_its_mutex_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
@@ -363,7 +369,7 @@ static void test_a_named_condition_is_local_when_its_mutex_has_no_name(void **st
                 "only signals of this process wake it\n");
 }
 
-/* Neither has one: libc's own. */
+/* A condition and a mutex without names are libc's own. */
 static void test_a_condition_is_local_when_nothing_has_a_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/elffile: symbols and build-ids of programs that the compiler makes here, and of garbage. */
+/* preload/elffile: symbols and build-ids of programs that the test compiles, and of garbage. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char *at(const char *name)
     return path;
 }
 
-/* Where debug files are looked for. */
+/* Sets the folder of debug files. */
 static void set_debug_folder(const char *name)
 {
     static char debug[80];
@@ -32,7 +32,7 @@ static void set_debug_folder(const char *name)
     elf_debug_folder = debug;
 }
 
-/* What nm says of a symbol; the file has one of that name. */
+/* The value that nm prints of a symbol; the file has only one symbol of the name. */
 static uint64_t offset_by_nm(const char *file, const char *symbol)
 {
     command_run("nm %s | awk '$3 == \"%s\" { print $1 }'", file, symbol);
@@ -73,7 +73,7 @@ static int build_all(void **state)
     return 0;
 }
 
-/* Global and static ones, with values or without, in programs that are loaded anywhere or at one place. */
+/* Global and static variables, with values or without, are found, in position-independent and fixed programs. */
 static void test_a_symbol_is_found_when_it_is_a_variable(void **state)
 {
     static const char *const names[] = { "global_lock", "alias_lock", "only_lock", "zero_lock", "box_lock" };
@@ -85,7 +85,7 @@ static void test_a_symbol_is_found_when_it_is_a_variable(void **state)
     }
 }
 
-/* What is no variable, or nobody knows which. */
+/* A symbol that is no variable is not found, nor a name that two variables have. */
 static void test_a_symbol_is_not_found_when_it_is_none_that_may_be_meant(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_a_symbol_is_not_found_when_it_is_none_that_may_be_meant(void **
     check_not_found("exporting", "only_lock", ELF_NO_SYMBOL);
 }
 
-/* A file that is none, or is not ELF. */
+/* Nothing is found in a missing file, nor in a file that is not ELF. */
 static void test_nothing_is_found_when_there_is_no_elf_file(void **state)
 {
     FILE *file = fopen(at("text"), "w");
@@ -114,7 +114,7 @@ static void test_nothing_is_found_when_there_is_no_elf_file(void **state)
     check_not_found(".", "x", ELF_NO_FILE);
 }
 
-/* .dynsym stays when a program is stripped. */
+/* An exported symbol is found in a stripped program, because strip leaves .dynsym. */
 static void test_a_symbol_is_found_when_a_stripped_program_exports_it(void **state)
 {
     uint64_t offset = 0, copy = 0;
@@ -129,7 +129,7 @@ static void test_a_symbol_is_found_when_a_stripped_program_exports_it(void **sta
 
 /* ---- debug files ------------------------------------------------------------------------- */
 
-/* What was stripped is in the debug file of the same build-id, and nowhere else. */
+/* A stripped symbol is found in the debug file of the same build-id, and nowhere else. */
 static void test_a_symbol_is_found_when_the_debug_file_has_it(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_a_symbol_is_found_when_the_debug_file_has_it(void **state)
     check_not_found("stripped", "global_lock", ELF_NO_SYMBOL);
 }
 
-/* A debug file in that place that says another build-id, or is garbage, is none. */
+/* A debug file at the right place is ignored if it has another build-id, or is garbage. */
 static void test_no_symbol_is_found_when_the_debug_file_is_of_another_build(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_no_symbol_is_found_when_the_debug_file_is_of_another_build(void
     check_not_found("stripped", "global_lock", ELF_NO_SYMBOL);
 }
 
-/* ---- names of places --------------------------------------------------------------------- */
+/* ---- names of offsets -------------------------------------------------------------------- */
 
 static const char *name_at(const char *file, uint64_t offset)
 {
@@ -169,7 +169,7 @@ static const char *name_at(const char *file, uint64_t offset)
     return elf_name_offset(at(file), offset, name, sizeof name) ? name : NULL;
 }
 
-/* What covers an offset: the symbol, or how far behind its beginning. */
+/* An offset gets the name of the symbol that covers the offset, with the distance from the symbol's beginning. */
 static void test_an_offset_has_a_name_when_a_symbol_covers_it(void **state)
 {
     uint64_t box = offset_by_nm(at("pie"), "box_lock"), only = offset_by_nm(at("pie"), "only_lock");
@@ -187,7 +187,7 @@ static void test_an_offset_has_a_name_when_a_symbol_covers_it(void **state)
     assert_null(name_at("nothing", only));
 }
 
-/* A name that does not fit is none. */
+/* An offset has no name if the name does not fit. */
 static void test_an_offset_has_no_name_when_it_does_not_fit(void **state)
 {
     uint64_t only = offset_by_nm(at("pie"), "only_lock");
@@ -199,7 +199,7 @@ static void test_an_offset_has_no_name_when_it_does_not_fit(void **state)
 
 /* ---- build-ids --------------------------------------------------------------------------- */
 
-/* A build-id of any length, also when nothing is behind it. */
+/* A build-id of any length is read, also if nothing follows; a program without a build-id has none. */
 static void test_a_build_id_is_read_when_there_is_one(void **state)
 {
     char id[ELF_BUILD_ID_ROOM] = "x";
@@ -254,7 +254,7 @@ static void write_all(const char *file, const char *bytes, size_t size)
     assert_int_equal(fclose(to), 0);
 }
 
-/* A file that ends anywhere is read as far as it goes. */
+/* A file that is cut off anywhere is read without a crash. */
 static void test_a_file_is_read_when_it_ends_anywhere(void **state)
 {
     size_t size;
@@ -269,7 +269,7 @@ static void test_a_file_is_read_when_it_ends_anywhere(void **state)
     free(bytes);
 }
 
-/* A file whose numbers are any others: where its parts lie, how many there are, how large. */
+/* A file with wrong numbers is read without a crash: places, counts and sizes of the file's parts. */
 static void test_a_file_is_read_when_its_numbers_are_wrong(void **state)
 {
     size_t size, sections;

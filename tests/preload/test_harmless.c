@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that nobody's rules are about do under the module what they do without it: the same output, the same
- * end, nothing on the server.  Those that are installed here.
+ * Programs that no rule names behave the same under the module as without the module: the same output, the same end,
+ * nothing on the server. The programs are taken from this machine, if installed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "programs.h"
 
-/* Rules of each kind, none of which matches: with the last ones every lock is looked at. */
+/* Rules of each kind; no rule matches, and the last rules make the module look at every lock. */
 static const char nothing[] = "sym:no-such-program:lock => h/a; sym:libnosuch.so:lock => h/b;"
                               "off:no-such-program@build-id:12+8 => h/c; cond:sym:no-such-program:ready => h/d;"
                               "flock:/no/such/* => h/e; fcntl:/no/such/* => h/f;"
@@ -23,7 +23,7 @@ static bool is_installed(const char *program)
     return ran.status == 0;
 }
 
-/* A shell script, in the folder: alone, under the module, and under rules. */
+/* Runs a shell script in the folder: alone, under the module, and under rules; the results must be equal. */
 static void check_script(const char *script)
 {
     static const char *const rules[] = { NULL, nothing };
@@ -50,7 +50,7 @@ static void check_script(const char *script)
     assert_int_equal(side_client_commands(the_server->side), before);
 }
 
-/* Shells: children, pipes, jobs, traps. */
+/* Shells behave the same: children, pipes, jobs, traps. */
 static void test_shells_do_the_same(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_shells_do_the_same(void **state)
         check_script("exec bash -c 'a=$(seq 100); set -- $a; echo $#; kill -TERM $$'\n");
 }
 
-/* A compiler, and what it makes. */
+/* A compiler behaves the same, and the compiled program too. */
 static void test_a_compiler_does_the_same(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_a_compiler_does_the_same(void **state)
                  "${CC:-cc} -O2 -o hello hello.c && ./hello; echo $?; ${CC:-cc} -c no-such-file.c 2>/dev/null; echo $?\n");
 }
 
-/* Threads with locks and conditions of python's own, children, lock files. */
+/* Python behaves the same: threads with python's own locks and conditions, children, lock files. */
 static void test_python_does_the_same(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void test_python_does_the_same(void **state)
                  "END\n");
 }
 
-/* Modules that are loaded later, children, lock files. */
+/* Perl behaves the same: modules that are loaded later, children, lock files. */
 static void test_perl_does_the_same(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_perl_does_the_same(void **state)
                  "waitpid $p, 0; print $? >> 8, \"\\n\"; } exit 9'\n");
 }
 
-/* A server with threads under load, and the program that loads it. */
+/* A server with threads under load behaves the same, and the load program too. */
 static void test_a_server_under_load_does_the_same(void **state)
 {
     const char *server = getenv("DMUTEX_TEST_SERVER");

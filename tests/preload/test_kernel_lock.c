@@ -17,7 +17,7 @@
 #include "../../preload/kernel_lock.h"
 #include "../../preload/text.h"
 
-/* As it is written again. */
+/* Reads a line of a lock, writes the lock as `wanted`, and parses the text again. */
 static void assert_read(const char *line, const char *wanted, bool is_exclusive)
 {
     struct kernel_lock lock, again;
@@ -71,7 +71,7 @@ static void test_a_text_is_not_parsed_when_it_is_something_else(void **state)
     assert_false(kernel_lock_parse("LEASE 1 a:b:1", &lock));
 }
 
-/* What this kernel tells of this process. */
+/* The kernel's lock of a descriptor is found, if the lock is exclusive and of the right kind. */
 static void test_the_lock_of_a_descriptor_is_found(void **state)
 {
     char path[] = "/tmp/dmt-kernel-XXXXXX", number[12];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many programs on two hosts, and a number in a file that each of them adds to. */
+/* Many programs on two hosts add to a number in a file. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ static int get_counter(void)
     return number;
 }
 
-/* As many jobs on each host, which do the same. */
+/* Runs the same script in as many jobs on each host. */
 static void run_everywhere(const char *script)
 {
     struct job *jobs[JOBS];
@@ -63,7 +63,7 @@ static void run_everywhere(const char *script)
         assert_int_equal(job_end(jobs[i]), 0);
 }
 
-/* By flock() in a program that locks again and again. */
+/* No increment is lost by programs that lock and unlock by flock() again and again. */
 static void test_no_increment_is_lost_by_programs_that_lock_and_unlock(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_no_increment_is_lost_by_programs_that_lock_and_unlock(void **st
     }
 }
 
-/* By flock(1), a program for each: every unlock is the end of a process. */
+/* No increment is lost by flock(1), where every unlock is the end of a process. */
 static void test_no_increment_is_lost_by_programs_that_end(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_no_increment_is_lost_by_programs_that_end(void **state)
     assert_int_equal(get_counter(), JOBS * 10);
 }
 
-/* By subshells, which hold what another process has locked for them. */
+/* No increment is lost by subshells, which hold a lock that another process, flock(1), has taken. */
 static void test_no_increment_is_lost_by_subshells(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_no_increment_is_lost_by_subshells(void **state)
     assert_int_equal(get_counter(), JOBS * 10);
 }
 
-/* Some are killed at random moments; those who live on lose nothing. */
+/* After a holder is killed at a random moment, the lock is free for programs of both hosts. */
 static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
         struct job *victim = host_start(hosts[i % 2], "exec $LOCKER x.lock count 1000000");
         struct job *other = host_start(hosts[(i + 1) % 2], "exec $LOCKER x.lock count 10");
 
-        set_counter(0); /* both may find it empty for a moment, and end by 3 */
+        set_counter(0); /* both jobs may find the file empty for a moment, and exit by 3 */
         for (int nap = rand() % 30; nap > 0; nap--)
             wait_nap();
         job_signal(victim, SIGKILL);

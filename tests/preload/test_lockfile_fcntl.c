@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fcntl() and lockf() on two hosts: each form of the call, and whose the lock is. */
+/* fcntl() and lockf() on two hosts: each form of the call, and the lock's owner. */
 #include <signal.h>
 
 #include "host.h"
 
 #define AT_ONCE 5000 /* far below the lease */
 
-/* Long leases on both hosts: what is free at once is free by a release. */
+/* Makes both hosts with long leases: a lock that is free at once is free by a release, not by the end of a lease. */
 static int setup(void **state)
 {
     test_group_setup(state);
@@ -15,7 +15,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* What the locker prints for these words, on this host. */
+/* Asserts the locker's output for some words, on a host. */
 #define assert_prints(host, words, wanted)                                                       \
     do {                                                                                         \
         struct job *asked = host_start(host, "$LOCKER x.lock " words);                           \
@@ -24,7 +24,7 @@ static int setup(void **state)
         assert_int_equal(job_end(asked), 0);                                                     \
     } while (0)
 
-/* Waits until host b can lock, which is soon: before the control comes. */
+/* Waits until host b can lock, and asserts that the bound is not over. */
 static void assert_is_free_at_once(void)
 {
     side_set_bound(the_server->side, "bound", AT_ONCE);
@@ -40,7 +40,7 @@ static void end(struct job *job)
 
 /* ---- the forms --------------------------------------------------------------------------- */
 
-/* Each way to lock keeps out each way to try, on another host. */
+/* Each form of a lock keeps out each form of a try on another host. */
 static void test_every_form_excludes_every_form_of_another_host(void **state)
 {
     static const struct {
@@ -65,7 +65,7 @@ static void test_every_form_excludes_every_form_of_another_host(void **state)
     }
 }
 
-/* Each way to give it back does so while the file stays open. */
+/* Each form of unlock frees the lock for the other host, while the file stays open. */
 static void test_every_form_of_unlock_frees_it_for_the_other_host(void **state)
 {
     static const struct {
@@ -87,7 +87,7 @@ static void test_every_form_of_unlock_frees_it_for_the_other_host(void **state)
     }
 }
 
-/* The waiting forms wait. */
+/* Each waiting form waits, and gets the lock when the other host's holder ends. */
 static void test_every_waiting_form_gets_the_lock_when_the_other_host_ends(void **state)
 {
     static const struct {
@@ -112,7 +112,10 @@ static void test_every_waiting_form_gets_the_lock_when_the_other_host_ends(void 
     }
 }
 
-/* F_GETLK: what the kernel says of this host goes first; one's own lock does not keep one out. */
+/*
+ * F_GETLK names a holder of this host as the kernel does, before a holder of another host; a caller's own lock counts
+ * as free.
+ */
 static void test_getlk_tells_who_has_the_lock(void **state)
 {
     struct job *holder;
@@ -129,7 +132,7 @@ static void test_getlk_tells_who_has_the_lock(void **state)
     end(holder);
 }
 
-/* What is not distributed fails, and nothing is locked then, here or there. */
+/* A lock of a part of a file, and a shared lock, fail, and leave nothing locked, here or on another host. */
 static void test_a_part_of_a_file_and_a_shared_lock_are_refused(void **state)
 {
     struct job *holder, *local;
@@ -148,7 +151,7 @@ static void test_a_part_of_a_file_and_a_shared_lock_are_refused(void **state)
     end(holder);
 }
 
-/* A rule for fcntl() says nothing of flock(). */
+/* A rule for fcntl() does not concern flock(). */
 static void test_flock_is_local_when_the_rule_is_for_fcntl(void **state)
 {
     struct job *holder = host_start(a, "DMUTEX_MAP=\"fcntl:$PWD/*.lock => f/%b\" $LOCKER x.lock flock wait setlk wait");
@@ -163,7 +166,7 @@ static void test_flock_is_local_when_the_rule_is_for_fcntl(void **state)
     end(holder);
 }
 
-/* Programs lock a file in both ways; the kernel does not mind, and on other hosts both are one mutex. */
+/* flock() and fcntl() of one program do not disturb each other, as in the kernel, and are one mutex for other hosts. */
 static void test_flock_and_fcntl_of_one_host_share_the_mutex(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock flock setlkw get wait flock-un wait unlck wait");
@@ -184,9 +187,9 @@ static void test_flock_and_fcntl_of_one_host_share_the_mutex(void **state)
     end(holder);
 }
 
-/* ---- whose it is ------------------------------------------------------------------------- */
+/* ---- the lock's owner -------------------------------------------------------------------- */
 
-/* POSIX: closing any descriptor of the file ends the process's lock. */
+/* POSIX: the end of any descriptor of the file ends the process's lock. */
 static void test_the_lock_ends_when_any_descriptor_of_the_file_is_closed(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw close-other wait");
@@ -197,7 +200,7 @@ static void test_the_lock_ends_when_any_descriptor_of_the_file_is_closed(void **
     end(holder);
 }
 
-/* A child of fork() does not have it. */
+/* A child of fork() does not have its parent's lock. */
 static void test_the_lock_ends_with_the_process_and_not_with_its_child(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw fork say child wait; read go");
@@ -211,7 +214,7 @@ static void test_the_lock_ends_with_the_process_and_not_with_its_child(void **st
     assert_int_equal(job_end(holder), 0);
 }
 
-/* An open file's lock is its child's, too. */
+/* An open file's lock belongs to a child of fork(), too, and ends with the last descriptor. */
 static void test_the_lock_of_an_open_file_ends_with_its_last_descriptor(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock ofd-setlkw fork wait; read go");
@@ -225,7 +228,7 @@ static void test_the_lock_of_an_open_file_ends_with_its_last_descriptor(void **s
     assert_is_free_at_once();
 }
 
-/* Locking again is nothing, by whatever descriptor; the other host gets it at no time in between. */
+/* Locking again changes nothing, by any descriptor; the other host never gets the lock in between. */
 static void test_locking_again_changes_nothing(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw setlkw reopen setlk setlkw wait unlck wait"), *waiter;
@@ -245,7 +248,7 @@ static void test_locking_again_changes_nothing(void **state)
     end(holder);
 }
 
-/* Who locks and unlocks all the time lets another host in between. */
+/* A host that locks again at once after an unlock waits behind the other host's waiter. */
 static void test_a_host_that_locks_again_at_once_waits_behind_the_other(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw wait unlck setlkw wait"), *waiter;
@@ -289,12 +292,12 @@ static void test_setlkw_fails_with_eintr_when_a_handler_has_run(void **state)
     wait_until(waiters_for("x.lock") == 1);
     wait_until((job_signal(waiter, SIGALRM), job_has_spoken(waiter)));
     job_expect(waiter, "setlkw EINTR");
-    assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock setlk"), 0); /* the kernel's is free again */
+    assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock setlk"), 0); /* the kernel's lock is free again */
     end(holder);
     end(waiter);
 }
 
-/* A cancellation point; the kernel's lock is dropped by the way. */
+/* F_SETLKW is a cancellation point; a cancelled wait leaves neither a lock of the server nor of the kernel. */
 static void test_setlkw_is_cancelled_while_it_waits(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw wait"), *waiter;
@@ -316,7 +319,7 @@ static void test_setlkw_is_cancelled_while_it_waits(void **state)
     end(waiter);
 }
 
-/* Python's fcntl.lockf(), which many a script uses. */
+/* Python's fcntl.lockf(), common in scripts, excludes the other host. */
 static void test_python_locks(void **state)
 {
     struct job *holder = host_start(a, "python3 -c 'import fcntl; f = open(\"x.lock\", \"w\"); "

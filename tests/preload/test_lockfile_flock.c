@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* flock(1) and flock() on two hosts: who has the lock, and until when. */
+/* flock(1) and flock() on two hosts: the holder, and the end of the hold. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ static void promise_at_once(void)
     side_set_bound(the_server->side, "bound", AT_ONCE);
 }
 
-/* A job on host a that has x.lock until it gets a line. */
+/* Starts a job on host a that holds x.lock until the job gets a line. */
 static struct job *start_holder(void)
 {
     struct job *holder = host_start(a, "flock x.lock sh -c 'echo has; read go'");
@@ -34,7 +34,7 @@ static void end_holder(struct job *holder)
 
 /* ---- flock(1) ---------------------------------------------------------------------------- */
 
-/* `flock -n FILE COMMAND`: runs nothing while another host does. */
+/* `flock -n FILE COMMAND` runs nothing while another host has the lock. */
 static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
 {
     struct job *holder = start_holder();
@@ -47,8 +47,8 @@ static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
 }
 
 /*
- * So many locks that /proc/locks comes in pieces, and ever more and fewer of them.  The kernel lists the newest
- * locks of a processor first, so these are before all that were there.
+ * Makes and ends ever more locks, so many that /proc/locks is read in pieces. The kernel lists the newest locks of a
+ * processor first, so the new locks stand before all older locks.
  */
 static void churn(int processor)
 {
@@ -69,7 +69,10 @@ static void churn(int processor)
     }
 }
 
-/* What the keeper reads of the kernel may leave the lock out then; it looks again with each file that is closed. */
+/*
+ * A lock stays although the keeper's reading of /proc/locks may then miss the lock; the keeper reads again with each
+ * closed file.
+ */
 static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state)
 {
     struct job *holder = start_holder();
@@ -92,7 +95,7 @@ static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state
     end_holder(holder);
 }
 
-/* The same by two programs of one host, which the kernel alone keeps apart. */
+/* `flock -n` fails between two programs of one host too, by the kernel's lock alone. */
 static void test_flock_n_fails_while_another_program_of_the_host_has_the_lock(void **state)
 {
     struct job *holder = start_holder();
@@ -102,7 +105,7 @@ static void test_flock_n_fails_while_another_program_of_the_host_has_the_lock(vo
     end_holder(holder);
 }
 
-/* Of programs of one host, each at once after the other, none is told that it is locked. */
+/* `flock -n` succeeds when programs of one host lock one directly after the other. */
 static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void **state)
 {
     (void)state;
@@ -110,7 +113,7 @@ static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void
         assert_int_equal(host_run(a, "flock -n x.lock true && flock -n x.lock true && flock -n x.lock true"), 0);
 }
 
-/* `flock FILE COMMAND` waits for the other host, and has the lock soon after it. */
+/* `flock FILE COMMAND` waits for the other host, and has the lock soon after the holder's end. */
 static void test_flock_waits_for_the_other_host(void **state)
 {
     struct job *holder = start_holder(), *waiter = host_start(b, "flock x.lock echo has");
@@ -125,16 +128,16 @@ static void test_flock_waits_for_the_other_host(void **state)
     assert_int_equal(job_end(waiter), 0);
 }
 
-/* The shell's idiom: who called flock() has ended, and the subshell has the lock. */
+/* The shell's idiom: the caller of flock() has ended, and the subshell has the lock. */
 static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
 {
     struct job *holder;
 
     (void)state;
-    wait_until(host_keeper(a) == 0); /* it is to be started by one who has the file open */
+    wait_until(host_keeper(a) == 0); /* so that a program with the file open starts the keeper */
     holder = host_start(a, "(flock -n 9 || exit 1; echo has; read go; true) 9>x.lock");
     job_expect(holder, "has");
-    for (int i = 0; i < 10; i++) /* longer than the keeper takes to look */
+    for (int i = 0; i < 10; i++) /* longer than the keeper's time between two looks */
         assert_int_equal(host_run(b, "(flock -w 0.1 -E 9 9) 9>x.lock"), 9);
     promise_at_once();
     job_go(holder);
@@ -143,7 +146,7 @@ static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
     assert_kept();
 }
 
-/* `flock -w` ends by a signal, whose handler it is that counts. */
+/* `flock -w` gives up, because the handler of its SIGALRM ends flock() by EINTR, and leaves no waiter behind. */
 static void test_flock_w_gives_up_and_leaves_nothing_behind(void **state)
 {
     struct job *holder = start_holder();
@@ -151,13 +154,13 @@ static void test_flock_w_gives_up_and_leaves_nothing_behind(void **state)
     (void)state;
     assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
     assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
-    assert_in_range(waiters_for("x.lock"), 0, 1); /* the second one went on with the place of the first */
+    assert_in_range(waiters_for("x.lock"), 0, 1); /* the second waiter took the place of the first */
     end_holder(holder);
     wait_until(!is_held("x.lock") && waiters_for("x.lock") == 0);
     assert_int_equal(host_run(b, "flock -w 20 x.lock true"), 0);
 }
 
-/* `flock -u` gives it back, while the descriptor stays open. */
+/* `flock -u` unlocks, while the descriptor stays open. */
 static void test_flock_u_gives_the_lock_back(void **state)
 {
     struct job *holder = host_start(a, "exec 9>x.lock; flock 9; flock -u 9; echo gave; read go");
@@ -170,13 +173,13 @@ static void test_flock_u_gives_the_lock_back(void **state)
     end_holder(holder);
 }
 
-/* `x=$(flock ...)`: nothing of ours holds the pipe, or the shell would wait for it. */
+/* `x=$(flock ...)` ends with the command: the keeper does not hold the shell's pipe. */
 static void test_the_pipe_of_a_command_ends_with_the_command(void **state)
 {
     struct job *job;
 
     (void)state;
-    wait_until(host_keeper(a) == 0); /* this command is to be the one that starts it */
+    wait_until(host_keeper(a) == 0); /* so that this command starts the keeper */
     job = host_start(a, "x=$(flock x.lock echo has); echo $x; cat");
     job_expect(job, "has");
     assert_int_not_equal(host_keeper(a), 0);
@@ -184,7 +187,7 @@ static void test_the_pipe_of_a_command_ends_with_the_command(void **state)
     job_end(job);
 }
 
-/* A shared lock is refused with a reason, and nothing is locked then. */
+/* A shared lock is refused with a reason, and nothing is locked. */
 static void test_a_shared_lock_is_refused(void **state)
 {
     (void)state;
@@ -194,7 +197,7 @@ static void test_a_shared_lock_is_refused(void **state)
     assert_false(is_held("new.lock"));
 }
 
-/* shared=exclusive: it keeps out whoever wants a shared or an exclusive one, here and elsewhere. */
+/* With shared=exclusive, a shared lock keeps out shared locks, on the same host and elsewhere. */
 static void test_a_shared_lock_is_exclusive_when_the_rule_says_so(void **state)
 {
     struct host *c = host_make("c", "shared=exclusive"), *d = host_make("d", "shared=exclusive");
@@ -211,7 +214,7 @@ static void test_a_shared_lock_is_exclusive_when_the_rule_says_so(void **state)
 
 /* ---- flock() ----------------------------------------------------------------------------- */
 
-/* Locking what one has is nothing; the first unlock ends it. */
+/* A second lock of the same open file changes nothing; the first unlock ends the hold. */
 static void test_flock_of_what_is_locked_already_changes_nothing(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock flock flock dup flock-try wait flock-un wait");
@@ -227,7 +230,7 @@ static void test_flock_of_what_is_locked_already_changes_nothing(void **state)
     end_holder(holder);
 }
 
-/* A child of fork() has its parent's lock, and keeps it when that has ended. */
+/* A child of fork() has its parent's lock, and keeps the lock after the parent's end. */
 static void test_a_forked_child_keeps_the_lock_of_its_parent(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock flock fork wait say over; read go");
@@ -236,13 +239,13 @@ static void test_a_forked_child_keeps_the_lock_of_its_parent(void **state)
     job_expect(holder, "flock 0");
     wait_until(is_held("x.lock"));
     assert_int_equal(host_run(b, "flock -w 0.5 -E 9 x.lock true"), 9);
-    job_go(holder); /* the child or the shell reads one line each */
+    job_go(holder); /* the child and the shell read one line each */
     job_go(holder);
     assert_int_equal(job_end(holder), 0);
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
 }
 
-/* A signal whose handler was installed without SA_RESTART ends flock() by EINTR; it is not waiting then. */
+/* A signal with a handler without SA_RESTART ends flock() by EINTR, and the kernel's lock is free again. */
 static void test_flock_fails_with_eintr_when_a_handler_has_run(void **state)
 {
     struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle flock wait");
@@ -251,12 +254,12 @@ static void test_flock_fails_with_eintr_when_a_handler_has_run(void **state)
     wait_until(waiters_for("x.lock") == 1);
     wait_until((job_signal(waiter, SIGALRM), job_has_spoken(waiter)));
     job_expect(waiter, "flock EINTR");
-    assert_int_equal(host_run(b, "DMUTEX_MAP= flock -n x.lock true"), 0); /* the kernel's is free again */
+    assert_int_equal(host_run(b, "DMUTEX_MAP= flock -n x.lock true"), 0); /* the kernel's lock is free again */
     end_holder(holder);
     end_holder(waiter);
 }
 
-/* With SA_RESTART it goes on waiting. */
+/* A signal with a handler with SA_RESTART does not end the wait. */
 static void test_flock_waits_on_when_a_handler_with_restart_has_run(void **state)
 {
     struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle-restart flock");
@@ -274,7 +277,7 @@ static void test_flock_waits_on_when_a_handler_with_restart_has_run(void **state
     assert_int_equal(job_end(waiter), 0);
 }
 
-/* It may be called where nearly nothing may. */
+/* flock() locks and unlocks in a signal's handler, where few functions may be called. */
 static void test_flock_locks_in_a_signal_handler(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock handler flock wait handler flock-un wait");
@@ -288,7 +291,7 @@ static void test_flock_locks_in_a_signal_handler(void **state)
     end_holder(holder);
 }
 
-/* Not a cancellation point: the thread has the lock when it ends. */
+/* flock() is no cancellation point: a cancelled thread waits on, has the lock, and ends then. */
 static void test_flock_is_not_cancelled_while_it_waits(void **state)
 {
     struct job *holder = start_holder(), *waiter = host_start(b, "$LOCKER x.lock cancel flock wait");
@@ -304,13 +307,13 @@ static void test_flock_is_not_cancelled_while_it_waits(void **state)
     job_end(waiter);
 }
 
-/* DMUTEX_REPORT: a line for the name, by each process that has locked it. */
+/* DMUTEX_REPORT writes a line for the name, by each process that has locked the file. */
 static void test_a_report_tells_of_a_lock_file(void **state)
 {
     struct job *holder, *waiter;
 
     (void)state;
-    wait_until(!is_held("x.lock")); /* a keeper gives back behind the end of a program */
+    wait_until(!is_held("x.lock")); /* a keeper unlocks only after the end of a program */
     assert_int_equal(host_run(a, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=0 "
                                  "wait_us=0 hold_us=[0-9]* losses=0 handoffs=0$' report"), 0);
     holder = start_holder();
@@ -323,7 +326,7 @@ static void test_a_report_tells_of_a_lock_file(void **state)
                                  "&& cat report.* | tr -d '\n' | grep -q '^f/x.lock locks=2 waits=0 .*=0$'"), 0);
 }
 
-/* What no rule names is the kernel's affair. */
+/* flock() of a file that no rule names is the kernel's lock only. */
 static void test_flock_of_another_file_is_local(void **state)
 {
     struct job *holder = host_start(a, "flock other sh -c 'echo has; read go'");
@@ -335,7 +338,7 @@ static void test_flock_of_another_file_is_local(void **state)
     end_holder(holder);
 }
 
-/* A file that was deleted is no lock file any more. */
+/* flock() of a deleted file is the kernel's lock only. */
 static void test_flock_of_a_deleted_file_is_local(void **state)
 {
     struct job *holder = host_start(a, "exec 9>gone.lock; rm gone.lock; flock 9; echo has; read go");
@@ -348,7 +351,7 @@ static void test_flock_of_a_deleted_file_is_local(void **state)
 
 /* ---- the end of a holder ----------------------------------------------------------------- */
 
-/* Killed by SIGKILL: the kernel knows, and the lease need not end. */
+/* The lock of a holder killed by SIGKILL is free before the lease ends, because the kernel reports the end. */
 static void test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends(void **state)
 {
     struct job *holder = host_start(a, "exec $LOCKER x.lock flock wait"), *waiter;
@@ -365,7 +368,7 @@ static void test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends(void 
     assert_int_equal(job_end(waiter), 0);
 }
 
-/* One that is killed while it waits has never had it. */
+/* A waiter that is killed while waiting never gets the lock. */
 static void test_a_waiter_that_is_killed_does_not_keep_the_lock(void **state)
 {
     struct job *holder = start_holder(), *waiter = host_start(b, "exec flock -o x.lock sleep 1000");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keeper of lock files: its birth, which no program notices, its life and its ends. */
+/* The keeper of lock files: the start, which no program notices, the life and the ends. */
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,9 +35,9 @@ static void await_no_keeper(struct host *host)
     wait_until(host_keeper(host) == 0);
 }
 
-/* ---- its birth --------------------------------------------------------------------------- */
+/* ---- the start --------------------------------------------------------------------------- */
 
-/* No SIGCHLD, no child that wait() would find, for the program that starts it. */
+/* The program that starts the keeper gets no SIGCHLD, and wait() finds no child. */
 static void test_the_program_that_starts_it_has_no_child(void **state)
 {
     struct job *job;
@@ -64,7 +64,7 @@ static void assert_link(pid_t pid, const char *name, const char *wanted)
     assert_string_equal(target, wanted);
 }
 
-/* Of nothing in the host's folder but its own: no file, no pipe, no terminal. */
+/* Asserts that no descriptor is the program's: no lock file, no other file, no pipe. */
 static void assert_descriptors_are_its_own(pid_t pid)
 {
     char path[64], target[4096];
@@ -100,7 +100,7 @@ static char *content_of(pid_t pid, const char *name, size_t *ret_length)
     return content;
 }
 
-/* It has nothing of the program: descriptors, session, folder, ignored and blocked signals, preload. */
+/* The keeper inherits nothing of the program: descriptors, session, folder, ignored signals, environment, preload. */
 static void test_it_keeps_nothing_of_the_program(void **state)
 {
     struct job *holder;
@@ -138,7 +138,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     end(holder);
 }
 
-/* Keepers that can be called. */
+/* The number of keepers that can be called. */
 static int count_sockets(struct host *host)
 {
     struct job *job = host_start(host, "ls keeper | grep -c '^keeper-'");
@@ -148,7 +148,7 @@ static int count_sockets(struct host *host)
     return count;
 }
 
-/* Many at once start one, and each has its lock. */
+/* Many programs at once start one keeper, and each program has its lock. */
 static void test_many_programs_at_once_start_one_keeper(void **state)
 {
     struct job *jobs[16];
@@ -169,7 +169,7 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
         end(jobs[i]);
 }
 
-/* Not everywhere, not for everybody. */
+/* True if unshare works: on some machines it is forbidden, or for some users. */
 static bool can_unshare(struct host *host, const char *what)
 {
     char script[64];
@@ -181,7 +181,7 @@ static bool can_unshare(struct host *host, const char *what)
     return false;
 }
 
-/* One for each server, and for each network namespace. */
+/* Each server has a separate keeper, and so has each network namespace. */
 static void test_another_server_and_another_network_have_another_keeper(void **state)
 {
     struct job *holder, *other;
@@ -194,7 +194,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     assert_int_equal(count_sockets(a), 2);
     end(other);
     if (can_unshare(a, "-n")) {
-        wait_until(count_sockets(a) == 1); /* the other one's is gone */
+        wait_until(count_sockets(a) == 1); /* the other keeper is gone */
         other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go'");
         job_expect(other, "has");
         assert_int_equal(count_sockets(a), 2);
@@ -203,7 +203,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     end(holder);
 }
 
-/* Without its program there is no lock, and a reason. */
+/* If the keeper's program is missing or fails, a lock fails with a reason, and leaves nothing locked. */
 static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **sta
     assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock flock-try | grep -q 'flock-try 0'"), 0);
 }
 
-/* Its folder is to be ours alone, or anybody could be told what to lock. */
+/* A lock fails if the keeper's folder is open to others, because a stranger's keeper could answer there. */
 static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
 {
     (void)state;
@@ -227,9 +227,9 @@ static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
     assert_true(host_has_said(a, "is open to others"));
 }
 
-/* ---- its life ---------------------------------------------------------------------------- */
+/* ---- the life ---------------------------------------------------------------------------- */
 
-/* It ends soon after its last lock, and leaves no socket. */
+/* The keeper ends soon after the last lock, and leaves no socket. */
 static void test_it_ends_soon_after_its_last_lock(void **state)
 {
     struct job *holder = start_holder(a);
@@ -245,7 +245,7 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
     assert_int_equal(count_sockets(a), 0);
 }
 
-/* Nobody can find it any more when its folder was deleted, so there is nobody to wait for. */
+/* The keeper ends if its folder was deleted, because no program can find the keeper any more. */
 static void test_it_ends_when_its_folder_was_deleted(void **state)
 {
     struct job *holder = start_holder(a);
@@ -259,14 +259,14 @@ static void test_it_ends_when_its_folder_was_deleted(void **state)
     close(keeper);
 }
 
-/* It does not end while there is one, whatever else ends. */
+/* The keeper lives as long as a lock, although other locks end. */
 static void test_it_lives_as_long_as_a_lock(void **state)
 {
     struct job *holder = start_holder(a);
     int keeper = host_open_keeper(a);
 
     (void)state;
-    promise_within(1500); /* three times the time that it lives for nothing */
+    promise_within(1500); /* three times as long as a keeper without locks lives */
     while (!side_is_control_over(the_server->side, "bound"))
         assert_int_equal(host_run(a, "flock y.lock true"), 0);
     assert_int_equal(poll(&(struct pollfd){ .fd = keeper, .events = POLLIN }, 1, 0), 0);
@@ -275,7 +275,7 @@ static void test_it_lives_as_long_as_a_lock(void **state)
     end(holder);
 }
 
-/* Programs come and go when it is about to end: each gets its lock. */
+/* A program that locks while the keeper is about to end gets the lock. */
 static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
 {
     struct timespec pause = { 0 };
@@ -286,7 +286,7 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
 
         assert_int_equal(host_run(a, "flock x.lock true"), 0);
         keeper = host_open_keeper(a);
-        pause.tv_nsec = 480000000 + i % 8 * 6000000; /* tries its luck: that is when it ends */
+        pause.tv_nsec = 480000000 + i % 8 * 6000000; /* a guess: the moment of the keeper's end */
         nanosleep(&pause, NULL);
         assert_int_equal(host_run(a, "flock x.lock true"), 0);
         if (keeper >= 0)
@@ -295,7 +295,7 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
     assert_false(host_has_said(a, "ends without an answer"));
 }
 
-/* It looks by itself, also when nothing tells it that the file was closed: here the file is elsewhere. */
+/* The keeper looks for closed files by itself, because nothing tells of the close of a renamed file. */
 static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(void **state)
 {
     struct job *holder = start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
@@ -311,7 +311,7 @@ static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(v
     assert_kept();
 }
 
-/* What ends a service or a session does not end it while somebody has a lock. */
+/* The signals that end a service or a session do not end the keeper while a lock is held. */
 static void test_it_ignores_signals_that_ask_it_to_end(void **state)
 {
     struct job *holder = start_holder(a);
@@ -326,9 +326,9 @@ static void test_it_ignores_signals_that_ask_it_to_end(void **state)
     end(holder);
 }
 
-/* ---- its death --------------------------------------------------------------------------- */
+/* ---- the death --------------------------------------------------------------------------- */
 
-/* Killed: the lease ends, and another host has the lock. */
+/* If the keeper is killed, its locks end with their leases, and another host has the lock. */
 static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
 {
     struct host *c = host_make("c", "lease=" SHORT_LEASE);
@@ -346,7 +346,7 @@ static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
     host_end(c);
 }
 
-/* The next one who locks on its host starts another. */
+/* If the keeper is killed, the next program that locks on the host starts another keeper. */
 static void test_another_is_started_when_it_was_killed(void **state)
 {
     struct host *c = host_make("d", "lease=" SHORT_LEASE);
@@ -362,7 +362,7 @@ static void test_another_is_started_when_it_was_killed(void **state)
 
 /* ---- the server -------------------------------------------------------------------------- */
 
-/* One that does not wait for the server's answer as long as is usual. */
+/* Makes a host that waits for the server's answer for a short time only. */
 static struct host *make_impatient(const char *name, const char *settings)
 {
     struct host *host = host_make(name, settings);
@@ -383,7 +383,7 @@ static int run_without_server(struct host *host, const char *script)
     return status;
 }
 
-/* OnDown=fail, which is the default: ENOLCK, and nothing is locked. */
+/* With OnDown=fail, the default, a lock without the server's answer is ENOLCK, and nothing is locked. */
 static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
 {
     struct host *c = make_impatient("e", "");
@@ -396,7 +396,7 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
     host_end(c);
 }
 
-/* OnDown=local: it is the kernel's lock only. */
+/* With OnDown=local, a lock without the server's answer is the kernel's only. */
 static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
 {
     struct host *c = make_impatient("g", "ondown=local");
@@ -406,7 +406,7 @@ static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_a
     host_end(c);
 }
 
-/* OnDown=block: it waits for the server. */
+/* With OnDown=block, a lock waits for the server. */
 static void test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
 {
     struct host *c = host_make("h", "ondown=block");
@@ -424,7 +424,7 @@ static void test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answ
     host_end(c);
 }
 
-/* OnLost: all who have the file locked get the signal, before another host has the lock. */
+/* With OnLost=kill, all processes with the locked file open are killed before another host has the lock. */
 static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
 {
     struct host *c = host_make("i", "lease=" SHORT_LEASE " onlost=kill"), *d = host_make("j", "");
@@ -434,7 +434,7 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     (void)state;
     job_expect(holder, "has");
     assert_result(dmutex_forceunlock_np(&mutex), 0);
-    assert_string_equal(job_rest(holder), ""); /* both ends of the pipe are closed: both are dead */
+    assert_string_equal(job_rest(holder), ""); /* the socket has no other end any more: both processes are dead */
     assert_int_equal(job_end(holder), 128 + SIGKILL);
     assert_int_equal(host_run(d, "flock x.lock true"), 0);
     assert_int_equal(host_run(c, "grep -q 'was lost' log"), 0);
@@ -442,7 +442,10 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     host_end(d);
 }
 
-/* Without OnLost= the program goes on, and a line on its standard error says what has happened: one, not one for each process. */
+/*
+ * Without OnLost=, the program goes on, and its standard error gets one line about the lost lock, not one line for each
+ * process.
+ */
 static void test_a_line_is_said_when_the_lock_is_lost(void **state)
 {
     struct host *c = host_make("l", "lease=" SHORT_LEASE);
@@ -462,8 +465,8 @@ static void test_a_line_is_said_when_the_lock_is_lost(void **state)
 /* ---- another pid namespace --------------------------------------------------------------- */
 
 /*
- * In a container the kernel does not list the lock of a flock() whose caller has ended: the shell's
- * idiom.  The keeper finds it all the same.  It is killed when the namespace ends, so the lease goes on.
+ * A subshell in another pid namespace keeps the lock of the shell's idiom, although the kernel does not list a lock
+ * there after the end of flock()'s caller. The keeper is killed with the namespace, so the lock ends with the lease.
  */
 static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lock files on a machine with other users: a keeper of theirs is never asked.  The stranger's "keeper" of
- * these tests says that everything is granted.
+ * Lock files on a machine with other users: a keeper of another user is never asked. The stranger's "keeper" of these
+ * tests grants everything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "../lib/stranger.h"
 #include "host.h"
 
-static char folder[32];      /* of the test; sticky, for everybody, as /tmp */
-static char keeper_name[64]; /* of the sockets of this server's keepers */
-static struct job *holder;   /* has x.lock on host a */
+static char folder[32];      /* this test's folder; sticky, for everybody, as /tmp */
+static char keeper_name[64]; /* the sockets' name for keepers of this server */
+static struct job *holder;   /* holds x.lock on host a */
 
-/* The holder prints it: on host b, whose folder is another one, it is the same. */
+/* Reads the name from the holder's output; host b, with another folder, uses the same name. */
 static void find_keeper_name(void)
 {
     snprintf(keeper_name, sizeof keeper_name, "%s", job_line(holder));
@@ -43,7 +43,7 @@ static int end(void **state)
     return 0;
 }
 
-/* A listening socket with a keeper's name in that folder, open to all. */
+/* Opens a listening socket with a keeper's name in a folder, for all users. */
 static int listen_in(const char *place)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -56,7 +56,7 @@ static int listen_in(const char *place)
     return fd;
 }
 
-/* In a process of the stranger's: grants whatever it is asked for. */
+/* Grants every request, in a process of the stranger's. */
 static void __attribute__((__noreturn__)) pretend(int listening)
 {
     for (;;) {
@@ -69,7 +69,7 @@ static void __attribute__((__noreturn__)) pretend(int listening)
     }
 }
 
-/* Listens when this returns. */
+/* Starts a stranger's keeper; when the call returns, the keeper listens. */
 static pid_t start_pretender(const char *place)
 {
     int ends[2];
@@ -94,7 +94,7 @@ static pid_t start_pretender(const char *place)
     return pid;
 }
 
-/* Host b, which uses that place, gets no lock, and says these words. */
+/* Asserts that host b gets no lock with this folder, and prints the words. */
 static void assert_not_granted(const char *place, const char *words)
 {
     char string[200];
@@ -105,7 +105,7 @@ static void assert_not_granted(const char *place, const char *words)
     assert_true(host_has_said(b, words));
 }
 
-/* The stranger has made the folder first, and listens in it. */
+/* No lock is granted if a stranger has made the folder first, and listens there. */
 static void test_no_lock_is_granted_when_a_stranger_has_made_the_folder(void **state)
 {
     char place[64];
@@ -119,7 +119,7 @@ static void test_no_lock_is_granted_when_a_stranger_has_made_the_folder(void **s
     stranger_end(pretender);
 }
 
-/* The folder is a link to the stranger's. */
+/* No lock is granted if the folder is a link to the stranger's folder. */
 static void test_no_lock_is_granted_when_the_folder_is_a_link(void **state)
 {
     char there[64], place[64];
@@ -134,7 +134,7 @@ static void test_no_lock_is_granted_when_the_folder_is_a_link(void **state)
     stranger_end(pretender);
 }
 
-/* The folder is right, but was not always: a stranger listens in it. */
+/* No lock is granted if a stranger listens in a folder that once was open to all, although its mode is right now. */
 static void test_no_lock_is_granted_when_another_user_listens(void **state)
 {
     char place[64];

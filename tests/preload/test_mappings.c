@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mutexes of an unchanged program in memory that processes share: named by the file and where in it they lie.
- * Two programs with a file each stand for two hosts.
+ * Mutexes of an unchanged program in memory that processes share are named by the file and the offset in the file. Two
+ * programs with a file each stand for two hosts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 
 #define VISITS 200
 #define REMAPS 3000
-#define KIB_OF_ALL 1000 /* less than a record for each of these */
+#define KIB_OF_ALL 1000 /* less than a record for each mapping */
 
 #define test_of_program(test) cmocka_unit_test_setup(test, begin_test)
 
 static char ring[80], other[80], shm_ring[32], shm_other[32];
 
-/* Files that nobody has written to yet. */
+/* Removes the files, so that each test begins with files never written to. */
 static int begin_test(void **state)
 {
     unlink(ring);
@@ -45,7 +45,7 @@ static int end_all(void **state)
     return begin_test(state) || programs_teardown(state);
 }
 
-/* A program that has mapped the file, and named what is at offset 0x40 in it. */
+/* Starts a program that has mapped the file, with a name for the mutex at offset 0x40. */
 static struct actor *start_with_file(const char *file, const char *settings)
 {
     char rule[200];
@@ -59,7 +59,7 @@ static struct actor *start_with_file(const char *file, const char *settings)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* Two with a file each, as hosts have: never inside at once. */
+/* Two programs with a file each, as on two hosts, are never inside at once. */
 static void test_two_exclude_each_other_when_each_has_a_file_of_its_own(void **state)
 {
     struct actor *a = start_with_file(ring, ""), *b = start_with_file(other, "");
@@ -80,7 +80,7 @@ static void test_two_exclude_each_other_when_each_has_a_file_of_its_own(void **s
     assert_string_equal(said(), "");
 }
 
-/* One made it, the other has not: what it is lies in the memory. */
+/* A mutex is named in a process that has not made the mutex, because the mutex's type lies in the memory. */
 static void test_a_mutex_is_named_when_another_process_has_made_it(void **state)
 {
     struct actor *a = start_with_file(ring, ""), *b = start_with_file(ring, "");
@@ -96,7 +96,7 @@ static void test_a_mutex_is_named_when_another_process_has_made_it(void **state)
     actor_end(b);
 }
 
-/* shm_open(): by the name that the program says. */
+/* A mutex in memory of shm_open() is named by the name that the program gives to shm_open(). */
 static void test_a_mutex_is_named_when_it_is_in_posix_shared_memory(void **state)
 {
     char rule[200];
@@ -113,7 +113,7 @@ static void test_a_mutex_is_named_when_it_is_in_posix_shared_memory(void **state
     actor_end(actor);
 }
 
-/* Other places of the same file, other files, and a mutex that is not shared, are the program's own. */
+/* A mutex at another offset, in other memory, or not process-shared, is the program's own. */
 static void test_a_mutex_is_local_when_no_rule_names_its_place(void **state)
 {
     struct actor *actor = start_with_file(ring, "");
@@ -129,7 +129,7 @@ static void test_a_mutex_is_local_when_no_rule_names_its_place(void **state)
     actor_end(actor);
 }
 
-/* A file without a name has no rule. */
+/* A mutex in a file without a name is local, because no rule can match. */
 static void test_a_mutex_is_local_when_its_file_is_deleted(void **state)
 {
     struct actor *actor = start_with_file(ring, "");
@@ -141,9 +141,9 @@ static void test_a_mutex_is_local_when_its_file_is_deleted(void **state)
     actor_end(actor);
 }
 
-/* ---- memory that goes -------------------------------------------------------------------- */
+/* ---- memory that ends -------------------------------------------------------------------- */
 
-/* The same address with another file is another mutex; and with the first one again the first. */
+/* The same address with another file is another mutex; with the first file again, the first mutex. */
 static void test_a_name_goes_with_its_mapping_when_the_address_is_used_again(void **state)
 {
     struct actor *actor = start_with_file(ring, "");
@@ -162,7 +162,7 @@ static void test_a_name_goes_with_its_mapping_when_the_address_is_used_again(voi
     actor_end(actor);
 }
 
-/* What lies in the last page goes with it, also when less of that was said. */
+/* A name in the last page ends with the page, also if munmap() was given only a part of the page. */
 static void test_a_name_goes_with_its_page_when_a_part_of_that_is_unmapped(void **state)
 {
     char rule[200], object[32];
@@ -205,7 +205,7 @@ static void test_memory_does_not_grow_when_mappings_come_and_go(void **state)
 
 /* ---- owners that die --------------------------------------------------------------------- */
 
-/* A robust mutex: who comes after one that was killed is told, with a file each, too. */
+/* The next owner of a robust mutex is told of the killed owner, also if each process has a separate file. */
 static void test_the_next_is_told_when_an_owner_of_a_robust_mutex_is_killed(void **state)
 {
     struct actor *a = start_with_file(ring, " lease=300"), *b = start_with_file(other, " lease=300");
@@ -225,7 +225,7 @@ static void test_the_next_is_told_when_an_owner_of_a_robust_mutex_is_killed(void
     actor_end(b);
 }
 
-/* Not made consistent, it is of no use any more. */
+/* A robust mutex that is unlocked without being made consistent is not recoverable. */
 static void test_a_robust_mutex_is_lost_when_nobody_makes_it_consistent(void **state)
 {
     struct actor *a = start_with_file(ring, " lease=300"), *b = start_with_file(other, " lease=300");
@@ -244,7 +244,7 @@ static void test_a_robust_mutex_is_lost_when_nobody_makes_it_consistent(void **s
 
 /* ---- conditions -------------------------------------------------------------------------- */
 
-/* A condition in a mapping, with a name of its own: signals go from file to file. */
+/* A signal on a named condition in a mapping arrives in a process with another file. */
 static void test_a_signal_arrives_when_a_condition_in_a_mapping_is_named(void **state)
 {
     struct actor *sides[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/maps: which file is mapped at an address, and which rule names that place. */
+/* preload/maps: the file that is mapped at an address, and the rule for a place in the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #include "../lib/testlib.h"
 
 static char folder[64], file[80], found[MAPS_PATH_ROOM];
-static char rules_folder[64]; /* which the rules speak of */
+static char rules_folder[64]; /* the folder in the rules */
 static char *memory;
 static size_t page;
 
-/* Two pages of a file, the second one mapped. */
+/* Makes a file of two pages, and maps the second page. */
 static int map_file(void **state)
 {
     int fd;
@@ -40,7 +40,7 @@ static int unmap_file(void **state)
     return munmap(memory, page);
 }
 
-/* The place in the file, not in the mapping; a path may have blanks. */
+/* A mapped file is found, with the offset in the file, not in the mapping; a path may have blanks. */
 static void test_a_file_is_found_when_it_is_mapped(void **state)
 {
     uint64_t offset = 0;
@@ -55,7 +55,7 @@ static void test_a_file_is_found_when_it_is_mapped(void **state)
     assert_int_equal(errno, EXDEV);
 }
 
-/* Heap, stack, nothing, and a file that has no name any more. */
+/* No file is found for heap, stack, an unmapped address, and a deleted file. */
 static void test_no_file_is_found_when_the_memory_has_none(void **state)
 {
     char *heap = malloc(1), *other = mmap(NULL, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -75,7 +75,7 @@ static void test_no_file_is_found_when_the_memory_has_none(void **state)
     assert_false(maps_find(memory, found, &offset));
 }
 
-/* More mappings than a buffer of lines holds, with long paths. */
+/* A file is found among more mappings than a buffer of lines holds, with long paths. */
 static void test_a_file_is_found_when_there_are_many_mappings(void **state)
 {
     enum { MANY = 600 };
@@ -108,7 +108,7 @@ static const char *rule_of(const char *path, uint64_t offset, bool is_condition)
     return rule ? rule->name : NULL;
 }
 
-/* Path, offset and kind must be the rule's; the first one counts. */
+/* A rule is found if path, offset and kind are the rule's; of two rules the first counts. */
 static void test_a_rule_is_found_when_all_is_its_own(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void test_a_rule_is_found_when_all_is_its_own(void **state)
     assert_string_equal(rule_of("/no/such/file", 0, false), "c");
 }
 
-/* A rule may say a link: what the kernel says is where that leads. */
+/* A rule may name a link: the kernel reports the link's target. */
 static void test_a_rule_is_found_when_it_says_a_link(void **state)
 {
     char link_path[100];
@@ -135,7 +135,7 @@ static void test_a_rule_is_found_when_it_says_a_link(void **state)
     assert_null(rule_of(file, 9, false));
 }
 
-/* The rules are read once, so they are for all tests here. */
+/* Sets the rules for all tests of this program, because the rules are read only once. */
 static int set_rules(void **state)
 {
     char rules[400];

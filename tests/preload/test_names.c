@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ways to name a mutex of an unchanged program: symbols of programs and libraries, however these are
- * linked and loaded, and offsets.  What is mapped is in test_mappings.c.
+ * The ways to name a mutex of an unchanged program: symbols of programs and libraries, linked and loaded in all ways,
+ * and offsets. test_mappings.c tests names in mappings.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int build_all(void **state)
     return 0;
 }
 
-/* Under these rules it does not start: the sentence, and nothing of the program. */
+/* Asserts that the program does not start under the rules: a sentence, and no output of the program. */
 static void check_refused(const char *program, const char *rules, const char *sentence)
 {
     char command[100];
@@ -49,7 +49,7 @@ static void check_refused(const char *program, const char *rules, const char *se
     assert_string_equal(ran.output, "");
 }
 
-/* Of a program under these rules, this mutex is called t/x, and nothing is said. */
+/* Asserts that the rules give the program's mutex the name t/x, and that no sentence is printed. */
 static void check_rule(const char *program, const char *rules, const char *object)
 {
     struct actor *actor = start_program(program, rules, NULL);
@@ -59,7 +59,7 @@ static void check_rule(const char *program, const char *rules, const char *objec
     assert_string_equal(said(), "");
 }
 
-/* A rule for a symbol of a file of the folder, by its path; until the next call. */
+/* A rule for a symbol of a file of the folder, by path; valid until the next call. */
 static const char *rule_by_path(const char *file, const char *symbol)
 {
     static char rule[512];
@@ -70,7 +70,7 @@ static const char *rule_by_path(const char *file, const char *symbol)
 
 /* ---- symbols of the program -------------------------------------------------------------- */
 
-/* A program started twice is never inside at once with itself, and no visit is lost. */
+/* Two processes of a program are never inside at once, and no visit is lost. */
 static void test_a_program_excludes_itself_when_it_is_started_twice(void **state)
 {
     static const char rules[] = "sym:legacy:static_lock => t/x";
@@ -89,7 +89,7 @@ static void test_a_program_excludes_itself_when_it_is_started_twice(void **state
     actor_end(b);
 }
 
-/* The control for that: without a rule, two are inside at once sooner or later. */
+/* Without a rule, the two processes can hold the mutex at once: the control for the test before. */
 static void test_a_program_does_not_exclude_itself_when_no_rule_says_so(void **state)
 {
     struct actor *a = start_program("legacy", NULL, NULL), *b = start_program("legacy", NULL, NULL);
@@ -101,7 +101,9 @@ static void test_a_program_does_not_exclude_itself_when_no_rule_says_so(void **s
     actor_end(b);
 }
 
-/* Static, global, in .data and .bss; of a program that is loaded anywhere, and of one at a fixed place. */
+/*
+ * A symbol of the program is named: static or global, in .data or .bss, in a position-independent or a fixed program.
+ */
 static void test_a_symbol_is_named_when_it_is_the_programs(void **state)
 {
     (void)state;
@@ -112,7 +114,7 @@ static void test_a_symbol_is_named_when_it_is_the_programs(void **state)
     check_rule("fixed", "sym:fixed:made_lock => t/x", "made_lock");
 }
 
-/* A mutex in a struct or an array: so far behind the symbol, and no other. */
+/* A mutex in a struct or an array is named by an offset behind the symbol; the mutexes beside are not. */
 static void test_a_member_is_named_when_the_rule_has_an_offset(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:table+0x40 => t/x", NULL);
@@ -125,7 +127,7 @@ static void test_a_member_is_named_when_the_rule_has_an_offset(void **state)
     check_rule("fixed", "sym:fixed:table+24 => t/x", "table+24");
 }
 
-/* The program may be said by its path, by a link to it, and by the name under which it was called. */
+/* A rule may name the program by path, by a link to the program, and by the name in the call. */
 static void test_a_program_is_meant_when_its_path_or_a_link_is_said(void **state)
 {
     (void)state;
@@ -136,7 +138,7 @@ static void test_a_program_is_meant_when_its_path_or_a_link_is_said(void **state
     check_rule("alias", "sym:alias:static_lock => t/x", "static_lock");
 }
 
-/* Another program is not meant, and a rule of DMUTEX_RULES is as good. */
+/* A program that no rule names is left alone; a rule of DMUTEX_RULES counts as well as a rule of DMUTEX_MAP. */
 static void test_a_program_is_left_alone_when_another_one_is_meant(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:fixed:static_lock => t/x; sym:/nowhere/legacy:queue_lock => t/y",
@@ -149,7 +151,7 @@ static void test_a_program_is_left_alone_when_another_one_is_meant(void **state)
     actor_end(actor);
 }
 
-/* The mangled name of a static member of a C++ class. */
+/* A static member of a C++ class is named by the mangled name. */
 static void test_a_static_member_of_a_class_is_named_when_it_is_mangled(void **state)
 {
     struct actor *actor;
@@ -170,7 +172,7 @@ static void test_a_static_member_of_a_class_is_named_when_it_is_mangled(void **s
 
 /* ---- symbols of libraries ---------------------------------------------------------------- */
 
-/* Exported and static ones of a library that is there from the beginning; by its path too. */
+/* Exported and static symbols of a linked library are named, by basename and by path. */
 static void test_a_symbol_is_named_when_it_is_of_a_linked_library(void **state)
 {
     (void)state;
@@ -179,7 +181,7 @@ static void test_a_symbol_is_named_when_it_is_of_a_linked_library(void **state)
     check_rule("linked", rule_by_path("libshelf.so", "hidden_lock"), "hidden_lock");
 }
 
-/* A program that uses a library's variable directly has it in its own memory, and the library too. */
+/* A mutex of a library is named if the program has a copy: the program and the library use the copy. */
 static void test_a_symbol_is_named_when_the_program_has_a_copy_of_it(void **state)
 {
     struct actor *actor = start_program("copying", "sym:libshelf.so:shelf_lock => t/x", NULL);
@@ -191,7 +193,7 @@ static void test_a_symbol_is_named_when_the_program_has_a_copy_of_it(void **stat
     check_rule("copying", "sym:libshelf.so:hidden_lock => t/x", "hidden_lock");
 }
 
-/* A library's static variable is not the program's of the same name, even if that is exported. */
+/* A rule for a library's static variable does not name the program's variable of the same name, even if exported. */
 static void test_a_librarys_own_is_named_when_the_program_has_one_of_that_name(void **state)
 {
     struct actor *actor = start_program("exporting", "sym:libshelf.so:static_lock => t/x", NULL);
@@ -204,7 +206,7 @@ static void test_a_librarys_own_is_named_when_the_program_has_one_of_that_name(v
 
 /* ---- libraries that are loaded later ----------------------------------------------------- */
 
-/* Loaded by its path; forgotten when it goes, and found again when it comes back. */
+/* A symbol of a library is named while the library is loaded, each time that the library is loaded. */
 static void test_a_symbol_is_named_whenever_its_library_is_loaded(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:libshelf.so:hidden_lock => t/x", NULL);
@@ -220,7 +222,7 @@ static void test_a_symbol_is_named_whenever_its_library_is_loaded(void **state)
     actor_end(actor);
 }
 
-/* A bare name is found where the program's own RUNPATH says, as without the module; other ones not. */
+/* A bare name is found in the program's own RUNPATH, as without the module; a library outside RUNPATH is not found. */
 static void test_a_library_is_found_when_only_the_callers_runpath_says_where(void **state)
 {
     static const char *const rules[] = { NULL, "sym:liblater.so:hidden_lock => t/x", "flock:/nowhere => t/y" };
@@ -242,7 +244,7 @@ static void test_a_library_is_found_when_only_the_callers_runpath_says_where(voi
     }
 }
 
-/* $ORIGIN is where the program lies, as without the module. */
+/* $ORIGIN is the program's folder, as without the module. */
 static void test_a_library_is_found_when_its_path_begins_at_the_program(void **state)
 {
     static const char *const rules[] = { NULL, "sym:liblater.so:hidden_lock => t/x" };
@@ -260,7 +262,7 @@ static void test_a_library_is_found_when_its_path_begins_at_the_program(void **s
     }
 }
 
-/* LD_LIBRARY_PATH comes before RUNPATH, and what is loaded already before both. */
+/* LD_LIBRARY_PATH comes before RUNPATH, and a loaded library before both, as without the module. */
 static void test_a_library_is_taken_from_where_the_loader_would_take_it(void **state)
 {
     char path[300];
@@ -285,7 +287,7 @@ static void test_a_library_is_taken_from_where_the_loader_would_take_it(void **s
     actor_end(actor);
 }
 
-/* Libraries come and go in some threads while another one works with a name, which it keeps. */
+/* A name stays valid in a thread while other threads load and close other libraries. */
 static void test_a_name_stays_when_other_libraries_come_and_go(void **state)
 {
     struct actor *actor = start_program("linked", "sym:libshelf.so:hidden_lock => t/x; sym:liblater.so:hidden_lock => t/y",
@@ -304,7 +306,7 @@ static void test_a_name_stays_when_other_libraries_come_and_go(void **state)
     actor_end(actor);
 }
 
-/* A library that was loaded with RTLD_DEEPBIND locks past the module: said once. */
+/* A library loaded with RTLD_DEEPBIND locks past the module, which is said once. */
 static void test_a_sentence_is_said_when_a_library_is_bound_deeply(void **state)
 {
     struct actor *actor;
@@ -321,7 +323,7 @@ static void test_a_sentence_is_said_when_a_library_is_bound_deeply(void **state)
 
 /* ---- offsets ----------------------------------------------------------------------------- */
 
-/* Where a symbol of a file lies, as nm says it. */
+/* A rule with the offset that nm prints for a symbol of a file. */
 static const char *rule_by_offset(const char *file, const char *module, const char *id, const char *symbol)
 {
     static char rule[300];
@@ -332,7 +334,7 @@ static const char *rule_by_offset(const char *file, const char *module, const ch
     return rule;
 }
 
-/* Also of a program that was stripped, and with the beginning of its build-id. */
+/* An offset is named if the build-id is the file's, or begins the file's; also in a stripped program. */
 static void test_an_offset_is_named_when_the_build_id_is_the_files(void **state)
 {
     (void)state;
@@ -342,7 +344,7 @@ static void test_an_offset_is_named_when_the_build_id_is_the_files(void **state)
     check_rule("linked", rule_by_offset("libshelf.so", "libshelf.so", ID, "hidden_lock"), "hidden_lock");
 }
 
-/* Another build, or a file that does not say which it is: an offset there is anybody's. */
+/* A program is refused if a rule has another build-id than the file, because the offset may be any variable there. */
 static void test_a_program_is_refused_when_the_build_id_is_another(void **state)
 {
     static const char sentence[] = ": another build-id than the rule's in ";
@@ -353,7 +355,7 @@ static void test_a_program_is_refused_when_the_build_id_is_another(void **state)
     check_refused("linked", rule_by_offset("libshelf.so", "libshelf.so", "00", "hidden_lock"), sentence);
 }
 
-/* A library that is loaded later is refused then. */
+/* A program ends when the program loads a library with another build-id than the rule's. */
 static void test_a_program_ends_when_a_library_of_another_build_is_loaded(void **state)
 {
     struct actor *actor = start_program("legacy", "off:libshelf.so@build-id:abcd+0x4040 => t/x", NULL);
@@ -364,9 +366,9 @@ static void test_a_program_ends_when_a_library_of_another_build_is_loaded(void *
     assert_said(": another build-id than the rule's in ");
 }
 
-/* ---- what is not there ------------------------------------------------------------------- */
+/* ---- missing objects --------------------------------------------------------------------- */
 
-/* What a required rule names must be where it says. */
+/* A program is refused if a required symbol is missing, or is no variable. */
 static void test_a_program_is_refused_when_a_symbol_is_not_there(void **state)
 {
     (void)state;
@@ -378,7 +380,7 @@ static void test_a_program_is_refused_when_a_symbol_is_not_there(void **state)
     check_refused("linked", "cond:sym:libshelf.so:no_lock+8 => t/x", "cond:sym:libshelf.so:no_lock+0x8 (t/x): ");
 }
 
-/* Required=no: said, and left local. */
+/* With Required=no, a missing symbol is reported, and stays local. */
 static void test_a_program_runs_when_a_symbol_need_not_be_there(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:no_lock => t/x required=no;"
@@ -391,7 +393,10 @@ static void test_a_program_runs_when_a_symbol_need_not_be_there(void **state)
     actor_end(actor);
 }
 
-/* Required=yes of one program: the module must be there when it starts; else it may come later. */
+/*
+ * With Required=yes for a program, the module must be loaded when the program starts; in other cases the module may
+ * come later.
+ */
 static void test_a_program_is_refused_when_a_required_module_is_not_there(void **state)
 {
     struct actor *actor;
@@ -417,7 +422,7 @@ static void test_a_program_is_refused_when_a_rule_cannot_be_read(void **state)
     check_refused("legacy", "sym:legacy:static_lock => t/%h", ": its name has a % that is none of %b, %p, %x, %u and %%\n");
 }
 
-/* A name that is too long with its words in it refuses the program, too. */
+/* A name that is too long after expansion refuses the program, too. */
 static void test_a_program_is_refused_when_a_name_is_too_long(void **state)
 {
     char rule[300] = "sym:legacy:static_lock => t/%p";
@@ -430,7 +435,7 @@ static void test_a_program_is_refused_when_a_name_is_too_long(void **state)
 
 /* ---- which rule -------------------------------------------------------------------------- */
 
-/* Of several rules for one object the first one counts; rules of DMUTEX_MAP come before DMUTEX_RULES. */
+/* Of several rules for an object the first counts; rules of DMUTEX_MAP come before rules of DMUTEX_RULES. */
 static void test_the_first_rule_counts_when_several_name_a_mutex(void **state)
 {
     struct actor *actor =
@@ -443,7 +448,7 @@ static void test_the_first_rule_counts_when_several_name_a_mutex(void **state)
     actor_end(actor);
 }
 
-/* Program=: only that one is meant, by its name or its path. */
+/* A rule with Program= is for that program only, by name or by path. */
 static void test_a_rule_is_for_one_program_when_it_says_so(void **state)
 {
     char rules[300];
@@ -461,7 +466,7 @@ static void test_a_rule_is_for_one_program_when_it_says_so(void **state)
     actor_end(actor);
 }
 
-/* The words of a name: the module, its basename, the program, the user. */
+/* The words of a name become the module's basename, the program and the user. */
 static void test_a_name_has_its_words_when_the_rule_has_them(void **state)
 {
     char name[100];
@@ -487,9 +492,9 @@ static void test_two_objects_are_one_mutex_when_they_have_one_name(void **state)
     actor_end(actor);
 }
 
-/* ---- what is not touched ----------------------------------------------------------------- */
+/* ---- unnamed objects --------------------------------------------------------------------- */
 
-/* No thread, file or socket, and not even the library, before a named mutex is used. */
+/* A process has no thread, file, socket or library of libdmutex before the first use of a named mutex. */
 static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void **state)
 {
     struct actor *bare = start_bare("legacy", NULL);
@@ -519,7 +524,7 @@ static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void
     actor_end(bare);
 }
 
-/* What is not named is never sent, also beside what is. */
+/* An unnamed mutex is local, also beside a named mutex. */
 static void test_a_mutex_is_local_when_no_rule_names_it(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A named mutex is distributed wherever a program locks it: before main() and behind it, in libraries, threads,
- * handlers and children; and with other preloaded libraries beside the module.
+ * A named mutex is distributed in all places of a program: before and after main(), in libraries, threads, handlers and
+ * children; and with other preloaded libraries beside the module.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 
 #include "programs.h"
 
-/* Longer than the test: what is not given back stays. */
+/* Longer than the test: a hold without an unlock stays. */
 #define LEASE " lease=10min"
 
 static const char rules[] = "sym:places:lock => p/x" LEASE "; sym:libplaces.so:library_lock => p/x" LEASE
                             "; sym:module.so:library_lock => p/x" LEASE;
 
-/* Each place, with how often it is passed; the program is started twice. */
+/* Each place, with the number of passes; the program is started twice. */
 static const struct {
     const char *place;
     int times;
@@ -51,7 +51,7 @@ static int count_lines(const char *line)
     return count;
 }
 
-/* Runs it with further preloaded libraries; everywhere this comes of the snippet. */
+/* Runs the program with further preloaded libraries; in each place the snippet must have the result. */
 static void check_places(const char *preloads, const char *result)
 {
     char command[400];
@@ -74,7 +74,9 @@ static void check_places(const char *preloads, const char *result)
     assert_int_equal(lines, total);
 }
 
-/* While somebody else holds the name, it is busy everywhere; else it is had, and given back, everywhere. */
+/*
+ * While this test holds the name, the mutex is busy everywhere; afterwards the mutex is locked and unlocked everywhere.
+ */
 static void check_with(const char *preloads)
 {
     assert_result(dmutex_lock(&mutex), 0);
@@ -87,14 +89,14 @@ static void check_with(const char *preloads)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* The module alone. */
+/* A mutex is distributed in all places with the module alone. */
 static void test_a_mutex_is_distributed_wherever_it_is_locked(void **state)
 {
     (void)state;
     check_with(module_path());
 }
 
-/* fork() is held up by a mutex, whose owner locks what is named for the first time: neither waits for ever. */
+/* If fork() waits for a mutex of a thread that uses a named mutex for the first time, neither thread waits for ever. */
 static void test_a_mutex_is_distributed_while_another_thread_is_in_fork(void **state)
 {
     (void)state;
@@ -104,7 +106,7 @@ static void test_a_mutex_is_distributed_while_another_thread_is_in_fork(void **s
     assert_non_null(strstr(ran.errors, "libdmutex was being opened while this process was forked"));
 }
 
-/* An installed library of that name, or NULL. */
+/* The path of an installed library, or NULL. */
 static const char *find_library(const char *name)
 {
     static char path[4096];
@@ -115,7 +117,7 @@ static const char *find_library(const char *name)
     return path[0] ? path : NULL;
 }
 
-/* Before the module and behind it. */
+/* Checks with the library behind the module and before the module. */
 static void check_beside(const char *path)
 {
     char preloads[8192];
@@ -126,20 +128,20 @@ static void check_beside(const char *path)
     check_with(preloads);
 }
 
-/* An allocator that has mutexes of its own, and a library that wants to be the first to be asked, too. */
+/* A mutex is distributed beside a preloaded allocator with a mutex inside and with a separate pthread_mutex_lock(). */
 static void test_a_mutex_is_distributed_beside_another_preload(void **state)
 {
     char path[100];
 
     (void)state;
     if (is_sanitized())
-        return; /* its allocator must be the first of all */
+        return; /* the sanitizer's allocator must be the first of all */
     build("beside.so", "beside.c", "-fPIC -shared -fno-builtin");
     snprintf(path, sizeof path, "%s/beside.so", folder);
     check_beside(path);
 }
 
-/* What others preload, of which some may be installed here. */
+/* A mutex is distributed beside well-known preloads, as far as installed. */
 static void test_a_mutex_is_distributed_beside_well_known_preloads(void **state)
 {
     static const char *const names[] = { "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libeatmydata.so",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports: what a program has done with each name, in a file that nobody else can lead elsewhere. */
+/* Reports: the counts of a program for each name, in a file that no other user can lead elsewhere. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int build_legacy(void **state)
 
 static char report[16384];
 
-/* What the only report in the folder says; it is removed. */
+/* Reads and removes all reports in the folder. */
 static void read_reports(void)
 {
     command_run("cd %s && cat report.* && rm report.*", folder);
@@ -54,7 +54,7 @@ static struct actor *start_reporting(void)
     return start_program("legacy", rules, variable, NULL);
 }
 
-/* A line for each name that was locked: how often, and after how many waits. */
+/* A report has a line for each name that was locked, with the number of locks and waits. */
 static void test_a_report_says_what_was_done_with_each_name(void **state)
 {
     struct actor *actor = start_reporting();
@@ -86,7 +86,7 @@ static void test_a_report_says_what_was_done_with_each_name(void **state)
     assert_null(strstr(report, "other"));
 }
 
-/* Each process has its own; one that locked nothing, as this child, has none. */
+/* Each process has a separate report; a process without locks, as this child, has none. */
 static void test_a_report_is_of_one_process_when_it_forks(void **state)
 {
     struct actor *actor = start_reporting(), *idle = start_reporting();
@@ -102,7 +102,7 @@ static void test_a_report_is_of_one_process_when_it_forks(void **state)
     assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
 }
 
-/* A line for a name, whatever has it; a hold lasts until the last unlock. */
+/* A report has one line for a name of several objects; a hold lasts until the last unlock. */
 static void test_a_report_adds_up_when_objects_have_one_name(void **state)
 {
     char variable[100];
@@ -123,7 +123,7 @@ static void test_a_report_adds_up_when_objects_have_one_name(void **state)
     assert_null(strstr(strstr(report, "t/x") + 1, "t/x"));
 }
 
-/* A report that cannot be written is a sentence, and the program ends as it would. */
+/* A report that cannot be written is a sentence, and the program ends as without a report. */
 static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **state)
 {
     struct actor *actor = start_program("legacy", rules, "DMUTEX_REPORT=/no/such/folder/report", NULL);
@@ -135,7 +135,7 @@ static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **sta
     assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
 }
 
-/* What the file was that a report was to go to. */
+/* Asserts that no report is written to the path, with the reason. */
 static void check_no_report_to(const char *path, const char *why)
 {
     char variable[100], sentence[200];
@@ -150,7 +150,7 @@ static void check_no_report_to(const char *path, const char *why)
     assert_said(sentence);
 }
 
-/* A stranger who knows the path has made a link there, to a file of the program's user. */
+/* No report is written through a link: a stranger may have made the link, to a file of the program's user. */
 static void test_no_report_is_written_when_its_path_is_a_link(void **state)
 {
     char victim[100], path[100], line[10] = "";
@@ -173,7 +173,7 @@ static void test_no_report_is_written_when_its_path_is_a_link(void **state)
     assert_string_equal(line, "precious");
 }
 
-/* A FIFO that nobody reads, or somebody does: the program's end does not wait for that. */
+/* No report is written to a FIFO, with or without a reader, and the program's end does not wait for a reader. */
 static void test_no_report_is_written_when_its_path_is_a_fifo(void **state)
 {
     char path[100];
@@ -188,7 +188,7 @@ static void test_no_report_is_written_when_its_path_is_a_fifo(void **state)
     close(reader);
 }
 
-/* A folder that everybody may change: the report could be led elsewhere. */
+/* No report is written in a folder that everybody may change, because the report could be led elsewhere. */
 static void test_no_report_is_written_when_others_can_change_the_folder(void **state)
 {
     char place[100], path[120];

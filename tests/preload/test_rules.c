@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/rules: what DMUTEX_MAP may say, what it means, and why something else is refused. */
+/* preload/rules: the forms and the meaning of DMUTEX_MAP, and the sentences of refused rules. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,11 +18,11 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define RULES 16
 
-static char bytes[4096]; /* what the rules point into */
+static char bytes[4096]; /* the text that the rules point into */
 static struct rule rules[RULES];
 static char reason[RULES_REASON_ROOM];
 
-/* How many rules there are in a text, or -1. */
+/* The number of rules in a text, or -1. */
 static int parse(const char *text)
 {
     assert_in_range(strlen(text), 0, sizeof bytes - 1);
@@ -49,7 +49,7 @@ static void assert_same_text(const char *got, const char *expected)
 
 /* ---- forms ------------------------------------------------------------------------------- */
 
-/* Each form of a rule, in all its parts. */
+/* A rule of each form is read, in all parts. */
 static void test_a_rule_is_read_when_it_has_one_of_the_forms(void **state)
 {
     static const struct {
@@ -94,7 +94,7 @@ static void test_a_rule_is_read_when_it_has_one_of_the_forms(void **state)
     }
 }
 
-/* A rule without settings has those that the manual page says. */
+/* A rule without settings has the defaults of the manual page. */
 static void test_a_rule_has_defaults_when_it_says_nothing(void **state)
 {
     const struct rule *rule = parse_one("sym:a:b => x");
@@ -115,7 +115,7 @@ static void test_a_rule_has_defaults_when_it_says_nothing(void **state)
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* Times: milliseconds, or with a unit. */
+/* A time is read in milliseconds, or with a unit. */
 static void test_a_time_is_read_when_it_has_a_unit_or_none(void **state)
 {
     static const struct {
@@ -135,7 +135,7 @@ static void test_a_time_is_read_when_it_has_a_unit_or_none(void **state)
     assert_int_equal(parse_one("sym:a:b => x linger=0")->linger_ms, 0);
 }
 
-/* Each word of each setting. */
+/* A setting is read if the value is a word of the setting. */
 static void test_a_setting_is_read_when_it_is_one_of_its_words(void **state)
 {
     static const struct {
@@ -175,7 +175,7 @@ static void test_a_setting_is_read_when_it_is_one_of_its_words(void **state)
 
 /* ---- the text ---------------------------------------------------------------------------- */
 
-/* Several rules, with settings of their own, blanks of all kinds, and empty ones in between. */
+/* Several rules are read, with separate settings, blanks of all kinds, and empty rules in between. */
 static void test_all_rules_are_read_when_there_are_several(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_all_rules_are_read_when_there_are_several(void **state)
     assert_int_equal(rules[3].required, REQUIRED_AUTO);
 }
 
-/* No rules are no mistake. */
+/* An empty text has no rules, and is no mistake. */
 static void test_no_rules_are_read_when_there_is_nothing(void **state)
 {
     (void)state;
@@ -203,7 +203,10 @@ static void test_no_rules_are_read_when_there_is_nothing(void **state)
     assert_int_equal(parse(" ; ;; "), 0);
 }
 
-/* A backslash takes the meaning from a blank, a semicolon, and itself; of other bytes it is dropped. */
+/*
+ * A backslash takes the meaning from a blank, a semicolon, and a backslash; before other bytes the backslash is
+ * dropped.
+ */
 static void test_a_byte_means_itself_when_a_backslash_is_before_it(void **state)
 {
     (void)state;
@@ -214,7 +217,7 @@ static void test_a_byte_means_itself_when_a_backslash_is_before_it(void **state)
     assert_string_equal(parse_one("flock:/a => x\\")->name, "x\\");
 }
 
-/* What is refused, and the sentence. */
+/* A wrong rule is refused with a sentence. */
 static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
 {
     static const char symbol[] = "not of the form sym:MODULE:SYMBOL or sym:MODULE:SYMBOL+OFFSET";
@@ -293,7 +296,7 @@ static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
     }
 }
 
-/* A sentence about a rule that is longer than a sentence may be is cut. */
+/* A sentence about a rule is cut if longer than the room. */
 static void test_a_sentence_is_cut_when_the_rule_is_long(void **state)
 {
     char text[2000] = "sym:";
@@ -304,9 +307,9 @@ static void test_a_sentence_is_cut_when_the_rule_is_long(void **state)
     assert_int_equal(strlen(reason), RULES_REASON_ROOM - 1);
 }
 
-/* ---- back -------------------------------------------------------------------------------- */
+/* ---- rules as text ----------------------------------------------------------------------- */
 
-/* What is written is what a person types, and is read as the same again. */
+/* A rule is written as a person types the rule. */
 static void test_a_rule_is_written_as_it_was_typed(void **state)
 {
     static const char *const typed[] = {
@@ -338,7 +341,7 @@ static const char *expand(const char *name)
     return rules_expand(&rule, &words, expanded, sizeof expanded) ? expanded : NULL;
 }
 
-/* Each word of a name. */
+/* A word in a name is expanded; an unknown word is refused. */
 static void test_a_name_is_expanded_when_it_has_words(void **state)
 {
     (void)state;
@@ -350,7 +353,7 @@ static void test_a_name_is_expanded_when_it_has_words(void **state)
     assert_null(expand("a%"));
 }
 
-/* 200 bytes are the longest name of a mutex. */
+/* A name longer than 200 bytes, the longest name of a mutex, is refused. */
 static void test_a_name_is_refused_when_it_is_too_long(void **state)
 {
     char name[202];
@@ -366,7 +369,7 @@ static void test_a_name_is_refused_when_it_is_too_long(void **state)
     assert_null(expand(name));
 }
 
-/* A program or a module is meant by its last part, or by all of its path. */
+/* A rule may name a program or a module by the last part of the path, or by the whole path. */
 static void test_a_file_is_meant_when_its_path_or_basename_is_said(void **state)
 {
     struct rule rule = { .program = NULL };
@@ -383,9 +386,9 @@ static void test_a_file_is_meant_when_its_path_or_basename_is_said(void **state)
     assert_false(rules_is_for(&rule, "/usr/sbin/legacyd2"));
 }
 
-/* ---- anything ---------------------------------------------------------------------------- */
+/* ---- random texts ------------------------------------------------------------------------ */
 
-/* Whatever the text is, it is read or refused with a sentence, and nothing outside it is touched. */
+/* Any text is read, or refused with a sentence, and no byte outside the text is touched. */
 static void test_any_bytes_are_read_or_refused(void **state)
 {
     static const char *const pieces[] = { "sym:", "off:", "shm:/", "map:/", "flock:/", "cond:", ":", "=>",  "+0x",
@@ -404,7 +407,7 @@ static void test_any_bytes_are_read_or_refused(void **state)
 
             strcat(text, random_below(8) ? pieces[random_below(COUNT(pieces))] : one);
         }
-        exact = strdup(text); /* so that a sanitizer sees what is read behind it */
+        exact = strdup(text); /* a sanitizer sees reads behind the end */
         most = rules_count(exact);
         read = malloc(most * sizeof *read);
         reason[0] = '\0';

@@ -15,7 +15,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A text is always terminated, and notes what did not fit. */
+/* A text is always terminated, and notes when a part did not fit. */
 static void test_a_text_is_cut_when_its_buffer_is_full(void **state)
 {
     char buffer[9] = "--------";
@@ -35,7 +35,7 @@ static void test_a_text_is_cut_when_its_buffer_is_full(void **state)
     assert_int_equal(text.length, 7);
 }
 
-/* Numbers, up to the largest. */
+/* Numbers are written up to the largest. */
 static void test_a_number_is_written_in_decimal_and_hex(void **state)
 {
     char buffer[100];
@@ -52,7 +52,7 @@ static void test_a_number_is_written_in_decimal_and_hex(void **state)
     assert_string_equal(buffer, "0 18446744073709551615 0x0 0xffffffffffffffff");
 }
 
-/* A number is all of its text. */
+/* A number is read if the whole text is the number. */
 static void test_a_number_is_read_when_it_is_all_of_the_text(void **state)
 {
     static const struct {
@@ -79,7 +79,7 @@ static void test_a_number_is_read_when_it_is_all_of_the_text(void **state)
     }
 }
 
-/* The last part of a path. */
+/* The basename is the last part of a path. */
 static void test_a_basename_is_what_is_behind_the_last_slash(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void test_a_basename_is_what_is_behind_the_last_slash(void **state)
     assert_string_equal(text_basename("/a/"), "");
 }
 
-/* A glob's `*` and `?` are for one part of a path. */
+/* In a glob, `*` and `?` match within one part of a path. */
 static void test_a_glob_matches_as_of_paths(void **state)
 {
     static const struct {
@@ -124,7 +124,7 @@ static void test_a_glob_matches_as_of_paths(void **state)
 
 /* ---- to standard error ------------------------------------------------------------------- */
 
-/* What text_say() writes, with its length; errno is not touched. */
+/* The line that text_say() writes, with the length; asserts that errno is not touched. */
 static size_t said(char *line, size_t room, const char *one, const char *two)
 {
     int ends[2], before = dup(STDERR_FILENO);
@@ -145,7 +145,7 @@ static size_t said(char *line, size_t room, const char *one, const char *two)
     return (size_t)length;
 }
 
-/* One line, that begins with who says it. */
+/* A sentence is one line that begins with "dmutex: ". */
 static void test_a_sentence_is_one_line(void **state)
 {
     char line[2000];
@@ -155,7 +155,7 @@ static void test_a_sentence_is_one_line(void **state)
     assert_string_equal(line, "dmutex: a mutex is lost\n");
 }
 
-/* What comes from elsewhere can neither make lines nor give orders to a terminal. */
+/* Text from elsewhere can neither make lines nor give orders to a terminal. */
 static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
 {
     static const char *const pairs[][2] = {
@@ -174,7 +174,7 @@ static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
     }
 }
 
-/* A long one is cut, and still a line. */
+/* A long sentence is cut, and still a line. */
 static void test_a_sentence_is_cut_when_it_is_long(void **state)
 {
     char line[2000], words[1500];
@@ -186,7 +186,7 @@ static void test_a_sentence_is_cut_when_it_is_long(void **state)
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
-/* Nobody listens: no harm, and errno is as it was. */
+/* Without standard error nothing happens, and errno is not touched. */
 static void test_nothing_happens_when_nobody_listens(void **state)
 {
     int before = dup(STDERR_FILENO);
