@@ -18,7 +18,7 @@ void check_soon(void)
 
 /* ---- I11: the library's lock --------------------------------------------------------------- */
 
-/* By the linker's --wrap: here is where threads take turns. */
+/* Called by the linker's --wrap: threads take turns here. */
 void __real_dm_state_lock(void);
 void __real_dm_state_unlock(void);
 void __wrap_dm_state_lock(void);
@@ -54,9 +54,9 @@ void check_no_lock(const char *where)
         world_break("I11: %s waits with the state lock held", where);
 }
 
-/* ---- I1: who believes ---------------------------------------------------------------------- */
+/* ---- I1: certain holders ------------------------------------------------------------------- */
 
-/* Names are "ng/x0", "ng/x1" ... */
+/* Returns the number of a name: names are "ng/x0", "ng/x1" ... */
 static int name_of(const char *key)
 {
     return key[0] == 'n' ? key[4] - '0' : -1;
@@ -96,9 +96,9 @@ void check_all(void)
         check_believers();
 }
 
-/* ---- what is forgiven ------------------------------------------------------------------------------ */
+/* ---- forgiven breaches ----------------------------------------------------------------------------- */
 
-/* What the server has now is where the checks begin again. */
+/* Begins the checks of a name again, from the data that the server has now. */
 static void begin_again(struct known *known)
 {
     const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
@@ -130,7 +130,7 @@ void check_forgive(enum forgiven what)
         begin_again(&check.names[i]);
 }
 
-/* ---- what threads say ---------------------------------------------------------------------------- */
+/* ---- words of threads ---------------------------------------------------------------------------- */
 
 void check_entered(int name, const struct dm_claim *claim)
 {
@@ -139,7 +139,7 @@ void check_entered(int name, const struct dm_claim *claim)
     uint64_t hash;
 
     if (!dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns()))
-        return; /* over on its way out of the call, as it might be just behind it */
+        return; /* certainty ended on the way out of the call; the end could as well come just after the call */
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
              claim->attempt.serial);
     hash = look_hash(id, strlen(id));

@@ -47,7 +47,7 @@ struct known {
 struct check {
     struct known names[NAMES_MAX];
     int count;
-    uint64_t over[IDS]; /* attempts whose end was told to the server */
+    uint64_t over[IDS]; /* attempts reported to the server as ended */
     int over_count;
     struct arrival {
         uint64_t id, place;

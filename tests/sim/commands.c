@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One command being run. */
+/* A command being run. */
 struct run {
     lua_State *lua;
     const struct site *site;
     struct store *store;
-    int count; /* with the command's own name */
+    int count; /* with the command's name */
     const struct text *arguments;
 };
 
@@ -49,7 +49,7 @@ static bool is_word(struct text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
 }
 
-/* The key of argument 1, which may be missing; false when it is of another kind. */
+/* Looks up the key of argument 1; the key may be missing.  False if the key is of another kind. */
 static bool look_up(struct run *run, enum store_kind kind, struct key **ret_key)
 {
     *ret_key = store_find(run->store, run->arguments[1]);
@@ -266,7 +266,7 @@ static bool zrank(struct run *run)
     return item ? integer(run, item - key->items) : nothing(run);
 }
 
-/* "12", "(12", "-inf": a bound of scores. */
+/* Tells if a score is within a bound: "12", "(12", "-inf". */
 static bool is_within(struct text bound, double score, bool is_least)
 {
     bool is_open = bound.bytes[0] == '(';
@@ -347,7 +347,7 @@ static bool publish(struct run *run)
     return integer(run, run->site->publish(run->site->user, run->arguments[1], run->arguments[2]));
 }
 
-/* NUMSUB: each channel and how many subscribers it has. */
+/* NUMSUB: each channel and the number of subscribers. */
 static bool pubsub(struct run *run)
 {
     if (!is_word(run->arguments[1], "NUMSUB"))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's redis/conn.h on the simulated network.  As the real one: slots in the order of the
+ * The library's redis/conn.h on the simulated network.  As in the real connection: slots in the order of the
  * bytes, the greeting (the real redis/greeting.c), timeouts and back-off, handlers called without
- * locks, real parsing of replies.  Left out: leaders and followers, for bytes are read here when they
- * come.
+ * locks, real parsing of replies.  Left out: leaders and followers, because bytes are read here on arrival;
+ * the look at the server's identity once in a second of use.
  */
 #include "conn_parts.h"
 
@@ -176,7 +176,7 @@ void conn_forget(struct dm_conn *conn)
     for (struct slot *slot = conn->finished; slot; slot = slot->next) {
         if (slot->reply)
             freeReplyObject(slot->reply);
-        free(slot->user); /* of the schedule: one block each */
+        free(slot->user); /* of the schedule: a single block */
     }
     for (struct slot *slot = conn->first; slot; slot = slot->next)
         free(slot->user);
@@ -321,7 +321,10 @@ void dm_conn_distrust_other(struct dm_conn *conn, const struct dm_server *server
     conn_leave(conn);
 }
 
-/* A server here does not change while connections to it stay open. */
+/*
+ * Never looks: a former master answers READONLY to a script.  A promotion and the way back can stay unseen, see
+ * UNSEEN_NS in faults.c.
+ */
 int64_t dm_conn_look(struct dm_conn *conn)
 {
     (void)conn;
@@ -341,7 +344,7 @@ bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadlin
     return conn->state == READY;
 }
 
-/* What was sent before the call; looks now and then. */
+/* Waits for the answers to all commands sent before the call; looks now and then. */
 bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline)
 {
     uint64_t all = conn->pushed;
@@ -369,7 +372,7 @@ void dm_conn_work(struct dm_conn *conn)
     conn_leave(conn);
 }
 
-/* ---- never called here: for who takes this file for the library's ------------------------------ */
+/* ---- of redis/conn.h, without a caller here ---------------------------------------------------- */
 
 void dm_conn_end(struct dm_conn *conn)
 {

@@ -6,7 +6,7 @@
 
 #include "redis/reply.h"
 
-#define KEEPALIVE_NS (3000 * MS) /* a silent peer is noticed; the real one takes 11 s */
+#define KEEPALIVE_NS (3000 * MS) /* then a silent peer is noticed; the real connection takes 11 s */
 
 /* ---- the beginning ----------------------------------------------------------------------- */
 
@@ -95,9 +95,9 @@ void conn_plan(struct dm_conn *conn)
     world_at(process_true_ns(conn->process, due), time_comes, conn, 0);
 }
 
-/* ---- what comes -------------------------------------------------------------------------- */
+/* ---- arrivals ---------------------------------------------------------------------------- */
 
-/* Bytes that came while the process was stopped lie in its kernel. */
+/* An arrival; waits in the kernel of the process while the process is stopped. */
 struct lying {
     struct link *link;
     enum { BYTES, CONNECTED, BROKEN } what;

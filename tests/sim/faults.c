@@ -47,7 +47,7 @@ void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bo
     }
 }
 
-/* ---- whom it hits ------------------------------------------------------------------------ */
+/* ---- faults of connections and processes ------------------------------------------------- */
 
 static struct process *some_process(uint32_t number)
 {
@@ -113,7 +113,7 @@ static void go_on(void *object, uint64_t number)
     process_go_on(object);
 }
 
-/* From a moment to three leases. */
+/* Stops a process for a moment up to three leases. */
 static void stop(const struct fault *fault)
 {
     struct process *process = some_process(fault->a);
@@ -203,8 +203,8 @@ static void fail_over(const struct fault *fault)
 }
 
 /*
- * Which server it is is looked at each second of use.  A promotion that loses data, and the way back within that
- * second, are not seen by a connection that was idle meanwhile: no promise covers that.
+ * The library looks at the server's identity each second of use.  A promotion that loses data, and the way back within
+ * the second, are not seen by a connection that was idle meanwhile: no promise covers such a case.
  */
 #define UNSEEN_NS (4000 * MS)
 
@@ -278,7 +278,7 @@ static void step_back(const struct fault *fault)
     check_forgive(CLOCK_SET_BACK);
 }
 
-/* By less than the margin, and not twice in one lease: what I1 allows. */
+/* Steps the clock by less than the margin, and not twice in one lease: I1 allows such steps. */
 static void step_little(const struct fault *fault)
 {
     if (world_now() - last_step_ns < 2 * LEASE_MAX_MS * MS)
@@ -308,7 +308,7 @@ static void slow(const struct fault *fault)
     world_at(slow_until_ns, hurry_again, NULL, 0);
 }
 
-/* ---- they happen ------------------------------------------------------------------------- */
+/* ---- faults happen ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;

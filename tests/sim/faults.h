@@ -60,7 +60,7 @@ struct fault_plan {
     int count;
 };
 
-/* About one fault in `every_ns`, until `until_ns`; is_unsafe: also faults that no promise covers. */
+/* About one fault in `every_ns`, until `until_ns`; is_unsafe: also faults covered by no promise. */
 void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bool is_unsafe, bool has_steps);
 
 /* Makes the plan's faults happen, each at the time planned.  has_grace: a new server takes no promise away. */

@@ -22,7 +22,7 @@
 #define STACK_SIZE (256 * 1024)
 
 struct fiber {
-    struct fiber *next; /* of those that are free */
+    struct fiber *next; /* of the free fibers */
     ucontext_t context;
     void (*run)(void *user), (*ended)(void *user);
     void *user;
@@ -115,7 +115,7 @@ struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void
 void fiber_forget(struct fiber *fiber)
 {
 #if defined __SANITIZE_ADDRESS__
-    /* what its frames had poisoned is the next one's stack */
+    /* the next fiber gets the stack, without bytes poisoned by frames of the old fiber */
     extern void __asan_unpoison_memory_region(void const volatile *, size_t);
     __asan_unpoison_memory_region(fiber->stack, STACK_SIZE);
 #endif
@@ -157,7 +157,7 @@ struct fiber *fiber_current(void)
 
 /* ---- cancellation ------------------------------------------------------------------------ */
 
-/* Asked at each frame: at the outermost one the fiber is over. */
+/* Called for each frame: at the outermost frame the fiber is over. */
 static _Unwind_Reason_Code stop(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                 struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *user)
 {

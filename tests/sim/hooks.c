@@ -18,7 +18,7 @@ bool hooks_has(enum core_defect asked)
     return defect == asked;
 }
 
-/* By the linker's --wrap: every step of every attempt comes by. */
+/* Called by the linker's --wrap at every step of every attempt. */
 unsigned __real_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
 unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
 

@@ -10,7 +10,7 @@
 #include "server.h"
 #include "world.h"
 
-/* ---- I5: where an attempt is ------------------------------------------------------------------ */
+/* ---- I5: places of an attempt ----------------------------------------------------------------- */
 
 static void check_members(const char *what, const struct key *set, const struct key *hash)
 {
@@ -42,8 +42,8 @@ static void check_places(const struct known *known, const char *hold)
 /* ---- I2, I4, I8, I9: a hold begins --------------------------------------------------------------- */
 
 /*
- * The same hold with the same token may be seen again: put back by its owner.  With another token it
- * is a new hold, also of an attempt that held before, without having heard of it.
+ * A known hold with the known token may be seen again: put back by its owner.  With another token the hold
+ * is new, also for an attempt that had a hold before and did not hear of the hold.
  */
 static void check_token(struct known *known, int name, const char *id, uint64_t token)
 {
@@ -68,8 +68,8 @@ static bool is_waiting(const struct known *known, const char *id)
 }
 
 /*
- * Who came before and is alive goes before.  Who came just now came behind all.  Those before the
- * cursor were not alive at the last look, and are not looked at before they poll.
+ * A live waiter that came earlier goes first.  An attempt that came just now came behind all waiters.  Waiters before
+ * the cursor were dead at the last look; no script looks at such a waiter again before the waiter polls.
  */
 static void check_order(const struct known *known, int name, const char *id)
 {
@@ -77,7 +77,7 @@ static void check_order(const struct known *known, int name, const char *id)
 
     for (int i = 0; i < known->waiter_count; i++) {
         if (strcmp(known->waiters[i].id, id) == 0)
-            place = known->waiters[i].place; /* 0: before all, as far as is known */
+            place = known->waiters[i].place; /* 0: before all waiters, as far as known */
     }
     for (int i = 0; i < known->waiter_count; i++) {
         const struct waiter *waiter = &known->waiters[i];
@@ -87,7 +87,7 @@ static void check_order(const struct known *known, int name, const char *id)
     }
 }
 
-/* The call that is being checked. */
+/* The checked call. */
 struct script_call {
     const char *name;
     const struct text *keys;
@@ -102,7 +102,7 @@ static bool is_id(struct text text, const char *id)
     return text.length == strlen(id) && memcmp(text.bytes, id, text.length) == 0;
 }
 
-/* Releases that an acquire names: "<thread>:<attempt>:<how>" of the same process. */
+/* Tells if an acquire names the release of `id`: "<thread>:<attempt>:<how>" of the same process. */
 static bool is_named(const struct script_call *call, const char *id)
 {
     size_t uuid = strcspn(id, ":") + 1;
@@ -117,7 +117,7 @@ static bool is_named(const struct script_call *call, const char *id)
     return false;
 }
 
-/* The call gave this hold back. */
+/* Tells if the call released the hold `id`. */
 static bool is_given_back(const struct script_call *call, const char *id)
 {
     bool is_first = strcmp(call->name, "release") == 0 || strcmp(call->name, "cond_wait") == 0;
@@ -125,7 +125,7 @@ static bool is_given_back(const struct script_call *call, const char *id)
     return (is_first && is_id(call->arguments[0], id)) || is_named(call, id);
 }
 
-/* Whether who owns now is robust: -1 not known. */
+/* Tells if the new owner `id` is robust; -1: not known. */
 static int is_next_robust(const struct known *known, const struct script_call *call, const char *id)
 {
     for (int i = 0; i < known->waiter_count; i++) {
@@ -137,7 +137,7 @@ static int is_next_robust(const struct known *known, const struct script_call *c
     return -1;
 }
 
-/* I9: a hold that ended without a word is a death, and one that ended with one is none. */
+/* I9: a hold that ended without a release is a death; a released hold is no death. */
 static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
 {
     bool is_dead = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "1") == 0;
@@ -159,7 +159,7 @@ static bool begins_with_id(struct text text, const char *id)
     return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
 }
 
-/* The call asks about this attempt, and so its answer is "owned" if it owns. */
+/* Tells if the call asks about the attempt `id`; if so, the answer to an owner is "owned". */
 static bool is_about(const struct script_call *call, const char *id)
 {
     if (strcmp(call->name, "acquire") == 0)
@@ -175,7 +175,10 @@ static bool is_about(const struct script_call *call, const char *id)
     return false;
 }
 
-/* I8: nobody is granted the lock by a message that no inbox hears; the next would wait for a lease, and be told a false death. */
+/*
+ * I8: no message grants the lock without an inbox to hear the message; otherwise the next waiter waits for the end
+ * of a lease, and is told a false death.
+ */
 static void check_hears(const struct script_call *call, int name, const char *id)
 {
     if (!is_about(call, id) && !server_hears((struct text){ id, strcspn(id, ":") }))
@@ -192,7 +195,7 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
     world_note("x%d goes to %s", name, id);
     if (look_is_over(hash) && !check.is_torn)
         world_break("I4: x%d goes to %s, which was given back", name, id);
-    if (!is_put_back) /* by one of two owners, after a fault that makes them */
+    if (!is_put_back) /* put back: by one of two owners, after a fault that makes two */
         check_token(known, name, id, strtoull(look_field(state, "token"), NULL, 10));
     if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
@@ -202,7 +205,7 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
     known->dead_hold = is_dead ? hash : 0;
 }
 
-/* I4: a release is behind all that was asked for its attempt, so that nothing puts that into the queue again. */
+/* I4: a release comes after all requests of its attempt, so no request puts the attempt into the queue again. */
 static void check_over(const struct known *known, int name)
 {
     const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
@@ -213,7 +216,7 @@ static void check_over(const struct known *known, int name)
     }
 }
 
-/* ---- I10: what is left ------------------------------------------------------------------------- */
+/* ---- I10: keys left behind --------------------------------------------------------------------- */
 
 static void check_lifetimes(const struct dm_keys *keys, int count)
 {
@@ -259,7 +262,10 @@ int64_t check_idle_since(int name)
     return check.names[name].idle_since_ns;
 }
 
-/* Who tries in the grace, on a server whose copy names it though its lease has ended, is told "busy". */
+/*
+ * Tells if a try is told "busy" in the grace, though the server's copy names the attempt as the owner: the lease of
+ * the named hold has ended.
+ */
 static bool is_put_off(const struct script_call *call, const struct key *lock)
 {
     return !lock && strcmp(call->name, "acquire") == 0 && call->arguments[6].length == 3; /* "try" */
@@ -275,7 +281,7 @@ static void check_lease(const struct known *known, const struct script_call *cal
         world_break("I1: %s is told that it owns x%d, and has no whole lease", hold, name);
 }
 
-/* I7: a signal ends with an owner that lives on, or gives the mutex back; else it goes to who sleeps. */
+/* I7: a signal ends with an owner that lives on or releases the mutex; otherwise the signal goes to a sleeper. */
 static void check_signals(const struct known *known, const struct script_call *call, int name)
 {
     bool has_sleepers = look_key(known->condition, DM_KEY_COND) != NULL;

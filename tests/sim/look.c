@@ -37,7 +37,7 @@ void look_note_over(struct text id)
 {
     uint64_t *place = find_over(look_hash(id.bytes, id.length));
 
-    if (!*place && ++check.over_count > IDS / 2) { /* the oldest are forgotten with the rest */
+    if (!*place && ++check.over_count > IDS / 2) { /* forgets all, not only the oldest */
         memset(check.over, 0, sizeof check.over);
         check.over_count = 0;
         place = find_over(look_hash(id.bytes, id.length));
@@ -45,7 +45,7 @@ void look_note_over(struct text id)
     *place = look_hash(id.bytes, id.length);
 }
 
-/* ---- what the server has ------------------------------------------------------------------- */
+/* ---- the server's data --------------------------------------------------------------------- */
 
 struct key *look_key(const struct dm_keys *keys, int which)
 {
@@ -64,7 +64,7 @@ void look_copy_id(char id[80], const char *hold)
     snprintf(id, 80, "%.*s", (int)strcspn(hold, " "), hold);
 }
 
-/* As lua/_serve.lua: heard of lately, and its inbox is there. */
+/* Tells if a waiter is live, as in lua/_serve.lua: heard of lately, and with an inbox at the server. */
 static bool is_live(const char *id, const struct key *waiters, bool *ret_is_robust)
 {
     unsigned long long request, lease, robust, heard;

@@ -10,7 +10,7 @@
 static int64_t usual_ns, most_ns;
 static struct link *newest;
 
-/* Some bytes on their way. */
+/* Bytes on the way. */
 struct segment {
     struct link *link;
     enum way way;
@@ -44,7 +44,7 @@ static void arrive(void *object, uint64_t number)
     else if (!link->is_shut_by_client)
         conn_bytes(link->conn, link, segment->bytes, segment->length);
     else
-        net_reset(link); /* bytes for nobody */
+        net_reset(link); /* the receiver is gone */
 }
 
 static void send_piece(struct link *link, enum way way, const char *bytes, size_t length)
@@ -69,7 +69,7 @@ static void reset_now(void *object, uint64_t number)
     net_reset(object);
 }
 
-/* What is behind the cut never arrives; that it is cut is noticed after what is before it. */
+/* Bytes behind the cut never arrive; the ends notice the cut after the bytes before the cut. */
 static size_t cut_short(struct link *link, struct stream *stream, size_t length)
 {
     if (stream->bytes_left < 0)
@@ -99,7 +99,7 @@ void net_send(struct link *link, enum way way, const char *bytes, size_t length)
         send_piece(link, way, bytes + first, length - first);
 }
 
-/* ---- its beginning and end --------------------------------------------------------------- */
+/* ---- beginning and end of a link --------------------------------------------------------- */
 
 static void connected(void *object, uint64_t number)
 {
@@ -144,7 +144,7 @@ struct link *net_connect(struct dm_conn *conn)
     return link;
 }
 
-/* The end is behind all bytes, on the same way. */
+/* The client's end arrives behind all bytes, on the same way. */
 static void server_hears_end(void *object, uint64_t number)
 {
     struct link *link = object;
@@ -174,7 +174,7 @@ void net_reset(struct link *link)
 
 void net_cut(struct link *link, enum way way, int64_t bytes)
 {
-    if (link->streams[way].bytes_left < 0) /* what is cut stays cut: nothing may come behind a gap */
+    if (link->streams[way].bytes_left < 0) /* the first cut stays: no byte may come behind a gap */
         link->streams[way].bytes_left = bytes;
 }
 

@@ -18,7 +18,7 @@
 #include "work.h"
 #include "world.h"
 
-/* What came for a stopped process lies in its kernel, in order. */
+/* An event for a stopped process; waits in the kernel, in order of arrival. */
 struct delivery {
     struct delivery *next;
     void (*what)(void *object, uint64_t number);
@@ -38,7 +38,7 @@ int64_t process_local_ns(const struct process *process)
     return process->clock_ns + (int64_t)((__int128)world_now() * process->rate_ppm / 1000000);
 }
 
-/* Rounded up: when the event comes the clock shows no less. */
+/* Rounded up: at the event the clock shows no less than `local_ns`. */
 int64_t process_true_ns(const struct process *process, int64_t local_ns)
 {
     if (local_ns <= process->clock_ns)
@@ -46,7 +46,7 @@ int64_t process_true_ns(const struct process *process, int64_t local_ns)
     return (int64_t)((__int128)(local_ns - process->clock_ns) * 1000000 / process->rate_ppm) + 1;
 }
 
-/* ---- who runs ---------------------------------------------------------------------------- */
+/* ---- the running thread ------------------------------------------------------------------ */
 
 struct process *process_current(void)
 {
@@ -156,7 +156,7 @@ struct thread *thread_new(struct process *process, void (*run)(struct thread *th
     return thread;
 }
 
-/* The thread's own end is behind this call: its fiber returns. */
+/* Reports the thread's end to the library; behind the call the fiber returns, and the thread is over. */
 void thread_end(void)
 {
     if (report_end && current_thread != current_process->loop_thread)
@@ -248,7 +248,7 @@ void dm_self_wake(struct dm_self *self)
 
 void dm_self_end_process(void)
 {
-    if (current_process) /* or the simulator itself exits */
+    if (current_process) /* NULL: the simulator exits */
         current_process->ender = current_thread;
 }
 
@@ -272,7 +272,7 @@ void dm_self_fork_child(void)
 {
 }
 
-/* By the linker's --wrap: whether the calling thread can be cancelled where it sleeps. */
+/* Called by the linker's --wrap: notes if the calling thread can be cancelled during a sleep. */
 int __wrap_pthread_setcancelstate(int state, int *ret_before);
 
 int __wrap_pthread_setcancelstate(int state, int *ret_before)
@@ -314,7 +314,7 @@ void dm_loop_enter_gate(void)
 {
 }
 
-/* While there is any claim a connection that broke is opened again. */
+/* Opens a broken connection again, while there is a claim. */
 static void want_again(struct dm_runtime *runtime, struct dm_conn *conn)
 {
     struct dm_conn_watch watch;
@@ -437,7 +437,7 @@ static void make_runtime(struct process *process)
 
 /* ---- a process --------------------------------------------------------------------------- */
 
-/* Half of them are right, the others within a fifth of the server's. */
+/* The rate of a clock: half of the clocks are right, the other half within a fifth of the server's clock. */
 static int64_t some_rate(void)
 {
     return chance_one_in(CHANCE_WORK, 2) ? 1000000 : 820000 + chance_below(CHANCE_WORK, 360000);
@@ -468,7 +468,7 @@ struct process *processes(void)
     return first;
 }
 
-/* What its memory was goes back, whoever used it. */
+/* Frees the registry's memory, also claims, and names in use. */
 static void free_registry(struct dm_registry *registry)
 {
     GHashTableIter names;
@@ -526,7 +526,7 @@ void process_stop(struct process *process)
     process->is_stopped = true;
 }
 
-/* ---- stopped, and what comes meanwhile --------------------------------------------------- */
+/* ---- stopped, and events meanwhile ------------------------------------------------------- */
 
 static void deliver_all(struct process *process)
 {

@@ -11,19 +11,19 @@
 #include "work.h"
 #include "world.h"
 
-#define EVENTS_MAX 3000000 /* a run that never ends is a fault of ours */
+#define EVENTS_MAX 3000000 /* a run without an end is a bug */
 
-/* After the faults: every thread must come out of its call within so many of the longest leases. */
+/* After the faults every thread must come out of its call; the limit is in longest leases. */
 #define DRAIN_LEASES 12
 
 #define SHRINK_RUNS_MAX 200
 
-/* A fifth slower than the server's, and a little less. */
+/* Almost a fifth slower than the server's clock. */
 #define SLOWEST_PPM 820000
 
 static struct work_plan work;
 
-/* The longest lease of this run. */
+/* Returns the run's longest lease. */
 static int64_t lease_ns(void)
 {
     int64_t most_ms = work.lease_ms * (work.has_mixed_leases ? 2 : 1);
@@ -40,7 +40,7 @@ static int processes_alive(void)
     return count;
 }
 
-/* Who was killed is followed by another. */
+/* Adds a process in place of a killed or exited process. */
 static void refill(void *object, uint64_t number)
 {
     (void)object;
@@ -57,7 +57,7 @@ static uint32_t below(uint32_t limit)
     return chance_below(CHANCE_WORK, limit);
 }
 
-/* Some runs are calm, some stormy; some have clocks that go wrong, others steps. */
+/* Makes the plan: some runs are calm, some stormy; some have clocks at wrong rates, others small steps of a clock. */
 static void plan(struct run *run)
 {
     static const int64_t every_ms[] = { 20, 50, 100, 200, 400 };
@@ -107,7 +107,7 @@ static bool is_done(void)
     return work_is_closed() && work_threads_left(&what) == 0;
 }
 
-/* I6: what is free and waited for is granted within a poll, when nothing goes wrong. */
+/* I6: without faults, a free lock with a live waiter is granted within a poll. */
 static void check_idle(void)
 {
     for (int i = 0; i < work.names; i++) {
@@ -119,8 +119,8 @@ static void check_idle(void)
 }
 
 /*
- * All is well from here on.  First those who sleep although there is a ticket are looked for, then
- * everybody is sent home, and must go.
+ * Ends a run, without faults from here on.  First looks for threads that sleep beside a ticket, then
+ * sends all threads home; all must come home.
  */
 static void drain(void)
 {
@@ -134,7 +134,7 @@ static void drain(void)
     }
     work_check_sleepers();
     work_close();
-    go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all are home */
+    go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all threads are home */
     if (!is_broken() && !is_done() && !check_is_torn())
         world_break("liveness: %d threads have not come home, %s", work_threads_left(&what), (work_threads_left(&what), what));
 }
@@ -183,14 +183,14 @@ static bool still_fails(struct run *run)
     again.faults = run->faults;
     run_plan(&again);
     if (!again.breach[0] || strncmp(again.breach, run->breach, strcspn(run->breach, ":")) != 0)
-        return false; /* of another promise */
+        return false; /* breaks another promise */
     memcpy(run->breach, again.breach, sizeof run->breach);
     return true;
 }
 
 static int shrink_runs;
 
-/* Leaves out faults first .. first+count-1; puts them back if it does not fail without them. */
+/* Leaves out faults first .. first+count-1; puts the faults back if the run does not fail any more. */
 static bool leave_out(struct run *run, int first, int count)
 {
     bool were_there[FAULTS_MAX], is_change = false;

@@ -15,7 +15,7 @@
 struct scripting {
     lua_State *lua;
     int compiled[SCRIPTS_MAX];
-    struct site site; /* of the run that is going on */
+    struct site site; /* of the current run */
 };
 
 static const struct {
@@ -58,7 +58,7 @@ void bytes_print(struct bytes *bytes, const char *format, ...)
     bytes_add(bytes, text, (size_t)length);
 }
 
-/* ---- which scripts there are ------------------------------------------------------------- */
+/* ---- the scripts ------------------------------------------------------------------------- */
 
 static bool equals(struct text text, const char *word)
 {
@@ -95,14 +95,14 @@ bool scripting_needs_memory(int script)
     return strncmp(text, "#!lua\n", 6) == 0;
 }
 
-/* ---- redis.call and its kin -------------------------------------------------------------- */
+/* ---- redis.call and the like ------------------------------------------------------------- */
 
 static struct scripting *of(lua_State *lua)
 {
     return lua_touserdata(lua, lua_upvalueindex(1));
 }
 
-/* Numbers become text the way the server writes them. */
+/* Reads the words of a command; numbers become text as on the server. */
 static int read_arguments(lua_State *lua, struct text *arguments, char numbers[][32])
 {
     int count = lua_gettop(lua);
@@ -122,7 +122,7 @@ static int read_arguments(lua_State *lua, struct text *arguments, char numbers[]
     return count;
 }
 
-/* The text on top becomes a table with it in the field `err`. */
+/* Turns the text on top of the stack into a table with the text in the field `err`. */
 static void wrap_error(lua_State *lua)
 {
     lua_createtable(lua, 0, 1);
@@ -202,7 +202,7 @@ static void open_libraries(struct scripting *scripting)
     lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-/* `text` with the mutations that concern the script; to be freed. */
+/* Returns `text` with the mutations of the script; to be freed. */
 static char *mutate(const char *name, const char *text, const struct mutation *mutations)
 {
     char *copy = strdup(text);
@@ -222,7 +222,7 @@ static char *mutate(const char *name, const char *text, const struct mutation *m
     return copy;
 }
 
-/* Leaves the function on the stack, or the error. */
+/* Leaves the compiled function on the stack, or the error. */
 static bool compile(lua_State *lua, const char *text)
 {
     const char *body = strncmp(text, "#!", 2) == 0 ? strchr(text, '\n') : text;
@@ -330,7 +330,7 @@ static void set_list(lua_State *lua, const char *name, const struct text *texts,
     lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
-/* The function is on the stack. */
+/* Runs the function on the stack. */
 static void run(struct scripting *scripting, const struct site *site, const struct text *keys, int key_count,
                 const struct text *arguments, int argument_count, struct bytes *reply)
 {

@@ -16,7 +16,7 @@ struct mutation {
     const char *old, *new;
 };
 
-/* NULL: the scripts unchanged.  A mutation whose old text is not there is a bug: aborts. */
+/* NULL: the scripts unchanged.  A mutation without the old text in the script is a bug: aborts. */
 struct scripting *scripting_new(const struct mutation *mutations);
 void scripting_free(struct scripting *scripting);
 

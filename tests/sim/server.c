@@ -21,9 +21,9 @@ static struct {
     struct scripting *scripting;
     struct store store, copy;
     struct node nodes[2], *master;
-    struct link *links; /* of both, the newest first */
+    struct link *links; /* of both nodes, the newest first */
     uint64_t last_run, ends, replid, replid_before; /* 0: never promoted */
-    int64_t ahead_us, most_ahead_us; /* of true time, now and ever */
+    int64_t ahead_us, most_ahead_us; /* ahead of true time: now, and at most so far */
     int64_t stalled_until_ns, loading_until_ns;
     bool is_full, is_down, has_ghosts, has_monitor;
 } server;
@@ -66,7 +66,7 @@ static int subscribers(void *user, struct text channel)
     return count;
 }
 
-/* Counted are the master's subscribers, and those of patterns; the replica's hear it as well. */
+/* Sends a message to all subscribers; counts the master's and pattern subscribers, not the replica's. */
 static int publish(void *user, struct text channel, struct text message)
 {
     struct bytes bytes = { 0 };
@@ -100,7 +100,8 @@ bool server_hears(struct text uuid)
 static const char *info_text(const struct node *node)
 {
     static char text[400];
-    long long uptime = server_now_us() / 1000000 - node->started_us / 1000000; /* as servers reckon it: up to a second too long */
+    /* as on real servers: up to a second too long */
+    long long uptime = server_now_us() / 1000000 - node->started_us / 1000000;
 
     snprintf(text, sizeof text,
              "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
@@ -125,7 +126,7 @@ static void role(const struct node *node, struct bytes *reply)
         bytes_print(reply, "*5\r\n$5\r\nslave\r\n$6\r\nmaster\r\n:1\r\n$9\r\nconnected\r\n:0\r\n");
 }
 
-/* Number of keys, keys, arguments. */
+/* Runs a script; words: number of keys, keys, arguments. */
 static void run_script(int script, const struct text *words, int count, struct bytes *reply)
 {
     struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(server.master), .publish = publish,
@@ -133,7 +134,7 @@ static void run_script(int script, const struct text *words, int count, struct b
     int keys = atoi(words[0].bytes);
 
     if (keys > count - 1)
-        abort(); /* bytes are missing in between, which TCP does not do */
+        abort(); /* bytes are missing in between, impossible with TCP */
     if (server.is_full && scripting_needs_memory(script)) {
         bytes_print(reply, "-OOM allow-oom flag is not set on the script\r\n");
         return;
@@ -206,7 +207,7 @@ static void run_command(struct link *link, const struct text *words, int count)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* "*3\r\n" or "$5\r\n" at *at; false if it is not there as a whole. */
+/* Reads "*3\r\n" or "$5\r\n" at *at; false if the line is not complete. */
 static bool take_number(const struct bytes *in, size_t *at, long *ret_number)
 {
     const char *end = *at < in->length ? memchr(in->data + *at, '\n', in->length - *at) : NULL;
@@ -218,7 +219,7 @@ static bool take_number(const struct bytes *in, size_t *at, long *ret_number)
     return true;
 }
 
-/* Returns how long the command is, 0 if it is not there as a whole. */
+/* Returns the length of the command, 0 if the command is not complete. */
 static size_t take_command(const struct bytes *in, size_t at, struct text words[WORDS_MAX], int *ret_count)
 {
     size_t begin = at;
@@ -242,7 +243,7 @@ static void end_words(const struct text *words, int count)
         ((char *)words[i].bytes)[words[i].length] = '\0'; /* over the CR */
 }
 
-/* A command that kills its own connection is the last of it. */
+/* Runs a connection's commands; a command that kills its own connection is the last. */
 static void work_on(struct link *link)
 {
     static struct text words[WORDS_MAX];
@@ -282,7 +283,7 @@ bool server_accept(struct link *link)
     return true;
 }
 
-/* What has been read of a client that is gone is not executed; its buffer is not in use here. */
+/* Removes a client; commands read from the client and not run yet are never run: work_on() runs known links only. */
 void server_gone(struct link *link)
 {
     struct link **at = &server.links;
@@ -375,7 +376,7 @@ static void go_down(int64_t down_ns)
     world_at(world_now() + down_ns, come_up, NULL, ++server.ends);
 }
 
-/* As another run. */
+/* Begins a node's life under another run id. */
 static void begin_node(struct node *node, int64_t started_us)
 {
     *node = (struct node){ .run = ++server.last_run, .started_us = started_us };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The simulator by hand: sim [SEED [COUNT]], or DM_SEED=SEED.  With DM_TRACE=1 all that happens goes
- * to standard error; with DM_SAFE=1 nothing happens that no promise covers.  Prints the seed, what is broken and the faults it takes; exits with 1 then.
+ * The simulator by hand: sim [SEED [COUNT]], or DM_SEED=SEED.  With DM_TRACE=1 the trace goes to standard error; with
+ * DM_SAFE=1 there are only faults under which every promise holds.  Prints the seed; for a failed run also the broken
+ * promise and the necessary faults, and exits with 1.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 static struct run run;
 
-/* A process that is killed leaves its memory as it is, here as well. */
+/* Turns leak checks off: a killed process frees no memory, here as well. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {

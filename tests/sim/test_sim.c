@@ -3,8 +3,8 @@
  * The library in the simulator: runs from many seeds keep every promise, and the same seed gives the
  * same run.
  *
- * DM_SIM_OPERATIONS, DM_SIM_FAULTS, DM_SIM_SEEDS: how much; DM_SEED: the first seed.  A run that fails prints its
- * seed; `tests/sim/sim SEED` runs it again, DM_TRACE=1 shows it.
+ * DM_SIM_OPERATIONS, DM_SIM_FAULTS, DM_SIM_SEEDS: how much; DM_SEED: the first seed.  A failed run prints its
+ * seed; `tests/sim/sim SEED` repeats the run, DM_TRACE=1 shows the run.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -26,14 +26,14 @@
 static struct run run;
 static struct scripting *whole;
 
-/* A process that is killed leaves its memory as it is, here as well. */
+/* Turns leak checks off: a killed process frees no memory, here as well. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
     return 1;
 }
 
-/* A sanitizer looks for other things, and takes its time for it. */
+/* Under a sanitizer, a tenth of the work: a sanitizer is slow, and looks for other bugs. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define SHARE 10
 #else
@@ -47,7 +47,7 @@ static bool is_long(void)
     return wanted && *wanted;
 }
 
-/* What the environment says, or `usual`, or under `make check-long` `many`. */
+/* Returns the environment's number; without a number the SHAREth part of `usual`, or of `many` in a long run. */
 static uint64_t count_from(const char *variable, uint64_t usual, uint64_t many)
 {
     const char *wanted = getenv(variable);
@@ -71,8 +71,8 @@ static void begin(void)
 }
 
 /*
- * Seeds are run in batches, each in a process of its own: the simulator's killed processes leave their memory as
- * it is, and that ends with the batch.  A long run has two batches at a time.
+ * Seeds run in batches, each batch in its own process: the simulator's killed processes do not free memory, so the
+ * memory is freed by the end of the batch.  A long run has two batches at a time.
  */
 #define BATCH 100
 #define AT_A_TIME (is_long() ? 2 : 1)
@@ -81,10 +81,10 @@ static void begin(void)
 struct batch {
     pid_t process; /* 0 none */
     uint64_t first;
-    struct counters *done; /* in memory that the test sees, too */
+    struct counters *done; /* in memory shared with the test */
 };
 
-/* The exit status says whether every promise was kept. */
+/* Runs a batch; the exit status tells if every promise was kept. */
 static int run_batch(struct batch *batch)
 {
     begin();
@@ -115,7 +115,7 @@ static void start(struct batch *batch, uint64_t first)
     }
 }
 
-/* Adds what the batch has done to the counters; false: it has failed. */
+/* Adds the batch's counters to the counters; false: the batch has failed. */
 static bool end(struct batch *batch)
 {
     const uint64_t *from = (const uint64_t *)batch->done;
@@ -136,7 +136,7 @@ static bool is_enough(void)
            counters.runs >= count_from("DM_SIM_SEEDS", 0, 25000);
 }
 
-/* Every promise of the protocol is kept, whatever goes wrong of what it allows to go wrong. */
+/* Every promise of the protocol is kept under all faults, except promises that a fault takes away. */
 static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
 {
     struct batch batches[AT_A_TIME_MAX] = { { .process = 0 } };
@@ -165,10 +165,10 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
     counters_print();
     munmap(done, size);
     assert_false(has_failed);
-    assert_true(counters.holds > counters.operations / 10); /* or nothing has been tried */
+    assert_true(counters.holds > counters.operations / 10); /* otherwise nothing has been tried */
 }
 
-/* Byte for byte: what happens, and when. */
+/* The same seed gives the same trace, byte for byte with all times; another seed gives another trace. */
 static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
 {
     uint64_t hashes[12];
@@ -207,6 +207,6 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
     };
 
-    cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* one of them, by hand */
+    cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* a single test, by hand */
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What cannot fail proves nothing: with one line of a script or one step of the core changed on
+ * A check that cannot fail proves nothing: with one line of a script or one step of the core changed on
  * purpose, the simulator sees a promise broken within some seeds.
  */
 #include <inttypes.h>
@@ -20,14 +20,14 @@
 
 static struct run run;
 
-/* A process that is killed leaves its memory as it is, here as well. */
+/* Turns leak checks off: a killed process frees no memory, here as well. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
     return 1;
 }
 
-/* A promise that the sentence begins with must be seen broken within some seeds.  has_losses: data is lost too. */
+/* Fails unless a promise of the list `promises` is broken within some seeds.  has_losses: data is lost too. */
 static void must_break_when(const char *what, const struct mutation *mutations, enum core_defect defect,
                             const char *promises, bool has_losses)
 {
@@ -111,7 +111,7 @@ static void test_sim_notices_when_an_empty_replica_gives_no_grace(void **state)
     must_break_when_marked("no grace of a replica that has no mark", " or epoch ~= '-')", ")");
 }
 
-/* Where a waiter is told that it owns: by an inbox that NUMSUB has counted. */
+/* The lines that send a message only to an inbox counted by NUMSUB. */
 static const char counted[] = "if not found then return false end\n"
                               "return type(redis.pcall('PUBLISH', channel, message)) == 'number'";
 
@@ -125,7 +125,7 @@ static void must_break_when_told(const char *what, const char *promises, const c
     must_break(what, mutations, defect, promises);
 }
 
-/* Told are also those who are not counted: a replica's subscribers. */
+/* Grants go to uncounted inboxes too, a replica's subscribers, and clients believe a grant of any server. */
 static void test_sim_notices_when_a_grant_of_any_server_is_believed(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_sim_notices_when_a_grant_of_any_server_is_believed(void **state
                          INBOX_BELIEVES_ANY);
 }
 
-/* PUBLISH's own count. */
+/* Inboxes are counted by PUBLISH, which counts pattern subscribers too. */
 static void test_sim_notices_when_a_pattern_counts_for_the_dead(void **state)
 {
     (void)state;
@@ -275,6 +275,6 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_a_signal_goes_nowhere),
     };
 
-    cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* one of them, by hand */
+    cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* a single test, by hand */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The simulated server against a real one: the same random commands and the same random calls of
+ * The simulated server against a real server: the same random commands and the same random calls of
  * the library's scripts give the same replies and leave the same keys.
  *
- * The clocks differ.  So a number of the size of a moment in microseconds is compared by what it
- * was paired with before, and one of the size of a lease by its size.
+ * The clocks differ.  So a number of the size of a moment in microseconds is compared with the partner of earlier
+ * comparisons, and numbers of the size of a lease need only be near each other.
  */
 #include "../lib/testlib.h"
 
@@ -25,11 +25,11 @@ static redisContext *real;
 static redisContext *real_inbox, *real_monitor;
 static struct store store;
 static struct scripting *scripting;
-static bool is_mutated;                        /* they are to differ */
-static const char *poll_text = dm_lua_poll;    /* what the simulated side runs as poll */
+static bool is_mutated;                        /* the sides are to differ */
+static const char *poll_text = dm_lua_poll;    /* the simulated side's script poll */
 static int64_t sim_now_us = INT64_C(1700000000000000);
 
-/* One inbox is there, on both sides: that of "a".  A monitor hears every channel, besides. */
+/* Both sides have one inbox, of "a", and a monitor that hears every channel. */
 static int subscribers(void *user, struct text channel)
 {
     (void)user;
@@ -42,7 +42,7 @@ static int publish(void *user, struct text channel, struct text message)
     return subscribers(user, channel) + 1;
 }
 
-/* ---- moments of one clock and of the other ----------------------------------------------- */
+/* ---- moments of the two clocks ----------------------------------------------------------- */
 
 #define MOMENT_LEAST 100000000000000LL /* tokens are smaller than moments by 50 years */
 #define LEASE_LEAST 1000000LL
@@ -72,7 +72,7 @@ static bool is_same_number(long long in_real, long long in_sim)
     return in_real == in_sim;
 }
 
-/* The same texts, but for the numbers in them. */
+/* Tells if two texts are the same, with numbers compared by is_same_number(). */
 static bool is_same(const char *in_real, const char *in_sim)
 {
     while (*in_real && *in_sim) {
@@ -93,7 +93,7 @@ static bool is_same(const char *in_real, const char *in_sim)
 
 /* ---- replies as texts -------------------------------------------------------------------- */
 
-/* Of an error the first word: the rest is for people. */
+/* Writes a reply as text; of an error only the first word, because the rest is for people. */
 static void write_reply(FILE *out, const redisReply *reply)
 {
     switch (reply->type) {
@@ -117,7 +117,7 @@ static void write_reply(FILE *out, const redisReply *reply)
     }
 }
 
-/* To be freed. */
+/* Returns the reply's text, to be freed; frees the reply. */
 static char *text_of(redisReply *reply)
 {
     char *text;
@@ -131,7 +131,7 @@ static char *text_of(redisReply *reply)
     return text;
 }
 
-/* ---- one call on both sides -------------------------------------------------------------- */
+/* ---- a call on both sides ---------------------------------------------------------------- */
 
 struct call {
     const char *words[WORDS_MAX]; /* keys, then arguments */
@@ -152,7 +152,7 @@ static void add(struct call *call, const char *format, ...)
     call->count++;
 }
 
-/* A word that stands for the server's clock. */
+/* Stands for the server's clock among the words of a call. */
 #define NOW "now"
 
 static const char *say(const char *word, int64_t now_us, char room[24])
@@ -308,7 +308,7 @@ static void make_command(struct call *call)
     }
 }
 
-/* What a script may ask the server for is answered alike. */
+/* Random commands get the same answers, and leave the same keys, on both sides. */
 static void test_store_answers_as_the_server_when_commands_are_random(void **state)
 {
     static const char *const keys[] = { "{k}1", "{k}2", "{k}3", "{k}4" };
@@ -331,7 +331,7 @@ static const char *const mutex_keys[] = { "d:{g}:lock:x", "d:{g}:state:x", "d:{g
 static const char *const all_keys[] = { "d:{g}:lock:x",  "d:{g}:state:x", "d:{g}:queue:x",
                                         "d:{g}:waiter:x", "d:{g}:cond:c",  "d:{g}:sleeper:c" };
 
-/* An attempt of one of three processes, of which "a" has an inbox. */
+/* An attempt of one of three processes; only the process "a" has an inbox. */
 struct who {
     const char *uuid;
     unsigned thread, attempt;
@@ -361,7 +361,7 @@ static void add_hold(struct call *call, const struct who *who)
 
 #define RUN "0123456789abcdef"
 
-/* The server has been there for ever, or came just now. */
+/* Adds the server's birth: long ago, or just now. */
 static void add_born(struct call *call)
 {
     add(call, "%s", ANY("0", "0", NOW));
@@ -499,7 +499,7 @@ static const struct {
     { "info", dm_lua_info, call_info },
 };
 
-/* The owner's lease ends, on both sides at once. */
+/* Ends the owner's lease on both sides at once. */
 static void end_lease(void)
 {
     struct call call = { 0 };
@@ -515,7 +515,7 @@ static void begin_empty(void)
     pairs = 0;
 }
 
-/* One random call; true if it was the same on both sides, keys and all. */
+/* Makes a random call; true if reply and keys are the same on both sides. */
 static bool is_random_call_alike(int number)
 {
     struct call call = { 0 };
@@ -530,7 +530,7 @@ static bool is_random_call_alike(int number)
     return are_alike(calls[which].name, calls[which].text, &call) && are_keys_alike(all_keys, 6);
 }
 
-/* The library's scripts do the same to the simulated store as to the server. */
+/* Random calls of the library's scripts get the same replies, and leave the same keys, on both sides. */
 static void test_scripts_do_the_same_when_the_server_is_simulated(void **state)
 {
     int wanted = rounds(3000);
@@ -540,7 +540,7 @@ static void test_scripts_do_the_same_when_the_server_is_simulated(void **state)
         assert_true(is_random_call_alike(i));
 }
 
-/* The comparison above would notice it if they did something else. */
+/* The comparison above notices when the simulated side runs a script with a changed line. */
 static void test_scripts_differ_when_a_line_of_one_is_changed(void **state)
 {
     static const char old[] = "own(k, s, winner, text(token))\nforget(k, winner.id)\n", new[] = "own(k, s, winner, text(token))\n";

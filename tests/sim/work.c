@@ -12,16 +12,16 @@
 #include "runtime/release.h"
 #include "world.h"
 
-/* What a thread is doing, for those who look. */
+/* The current work of a thread, for checks and for messages. */
 struct job {
     const char *what;
     int name;
     bool is_asleep_on_condition;
     bool is_asleep_for_ever; /* without a deadline */
-    bool owes_signal;        /* has made a ticket and not told anybody yet */
+    bool owes_signal;        /* has made a ticket, and not signalled yet */
 };
 
-/* What the mutex x<n> guards: tickets, for which threads wait on the condition c<n>. */
+/* Data guarded by the mutex x<n>: tickets; threads wait for tickets on the condition c<n>. */
 static struct {
     int tickets;
     bool is_closed;
@@ -80,7 +80,7 @@ static struct dm_claim *own_claim(const char *key)
     return claim;
 }
 
-/* As dmutex_remaining_np() would say. */
+/* Tells if the caller certainly owns the mutex, as dmutex_remaining_np() does. */
 static bool is_owner(const char *key)
 {
     struct dm_claim *claim = own_claim(key);
@@ -97,7 +97,7 @@ static void say(const char *what, int name)
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* Robust: mends it mostly; else the next unlock makes it unusable. */
+/* Mends the mutex after a death, mostly; without mending, the next unlock makes the mutex unusable. */
 static void mend(const struct dm_target *target)
 {
     counters.deaths++;
@@ -110,7 +110,7 @@ static void note_result(const char *what, int name, int result)
     world_note("p%d t%d %s x%d: %d", process_current()->number, (int)thread_current()->self.serial, what, name, result);
 }
 
-/* True: the mutex is the caller's. */
+/* Checks the result of a call; true: the caller has the mutex. */
 static bool came_with_mutex(int name, const struct dm_target *target, int result)
 {
     struct dm_claim *claim = own_claim(target->key);
@@ -127,7 +127,7 @@ static bool came_with_mutex(int name, const struct dm_target *target, int result
     return true;
 }
 
-/* A name that is not recoverable is used again once nobody uses it. */
+/* Makes a name that is not recoverable usable again, once no thread uses the name. */
 static void recover(const struct dm_target *target)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime());
@@ -207,7 +207,7 @@ static void signal_one(int name, bool is_broadcast)
         are_signals_excused = true;
 }
 
-/* Once more; the hold may have been lost meanwhile, and this is a new one. */
+/* Locks once more; if the hold was lost meanwhile, a new hold begins. */
 static bool relock(const struct dm_target *target)
 {
     int result;
@@ -221,7 +221,7 @@ static bool relock(const struct dm_target *target)
 
 /* ---- jobs -------------------------------------------------------------------------------- */
 
-/* For short: whatever becomes of the hold meanwhile. */
+/* Holds a name for a short time, even if the hold is lost meanwhile. */
 static void visit(int name)
 {
     struct dm_target target = target_of(name);
@@ -248,7 +248,7 @@ static void visit_deeply(int name)
         unlock(name, &target);
 }
 
-/* Two names, in order. */
+/* Holds two names, locked in order. */
 static void visit_two(int name)
 {
     struct dm_target target = target_of(name);
@@ -260,7 +260,7 @@ static void visit_two(int name)
     unlock(name, &target);
 }
 
-/* Waits until there is a ticket, or some time has passed, or nobody will hand out any. */
+/* Waits until there is a ticket, or some time has passed, or no thread will hand out tickets any more. */
 static void consume(int name)
 {
     struct dm_target target = target_of(name);
@@ -272,8 +272,8 @@ static void consume(int name)
     while (is_owner(target.key) && guarded[name].tickets == 0 && !guarded[name].is_closed && result == 0)
         result = wait_on(name, &target, is_endless);
     if (!is_owner(target.key))
-        are_signals_excused = true; /* lost, after a signal perhaps: its ticket stays */
-    else if (guarded[name].tickets > 0 && result != ETIMEDOUT) /* who was in vain does not look once more */
+        are_signals_excused = true; /* hold lost, after a signal perhaps: the signal's ticket stays */
+    else if (guarded[name].tickets > 0 && result != ETIMEDOUT) /* a consumer told ETIMEDOUT does not look again */
         guarded[name].tickets--;
     unlock(name, &target);
 }
@@ -320,7 +320,7 @@ static void work(struct thread *thread)
         thread_pass(chance_delay(CHANCE_WORK, plan.think_ns, plan.think_ns * 20));
         if (below(400) == 0)
             process_exit();
-        if (below(200) == 0) { /* ends while it owns, and another takes its place */
+        if (below(200) == 0) { /* the thread ends as an owner, and a new thread takes the place */
             struct dm_target target = target_of(name);
 
             lock(name, &target);
@@ -390,7 +390,7 @@ static void close_all(struct thread *thread)
         int result;
 
         thread->job->what = "closing";
-        do { /* what is not recoverable, or is only so now, is tried again */
+        do { /* tries again a name that is not recoverable, or became so just now */
             recover(&target);
             result = dm_acquire(runtime(), &target, true, &dm_deadline_endless);
             thread_pass(MS);

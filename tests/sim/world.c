@@ -11,13 +11,13 @@ struct counters counters;
 
 struct event {
     int64_t when_ns;
-    uint64_t serial; /* who asked first comes first */
+    uint64_t serial; /* of events at one moment, the first planned comes first */
     world_event what;
     void *object;
     uint64_t number;
 };
 
-/* Memory of a run; given out from its beginning. */
+/* Memory of a run; given out from the beginning of `memory`. */
 struct chunk {
     struct chunk *next;
     size_t used, room;
@@ -264,7 +264,7 @@ void *world_new(size_t size)
     return memory;
 }
 
-/* One chunk is kept for the next run. */
+/* Keeps one chunk for the next run. */
 void world_end(void)
 {
     while (world.chunks && (world.chunks->next || world.chunks->room > CHUNK_ROOM)) {
