@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * An attempt under a clock of the test's own: milliseconds from a beginning.  For the tests of
- * core/attempt; one attempt at a time.
- */
+/* For tests of core/attempt: one attempt at a time, under the test's clock in milliseconds from a beginning. */
 #ifndef TESTS_UNIT_ATTEMPT_CLOCK_H
 #define TESTS_UNIT_ATTEMPT_CLOCK_H
 
@@ -53,7 +50,7 @@ static inline uint64_t send_at(int64_t ms)
     return dm_attempt_send(&attempt, at(ms)).serial;
 }
 
-/* A poll or renewal that was due. */
+/* Sends a poll or renewal that was due. */
 static inline uint64_t send_due_at(int64_t ms)
 {
     return dm_attempt_send_due(&attempt, at(ms)).serial;
@@ -97,7 +94,7 @@ static inline unsigned pass_time(int64_t ms)
     return step(DM_EV_TIME, 0, NULL, ms);
 }
 
-/* Owns the lock by a request sent at 0, and its thread has returned from lock. */
+/* Makes the attempt own the lock by a request sent at 0; the thread has returned from lock. */
 static inline uint64_t hold(void)
 {
     uint64_t request = send_at(0);

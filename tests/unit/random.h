@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Numbers for tests that repeat something at random: the same in every run, more of them under
- * `make check-long`.
- */
+/* Random numbers for repeated tests: the same numbers in every run, and more rounds under `make check-long`. */
 #ifndef TESTS_UNIT_RANDOM_H
 #define TESTS_UNIT_RANDOM_H
 
@@ -25,7 +22,7 @@ static inline unsigned random_below(unsigned limit)
     return (unsigned)((random_word() >> 16) % limit);
 }
 
-/* Random bytes, none of them `not_this`; to also has room for a NUL. */
+/* Writes random bytes without `not_this`; `to` also has room for a NUL. */
 static inline void random_bytes(char *to, unsigned length, char not_this)
 {
     for (unsigned i = 0; i < length; i++) {
@@ -36,7 +33,7 @@ static inline void random_bytes(char *to, unsigned length, char not_this)
     to[length] = '\0';
 }
 
-/* `usual` rounds, or ten times that many. */
+/* Returns `usual` rounds, or ten times as many under `make check-long`. */
 static inline int rounds(int usual)
 {
     const char *is_long = getenv("DMUTEX_TEST_LONG");

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/attempt, from the first request to the hold: what is believed, and when the store is asked.
- */
+/* core/attempt, from the first request to the hold: which answers and messages count, and when the store is asked. */
 #include "attempt_clock.h"
 
 /* ---- "you own it" ------------------------------------------------------------------------ */
 
-/* Certainty counts from the sending of the request, however late its answer is read. */
+/* Certainty counts from the sending of the request, also if the answer is read late. */
 static void test_attempt_is_certain_from_the_sending_when_answered_late(void **state)
 {
     uint64_t request = send_at(0);
@@ -18,7 +17,7 @@ static void test_attempt_is_certain_from_the_sending_when_answered_late(void **s
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Failure 20: an answer that is read when all it proves is past is a hint to ask again. */
+/* Failure 20: an answer read after the end of the certainty that the answer proves is a hint to ask again. */
 static void test_attempt_asks_again_when_the_answer_is_older_than_its_lease(void **state)
 {
     uint64_t request = send_at(0);
@@ -29,7 +28,7 @@ static void test_attempt_asks_again_when_the_answer_is_older_than_its_lease(void
     assert_false(dm_attempt_is_certain(&attempt, at(CERTAIN_MS)));
 }
 
-/* The last nanosecond of what an answer proves is still good. */
+/* An answer read in the last nanosecond of the certainty that the answer proves still makes a hold. */
 static void test_attempt_enters_when_the_answer_is_read_just_in_time(void **state)
 {
     struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 5 };
@@ -41,7 +40,7 @@ static void test_attempt_enters_when_the_answer_is_read_just_in_time(void **stat
     assert_certain_until(CERTAIN_MS);
 }
 
-/* An answer to no request, or to one never sent, proves nothing. */
+/* An answer to no request, or to a request never sent, proves nothing. */
 static void test_attempt_asks_again_when_the_request_was_never_sent(void **state)
 {
     (void)state;
@@ -52,7 +51,7 @@ static void test_attempt_asks_again_when_the_request_was_never_sent(void **state
     assert_int_equal(attempt.phase, DM_ASKING);
 }
 
-/* The owner's death is told to the attempt that follows it, by answer and by message alike. */
+/* The next attempt learns of an owner's death, by answer and by message alike. */
 static void test_attempt_learns_of_a_death_when_it_becomes_the_owner(void **state)
 {
     struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 5, .is_owner_dead = true };
@@ -67,7 +66,7 @@ static void test_attempt_learns_of_a_death_when_it_becomes_the_owner(void **stat
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-/* A grant is believed from the sending of the request it names, not of the newest one. */
+/* A grant counts from the sending of the request named in the grant, not of the newest request. */
 static void test_attempt_is_certain_from_the_named_request_when_granted(void **state)
 {
     uint64_t first = send_at(0);
@@ -80,7 +79,7 @@ static void test_attempt_is_certain_from_the_named_request_when_granted(void **s
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Finding 1: a grant that names a request no longer remembered is only a hint. */
+/* Finding 1: a grant with the number of a forgotten request is only a hint. */
 static void test_attempt_asks_again_when_a_grant_names_a_forgotten_request(void **state)
 {
     uint64_t first = send_at(0);
@@ -93,7 +92,7 @@ static void test_attempt_asks_again_when_a_grant_names_a_forgotten_request(void 
     assert_int_equal(attempt.phase, DM_ASKING);
 }
 
-/* As many requests as can still be certain are remembered. */
+/* As many requests are remembered as can still be certain: a grant that names the oldest request makes a hold. */
 static void test_attempt_enters_when_a_grant_names_the_oldest_request(void **state)
 {
     uint64_t first = send_at(0);
@@ -107,7 +106,7 @@ static void test_attempt_enters_when_a_grant_names_the_oldest_request(void **sta
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Finding 1: a grant that was under way for longer than it proves is only a hint. */
+/* Finding 1: a grant read after the end of the certainty that the grant proves is only a hint. */
 static void test_attempt_asks_again_when_a_grant_is_read_too_late(void **state)
 {
     uint64_t request = send_at(0);
@@ -158,7 +157,7 @@ static void test_attempt_is_certain_for_longer_when_a_newer_poll_says_owned(void
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* The head polls just after the owner's lease can end; those behind it a little later, each. */
+/* The head polls just after the owner's lease can end; the waiters behind the head poll a little later, each. */
 static void test_attempt_polls_after_the_owners_lease_when_queued(void **state)
 {
     static const struct {
@@ -177,7 +176,7 @@ static void test_attempt_polls_after_the_owners_lease_when_queued(void **state)
     }
 }
 
-/* A poll that is on its way is not sent again before it is answered. */
+/* A poll under way is not sent again before the answer. */
 static void test_attempt_polls_once_when_no_answer_has_come(void **state)
 {
     (void)state;
@@ -188,8 +187,7 @@ static void test_attempt_polls_once_when_no_answer_has_come(void **state)
     assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
 }
 
-/* A poll that is due is asked for until it is sent: whoever lets time pass may leave it to others.
- */
+/* Each step asks for a due poll until the poll is sent: a caller that lets time pass may leave polls to others. */
 static void test_attempt_goes_on_asking_for_a_poll_when_none_was_sent(void **state)
 {
     (void)state;
@@ -200,7 +198,7 @@ static void test_attempt_goes_on_asking_for_a_poll_when_none_was_sent(void **sta
     }
 }
 
-/* A poll that failed is repeated after max(lease/20, 50 ms). */
+/* A failed poll is repeated after max(lease/20, 50 ms). */
 static void test_attempt_polls_again_soon_when_a_poll_failed(void **state)
 {
     static const struct {
@@ -219,7 +217,7 @@ static void test_attempt_polls_again_soon_when_a_poll_failed(void **state)
     }
 }
 
-/* Told to ask, or deaf for a while: a waiter polls at once. */
+/* A waiter told to ask, or deaf for a while, polls at once. */
 static void test_attempt_polls_at_once_when_told_to_ask(void **state)
 {
     (void)state;
@@ -229,7 +227,7 @@ static void test_attempt_polls_at_once_when_told_to_ask(void **state)
     assert_int_equal(pass_time(20), DM_DO_POLL);
 }
 
-/* The message may overtake the answer that says that the attempt waits. */
+/* A message "ask" that overtakes the answer "queued" counts: the attempt polls at once when queued. */
 static void test_attempt_polls_at_once_when_told_to_ask_before_it_is_queued(void **state)
 {
     uint64_t request = send_at(0);
@@ -240,7 +238,7 @@ static void test_attempt_polls_at_once_when_told_to_ask_before_it_is_queued(void
     assert_int_equal(pass_time(20), DM_DO_POLL);
 }
 
-/* Told to ask, as after a break of the connection, a holder renews at once. */
+/* A holder told to ask, as after a break of the connection, renews at once. */
 static void test_attempt_renews_at_once_when_told_to_ask(void **state)
 {
     (void)state;
@@ -251,7 +249,7 @@ static void test_attempt_renews_at_once_when_told_to_ask(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
-/* An attempt that neither waits nor holds has nothing to ask about. */
+/* An attempt that neither waits nor holds plans nothing when told to ask. */
 static void test_attempt_ignores_being_told_to_ask_when_it_is_over(void **state)
 {
     (void)state;
@@ -262,7 +260,7 @@ static void test_attempt_ignores_being_told_to_ask_when_it_is_over(void **state)
     assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
 }
 
-/* The store has forgotten a waiter: it asks anew as another attempt, and keeps its place. */
+/* A waiter that the store has forgotten asks anew under another serial, and keeps the place in the queue. */
 static void test_attempt_takes_a_new_serial_and_keeps_its_place_when_unknown(void **state)
 {
     uint64_t old = send_at(0);
@@ -278,7 +276,7 @@ static void test_attempt_takes_a_new_serial_and_keeps_its_place_when_unknown(voi
     assert_int_equal(attempt.phase, DM_ASKING);
 }
 
-/* "Unknown" to one who does not wait says nothing: the grant it crossed is on its way. */
+/* "Unknown" says nothing to an attempt that does not wait: a grant that crossed the request may be under way. */
 static void test_attempt_ignores_unknown_when_it_is_not_queued(void **state)
 {
     uint64_t request = hold();
@@ -291,7 +289,7 @@ static void test_attempt_ignores_unknown_when_it_is_not_queued(void **state)
     assert_int_equal(attempt.phase, DM_ASKING);
 }
 
-/* No answer to the first request: the attempt goes on asking. */
+/* The attempt goes on asking without an answer to the first request. */
 static void test_attempt_goes_on_asking_when_there_is_no_answer(void **state)
 {
     (void)state;
@@ -301,8 +299,7 @@ static void test_attempt_goes_on_asking_when_there_is_no_answer(void **state)
 
 /* ---- refusals ---------------------------------------------------------------------------- */
 
-/* A refusal ends the attempt and is kept for its thread; from then on nothing makes it hold (I4).
- */
+/* A refusal ends the attempt and is kept for the thread; no later message makes the attempt hold (I4). */
 static void test_attempt_is_over_for_good_when_refused(void **state)
 {
     static const enum dm_verdict refusals[] = { DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY, DM_SAYS_BUSY,
@@ -323,7 +320,7 @@ static void test_attempt_is_over_for_good_when_refused(void **state)
     }
 }
 
-/* A refusal that crosses a grant comes too late. */
+/* A refusal that crosses a grant comes too late to end the hold. */
 static void test_attempt_stays_held_when_a_refusal_comes_late(void **state)
 {
     uint64_t request = hold();

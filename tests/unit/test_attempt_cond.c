@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * core/attempt on a condition: the attempt that waits (WAITING, SIGNALLED), and the hold that its
- * thread gives up for that (LEAVING, STAY).
+ * core/attempt on a condition: the waiting attempt (WAITING, SIGNALLED), and the hold that the thread gives up for
+ * the wait (LEAVING, STAY).
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static unsigned signalled(uint64_t position, int64_t remaining_ms, int64_t ms)
     return step(DM_EV_SIGNALLED, 0, &answer, ms);
 }
 
-/* Holds the lock since 0, and its thread is about to wait at `ms`. */
+/* Makes the attempt hold the lock since 0, and the thread about to wait at `ms`. */
 static void leave_at(int64_t ms)
 {
     hold();
@@ -34,7 +34,7 @@ static void leave_at(int64_t ms)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* A waiter of a condition is heard of every third of its lease, and wakes nobody by that. */
+/* A waiter on a condition polls every third of the lease, and the answers do not wake the thread. */
 static void test_attempt_polls_every_third_of_its_lease_when_it_waits(void **state)
 {
     int64_t now_ms = 1;
@@ -54,7 +54,7 @@ static void test_attempt_polls_every_third_of_its_lease_when_it_waits(void **sta
     assert_int_equal(attempt.phase, DM_WAITING);
 }
 
-/* A poll that is on its way is not sent again; one that failed soon is. */
+/* A poll under way is not sent again; a failed poll is repeated soon. */
 static void test_attempt_polls_again_soon_when_a_poll_failed_while_it_waits(void **state)
 {
     uint64_t request;
@@ -70,7 +70,7 @@ static void test_attempt_polls_again_soon_when_a_poll_failed_while_it_waits(void
     assert_int_equal(dm_attempt_next_ns(&attempt), at(5000 + RETRY_MS));
 }
 
-/* A repeated wait's answer delays no poll: what was planned sooner stays. */
+/* The answer to a repeated wait delays no poll: the earlier plan stays. */
 static void test_attempt_polls_no_later_when_told_again_that_it_waits(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -80,7 +80,7 @@ static void test_attempt_polls_no_later_when_told_again_that_it_waits(void **sta
     assert_int_equal(dm_attempt_next_ns(&attempt), at(1 + THIRD_MS));
 }
 
-/* After a new subscription, or told that the mutex is not recoverable: it asks at once. */
+/* A waiter on a condition polls at once when told to ask: after a new subscription, or if nobody can own the mutex. */
 static void test_attempt_polls_at_once_when_told_to_ask_while_it_waits(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -88,11 +88,11 @@ static void test_attempt_polls_at_once_when_told_to_ask_while_it_waits(void **st
     (void)state;
     assert_int_equal(step(DM_EV_TOLD_ASK, 0, NULL, 50), 0);
     assert_int_equal(dm_attempt_next_ns(&attempt), at(50));
-    assert_int_equal(say(DM_SAYS_WAITING, request, 51), 0); /* answered before it was told */
+    assert_int_equal(say(DM_SAYS_WAITING, request, 51), 0); /* answered before the message */
     assert_int_equal(pass_time(51), DM_DO_POLL);
 }
 
-/* Finding 21: forgotten by the store it comes back with another serial: a spurious wake-up. */
+/* Finding 21: a waiter that the store has forgotten comes back under another serial: a spurious wake-up. */
 static void test_attempt_takes_a_new_serial_when_unknown_while_it_waits(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_attempt_takes_a_new_serial_when_unknown_while_it_waits(void **s
     assert_int_equal(attempt.phase, DM_HELD);
 }
 
-/* "Unknown" to an older question, asked before the wait was executed, is no news. */
+/* "Unknown" to an older request, sent before the wait, changes nothing. */
 static void test_attempt_waits_on_when_unknown_answers_an_older_request(void **state)
 {
     uint64_t older = send_at(0);
@@ -117,8 +117,7 @@ static void test_attempt_waits_on_when_unknown_answers_an_older_request(void **s
     assert_int_equal(attempt.phase, DM_WAITING);
 }
 
-/* Nobody can own the mutex any more, or the server refuses: the wait is over, and the thread told.
- */
+/* A refusal, or a mutex that nobody can own any more, ends the wait and wakes the thread. */
 static void test_attempt_is_over_when_refused_while_it_waits(void **state)
 {
     static const enum dm_verdict verdicts[] = { DM_SAYS_NOT_RECOVERABLE, DM_SAYS_REFUSED };
@@ -134,7 +133,7 @@ static void test_attempt_is_over_when_refused_while_it_waits(void **state)
     }
 }
 
-/* I4: given back while it waits it is over; what comes late makes it neither wait nor hold. */
+/* I4: an attempt given back during a wait is over; late messages make the attempt neither wait nor hold. */
 static void test_attempt_is_over_when_given_back_while_it_waits(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -152,7 +151,7 @@ static void test_attempt_is_over_when_given_back_while_it_waits(void **state)
 
 /* ---- signalled --------------------------------------------------------------------------- */
 
-/* A signal puts it into the queue of the mutex: it sleeps on, and polls as those there do. */
+/* A signal puts the attempt into the mutex's queue: the thread sleeps on, and the attempt polls as a waiter there. */
 static void test_attempt_is_queued_and_not_woken_when_signalled(void **state)
 {
     static const struct {
@@ -172,7 +171,7 @@ static void test_attempt_is_queued_and_not_woken_when_signalled(void **state)
     }
 }
 
-/* The message overtook the answer "waiting": the signal stands, and so does its plan. */
+/* A signal that overtakes the answer "waiting" stands, and so does the signal's plan of a poll. */
 static void test_attempt_stays_queued_when_the_signal_overtakes_the_answer(void **state)
 {
     uint64_t request = send_at(0);
@@ -185,7 +184,7 @@ static void test_attempt_stays_queued_when_the_signal_overtakes_the_answer(void 
     assert_int_equal(dm_attempt_next_ns(&attempt), at(5 + 101));
 }
 
-/* The message was lost: a poll, or the repeated wait, says that it is in the queue. */
+/* After a lost message "signalled", the answer "queued" to a poll puts the attempt into the queue. */
 static void test_attempt_is_queued_when_an_answer_says_so(void **state)
 {
     (void)state;
@@ -195,7 +194,7 @@ static void test_attempt_is_queued_when_an_answer_says_so(void **state)
     assert_int_equal(dm_attempt_next_ns(&attempt), at(302 + 101));
 }
 
-/* Told to ask and then signalled: it still asks at once. */
+/* A waiter told to ask and then signalled still polls at once. */
 static void test_attempt_asks_at_once_when_signalled_after_being_told_to_ask(void **state)
 {
     (void)state;
@@ -205,7 +204,7 @@ static void test_attempt_asks_at_once_when_signalled_after_being_told_to_ask(voi
     assert_int_equal(pass_time(51), DM_DO_POLL);
 }
 
-/* Signalled and granted: certain from the request that the grant names, a poll of the wait. */
+/* A hold granted after a signal is certain from the request named in the grant, a poll of the wait. */
 static void test_attempt_is_certain_from_the_named_poll_when_granted_after_a_signal(void **state)
 {
     uint64_t poll;
@@ -221,7 +220,7 @@ static void test_attempt_is_certain_from_the_named_poll_when_granted_after_a_sig
     assert_certain_until(301 + CERTAIN_MS);
 }
 
-/* The grant overtook the message "signalled": that one says nothing any more. */
+/* A message "signalled" that comes after the grant changes nothing. */
 static void test_attempt_stays_held_when_the_signal_comes_late(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -236,7 +235,7 @@ static void test_attempt_stays_held_when_the_signal_comes_late(void **state)
     assert_int_equal(dm_attempt_next_ns(&attempt), at(THIRD_MS));
 }
 
-/* Finding 1: a grant that names a request older than its lease is a hint; the thread asks. */
+/* Finding 1: a grant after a signal, read after the end of the certainty, is a hint; the thread asks. */
 static void test_attempt_asks_when_the_grant_after_a_signal_is_read_too_late(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -248,7 +247,7 @@ static void test_attempt_asks_when_the_grant_after_a_signal_is_read_too_late(voi
     assert_false(dm_attempt_is_certain(&attempt, at(CERTAIN_MS)));
 }
 
-/* A signal for one that was lost, or that refuses to wait any more, changes nothing. */
+/* A signal to a lost attempt, and a late answer "waiting", change nothing. */
 static void test_attempt_ignores_a_signal_when_it_is_lost(void **state)
 {
     (void)state;
@@ -262,7 +261,7 @@ static void test_attempt_ignores_a_signal_when_it_is_lost(void **state)
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
-/* Finding 5: what is being given up is not renewed, and is certain to nobody. */
+/* Finding 5: a hold that a wait gives up is not renewed, and is not certain. */
 static void test_attempt_is_not_renewed_when_it_leaves(void **state)
 {
     (void)state;
@@ -275,7 +274,7 @@ static void test_attempt_is_not_renewed_when_it_leaves(void **state)
     assert_int_equal(attempt.phase, DM_LEAVING);
 }
 
-/* The end of its certainty, of its max-hold, or of the server's hold is nobody's loss. */
+/* The end of certainty, of the max-hold or of the server's hold is no loss while a wait gives the hold up. */
 static void test_attempt_loses_nothing_when_it_leaves(void **state)
 {
     uint64_t request;
@@ -292,7 +291,7 @@ static void test_attempt_loses_nothing_when_it_leaves(void **state)
     assert_int_equal(attempt.phase, DM_LEAVING);
 }
 
-/* Late answers to the hold's requests say nothing: neither longer nor shorter. */
+/* Late answers to the hold's requests change nothing while a wait gives the hold up. */
 static void test_attempt_ignores_late_answers_when_it_leaves(void **state)
 {
     struct dm_attempt before;
@@ -315,7 +314,7 @@ static void test_attempt_ignores_late_answers_when_it_leaves(void **state)
     assert_memory_equal(&attempt, &before, sizeof attempt);
 }
 
-/* The wait was refused: the hold is what it was, and its renewal is due at once. */
+/* After a refused wait the hold is as before, and a renewal is due at once. */
 static void test_attempt_is_held_as_before_when_it_stays(void **state)
 {
     (void)state;
@@ -334,7 +333,7 @@ static void test_attempt_is_held_as_before_when_it_stays(void **state)
     assert_certain_until(21 + CERTAIN_MS);
 }
 
-/* A renewal that is still under way when it stays counts from its sending, as ever. */
+/* A renewal under way during a refused wait counts from the renewal's sending, as ever. */
 static void
 test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays(void **state)
 {
@@ -350,7 +349,7 @@ test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays(voi
     assert_certain_until(THIRD_MS + CERTAIN_MS);
 }
 
-/* The store kept the thread waiting for too long: it stays, and has lost the hold meanwhile. */
+/* A wait refused after the end of certainty, or of the max-hold, has lost the hold. */
 static void test_attempt_is_lost_when_it_stays_too_late(void **state)
 {
     (void)state;
@@ -366,7 +365,7 @@ static void test_attempt_is_lost_when_it_stays_too_late(void **state)
     assert_int_equal(attempt.phase, DM_LOST);
 }
 
-/* The wait was executed: the hold is over, whatever is said of it later. */
+/* After an executed wait the hold is over, and no later event brings the hold back. */
 static void test_attempt_is_over_when_given_back_while_it_leaves(void **state)
 {
     uint64_t request;
@@ -382,7 +381,7 @@ static void test_attempt_is_over_when_given_back_while_it_leaves(void **state)
     assert_int_equal(attempt.phase, DM_OVER);
 }
 
-/* I4: only what is held can leave, and only what leaves can stay. */
+/* I4: only a held attempt can leave, and only a leaving attempt can stay. */
 static void test_attempt_neither_leaves_nor_stays_when_it_does_not_hold(void **state)
 {
     static const enum dm_phase phases[] = { DM_ASKING, DM_WAITING, DM_QUEUED, DM_LOST, DM_OVER };

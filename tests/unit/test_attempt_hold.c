@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/attempt, from the hold to its end: renewal, loss, max-hold, and what comes too late. */
+/* core/attempt, from the begin of a hold to the end: renewal, loss, max-hold, and late messages. */
 #include "attempt_clock.h"
 
 /* ---- renewal ----------------------------------------------------------------------------- */
 
-/* A hold is renewed a third of a lease after the request that proves it was sent. */
+/* A hold is renewed a third of a lease after the sending of the request that proves the hold. */
 static void test_attempt_renews_after_a_third_of_the_lease_when_held(void **state)
 {
     (void)state;
@@ -14,7 +14,7 @@ static void test_attempt_renews_after_a_third_of_the_lease_when_held(void **stat
     assert_int_equal(pass_time(THIRD_MS), DM_DO_RENEW);
 }
 
-/* A renewal that is on its way is not sent again; what is looked at next is the deadline. */
+/* A renewal under way is not sent again; the next moment is the end of certainty. */
 static void test_attempt_renews_once_when_no_answer_has_come(void **state)
 {
     (void)state;
@@ -25,7 +25,7 @@ static void test_attempt_renews_once_when_no_answer_has_come(void **state)
     assert_int_equal(dm_attempt_next_ns(&attempt), at(CERTAIN_MS));
 }
 
-/* A confirmed renewal counts from its sending, and so does the next one. */
+/* A confirmed renewal counts from the renewal's sending, for certainty and for the next renewal. */
 static void test_attempt_is_certain_from_the_renewals_sending_when_confirmed(void **state)
 {
     uint64_t request;
@@ -62,7 +62,7 @@ static void test_attempt_renews_again_soon_when_a_renewal_failed(void **state)
     }
 }
 
-/* Failure 5: the hold goes on when one of the repeated renewals is confirmed in time. */
+/* Failure 5: the hold goes on when a repeated renewal is confirmed in time. */
 static void test_attempt_goes_on_when_a_later_renewal_is_confirmed(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_attempt_goes_on_when_a_later_renewal_is_confirmed(void **state)
     assert_certain_until(700 + CERTAIN_MS);
 }
 
-/* The answer to an older renewal, read after a newer one's, shortens nothing. */
+/* The answer to an older renewal, read after the answer to a newer renewal, does not shorten certainty. */
 static void test_attempt_keeps_its_certainty_when_an_older_answer_follows(void **state)
 {
     uint64_t older, newer;
@@ -89,7 +89,7 @@ static void test_attempt_keeps_its_certainty_when_an_older_answer_follows(void *
     assert_certain_until(350 + CERTAIN_MS);
 }
 
-/* A confirmation of a request that is not remembered proves nothing. */
+/* A confirmation of a forgotten request proves nothing. */
 static void test_attempt_gains_nothing_when_the_renewal_is_forgotten(void **state)
 {
     uint64_t older;
@@ -105,7 +105,7 @@ static void test_attempt_gains_nothing_when_the_renewal_is_forgotten(void **stat
 
 /* ---- loss -------------------------------------------------------------------------------- */
 
-/* Failure 6: the hold is lost exactly at its deadline, told once, and given back. */
+/* Failure 6: an unconfirmed hold is lost exactly at the end of certainty, told once, and given back. */
 static void test_attempt_is_lost_exactly_at_its_deadline_when_unconfirmed(void **state)
 {
     struct dm_event time = { .kind = DM_EV_TIME };
@@ -122,7 +122,7 @@ static void test_attempt_is_lost_exactly_at_its_deadline_when_unconfirmed(void *
     assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
 }
 
-/* A thread that has not returned from lock yet is woken instead: nobody was told it owns. */
+/* A loss before the thread has returned from lock wakes the thread; no loss is told, because no hold was told. */
 static void test_attempt_wakes_its_thread_when_lost_before_it_entered(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_attempt_wakes_its_thread_when_lost_before_it_entered(void **sta
     assert_int_equal(attempt.phase, DM_LOST);
 }
 
-/* The store's word is enough: a renewal answered "lost" ends the hold whatever the clock says. */
+/* A renewal answered "unknown" ends the hold at once, also before the end of certainty. */
 static void test_attempt_is_lost_at_once_when_a_renewal_says_so(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void test_attempt_is_lost_at_once_when_a_renewal_says_so(void **state)
     assert_false(dm_attempt_is_certain(&attempt, at(311)));
 }
 
-/* Finding 20: a hold that is broken by force is lost when its owner is told. */
+/* Finding 20: a hold broken by force is lost when the owner is told. */
 static void test_attempt_is_lost_at_once_when_told_so(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_attempt_is_lost_at_once_when_told_so(void **state)
     assert_int_equal(step(DM_EV_TOLD_LOST, 0, NULL, 6), 0);
 }
 
-/* A message "lost" concerns holders only. */
+/* A message "lost" changes nothing if the attempt does not hold. */
 static void test_attempt_ignores_a_lost_message_when_it_holds_nothing(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_attempt_ignores_a_lost_message_when_it_holds_nothing(void **sta
     assert_int_equal(attempt.phase, DM_QUEUED);
 }
 
-/* POSIX scenario 3: what is confirmed after the deadline is read too late to count. */
+/* POSIX scenario 3: a confirmation read after the end of the certainty that the renewal proves does not count. */
 static void test_attempt_is_not_certain_when_the_renewal_is_read_past_its_own_deadline(void **state)
 {
     uint64_t request;
@@ -176,7 +176,7 @@ static void test_attempt_is_not_certain_when_the_renewal_is_read_past_its_own_de
     assert_true(pass_time(THIRD_MS + CERTAIN_MS) & DM_DO_TELL_LOST);
 }
 
-/* I4: a lost attempt never holds again; the late confirmation is given back. */
+/* I4: a lost attempt never holds again; a late renewal is ignored, and a late grant or "owned" is given back. */
 static void test_attempt_gives_back_when_owned_after_its_loss(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_attempt_gives_back_when_owned_after_its_loss(void **state)
 
 /* ---- given back -------------------------------------------------------------------------- */
 
-/* Given back is over, from every phase: no poll, no renewal, no deadline. */
+/* An attempt given back is over, from a hold and from the queue: no poll, no renewal, no deadline. */
 static void test_attempt_is_over_when_given_back(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void test_attempt_is_over_when_given_back(void **state)
     assert_int_equal(pass_time(5000), 0);
 }
 
-/* Finding 7: a grant for an attempt that is given back is given back, however often it comes. */
+/* Finding 7: a grant to an attempt that is over is given back, each time the grant comes. */
 static void test_attempt_gives_back_again_when_granted_after_it_is_over(void **state)
 {
     uint64_t request = send_at(0);
@@ -219,7 +219,7 @@ static void test_attempt_gives_back_again_when_granted_after_it_is_over(void **s
     assert_int_equal(attempt.phase, DM_OVER);
 }
 
-/* Other answers to an attempt that is over say nothing any more. */
+/* Other late answers change nothing in an attempt that is over. */
 static void test_attempt_ignores_late_answers_when_over(void **state)
 {
     uint64_t request = hold();
@@ -238,7 +238,7 @@ static void test_attempt_ignores_late_answers_when_over(void **state)
 
 /* ---- max-hold and leases ----------------------------------------------------------------- */
 
-/* The hold ends at max-hold however well it is renewed. */
+/* A hold ends at the max-hold, also if all renewals are confirmed. */
 static void test_attempt_is_lost_at_max_hold_when_renewed_all_the_time(void **state)
 {
     int64_t now_ms = 1;
@@ -257,7 +257,7 @@ static void test_attempt_is_lost_at_max_hold_when_renewed_all_the_time(void **st
     assert_int_equal(attempt.phase, DM_LOST);
 }
 
-/* A max-hold shorter than the lease: every request asks for no more of the server than it needs. */
+/* With a max-hold shorter than the lease, every request asks for a lease just long enough for the max-hold. */
 static void test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_attempt_asks_for_a_short_lease_when_max_hold_is_shorter(void **
     assert_certain_until(400);
 }
 
-/* All requests of an attempt ask for one lease: a late one undercuts none that came after it. */
+/* All requests of an attempt ask for the same lease: a late request must not undercut a newer request. */
 static void test_attempt_asks_for_the_same_lease_when_max_hold_nears(void **state)
 {
     uint32_t lease_ms;
@@ -282,7 +282,7 @@ static void test_attempt_asks_for_the_same_lease_when_max_hold_nears(void **stat
     assert_certain_until(1001);
 }
 
-/* Attack C15: a max-hold of a millisecond asks for the shortest lease; an answer would be too late for a shorter lease. */
+/* Attack C15: a max-hold of a millisecond asks for the shortest lease, because answers come too late for less. */
 static void test_attempt_asks_for_the_shortest_lease_when_max_hold_is_very_short(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_attempt_asks_for_the_shortest_lease_when_max_hold_is_very_short
     assert_int_equal(attempt.lease_ms, DM_LEASE_MIN_MS);
 }
 
-/* Attack C15: a grant is not lost to the max-hold before its thread has woken up; from then on the max-hold counts. */
+/* Attack C15: a grant is not lost to the max-hold before the thread has woken up; from then on the max-hold counts. */
 static void test_attempt_stays_held_when_its_thread_wakes_up_after_max_hold(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void test_attempt_stays_held_when_its_thread_wakes_up_after_max_hold(void
     assert_false(dm_attempt_is_certain(&attempt, at(51)));
 }
 
-/* A waiter polls by the lease that the store knows: a shorter one asks for more polls. */
+/* A waiter polls by the lease that the store knows: a shorter lease asks for more polls. */
 static void test_attempt_polls_by_the_short_lease_when_max_hold_is_shorter(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void test_attempt_lasts_longer_when_max_hold_is_restarted(void **state)
     assert_certain_until(900 + CERTAIN_MS);
 }
 
-/* Without a max-hold there is none to restart. */
+/* A restart of the max-hold changes nothing without a max-hold. */
 static void test_attempt_has_no_end_when_there_is_no_max_hold(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * core/attempt, several of them, on a store in miniature: messages are late, lost or out of order,
- * processes are paused.  What must stay true is I1: never two that are certain.
+ * Several attempts of core/attempt on a miniature store: messages are late, lost or out of order, and processes are
+ * paused.  Invariant I1 must hold: never two certain attempts.
  */
 #include <string.h>
 
@@ -92,7 +92,7 @@ static struct entry *entry_of(int client, uint64_t serial)
     return NULL;
 }
 
-/* The free lock goes to the head, which is told which request was its newest. */
+/* Gives the free lock to the head of the queue; the grant names the head's newest request. */
 static void serve(void)
 {
     struct entry head = store.queue[0];
@@ -202,7 +202,7 @@ static void feed(struct client *client, const struct dm_event *event)
     act(client, dm_attempt_step(&client->attempt, event, now_ns));
 }
 
-/* A word for an attempt that is over finds nobody: its release is on its way. */
+/* Delivers a message.  A message for an ended attempt is dropped: the attempt's release is under way. */
 static void deliver(int index)
 {
     struct word word = bag[index];
@@ -273,7 +273,7 @@ static void walk_on(void)
     }
 }
 
-/* I1: never two are certain; and the lock goes round. */
+/* I1: never are two attempts certain; and the lock goes round. */
 static void
 test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/attempt on random walks: what must be true whatever the store says, and in whatever order.
- */
+/* core/attempt on random walks: invariants that hold for all answers of the store, in any order. */
 #include "attempt_clock.h"
 
 #include <string.h>
@@ -10,13 +9,13 @@
 #define STEPS 400
 #define REQUESTS_MAX (STEPS + 1)
 
-/* What the walk knows beside the attempt: each request of the present serial, by its number. */
+/* The walk's records beside the attempt: each request of the present serial, by number. */
 static struct {
     struct dm_request sent[REQUESTS_MAX];
     uint64_t last;
-    int64_t proven_ns; /* the latest moment that an "owned" proves */
+    int64_t proven_ns; /* the latest moment proven by an "owned" */
     int tells;
-    int steps_over; /* steps since it ended for good */
+    int steps_over; /* steps since the attempt ended for good */
     int64_t now_ns;
 } walk;
 
@@ -35,7 +34,7 @@ static void send_some(void)
     walk.sent[walk.last] = request;
 }
 
-/* Mostly what keeps an attempt going: a refusal would end most walks at their first step. */
+/* Mostly returns verdicts that keep an attempt going: refusals would end most walks at the first step. */
 static enum dm_verdict random_verdict(void)
 {
     static const enum dm_verdict usual[] = { DM_SAYS_OWNED,   DM_SAYS_OWNED,  DM_SAYS_OWNED,
@@ -94,7 +93,7 @@ static void note_proof(const struct dm_event *event)
         walk.proven_ns = until_ns;
 }
 
-/* I1: certain no longer than proven.  I4: what is over or lost never holds again. */
+/* I1: certain no longer than proven.  I4: an attempt that is over or lost never holds again. */
 static void check_step(const struct dm_attempt *before, const struct dm_event *event,
                        unsigned actions)
 {
@@ -125,7 +124,7 @@ static void check_step(const struct dm_attempt *before, const struct dm_event *e
         assert_int_equal(walk.tells++, 0);
 }
 
-/* After time has passed for it the attempt waits for a later moment, or its loop would spin. */
+/* Lets time pass.  Afterwards the attempt waits for a later moment, because the loop would spin otherwise. */
 static void check_time(void)
 {
     struct dm_event time = { .kind = DM_EV_TIME };
@@ -161,7 +160,7 @@ static void step_at_random(void)
     }
 }
 
-/* Whatever the store says, a hold is never certain beyond proof, and what ended stays ended. */
+/* A hold is never certain beyond proof, and an ended attempt stays ended, for all answers of the store. */
 static void test_attempt_keeps_its_promises_when_the_store_says_anything(void **state)
 {
     int walks = rounds(20000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/text: what a text from outside becomes before people see it. */
+/* base/text: texts from outside are cleaned before people see the texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void assert_cleaned(const char *text, const char *wanted)
     assert_string_equal(room, wanted);
 }
 
-/* Printable text of any language stays as it is. */
+/* Printable text of any language stays unchanged. */
 static void test_clean_keeps_a_text_when_it_is_printable(void **state)
 {
     (void)state;
@@ -29,7 +29,7 @@ static void test_clean_keeps_a_text_when_it_is_printable(void **state)
     assert_cleaned("Zürich 東京 🔒", "Zürich 東京 🔒");
 }
 
-/* Line ends would make a second line of a log, ESC would command a terminal. */
+/* Control characters become '?': line ends would make a second line of a log, ESC would command a terminal. */
 static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
 {
     (void)state;
@@ -44,7 +44,7 @@ static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
                    "???abc???"); /* writing from right to left; a line separator */
 }
 
-/* Bytes that are no UTF-8: cut, longer than needed, surrogates, beyond the last character. */
+/* Bytes outside UTF-8 become '?': cut, longer than needed, surrogates, beyond the last character. */
 static void test_clean_takes_bytes_away_when_they_are_no_utf8(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/clock: deadlines are never early, and no number a caller can give overflows. */
+/* base/clock: deadlines are never early, and no caller's number overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static struct dm_deadline deadline_at(clockid_t clock, int64_t ns)
     };
 }
 
-/* Leases are reckoned on a clock that runs on while the machine sleeps. */
+/* The clock of leases is CLOCK_BOOTTIME, which runs on while the machine sleeps. */
 static void test_clock_counts_boottime_when_asked_for_now(void **state)
 {
     int64_t before = read_ns(CLOCK_BOOTTIME), now = dm_clock_boot_ns(),
@@ -39,7 +39,7 @@ static void test_clock_counts_boottime_when_asked_for_now(void **state)
     assert_true(before <= now && now <= after);
 }
 
-/* What is left is never more than the time to the deadline, and never negative. */
+/* The time left is never more than the time to the deadline, and never negative. */
 static void test_deadline_left_is_exact_when_ahead(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void test_deadline_left_is_exact_when_ahead(void **state)
     }
 }
 
-/* POSIX scenario 19: nothing is left only at or after the deadline, to the nanosecond. */
+/* POSIX scenario 19: the time left is 0 only at or after the deadline, to the nanosecond. */
 static void test_deadline_is_over_never_early(void **state)
 {
     (void)state;
@@ -70,7 +70,7 @@ static void test_deadline_is_over_never_early(void **state)
     }
 }
 
-/* A deadline that has passed, by a nanosecond or by all of time, has 0 left. */
+/* A deadline in the past, also the earliest possible deadline, has 0 left. */
 static void test_deadline_left_is_nothing_when_past(void **state)
 {
     static const int64_t seconds[] = { 0, 1, -1, INT64_MIN, INT64_MIN + 1, -1000000 };
@@ -85,7 +85,7 @@ static void test_deadline_left_is_nothing_when_past(void **state)
     }
 }
 
-/* POSIX scenario 22: the latest time there is does not overflow to one that is past. */
+/* POSIX scenario 22: the latest possible deadline does not overflow into the past. */
 static void test_deadline_left_is_long_when_in_the_farthest_future(void **state)
 {
     static const int64_t seconds[] = { INT64_MAX, INT64_MAX - 1, INT64_MAX / DM_NS_PER_S,
@@ -102,14 +102,14 @@ static void test_deadline_left_is_long_when_in_the_farthest_future(void **state)
     }
 }
 
-/* No deadline never ends. */
+/* An endless deadline never ends. */
 static void test_deadline_left_is_for_ever_when_endless(void **state)
 {
     (void)state;
     assert_int_equal(dm_deadline_left_ns(&dm_deadline_endless), DM_NEVER);
 }
 
-/* A deadline in so many milliseconds is no earlier than that. */
+/* A deadline in n milliseconds is never earlier than n milliseconds from now. */
 static void test_deadline_in_ms_is_not_early(void **state)
 {
     static const int64_t spans[] = { 0, 1, 999, 1000, 1001, 3600000 };
@@ -127,7 +127,7 @@ static void test_deadline_in_ms_is_not_early(void **state)
     }
 }
 
-/* The sooner of two: the deadline itself when it is nearer than the limit. */
+/* The sooner of deadline and limit is the deadline itself if the deadline is nearer. */
 static void test_deadline_sooner_is_the_deadline_when_it_is_nearer(void **state)
 {
     struct dm_deadline near = dm_deadline_in_ms(10), got = dm_deadline_sooner(&near, DM_NS_PER_S);
@@ -137,7 +137,7 @@ static void test_deadline_sooner_is_the_deadline_when_it_is_nearer(void **state)
     assert_int_equal(got.clock, near.clock);
 }
 
-/* Else the limit, on the deadline's own clock: a step of that clock is to reach the sleeper. */
+/* The sooner is the limit if the limit is nearer, on the deadline's clock: a step of the clock reaches the sleeper. */
 static void test_deadline_sooner_is_the_limit_when_the_deadline_is_farther(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_deadline_sooner_is_the_limit_when_the_deadline_is_farther(void 
     }
 }
 
-/* An endless deadline with a limit ends at the limit, even one beyond every clock. */
+/* An endless deadline with a limit ends at the limit, even at a limit beyond every clock. */
 static void test_deadline_sooner_ends_when_the_deadline_is_endless(void **state)
 {
     struct dm_deadline got = dm_deadline_sooner(&dm_deadline_endless, INT64_MAX - 1);

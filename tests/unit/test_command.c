@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/command: commands are bytes with lengths, so no argument can become another. */
+/* redis/command: commands are bytes with lengths, so no argument can become another argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void assert_bytes(const struct dm_args *args, const char *bytes, size_t l
     assert_null(command.bytes);
 }
 
-/* Texts and numbers go out in order, each with its length. */
+/* Texts and numbers go out in order, each with a length. */
 static void test_command_is_an_array_of_its_arguments_when_formatted(void **state)
 {
     static const char bytes[] = "*3\r\n$4\r\nPING\r\n$0\r\n\r\n$2\r\n42\r\n";
@@ -39,7 +39,7 @@ static void test_command_is_an_array_of_its_arguments_when_formatted(void **stat
     dm_args_free(&args);
 }
 
-/* Line ends and NULs inside an argument stay inside it. */
+/* Line ends and NULs inside an argument stay inside the argument. */
 static void test_command_keeps_arguments_apart_when_they_look_like_commands(void **state)
 {
     static const char evil[] = "x\r\n*1\r\n$8\r\nFLUSHALL\r\n\0y";
@@ -54,7 +54,7 @@ static void test_command_keeps_arguments_apart_when_they_look_like_commands(void
     dm_args_free(&args);
 }
 
-/* The greatest number has room. */
+/* The greatest number is written in full. */
 static void test_command_writes_numbers_in_full_when_they_are_the_greatest(void **state)
 {
     static const char bytes[] = "*2\r\n$20\r\n18446744073709551615\r\n$1\r\n0\r\n";
@@ -68,7 +68,7 @@ static void test_command_writes_numbers_in_full_when_they_are_the_greatest(void 
     dm_args_free(&args);
 }
 
-/* As many arguments as a batch of renewals has, and more. */
+/* A command is whole with as many arguments as a batch of renewals, and more. */
 static void test_command_is_whole_when_it_has_many_arguments(void **state)
 {
     enum { MANY = 5000 };
@@ -96,7 +96,7 @@ static void test_command_is_whole_when_it_has_many_arguments(void **state)
     dm_args_free(&args);
 }
 
-/* Any bytes come back as they went in, by the lengths alone. */
+/* Random bytes go out unchanged, marked by the length alone. */
 static void test_command_can_be_read_back_when_its_arguments_are_random(void **state)
 {
     int commands = rounds(5000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex.conf(5) as it is read (base/conffile.h): its grammar, and which files are refused. */
+/* base/conffile: the grammar of dmutex.conf(5), and the files that are refused. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void test_a_file_is_read_when_it_has_all_keys(void **state)
     assert_int_equal(conf.lease_ms, 120000);
 }
 
-/* A second file changes what it says, and nothing else; a password stays with the server that it is for. */
+/* A second file changes only the keys in the file; an earlier password is not used for another server. */
 static void test_a_second_file_changes_only_what_it_says(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_a_second_file_changes_only_what_it_says(void **state)
     assert_int_equal(conf.lease_ms, 3600000);
 }
 
-/* What is not there says nothing, be it the file or its folder. */
+/* An absent file or folder changes nothing, and is no failure. */
 static void test_an_absent_file_says_nothing(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void test_an_absent_file_says_nothing(void **state)
     assert_string_equal(conf.url, "");
 }
 
-/* A mistake is told with file, line, and what could stand there. */
+/* A mistake is told with file, line and reason, or with the values that could stand there. */
 static void test_a_mistake_is_told_with_its_line(void **state)
 {
     static const struct {
@@ -121,7 +121,7 @@ static void test_a_mistake_is_told_with_its_line(void **state)
     }
 }
 
-/* A value that has no room is refused, not cut. */
+/* A value longer than the room is refused, not cut. */
 static void test_a_long_value_is_refused(void **state)
 {
     char text[2 * DM_CONFFILE_URL_ROOM];
@@ -135,7 +135,7 @@ static void test_a_long_value_is_refused(void **state)
     assert_refused("too long");
 }
 
-/* A file that others can write, or put in its place, is refused. */
+/* A file is refused if other users can write or replace the file, or if the path is a symbolic link. */
 static void test_a_file_is_refused_when_others_can_change_it(void **state)
 {
     char target[64];
@@ -157,7 +157,7 @@ static void test_a_file_is_refused_when_others_can_change_it(void **state)
     assert_refused("is a symbolic link");
 }
 
-/* What is no file does not block, and is refused. */
+/* A FIFO and a folder are refused, without blocking. */
 static void test_a_fifo_is_refused(void **state)
 {
     (void)state;
@@ -168,7 +168,10 @@ static void test_a_fifo_is_refused(void **state)
     assert_refused("is not a file");
 }
 
-/* A file of another user is refused.  Only root can make one: others look at a file that they cannot read. */
+/*
+ * A file of another user is refused.  Only root can make such a file; without root, the test checks that an
+ * unreadable file is refused.
+ */
 static void test_a_file_is_refused_when_it_is_of_another_user(void **state)
 {
     (void)state;
@@ -185,7 +188,7 @@ static void test_a_file_is_refused_when_it_is_of_another_user(void **state)
     }
 }
 
-/* The user's file is below XDG_CONFIG_HOME, else below HOME; without an absolute one there is none. */
+/* The user's file is below XDG_CONFIG_HOME, else below HOME; without an absolute path in either there is no file. */
 static void test_the_users_path_follows_the_environment(void **state)
 {
     char user[DM_CONFFILE_PATH_ROOM];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/error: the table of failures, and the sentence each leaves with its thread. */
+/* base/error: the table of failures, and the sentence that each failure leaves with the thread. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,14 +23,14 @@ static const struct {
 #undef X
 };
 
-/* A thread that has not failed yet has nothing to say. */
+/* A thread without a failure has an empty sentence. */
 static void test_error_says_nothing_when_nothing_failed(void **state)
 {
     (void)state;
     assert_string_equal(dm_error_sentence(), "");
 }
 
-/* Each failure is a positive errno value that POSIX lets a mutex return, and never EINTR. */
+/* Each failure has an errno value from the list of allowed values, never EINTR. */
 static void test_error_returns_its_number_when_noted(void **state)
 {
     static const int allowed[] = { EINVAL,  EBUSY,      EDEADLK,        EPERM,  EAGAIN,
@@ -57,7 +57,7 @@ static void test_error_cleans_its_detail_when_it_came_from_outside(void **state)
     assert_non_null(strstr(dm_error_sentence(), "ERR two?lines, ?[31mred"));
 }
 
-/* Each failure leaves its sentence: some words, no full stop, no line end, room for a detail. */
+/* Each failure leaves a sentence: some words, no full stop, no line end, room for a detail. */
 static void test_error_leaves_its_sentence_when_noted(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_error_cuts_the_detail_when_too_long(void **state)
     }
 }
 
-/* errno belongs to the caller. */
+/* A failure leaves errno unchanged, because errno belongs to the caller. */
 static void test_error_keeps_errno_when_noted(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void *fail_elsewhere(void *user)
     return NULL;
 }
 
-/* The sentence is the thread's own. */
+/* A failure changes only the sentence of the thread that fails. */
 static void test_error_leaves_other_threads_alone_when_noted(void **state)
 {
     pthread_t thread;

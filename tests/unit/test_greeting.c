@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/greeting: what is said on a new connection, and which server is not accepted. */
+/* redis/greeting: the commands on a new connection, and the servers that are not accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The words of a round, each command's first two, in order; "" ends the list. */
+/* Asserts that the words stand in the round's commands, in order; "" ends the list. */
 static void assert_round(const char *const *words)
 {
     struct dm_command round = dm_greeting_round(&greeting);
@@ -83,7 +83,7 @@ static bool take_info(const char *run_id, const char *policy)
     return take(bytes);
 }
 
-/* A whole first round of a connection for commands that nothing is wrong with. */
+/* Takes a whole first round for a connection for commands, without any error. */
 static void greet(int id, const char *run_id)
 {
     char bytes[32];
@@ -100,7 +100,7 @@ static void greet(int id, const char *run_id)
     assert_int_equal(greeting.server.born_us, 900000);
 }
 
-/* A local server, or one that is said to be new on purpose, has no grace. */
+/* A local server, or a server with grace=off in the URL, has no grace, and the greeting does not ask for the age. */
 static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void **state)
 {
     static const char *const urls[] = { "local:", "redis://h?grace=off" };
@@ -117,7 +117,7 @@ static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void *
     }
 }
 
-/* A server that does not say who it is can be used, without grace. */
+/* A server that does not tell the age can be used, without grace. */
 static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(void **state)
 {
     struct dm_command round;
@@ -134,7 +134,7 @@ static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(voi
     assert_int_equal(greeting.server.born_us, 0);
 }
 
-/* A connection for commands asks who we are to the server, and what it is. */
+/* A connection for commands asks for role, connection number and INFO, probes the rights, and asks for the age. */
 static void test_greeting_asks_for_role_and_rights_when_for_commands(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_greeting_asks_for_role_and_rights_when_for_commands(void **stat
                                         "dmutex:{~probe.", "EVAL", "dmutex:server", "" });
 }
 
-/* The password and the database come before all that needs them. */
+/* The login comes first, and the database is selected before the scripts that need the database. */
 static void test_greeting_logs_in_first_when_there_is_a_password(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_greeting_logs_in_first_when_there_is_a_password(void **state)
                                         "p:{~probe.", "" });
 }
 
-/* An inbox is subscribed on a master, and does nothing else. */
+/* An inbox is subscribed on a master, and runs no script. */
 static void test_greeting_subscribes_when_for_an_inbox(void **state)
 {
     struct dm_command round;
@@ -172,7 +172,7 @@ static void test_greeting_subscribes_when_for_an_inbox(void **state)
     assert_true(dm_greeting_is_round_over(&greeting));
 }
 
-/* The first connection has none before it to end: the greeting is one round. */
+/* The greeting of a first connection is one round, because there is no earlier connection to kill. */
 static void test_greeting_is_over_after_a_round_when_it_is_the_first(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void test_greeting_is_over_after_a_round_when_it_is_the_first(void **stat
     assert_int_equal(greeting.step_count, 0);
 }
 
-/* Finding 7: a connection that follows another on the same server first has that one killed. */
+/* Finding 7: a connection that follows another connection to the same server first kills the earlier connection. */
 static void test_greeting_kills_the_connection_before_when_it_follows_one(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_greeting_kills_the_connection_before_when_it_follows_one(void *
     assert_true(take(":1\r\n"));
 }
 
-/* Finding 7: the kill is owed until it was answered, over any number of connections that broke. */
+/* Finding 7: the kill is owed until the answer, over any number of broken connections. */
 static void test_greeting_kills_the_oldest_when_the_kill_was_never_answered(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_greeting_kills_the_oldest_when_the_kill_was_never_answered(void
     assert_round((const char *const[]){ "CLIENT", "KILL", "ID", "11", "" });
 }
 
-/* After a restart the number may be another client's: nobody is killed. */
+/* On another server no connection is killed, because the number may belong to another client there. */
 static void test_greeting_kills_nobody_when_the_server_is_another(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void test_greeting_kills_nobody_when_the_server_is_another(void **state)
     assert_null(dm_greeting_round(&greeting).bytes);
 }
 
-/* The replies of a first round where INFO is not permitted. */
+/* Takes the replies of a first round in which INFO is not permitted. */
 static void greet_without_info(int id)
 {
     char bytes[32];
@@ -234,7 +234,7 @@ static void greet_without_info(int id)
     assert_true(take(":1000000\r\n") && take(":0\r\n"));
 }
 
-/* Two servers that do not say who they are may be two: the number may be another client's. */
+/* Without run ids no connection is killed: the servers may be different, and the number another client's. */
 static void test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is(vo
     assert_false(dm_server_is_same_run(&greeting.server, &greeting.server));
 }
 
-/* What INFO says of a server that was promoted if `second` is the id of before, or was not. */
+/* Writes the reply to INFO; the server was promoted if `second` is the earlier replication id. */
 static void write_replication(const char *role, const char *run_id, const char *id, const char *second, char *ret_bytes)
 {
     char info[300];
@@ -275,7 +275,7 @@ static bool is_still_the_same(const char *bytes)
 #define ID_B "2222222222222222aaaa"
 #define NO_ID "00000000000000000000"
 
-/* A master with another run id, or from another promotion, is another server; one that has got a replica is not. */
+/* A master with another run id, or from another promotion, is another server; a master with a new replica is not. */
 static void test_look_knows_the_server_when_it_is_what_it_was(void **state)
 {
     char bytes[400];
@@ -301,7 +301,7 @@ static void test_look_knows_the_server_when_it_is_what_it_was(void **state)
     assert_true(is_still_the_same("-BUSY Redis is busy running a script\r\n"));
 }
 
-/* Where INFO is not permitted, ROLE tells what it can. */
+/* If INFO is not permitted, the look asks ROLE: a master is the same server, a replica or an error is not. */
 static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(void **state)
 {
     struct dm_command look;
@@ -317,7 +317,7 @@ static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(v
     assert_false(is_still_the_same("-NOPERM no role\r\n"));
 }
 
-/* A replica, a sentinel, an old server or none at all is no lock server. */
+/* A replica, a sentinel, an old server, or a peer that is no server at all, is refused. */
 static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **state)
 {
     static const char *const roles[] = { "*1\r\n$5\r\nslave\r\n",
@@ -340,7 +340,7 @@ static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **stat
     }
 }
 
-/* Finding 17: a server that may evict keys loses locks; it takes a word to accept one. */
+/* Finding 17: a server that may evict keys loses locks, and is refused without eviction=allow in the URL. */
 static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
 {
     static const char *const policies[] = { "allkeys-lru", "volatile-lru", "volatile-ttl",
@@ -361,7 +361,7 @@ static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
     }
 }
 
-/* What a server does not permit is told with its own words, or done without. */
+/* The greeting goes on if the server permits neither the connection's number nor INFO. */
 static void test_greeting_goes_on_without_when_only_comfort_is_refused(void **state)
 {
     (void)state;
@@ -380,10 +380,10 @@ static void count_line(int level, const char *message, void *user)
     *(int *)user += level == DMUTEX_LOG_WARN;
 }
 
-/* The server says who it is, and refuses its mark, the connection's number and the kill of the connection before. */
+/* Greets a server that tells the run id, but no age and no connection number, and refuses CLIENT KILL. */
 static void greet_in_vain(void)
 {
-    greeting.client_id = 11; /* as if it had been permitted */
+    greeting.client_id = 11; /* as if CLIENT ID had been permitted */
     dm_greeting_begin(&greeting);
     free(dm_greeting_round(&greeting).bytes);
     assert_true(take(MASTER) && take("-NOPERM no client\r\n") && take_info(RUN_A, "noeviction"));
@@ -400,7 +400,7 @@ static void greet_a_nameless(void)
     assert_true(take(":1000000\r\n") && take(":900000\r\n"));
 }
 
-/* What is not permitted is a warning once, and not each time the connection comes back. */
+/* A command that is not permitted is a warning once, and not each time the connection comes back. */
 static void test_greeting_warns_once_when_comfort_is_refused_again_and_again(void **state)
 {
     int warnings = 0;
@@ -418,7 +418,7 @@ static void test_greeting_warns_once_when_comfort_is_refused_again_and_again(voi
     dm_log_set(NULL, NULL);
 }
 
-/* Failure 24: a missing right is told when connecting, with the command that needs it. */
+/* Failure 24: a missing right refuses the server at once, and the reason names the command without the right. */
 static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
 {
     (void)state;
@@ -429,7 +429,7 @@ static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
     assert_non_null(strstr(reason, "PUBLISH"));
 }
 
-/* A wrong password or database is told as such, and never with the password. */
+/* A wrong password or database is named in the reason, and the password is never in the reason. */
 static void test_greeting_tells_why_when_the_login_is_refused(void **state)
 {
     (void)state;

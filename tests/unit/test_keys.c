@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/keys: every name has keys of its own, all in one slot, whatever bytes it is made of. */
+/* redis/keys: every name, of any bytes, has separate keys, all in one slot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static void assert_keys(const char *name, int is_anonymous, const char *lock, co
     free(keys);
 }
 
-/* The keys are as doc/design/protocol.md writes them. */
+/* The keys are as in doc/design/protocol.md. */
 static void test_keys_are_as_documented_when_the_name_is_plain(void **state)
 {
     struct dm_keys *keys = dm_keys_new("dmutex", "billing/ledger", 0);
@@ -41,7 +41,7 @@ static void test_keys_are_as_documented_when_the_name_is_plain(void **state)
     free(keys);
 }
 
-/* A name without '/' is its own group with the empty leaf; the group ends at the first '/'. */
+/* A name without '/' is a group with the empty leaf; the group ends at the first '/'. */
 static void test_keys_split_the_name_at_its_first_slash(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_keys_of_anonymous_mutexes_are_no_names_keys(void **state)
     assert_keys("~0123abcd", 0, "dmutex:{%7E0123abcd}:lock:", "dmutex:{%7E0123abcd}:waiter:");
 }
 
-/* The longest name of bytes that all need three fits. */
+/* The keys of the longest name fit, also if each byte takes three characters. */
 static void test_keys_fit_when_the_name_is_the_longest(void **state)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -99,7 +99,7 @@ static void assert_condition_keys(const char *id, const char *name, int is_anony
     free(keys);
 }
 
-/* A condition has a name as a mutex has, in keys of its own kinds, as doc/design writes them. */
+/* The keys of a named condition have separate kinds, as in doc/design/conditions.md. */
 static void test_keys_of_a_condition_are_as_documented_when_it_has_a_name(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_keys_of_a_condition_are_as_documented_when_it_has_a_name(void *
                           "dmutex:{a}:sleeper:b%2Fc%7B%7D");
 }
 
-/* An anonymous condition is its id in the group of its mutex, whose leaf does not matter. */
+/* The keys of an anonymous condition have the id as leaf, in the mutex's group; the mutex's leaf does not matter. */
 static void test_keys_of_a_condition_are_in_its_mutexes_group_when_it_is_anonymous(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_keys_of_a_condition_are_in_its_mutexes_group_when_it_is_anonymo
                           "dmutex:{~34cd}:sleeper:~12ab");
 }
 
-/* No name has the keys of an anonymous condition, and no mutex those of a condition. */
+/* No named condition has the keys of an anonymous condition, and no named mutex has an anonymous mutex's group. */
 static void test_keys_of_anonymous_conditions_are_no_names_keys(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_keys_of_anonymous_conditions_are_no_names_keys(void **state)
                           "dmutex:{%7E34cd}:sleeper:~12ab");
 }
 
-/* One slot: all keys of a condition and of its mutex have the same tag. */
+/* All keys of a condition and of the condition's mutex have the same tag, and so one slot. */
 static void test_keys_of_a_condition_have_the_tag_of_its_mutex(void **state)
 {
     static const char *const names[] = { "g/leaf", "g", "odd {}%/leaf", "~34cd" };
@@ -153,7 +153,7 @@ static void test_keys_of_a_condition_have_the_tag_of_its_mutex(void **state)
     }
 }
 
-/* The longest name of bytes that all need three fits, with an id and without. */
+/* The condition's keys for the longest name fit, also if each byte takes three characters, with and without an id. */
 static void test_keys_of_a_condition_fit_when_the_name_is_the_longest(void **state)
 {
     static const char id[] = "~0123456789abcdef0123456789abcdef-1-4294967295";
@@ -197,7 +197,7 @@ static size_t decode(char *to, const char *from, const char *end)
     return (size_t)(to - begin);
 }
 
-/* Reads the name back from its key: what can be read back is shared by no other name. */
+/* Reads the name back from a key: a key that can be read back belongs to one name only. */
 static void read_back(char *name, const char *key)
 {
     const char *group = strchr(key, '{') + 1, *group_end = strchr(key, '}');
@@ -210,7 +210,7 @@ static void read_back(char *name, const char *key)
     }
 }
 
-/* Names of random bytes, many of them made of what keys are made of. */
+/* Makes a name of random bytes, many from the characters of keys. */
 static void random_name(char *name)
 {
     static const char tricky[] = "%/:{}~27F.aA\n";
@@ -230,7 +230,7 @@ static bool has_empty_part(const char *name)
     return slash && (slash == name || !slash[1]);
 }
 
-/* Frees the keys. */
+/* Asserts that the name can be read back from each key; frees the keys. */
 static void assert_read_back(const char *name, struct dm_keys *keys, int count)
 {
     static const char plain[] = "{}:%._-"
@@ -249,7 +249,7 @@ static void assert_read_back(const char *name, struct dm_keys *keys, int count)
     free(keys);
 }
 
-/* Injective: the name can be read back from each of its keys, and its tag is the only one. */
+/* Injective: the name can be read back from each key, and each key has one tag only. */
 static void test_keys_can_be_read_back_when_the_name_is_random(void **state)
 {
     char name[NAME_MAX_BYTES + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/order: the first moment is the earliest, whatever was put, moved and taken away before. */
+/* base/order: the first moment is the earliest, also after moments were put, moved and taken away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static int64_t earliest(const struct dm_moment *moments)
     return due_ns;
 }
 
-/* Compared with a walk past all moments after each step of a random sequence. */
+/* The first moment is as early as a walk past all moments finds, after each step of a random sequence. */
 static void test_order_names_the_earliest_when_moments_come_and_go(void **state)
 {
     struct dm_order order = { 0 };
@@ -49,7 +49,7 @@ static void test_order_names_the_earliest_when_moments_come_and_go(void **state)
     dm_order_clear(&order);
 }
 
-/* All are taken from the top: they come out in order, each once. */
+/* Moments taken from the top come out in order, each moment once. */
 static void test_order_is_sorted_when_emptied_from_the_top(void **state)
 {
     struct dm_order order = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Folders and sockets that nobody else can have put there (base/place.h). */
+/* base/place: folders and sockets that no other user can have put in the place. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const char *in_folder(const char *name)
     return path;
 }
 
-/* Somebody listens at that name in the folder. */
+/* Listens at a name in the folder. */
 static int listen_at(const char *name)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -57,7 +57,7 @@ static void assert_fault(const char *path, enum dm_fault_kind kind, int error)
         assert_int_equal(fault.error, error);
 }
 
-/* What is not there is made if it may be, closed to others whatever the umask is. */
+/* An absent folder is made if the caller allows, closed to other users (mode 0700). */
 static void test_place_makes_the_folder_when_it_may(void **state)
 {
     struct dm_fault fault;
@@ -76,7 +76,7 @@ static void test_place_makes_the_folder_when_it_may(void **state)
     close(fd);
 }
 
-/* A path that is none, leads in a circle, or is too long: an error that says which. */
+/* A path that is relative, ends with '/', leads nowhere or in a circle, or is too long: errno tells the reason. */
 static void test_place_refuses_when_the_path_leads_nowhere(void **state)
 {
     char name[400];
@@ -92,7 +92,7 @@ static void test_place_refuses_when_the_path_leads_nowhere(void **state)
     assert_fault(in_folder(name), DM_FAULT_ERROR, ENAMETOOLONG);
 }
 
-/* Links of one's own are followed on the way, absolute and relative ones, and through `..`. */
+/* The user's links on the way are followed, absolute and relative links, and through `..`. */
 static void test_place_follows_links_when_they_are_its_own(void **state)
 {
     struct dm_fault fault;
@@ -108,7 +108,7 @@ static void test_place_follows_links_when_they_are_its_own(void **state)
     assert_int_equal(access(in_folder("a/own"), F_OK), 0);
 }
 
-/* A folder that others may write to, also of a group, is no folder on the way. */
+/* A folder on the way is refused if other users or a group may write there, but not if the folder is sticky. */
 static void test_place_refuses_when_others_can_change_the_way(void **state)
 {
     static const mode_t modes[] = { 0777, 0775, 0757, 01777, 0755 };
@@ -122,7 +122,7 @@ static void test_place_refuses_when_others_can_change_the_way(void **state)
 
         assert_return_code(chmod(in_folder("open"), modes[i]), errno);
         fd = dm_place_open_own(in_folder("open/own"), false, &fault);
-        assert_int_equal(fd >= 0, i >= 3); /* a sticky one may be written to */
+        assert_int_equal(fd >= 0, i >= 3); /* from here on sticky, or not writable */
         if (fd >= 0)
             close(fd);
         else
@@ -130,7 +130,7 @@ static void test_place_refuses_when_others_can_change_the_way(void **state)
     }
 }
 
-/* Through the descriptor, not by the path. */
+/* A socket of the same user is connected, through the folder's descriptor; without a listener, the socket is absent. */
 static void test_place_connects_when_somebody_of_this_user_listens(void **state)
 {
     int listening = listen_at("there"), open, fd;
@@ -164,7 +164,7 @@ static void *connect_alone(void *unused)
     _exit(dm_place_connect(open, "late", SOCK_STREAM, &fault) >= 0 ? 0 : 1);
 }
 
-/* The first thread has ended, and /proc/self has no descriptors any more. */
+/* A socket is connected also after the first thread has ended, when /proc/self has no descriptors any more. */
 static void test_place_connects_when_the_first_thread_has_ended(void **state)
 {
     int listening = listen_at("late");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * redis/reply and what redis/store reads from replies and messages: nothing a server sends is
- * trusted, and what is not exactly an answer of ours is never a grant.
+ * redis/reply, and the readers of replies and messages in redis/store: no byte of a server is trusted, and only an
+ * exact answer of the library's scripts is a grant.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The reply that these bytes are; NULL: none, or refused. */
+/* Reads the reply from the bytes; NULL: no reply, or refused. */
 static redisReply *read_bytes(const char *bytes, size_t length)
 {
     redisReader *reader = dm_reply_reader_new();
@@ -43,7 +43,7 @@ static redisReply *read_text(const char *text)
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-/* One table says what each error of the server means; one that is not known is a refusal. */
+/* Each error of the server has a row in the table; an unknown error is a refusal. */
 static void test_reply_has_its_row_when_it_is_an_error(void **state)
 {
     static const struct {
@@ -81,7 +81,7 @@ static void test_reply_has_its_row_when_it_is_an_error(void **state)
 
 /* ---- numbers and words ------------------------------------------------------------------- */
 
-/* A number is an integer that is not negative, or its digits, and nothing else. */
+/* A number is an integer that is not negative, or the digits of such an integer, and nothing else. */
 static void test_reply_number_is_read_when_it_is_one(void **state)
 {
     static const char text[] =
@@ -108,7 +108,7 @@ static void test_reply_number_is_read_when_it_is_one(void **state)
     freeReplyObject(reply);
 }
 
-/* What is not an array has no numbers and no first word. */
+/* A reply that is not an array has no numbers and no first word. */
 static void test_reply_has_no_elements_when_it_is_no_array(void **state)
 {
     static const char *const texts[] = { ":5\r\n",  "+owned\r\n", "$5\r\nowned\r\n", "-owned\r\n",
@@ -142,8 +142,7 @@ static void test_reply_is_a_word_when_the_first_element_says_it(void **state)
 
 /* ---- sizes ------------------------------------------------------------------------------- */
 
-/* A header that announces more than any script of ours answers is refused before any room is made.
- */
+/* A header that announces more elements than any script's answer is refused before any room is made. */
 static void test_reader_refuses_an_array_when_too_many_elements_are_announced(void **state)
 {
     static const char *const texts[] = {
@@ -164,7 +163,7 @@ static void test_reader_refuses_an_array_when_too_many_elements_are_announced(vo
     }
 }
 
-/* The greatest answer of ours, 100 renewals, is read; so is every size up to the limit. */
+/* The greatest answer of a script, to 100 renewals, is read, and an array at the limit. */
 static void test_reader_takes_an_array_when_it_is_as_long_as_ours(void **state)
 {
     static const int sizes[] = { 1, 101, 1024 };
@@ -183,7 +182,7 @@ static void test_reader_takes_an_array_when_it_is_as_long_as_ours(void **state)
     }
 }
 
-/* A bulk that never ends is given up before it fills the memory. */
+/* A bulk without an end is given up before the bulk fills the memory. */
 static void test_reader_is_not_sane_when_a_bulk_grows_without_end(void **state)
 {
     redisReader *reader = dm_reply_reader_new();
@@ -206,7 +205,7 @@ static void test_reader_is_not_sane_when_a_bulk_grows_without_end(void **state)
 
 /* ---- answers to posted scripts ----------------------------------------------------------- */
 
-/* What a release can be answered, and what anything else means: not confirmed. */
+/* Each answer to a release is read; any other reply means: not confirmed. */
 static void test_release_is_read_when_answered(void **state)
 {
     static const struct {
@@ -235,7 +234,7 @@ static void test_release_is_read_when_answered(void **state)
     }
 }
 
-/* Each attempt of a batch of polls has its own answer; a missing or strange one is none. */
+/* Each attempt of a batch of polls has a separate answer; a missing or strange answer is no answer. */
 static void test_poll_is_read_for_each_attempt_when_answered(void **state)
 {
     static const char text[] =
@@ -292,7 +291,7 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-/* A grant of version 0.1.0 names no server. */
+/* A grant names the server by the run id; a grant of version 0.1.0 names no server. */
 static void test_message_names_the_server_when_it_is_a_grant(void **state)
 {
     struct dm_message message;
@@ -305,7 +304,7 @@ static void test_message_names_the_server_when_it_is_a_grant(void **state)
     assert_true(message.run == 0);
 }
 
-/* The three kinds of messages. */
+/* The messages "granted", "lost" and "ask" are read with all numbers. */
 static void test_message_is_read_when_it_is_one_of_ours(void **state)
 {
     struct dm_message message;
@@ -328,7 +327,7 @@ static void test_message_is_read_when_it_is_one_of_ours(void **state)
     assert_int_equal(message.attempt, 6);
 }
 
-/* Others are none of ours; what a later version says too. */
+/* Texts that are not exactly a message of this version are refused, also words of a later version. */
 static void test_message_is_refused_when_it_is_not_ours(void **state)
 {
     static const char *const texts[] = { "",
@@ -363,7 +362,7 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
     }
 }
 
-/* A number that is none of ours, negative or too great, does not make a grant. */
+/* A message is refused if a number is negative or too great. */
 static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
 {
     static const char *const texts[] = { "granted -1 2 3 4 0",
@@ -385,7 +384,7 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
 
 /* ---- anything ---------------------------------------------------------------------------- */
 
-/* Reads a reply in every way there is; an answer "owned" must be literally there. */
+/* Reads a reply with each reader; for an answer "owned", the word must stand in the bytes. */
 static void read_in_every_way(const redisReply *reply, const char *bytes, size_t length)
 {
     enum dm_released released = dm_store_read_release(reply);
@@ -411,7 +410,7 @@ static const char *const replies[] = {
     "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$24\r\ngranted 12 3 45 1000 0 x\r\n",
 };
 
-/* Answers of ours with some bytes changed, cut or added; for the sanitizers. */
+/* Answers of scripts with some bytes changed or cut are read or refused, without a fault that a sanitizer finds. */
 static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **state)
 {
     int damaged = rounds(50000);
@@ -435,7 +434,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **stat
     }
 }
 
-/* Bytes that were never a reply; for the sanitizers. */
+/* Random bytes are read or refused, without a fault that a sanitizer finds. */
 static void test_reply_is_read_or_refused_when_its_bytes_are_random(void **state)
 {
     int texts = rounds(50000);
@@ -455,7 +454,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_random(void **state
     }
 }
 
-/* Messages of random words; a grant must begin with the word. */
+/* Messages of random words are read or refused; a grant must begin with the word. */
 static void test_message_is_read_or_refused_when_it_is_random(void **state)
 {
     static const char *const words[] = { "granted", "lost", "ask", "1", "0",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/url: what a server's URL may say, what it means, and why another is refused. */
+/* redis/url: the parts of a server's URL, the meaning of each part, and the reasons for a refusal. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void assert_same_text(const char *got, const char *expected)
         assert_string_equal(got, expected);
 }
 
-/* redis:// in all its parts. */
+/* All parts of a redis:// URL are read. */
 static void test_url_is_read_when_it_is_tcp(void **state)
 {
     static const struct {
@@ -71,7 +71,7 @@ static void test_url_is_read_when_it_is_tcp(void **state)
     }
 }
 
-/* unix:// with and without what may stand before the path, and the longest path there is. */
+/* unix:// is read with and without a password before the path, and with the longest possible path. */
 static void test_url_is_read_when_it_is_a_socket(void **state)
 {
     static const struct {
@@ -103,7 +103,7 @@ static void test_url_is_read_when_it_is_a_socket(void **state)
     }
 }
 
-/* What is not said has the documented defaults. */
+/* Options without a value in the URL have the documented defaults. */
 static void test_url_has_defaults_when_options_are_not_given(void **state)
 {
     struct dm_url *url = parse("local:");
@@ -117,7 +117,7 @@ static void test_url_has_defaults_when_options_are_not_given(void **state)
     dm_url_free(url);
 }
 
-/* Every option, on every scheme. */
+/* The timeouts, the prefix and eviction=allow are read on every scheme. */
 static void test_url_takes_options_when_given(void **state)
 {
     static const char *const schemes[] = { "redis://h", "unix:///s", "local:" };
@@ -139,7 +139,7 @@ static void test_url_takes_options_when_given(void **state)
     }
 }
 
-/* What is refused; each leaves a reason of one line. */
+/* URLs that are refused; each URL leaves a reason of one line. */
 static const char *const bad[] = {
     "",
     " ",
@@ -220,7 +220,7 @@ static const char *const bad[] = {
     "redis+cluster://a,b"
 };
 
-/* A bad URL is refused with a sentence, and nothing else happens. */
+/* A bad URL is refused with a sentence of one line. */
 static void test_url_is_refused_with_a_reason_when_bad(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void test_url_is_refused_with_a_reason_when_bad(void **state)
     }
 }
 
-/* What comes later is said to come later, not to be unknown. */
+/* A scheme of a later version is refused as not in this version, not as unknown. */
 static void test_url_says_that_it_comes_later_when_the_scheme_does(void **state)
 {
     static const char *const later[] = { "rediss://h", "redis+sentinel://h", "redis+cluster://h",
@@ -250,7 +250,7 @@ static void test_url_says_that_it_comes_later_when_the_scheme_does(void **state)
     }
 }
 
-/* A reason never tells a password, however the URL around it is wrong. */
+/* A reason never tells a password, for any error in the rest of the URL. */
 static void test_url_reason_has_no_secret_when_refused(void **state)
 {
     static const char *const leaky[] = {
@@ -313,7 +313,7 @@ static void test_url_reason_has_no_secret_when_refused(void **state)
     }
 }
 
-/* What describes the server to people has no secret either, and fits. */
+/* The description of the server has no secret either, and is cut to the room. */
 static void test_url_description_has_no_secret_when_there_is_one(void **state)
 {
     struct dm_url *url = parse("redis://me:s3cret@host:7000/2");
@@ -340,7 +340,7 @@ static void write_file(const char *path, const char *content, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The password file's first line is the password, without its line end. */
+/* The password file's first line is the password, without the line end. */
 static void test_url_reads_the_password_file_when_named(void **state)
 {
     static const char *const contents[] = { "s3cret", "s3cret\n", "s3cret\r\n", "s3cret\nmore\n" };
@@ -362,7 +362,7 @@ static void test_url_reads_the_password_file_when_named(void **state)
     unlink(path);
 }
 
-/* A file without a password in it cannot be one. */
+/* A URL is refused if the password file has an empty first line. */
 static void test_url_is_refused_when_the_password_file_is_empty(void **state)
 {
     static const char *const contents[] = { "", "\n", "\r\n" };
@@ -386,7 +386,7 @@ static void test_url_is_refused_when_the_password_file_is_empty(void **state)
     unlink(path);
 }
 
-/* A first line that is too long is refused: half a password is none. */
+/* A first line that is too long is not cut, because half a password is useless: the URL is refused. */
 static void test_url_is_refused_when_the_password_is_too_long(void **state)
 {
     char path[] = "/tmp/test_url.XXXXXX", text[100], reason[DM_REASON_ROOM], content[5000];
