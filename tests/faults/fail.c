@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#undef _FILE_OFFSET_BITS /* with it, open() is compiled as open64() */
+#undef _FILE_OFFSET_BITS /* with the macro, open() is compiled as open64() */
 
 #include "fail.h"
 
@@ -141,7 +141,7 @@ static bool is_from_library(const void *caller)
     return (at >= libraries[0].from && at < libraries[0].to) || (at >= libraries[1].from && at < libraries[1].to);
 }
 
-/* True if this call is the one. */
+/* Counts a call; true if the call must fail. */
 static bool is_nth(const char *call)
 {
     if (__atomic_add_fetch(&armed.seen->count, 1, __ATOMIC_RELAXED) != armed.nth)
@@ -150,7 +150,7 @@ static bool is_nth(const char *call)
     return true;
 }
 
-/* The errno value with which this call of a libc function must fail now; 0: the call does not fail. */
+/* Returns the errno value with which a call of a libc function must fail now; 0: the call does not fail. */
 static int failure_of(const char *call, const void *caller)
 {
     if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind == FAIL_SHORT || !is_from_library(caller))
@@ -176,7 +176,7 @@ static size_t passing(const char *call, size_t length, const void *caller)
 #define BY_NULL(number) (errno = (number), NULL)
 #define BY_NUMBER(number) (number)
 
-/* A function that fails in this way, or calls the next function of the name: libc's, or the sanitizer's. */
+/* Defines a function that fails by `by`, or calls the next function of the name: libc's, or the sanitizer's. */
 #define DEFINE(type, name, parameters, arguments, by)                      \
     type name parameters                                                   \
     {                                                                      \
@@ -282,7 +282,7 @@ int open(const char *path, int flags, ...)
     return number ? BY_ERRNO(number) : openat(AT_FDCWD, path, flags, mode);
 }
 
-/* A clone() of the library's own, and pidfd_open(). */
+/* The library's clone() and pidfd_open(). */
 long syscall(long call, ...)
 {
     static long (*next)(long, ...);

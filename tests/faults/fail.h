@@ -11,18 +11,18 @@
 #include <stdbool.h>
 
 enum fail_kind {
-    FAIL_MEMORY,    /* there is none */
+    FAIL_MEMORY,    /* no memory */
     FAIL_NETWORK,   /* a socket's call reports a broken connection */
     FAIL_INTERRUPT, /* EINTR, where the kernel can return EINTR */
     FAIL_SHORT,     /* one byte passes */
     FAIL_START,     /* no thread, no process, no eventfd */
-    FAIL_FILE,      /* of a local server */
+    FAIL_FILE,      /* a call on the files of a local server */
     FAIL_KINDS
 };
 
 extern const char *const fail_names[FAIL_KINDS];
 
-/* Lies in memory that forked processes share: one of the processes has the failure. */
+/* Lies in memory shared by forked processes: one process alone has the failure. */
 struct fail_seen {
     unsigned count; /* calls of the kind since fail_arm() */
     char call[40];  /* the call that failed; "" none */

@@ -262,7 +262,7 @@ static void take_reconnect(void)
     disarm();
 }
 
-/* The first lock starts the server, which keeps nothing of this library. */
+/* The first lock starts the server, which keeps no descriptor of the process. */
 static void take_local(void)
 {
     struct pollfd reader = { .events = POLLIN };

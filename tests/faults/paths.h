@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The main paths through the library, each armed where it begins. */
+/* The main paths through the library, each armed at the path's begin. */
 #ifndef TEST_FAULTS_PATHS_H
 #define TEST_FAULTS_PATHS_H
 

@@ -23,10 +23,10 @@
 dmutex_t mutex, spare;
 dcond_t cond;
 
-static struct run *current; /* of this process */
+static struct run *current; /* of the present process */
 static int first_descriptor; /* all lower descriptors were open before the first use of the library */
 
-/* ---- what is wrong ----------------------------------------------------------------------- */
+/* ---- complaints -------------------------------------------------------------------------- */
 
 void run_complain(const char *format, ...)
 {
@@ -39,7 +39,7 @@ void run_complain(const char *format, ...)
     _exit(1);
 }
 
-/* True if a call may report by this result that a failure has ended the call. A broken network ends no call. */
+/* True if the result may report a failure that has ended the call.  A broken network ends no call. */
 static bool is_excuse(int result)
 {
     if (!current->outcome->seen.call[0])
@@ -198,7 +198,7 @@ static void look_after(void)
 
     use(&mutex);
     use(&spare);
-    await(count_threads() == 2); /* this thread and the loop */
+    await(count_threads() == 2); /* the main thread and the loop thread */
     outcome->descriptors = open_descriptors();
     await(open_descriptors() == usual->descriptors);
 }
@@ -250,7 +250,7 @@ void run_start(struct run *run)
     live();
 }
 
-/* Ends the server that a run has started for its own use. */
+/* Ends the run's local server. */
 static void end_local_server(const struct run *run)
 {
     char path[128];

@@ -17,7 +17,7 @@ struct path {
     const char *name; /* the name used by hand */
     void (*take)(void);
     bool is_tcp;    /* the run's server has a host name, not a socket's path */
-    bool is_local;  /* the run has a server and a folder of its own: without either, ENOLCK */
+    bool is_local;  /* the run has a separate server and folder: without either, ENOLCK */
 };
 
 /* The state that a run leaves for the test. */
@@ -31,16 +31,16 @@ struct run {
     const struct path *path;
     enum fail_kind kind;
     unsigned nth;
-    const struct outcome *usual; /* of the run in which nothing fails; NULL: this run */
+    const struct outcome *usual; /* of the run without a failure; NULL: the same run */
     struct outcome *outcome;
     char name[48];   /* of all mutexes: the group */
-    char folder[96]; /* of a server of its own */
+    char folder[96]; /* of the run's local server */
     pid_t pid;
 };
 
 /* ---- for the test ------------------------------------------------------------------------ */
 
-/* Starts the run; run_end() awaits its end and returns a sentence about the error, or NULL; valid until the next
+/* Starts the run; run_end() awaits the end and returns a sentence about the error, or NULL; valid until the next
  * call. */
 void run_start(struct run *run);
 const char *run_end(struct run *run);
