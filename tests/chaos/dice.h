@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random numbers from a seed; each thread has own dice. */
+/* Random numbers from a seed; each thread has separate dice. */
 #ifndef CHAOS_DICE_H
 #define CHAOS_DICE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stage of a round: two servers, a master and a server that may follow the master; hosts, each with an own
+ * The stage of a round: two servers, a master and a server that may follow the master; hosts, each with a separate
  * network, which leads to the master by one address; processes on the hosts; and the resource guarded by the mutexes.
  *
  * The network is a proxy for each host.  Every other host speaks TCP to the proxy, so that, where network
@@ -35,7 +35,7 @@ struct stage {
     struct proxy *proxies[HOSTS];
     char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
     bool has_grace;
-    bool has_device; /* an own loopback device, to take down */
+    bool has_device; /* a separate loopback device, to take down */
 
     struct place places[PROCESSES + 1]; /* the process in the last place closes the round */
     struct card *cards;                 /* shared */
@@ -49,7 +49,7 @@ struct stage {
     long killed, restarts, promotions;
 };
 
-/* Takes an own network namespace, if allowed; not for a role, which has arguments.  Call first in main(). */
+/* Takes a separate network namespace, if allowed; not for a role, which has arguments.  Call first in main(). */
 void stage_isolate(int argc);
 
 void stage_begin(struct stage *stage, bool has_grace);
@@ -77,7 +77,7 @@ int stage_stop_owner(struct stage *stage);
 void stage_stop_process(struct stage *stage, int place);
 void stage_cont_process(struct stage *stage, int place);
 
-/* Sets the device up or down: down, the kernel loses each packet.  Does nothing without an own namespace. */
+/* Sets the device up or down: down, the kernel loses each packet.  Does nothing without a separate namespace. */
 void stage_set_device(struct stage *stage, bool is_up);
 
 /* Write the master's data to a file; kill the master, which comes back with the data written last, or empty. */

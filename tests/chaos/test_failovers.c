@@ -38,7 +38,7 @@ static void test_nobody_owns_beside_another_when_the_server_fails_over(void **st
     change_places(FAULTS_OF_FAILOVER, true);
 }
 
-/* Without grace no two threads own a mutex when servers change places by FAILOVER, because no write is lost. */
+/* No two threads own a mutex when servers change places by FAILOVER, also without grace: no write is lost. */
 static void test_nobody_owns_beside_another_when_the_server_fails_over_without_grace(void **state)
 {
     (void)state;
