@@ -1,5 +1,5 @@
-# increments.py DIRECTORY COUNT: adds one, often, to a number in an LMDB. Says that it is ready, and
-# begins with a byte of its input.
+# increments.py DIRECTORY COUNT: increments a number in an LMDB, COUNT times. Says "ready", and begins with a byte of
+# input.
 import os
 import sys
 import time
@@ -12,5 +12,5 @@ os.read(0, 1)
 for _ in range(int(sys.argv[2])):
     with database.begin(write=True) as transaction:
         number = int(transaction.get(b"number") or 0)
-        time.sleep(0.0002)  # for others to come in between
+        time.sleep(0.0002)  # lets other writers come in between
         transaction.put(b"number", b"%d" % (number + 1))

@@ -1,16 +1,16 @@
-# For the tests with programs of Debian: two hosts, a server, and words to run programs there. Sourced
-# in the build directory:
+# For the tests with programs of Debian: two hosts, a server, and functions that run programs there. Sourced in the
+# build directory:
 #
 #     . "$srcdir/tests/programs/lib.sh"
 #     start_hosts                     # a and b
 #     start a flock "$(locks a)/x" cat fifo; holder=$started
 #     on b dmutex-run -e "flock:$(locks b)/x => x" -- flock -n "$(locks b)/x" true
 #
-# The hosts are namespaces (network, mounts, host's name) with a network of their own, where this
-# machine lets us make them; else two trees of processes, with directories of lock files and keepers of
-# their own, and other names. DMUTEX_TEST_HOSTS=trees asks for the latter.
+# The hosts are namespaces (network, mounts, host's name) with a private network, if the machine allows namespaces; else
+# two trees of processes, with separate directories of lock files, separate keepers and other names.
+# DMUTEX_TEST_HOSTS=trees chooses the trees.
 
-# Begins again in namespaces: the network between the hosts ends with the last process in it.
+# Begins again in namespaces: the network between the hosts ends with the last process there.
 if [ -z "${DMUTEX_TEST_HOSTS-}" ]; then
     DMUTEX_TEST_HOSTS=trees
     export DMUTEX_TEST_HOSTS
@@ -26,7 +26,7 @@ setsid sh "$srcdir/tests/programs/vanish.sh" $$ "$scratch" </dev/null >/dev/null
 DMUTEX_TEST_MARK=$scratch
 export DMUTEX_TEST_MARK
 
-# The programs of Debian, and what was built here; nothing else.
+# The programs of Debian and of the build directory; nothing else.
 packages=${DMUTEX_TEST_PACKAGES:?run by make check-programs}
 build=$PWD
 PATH=$build/preload/here:$packages/usr/sbin:$packages/usr/bin:$packages/sbin:$packages/bin
@@ -36,7 +36,7 @@ for directory in "$packages"/usr/lib/*-linux-gnu* "$packages"/lib/*-linux-gnu*; 
     [ ! -d "$directory" ] || LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$directory
 done
 DMUTEX_KEEPER=$build/preload/keeper/.libs/dmutex-keeper
-HOME=$scratch # no configuration of the user's or the machine's, but an empty one
+HOME=$scratch # an empty configuration instead of the user's or the machine's
 PYTHONPATH=$packages/usr/lib/python3/dist-packages
 PYTHONDONTWRITEBYTECODE=1
 mkdir -p "$HOME/.config/dmutex"
@@ -46,9 +46,9 @@ export PATH LD_LIBRARY_PATH DMUTEX_KEEPER HOME PYTHONPATH PYTHONDONTWRITEBYTECOD
 # ---------------------------------------------------------------------------
 # Waiting
 # ---------------------------------------------------------------------------
-limit=60 # seconds for anything that is waited for
+limit=60 # seconds, for each wait
 
-# await COMMAND...: until it succeeds.
+# await COMMAND...: runs the command again and again until success.
 await()
 {
     for _ in $(seq $((limit * 20))); do
@@ -59,17 +59,17 @@ await()
     return 1
 }
 
-# ended PID: it is there no more, or has only not been waited for.
+# ended PID: the process is gone, or a zombie.
 ended() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null; }
 
-# has FILE WORDS: in one of its lines.
+# has FILE WORDS: a line of the file has the words.
 has() { grep -qsF -e "$2" "$1"; }
 
 # ---------------------------------------------------------------------------
 # The server
 # ---------------------------------------------------------------------------
 server_program=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
-server_url=unix://$scratch/server?grace=off # nobody had a lock before it was started
+server_url=unix://$scratch/server?grace=off # no lock was held before the server's start
 
 server() { "$(dirname "$server_program")/$(basename "$server_program" server)cli" -s "$scratch/server" "$@"; }
 is_serving() { [ "$(server ping 2>/dev/null)" = PONG ]; }
@@ -85,13 +85,13 @@ start_server()
     await is_serving || cat "$scratch/server.log" >>"$scratch/complaints"
 }
 
-# held NAME, waiting NAME: as the server believes. A name is group/leaf.
+# held NAME, waiting NAME: the holder and the waiters in the server's view. A name is group/leaf.
 held() { [ "$(server exists "dmutex:{${1%%/*}}:lock:${1#*/}")" = 1 ]; }
 waiting() { server zcard "dmutex:{${1%%/*}}:queue:${1#*/}"; }
 is_waited_for() { [ "$(waiting "$1")" -gt 0 ]; }
 all_is_free() { [ -z "$(server keys 'dmutex:*:lock:*')" ]; }
 
-# watch NAME: counts from now on how often the server gives it to somebody; counted NAME.
+# watch NAME: counts the server's grants of the name from now on; counted NAME: the count.
 watch()
 {
     server psubscribe "__keyspace@0__:dmutex:{${1%%/*}}:lock:${1#*/}" >"$scratch/watched.${1#*/}" 2>&1 &
@@ -126,7 +126,7 @@ make_network()
         ip link set hosts up
 } >"$scratch/network.log" 2>&1
 
-# make_host NAME NUMBER: a process keeps its namespaces. It has a /run of its own.
+# make_host NAME NUMBER: starts a process that keeps the host's namespaces, with a private /run.
 make_host()
 {
     unshare --mount --net --uts sh -c '
@@ -139,7 +139,7 @@ make_host()
             ip addr add 10.99.0.$2/24 dev eth0 && ip link set eth0 up" || complain "host $1 cannot be made"
 }
 
-# locks HOST: its directory of lock files. Of the same name on both, if they are namespaces.
+# locks HOST: the host's directory of lock files. The path is the same on both hosts, if hosts are namespaces.
 locks()
 {
     case $DMUTEX_TEST_HOSTS in
@@ -148,7 +148,7 @@ locks()
     esac
 }
 
-# become HOST COMMAND...: this process, with exec. --root: all may be in a chroot.
+# become HOST COMMAND...: execs the command on the host. --root, because the tests may be in a chroot.
 become()
 {
     host=$1
@@ -160,19 +160,19 @@ become()
     exec "$@"
 }
 
-# on HOST COMMAND...: to its end. $HERE is the host's directory of lock files.
+# on HOST COMMAND...: runs the command to the end. $HERE is the host's directory of lock files.
 on() { (become "$@"); }
 
-# start HOST COMMAND...: in the background, as the process $started. Its standard input is this one,
-# which a shell does not give to what runs in the background unless it is asked for by another number.
+# start HOST COMMAND...: runs the command in the background, as the process $started, with the caller's standard input.
+# A shell gives its input to a background command only through another descriptor.
 start()
 {
     (become "$@") <&4 4<&- &
     started=$!
 } 4<&0
 
-# both COMMAND...: on both hosts at once. It prints "ready", and gets a byte when both have. What
-# it prints is in $scratch/a/output and b/output.
+# both COMMAND...: runs the command on both hosts at once. The command prints "ready", and gets a byte when both have
+# printed. The output is in $scratch/a/output and b/output.
 both()
 {
     for host in a b; do
@@ -191,9 +191,9 @@ mkfifo "$scratch/starter"
 exec 3<>"$scratch/starter"
 
 # ---------------------------------------------------------------------------
-# Jobs: what a program does while it has its lock file
+# Jobs: the work of a program while the program holds a lock file
 # ---------------------------------------------------------------------------
-# $job is a script that says that it is inside, and stays there until it is told to leave.
+# $job is a script that reports to be inside, and stays inside until `leave`.
 job=$scratch/job
 cat >"$job" <<END
 #!/bin/sh
@@ -218,7 +218,7 @@ leave()
     esac
 }
 
-# rules HOST: each lock file in its directory is called as on the other host.
+# rules HOST: gives each lock file in the host's directory the same name as on the other host.
 rules()
 {
     for file in "$(locks "$1")/*" "$(locks "$1")/*/*"; do
@@ -227,7 +227,7 @@ rules()
 }
 lease=20s
 
-# begin HOST COMMAND...: one that is to get inside; end HOST: it leaves.
+# begin HOST COMMAND...: starts a command that gets inside; end HOST: the command leaves.
 begin()
 {
     at=$1
@@ -240,13 +240,13 @@ end()
     wait "$(cat "$scratch/$1/begun")" || complain "$1: exit status $?: $(cat "$scratch/$1/output")"
 }
 
-# The shell script at $scratch/script there, under dmutex-run.
+# Run the shell script $scratch/script on a host, under dmutex-run.
 begin_with_rules() { begin "$1" dmutex-run -q -e "$(rules "$1")" -- sh "$scratch/script"; }
 on_with_rules() { on "$1" dmutex-run -q -e "$(rules "$1")" -- sh "$scratch/script"; }
 
-# locked PROGRAM WORDS: two results about a program that does not wait for its lock file. The shell
-# script on standard input runs it in $HERE. Without dmutex-run, the job runs on both hosts at once. With
-# it, who comes second says the words, or "exit status N", and gets inside when the first has left.
+# locked PROGRAM WORDS: two results about a program that does not wait for a lock file. The shell script on standard
+# input runs the program in $HERE. Without dmutex-run, the job runs on both hosts at once. With dmutex-run, the second
+# program prints the words, or "exit status N", and gets inside after the first has left.
 locked()
 {
     cat >"$scratch/script"
@@ -266,7 +266,7 @@ locked()
     has "$scratch/refused" "$2" || complain "it did not say '$2': $(cat "$scratch/refused")"
     is "inside, when the second has come" "$(inside)" a
     end a
-    await all_is_free # the keeper gives back what it sees the kernel has let go
+    await all_is_free # the keeper unlocks only after the kernel's unlock
     begin_with_rules b
     await is_inside "a b" || note "$(cat "$scratch/b/output")"
     end b

@@ -1,5 +1,5 @@
-# memcached_load.py SOCKET CONNECTIONS EACH: each adds that many times one to a number in memcached,
-# all at once; prints the number in the end.
+# memcached_load.py SOCKET CONNECTIONS EACH: increments a number in memcached, EACH times by each connection, all
+# connections at once; prints the number at the end.
 import socket
 import sys
 import threading

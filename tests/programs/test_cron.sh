@@ -1,7 +1,7 @@
 #!/bin/sh
-# cron on two hosts: the daemon that has the lock of /var/run/crond.pid runs the crontab; the other one
-# is started again and again, as by systemd, and takes over when that one is killed. `make check-long`
-# waits for the minutes, and counts that each has had its job once.
+# cron on two hosts: the daemon that holds the lock of /var/run/crond.pid runs the crontab; the other daemon is started
+# again and again, as by systemd, and takes over when the holder is killed. `make check-long` waits for whole minutes,
+# and checks for one job in each minute.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
@@ -14,13 +14,13 @@ on a dmutex-run --dry-run -e "$rule" -- cron -f >"$scratch/said" 2>&1 || complai
     complain "a rule that is no path is taken: $(cat "$scratch/said")"
 result "cron can be run with a rule for its pid file"
 
-# cron's paths are its own: hosts without a /run of their own have one pid file.
+# cron's paths are fixed: hosts without a private /run share a pid file.
 if [ "$DMUTEX_TEST_HOSTS" != namespaces ]; then
     note "the rest only where hosts can be namespaces"
     finish
 fi
 
-# Nothing of this machine's is to be run; the crontab is the test's.
+# Hides the machine's crontabs, so that cron runs only the test's crontab.
 for host in a b; do
     nsenter --target "$(cat "$scratch/$host/pid")" --mount --root env --chdir=/ sh -c '
         mount -t tmpfs tmpfs /var/spool && mkdir -p /var/spool/cron/crontabs || exit
@@ -46,7 +46,7 @@ while :; do
 done
 END
 
-# crons HOST: the processes that have the lock there. Who ends in vain has written no number.
+# crons HOST: the process that holds the lock on the host. A cron without the lock writes no pid.
 crons()
 {
     pid=$(on "$1" cat /run/crond.pid 2>/dev/null) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = cron ] &&
@@ -54,7 +54,7 @@ crons()
 }
 runs() { [ -n "$(crons "$1")" ]; }
 
-# stop_cron HOST: the loop, and whatever it has started.
+# stop_cron HOST: kills the command begun on the host, and the cron that the command has started.
 stop_cron()
 {
     kill -9 "$(cat "$scratch/$1/begun")"
@@ -62,8 +62,8 @@ stop_cron()
     pid=$(crons "$1") && kill -9 "$pid" && await ended "$pid"
 }
 
-# minutes COUNT: waits until the job has run in that many minutes that were awaited from their beginning;
-# prints how often in each of them.
+# minutes COUNT: waits for COUNT whole minutes, from the next minute's beginning; prints the number of jobs in each
+# minute.
 minutes()
 {
     first=$(date -d '+1 minute' +%H:%M)

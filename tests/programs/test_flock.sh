@@ -1,5 +1,5 @@
 #!/bin/sh
-# util-linux's flock, as crontabs and scripts use it, on two hosts that each have a lock file of their own.
+# util-linux's flock, as in crontabs and scripts, on two hosts with separate lock files.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
@@ -20,9 +20,9 @@ exec flock -w 1 -E 7 "$HERE/job.lock" "$JOB"
 END
 
 # ---------------------------------------------------------------------------
-# Those who wait
+# Waiters
 # ---------------------------------------------------------------------------
-# second_waits: the script runs on a, and waits on b.
+# second_waits: the script is inside on a, and waits on b.
 second_waits()
 {
     outside
@@ -43,9 +43,9 @@ for wait in '' '-w 60'; do
 done
 
 # ---------------------------------------------------------------------------
-# Those who are killed
+# Killed holders
 # ---------------------------------------------------------------------------
-# processes HOST WORDS: their numbers, of all on the host whose arguments have the words.
+# processes HOST WORDS: the pids of the host's processes with the words in the arguments.
 processes()
 {
     for directory in $(grep -lsF -e "$2" /proc/[0-9]*/cmdline); do
@@ -56,7 +56,7 @@ processes()
 }
 no_keepers() { [ -z "$(processes a /keeper/keeper-)$(processes b /keeper/keeper-)" ]; }
 
-# The job is a child of flock, and has the lock as well.
+# The job is a child of flock, and has the lock, too.
 echo 'exec flock "$HERE/job.lock" "$JOB"' >"$scratch/script"
 second_waits
 kill -9 $(processes a "$job")
@@ -74,7 +74,7 @@ wait "$(cat "$scratch/a/begun")" && complain "the holder was not killed"
 end b
 result "the holder and the keeper are killed: when the lease has ended, who waits comes next"
 
-# It is the keeper that renews: the job on a goes on, and is not told.
+# Without the keeper, which renews the lease, the job on a goes on and is not told of the loss.
 second_waits
 kill -9 $(processes a a/keeper/keeper-)
 await is_inside "a b"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A program that knows pthreads only, with a static mutex, one of C++ and one of a shared library,
-# started on two hosts that share three files with a number each. Nothing is lost once its mutexes
-# are named, by the symbols that `dmutex-run --list` has found.
+# A program that knows pthreads only, with a static mutex, a mutex of C++ and a mutex of a shared library, started on
+# two hosts with three shared files, a number in each. No increment is lost if rules name the mutexes, by the symbols
+# that `dmutex-run --list` has found.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
@@ -10,7 +10,7 @@ threads=3
 rounds=80
 expected=$((2 * threads * rounds))
 
-# A C++ compiler that was only unpacked finds the headers of C++, but not the compiler's own.
+# An unpacked, not installed, C++ compiler finds the headers of C++, but not the compiler's internal headers.
 mkdir "$scratch/bin" "$scratch/numbers"
 {
     $CC -g -O2 -shared -fPIC "$sources/library.c" -pthread -o "$scratch/bin/libtally.so" &&
@@ -23,7 +23,7 @@ mkdir "$scratch/bin" "$scratch/numbers"
 result "the program is compiled, without dmutex"
 [ -x "$scratch/bin/tally" ] || finish
 
-# tally COMMAND...: runs it on both hosts; three numbers remain.
+# tally COMMAND...: runs tally by the command on both hosts; leaves three numbers.
 tally()
 {
     for name in main cxx library; do
@@ -33,7 +33,7 @@ tally()
 }
 number() { sed 's/^0*//' "$scratch/numbers/$1"; }
 
-# On a busy machine the two may run one after the other, so more than once.
+# Runs more than once, because the two programs may run one after the other on a busy machine.
 loses()
 {
     tally
@@ -53,7 +53,7 @@ printf '3  sym:%s\n' libtally.so:tally_lock_of_library tally:_ZN6ledger4Page5loc
     cmp -s - "$scratch/found" || complain "$(cat "$scratch/list")"
 result "dmutex-run --list finds the three, by their symbols"
 
-# rules: those that were found; each one's name is of its symbol.
+# rules: the rules that --list has found; each name is the rule's symbol.
 sed 's/^[0-9]*  //; s/^\(.*:\)\(.*\)$/\1\2 => tally\/\2/' "$scratch/found" | tr '\n' ';' >"$scratch/rules"
 for name in lock_of_main _ZN6ledger4Page5lock_E tally_lock_of_library; do
     watch "tally/$name"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Programs with rules of which none is theirs do the same as without, under load and with another
-# library preloaded.
+# Programs under rules for other programs behave as without rules, under load and with another library preloaded.
 
 . "$srcdir/tests/programs/lib.sh"
 start_server
@@ -10,8 +9,8 @@ rules="$rules; flock:/no/such/*.lock => no/flock; fcntl:/no/such/*.lock => no/fc
 DMUTEX_URL=$server_url
 export DMUTEX_URL
 
-# same PROGRAM FUNCTION: what the function prints and its exit status are the same when the programs
-# that it starts by `run` have the module, and when not.
+# same PROGRAM FUNCTION: checks for the same output and exit status of the function, with and without the module in the
+# programs that the function starts by `run`.
 same()
 {
     for with in no yes; do
@@ -36,14 +35,14 @@ run_here()
     esac
 }
 
-# has_module PID: as it should.
+# has_module PID: the process has the module if, and only if, the module is wanted.
 has_module()
 {
     has "/proc/$1/maps" libdmutex-preload.so && loaded=yes || loaded=no
     [ $loaded = $with ]
 }
 
-# serving COMMAND...: a server, as the process $served; stop: as an administrator would.
+# serving COMMAND...: starts a server, as the process $served; stop: ends the server as an administrator would.
 serving()
 {
     run_here "$@" >"$scratch/served" 2>&1 &
@@ -76,7 +75,7 @@ pack()
 same pigz pack
 
 # ---------------------------------------------------------------------------
-# Only who is root may become another user, and must.
+# Only root can change the user, and apache2 must not serve as root.
 mkdir "$scratch/www"
 chmod 711 "$scratch"
 cp "$srcdir/README.md" "$scratch/www/page"
@@ -127,7 +126,8 @@ redis_under_load()
 same redis-benchmark redis_under_load
 
 # ---------------------------------------------------------------------------
-# The threads of stress-ng's mutexes are real-time ones where they may be, and leave nothing of the processors to others.
+# Without this capability, stress-ng cannot make its mutex threads real-time threads, which leave no processor to other
+# processes.
 ordinary=
 [ "$(id -u)" -ne 0 ] || ordinary="setpriv --bounding-set -sys_nice"
 stress()

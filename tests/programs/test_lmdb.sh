@@ -1,13 +1,13 @@
 #!/bin/sh
-# LMDB, by Python, in one directory that two hosts share. Its mutex of writers lies in the lock file;
-# a rule of `dmutex-run --list` names it, and then it is the server that excludes.
+# LMDB, by Python, in a directory that two hosts share. LMDB's mutex of writers lies in the lock file; a rule of
+# `dmutex-run --list` names the mutex, and then the server excludes the writers.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
 increments=$srcdir/tests/programs/increments.py
 each=400
 
-# new: an empty database. number: what is in it.
+# new: makes an empty database. number: prints the number in the database.
 new()
 {
     rm -rf "$scratch/lmdb"
@@ -20,7 +20,7 @@ with lmdb.open(sys.argv[1], lock=False).begin() as transaction:
     print(transaction.get(b"number").decode())' "$scratch/lmdb" 2>&1
 }
 
-# The rule of the mutex that was locked as often as it was written; of the others there is none.
+# Takes the rule of the only mutex with as many locks as writes.
 new
 echo . >"$scratch/go"
 on a dmutex-run --list --output "$scratch/list" python3 "$increments" "$scratch/lmdb" 7 <"$scratch/go" \
@@ -29,8 +29,8 @@ rule=$(sed -n 's/^ *7  \(map:[^ ]*lock.mdb+0x[0-9a-f]*\)  # robust$/\1/p' "$scra
 [ -n "$rule" ] || complain "$(cat "$scratch/list")"
 result "dmutex-run --list finds the mutex of writers in the lock file"
 
-# b goes by the mutex in the file, and a by the server: they know nothing of each other. What is lost
-# here, or breaks, has nothing but the server to keep it in the test below.
+# b locks the mutex in the file, and a the server's mutex, so a and b do not exclude each other. Increments that are
+# lost here are kept in the test below by the server alone.
 cat >"$scratch/only" <<'END'
 #!/bin/sh
 [ "$DMUTEX_HOST" = "$1" ] || { shift 2; exec "$@"; }
@@ -38,12 +38,12 @@ rule=$2
 shift 2
 exec dmutex-run -e "$rule" -- "$@"
 END
-# On a busy machine the two may run one after the other, so more than once.
+# Runs more than once, because the two programs may run one after the other on a busy machine.
 loses()
 {
     new
     both sh "$scratch/only" a "$rule => lmdb/writer sharedstate=yes" python3 "$increments" "$scratch/lmdb" $each
-    : >"$scratch/complaints" # an LMDB that is written by two may also break
+    : >"$scratch/complaints" # an LMDB with two writers at once may also break
     alone=$(number)
     note "with the rule on one host only: $alone of $((2 * each))"
     [ "$alone" != $((2 * each)) ]

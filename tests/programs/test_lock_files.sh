@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs that have a lock file of their own: lckdo, logrotate, anacron, dpkg, and cron. Each host has
-# its own files; what they do is done on one host at a time.
+# Programs with a lock file inside: lckdo, logrotate, anacron and dpkg. Each host has separate files; the programs' work
+# is done on one host at a time.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts

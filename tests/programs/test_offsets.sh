@@ -1,12 +1,12 @@
 #!/bin/sh
-# memcached and pigz have been stripped of their symbols: their mutexes are named by where they lie in a
-# file with that build-id, as `dmutex-run --list` has found here and now.
+# memcached and pigz have been stripped of symbols: rules name the mutexes by the build-id and the offset in the file,
+# as `dmutex-run --list` has found in this run.
 
 . "$srcdir/tests/programs/lib.sh"
 start_hosts
 load=$srcdir/tests/programs/memcached_load.py
 
-# serve HOST COMMAND...: memcached, by this command, at $scratch/HOST/memcached; the process $started.
+# serve HOST COMMAND...: starts memcached by the command, at $scratch/HOST/memcached, as the process $started.
 serve()
 {
     at=$1
@@ -16,7 +16,7 @@ serve()
     await [ -S "$scratch/$at/memcached" ]
 }
 
-# stop PID: as an administrator would.
+# stop PID: ends the server as an administrator would.
 stop()
 {
     kill "$1"
@@ -24,7 +24,7 @@ stop()
     wait "$1" || complain "exit status $?: $(cat "$scratch"/?/served)"
 }
 
-# hold NAME: a lock file of host b, whose name is that of the mutex, until `end b`.
+# hold NAME: holds a lock file of host b, with the mutex's name, until `end b`.
 hold()
 {
     outside
@@ -35,7 +35,7 @@ hold()
 # ---------------------------------------------------------------------------
 # memcached
 # ---------------------------------------------------------------------------
-# The mutex that was taken once for each of the requests that change something.
+# Finds the mutex with one lock for each request that changes the data.
 serve a dmutex-run --list --output "$scratch/list" --
 is "the number" "$(python3 "$load" "$scratch/a/memcached" 1 1776)" 1776
 stop "$started"
@@ -60,7 +60,7 @@ for host in a b; do
     wait "$(cat "$scratch/$host/started")"
     is "the number of $host" "$(cat "$scratch/$host/number")" 1000
 done
-# on each host: one that is added, 1000 changes, and one by nothing
+# on each host: a lock for the added number, 1000 for the changes, and 1 for the change by 0
 is "locks, on the server" "$(counted memcached/change)" 2004
 result "memcached: two hosts under load, and each lock was the server's"
 
@@ -83,7 +83,7 @@ head -c 8000000 "$server_program" >"$scratch/data"
 cat "$srcdir"/libdmutex/*/*.c >>"$scratch/data"
 pigz -p 4 -c -n "$scratch/data" >"$scratch/right"
 
-# A condition variable is seen if somebody has waited, which depends on how the threads ran.
+# Lists until a thread has waited on a condition variable, which depends on the threads' order.
 lists_condition()
 {
     on a dmutex-run --list --output "$scratch/list" -- pigz -p 4 -c -n "$scratch/data" >"$scratch/a/packed" &&

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The recipes of dmutex-pthread(7) for configure, CMake and Meson: the build system finds what libc has, and
-# the program's mutex is distributed, with a name that does not depend on the folder. Speaks TAP.
+# The recipes of dmutex-pthread(7) for configure, CMake and Meson: the build system finds libc's functions, and the
+# program's mutex is distributed, with a name that does not depend on the folder. Speaks TAP.
 #
-# Run by `make check-programs` in the build directory: CMake and Meson are packages that it downloads.
+# Run by `make check-programs` in the build directory, which downloads the packages of CMake and Meson.
 
 . "$srcdir/tests/lib/tap.sh"
 srcdir=$(cd "$srcdir" && pwd)
@@ -27,10 +27,10 @@ for file in configure.ac Makefile.am CMakeLists.txt meson.build; do
 done
 cp "$srcdir/tests/programs/recipes/main.c" src
 
-# tries COMMAND...: its output is shown if it fails.
+# tries COMMAND...: runs the command, and shows the output of a failure.
 tries() { "$@" >"$scratch/said" 2>&1 || complain "$* failed: $(cat "$scratch/said")"; }
 
-# is_distributed FOLDER: the program there.
+# is_distributed FOLDER: checks the program in the folder.
 is_distributed()
 {
     is "$1/proj" "$("$1/proj" 2>&1)" "timedlock rwlock distributed"
@@ -41,7 +41,7 @@ dropin="$(pkg-config --variable=dropin_cflags dmutex) -DDMUTEX_GROUP='\"billing\
 libs=$(pkg-config --libs dmutex)
 
 # ---------------------------------------------------------------------------
-# configure: plainly; the flags are make's
+# configure: without the flags, which make gets
 # ---------------------------------------------------------------------------
 tries autoreconf -fi
 mkdir autotools
@@ -51,7 +51,7 @@ tries in_autotools make CFLAGS="-g -O2 $dropin -fmacro-prefix-map=../="
 is_distributed autotools
 result "Autotools: configure plainly, and give the flags to make"
 
-# The way that does not work: what configure looks for it does not find.
+# The wrong way: configure with the flags does not find the functions.
 mkdir refused
 in_refused() { (cd refused && "$@"); }
 tries in_refused ../configure CFLAGS="-g $dropin" LIBS="$libs"
@@ -59,7 +59,7 @@ tries in_refused ../configure CFLAGS="-g $dropin" LIBS="$libs"
 result "Autotools: configure with the flags finds no function of pthread"
 
 # ---------------------------------------------------------------------------
-# CMake: plainly, and once more with the flags; what it has found stays
+# CMake: without the flags, and once more with the flags; CMake keeps the results of the first run
 # ---------------------------------------------------------------------------
 tries cmake -S . -B cmake
 tries cmake -S . -B cmake -DCMAKE_C_FLAGS="$dropin -fmacro-prefix-map=$PWD/=" -DCMAKE_C_STANDARD_LIBRARIES="$libs"
@@ -68,7 +68,7 @@ is_distributed cmake
 result "CMake: configure plainly, and once more with the flags"
 
 # ---------------------------------------------------------------------------
-# Meson: it looks anew when flags change, so a compiler of our own adds them later
+# Meson: searches again when flags change, so a script as compiler adds the flags later
 # ---------------------------------------------------------------------------
 cat >dropin-cc <<'SCRIPT'
 #!/bin/sh

@@ -1,4 +1,4 @@
-# What a Python program does with threads, processes and files: prints sums.
+# A Python program with threads, processes and files: prints sums.
 import concurrent.futures
 import fcntl
 import hashlib

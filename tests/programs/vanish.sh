@@ -1,14 +1,13 @@
 #!/bin/sh
-# vanish.sh PID DIRECTORY: waits for the process's end, whatever ends it. Then it ends the processes
-# whose environment says DMUTEX_TEST_MARK=DIRECTORY, and those that are in the directory (a server may
-# write its title over its environment), and removes the directory. In a chroot, the path of a process in
-# another namespace begins outside.
+# vanish.sh PID DIRECTORY: waits for any end of the process. Then kills the processes with
+# DMUTEX_TEST_MARK=DIRECTORY in the environment, and the processes in the directory (a server may write its title over
+# its environment), and removes the directory. In a chroot, the path of a process in another namespace begins outside.
 
 trap '' HUP INT TERM
 pid=$1
 directory=$2
 
-# A process that ends as others are looked for may start one in between: until there is none.
+# Searches until no process is found, because a process may start another process during a search.
 end_marked()
 {
     while marked=$({

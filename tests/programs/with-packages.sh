@@ -1,9 +1,8 @@
 #!/bin/sh
-# with-packages.sh COMMAND...: runs it with the Debian packages that the tests of this folder are about
-# unpacked in $DMUTEX_TEST_PACKAGES. Nothing is installed, and they are gone when the command has ended.
+# with-packages.sh COMMAND...: runs the command with the Debian packages for the tests of this folder unpacked in
+# $DMUTEX_TEST_PACKAGES. Nothing is installed, and the packages are removed at the command's end.
 #
-# They come from the sources of packages that this machine has configured, with all that they need and
-# this machine does not have installed.
+# The packages come from the machine's configured sources, with all dependencies that are not installed.
 
 set -eu
 packages="anacron apache2-bin apache2-utils cmake cron g++ iproute2 libjemalloc2 liblmdb0 logrotate memcached
@@ -15,12 +14,12 @@ downloads=$DMUTEX_TEST_PACKAGES/downloads
 log=$DMUTEX_TEST_PACKAGES/log
 mkdir -p "$downloads/partial" "$DMUTEX_TEST_PACKAGES/lists/partial"
 
-# In a session of its own, so that it is there when this script is killed with all its children.
+# In a separate session, so that vanish.sh survives if this script is killed with all children.
 setsid sh "$(dirname "$0")/vanish.sh" $$ "$DMUTEX_TEST_PACKAGES" </dev/null >/dev/null 2>&1 &
 trap 'rm -rf "$DMUTEX_TEST_PACKAGES"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# apt WORDS...: an ordinary user may do it, and nobody else's apt is waited for.
+# apt WORDS...: runs apt-get; needs neither root's rights nor the end of another apt.
 apt()
 {
     apt-get -q -y -o Debug::NoLocking=1 -o APT::Sandbox::User= -o Dir::Cache::archives="$downloads" \
@@ -28,7 +27,7 @@ apt()
         </dev/null >>"$log" 2>&1
 }
 
-# download: by the lists of packages that are there, else by new ones, which are not left either.
+# download: by the machine's lists of packages, else by new lists, which are removed too.
 download()
 {
     apt --no-install-recommends --download-only install $packages && return
