@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules without a match have no effect: the command says so at the end, if all rules of a configuration are unmatched,
- * or a rule of the command line is.
+ * Rules without a match have no effect: the command says so at the end, and only there, if no rule matches, or for each
+ * rule of the command line, which is meant for the command, that does not match.
  */
 #include "run.h"
 
