@@ -2,18 +2,18 @@
 /*
  * A condition variable: wait, signal, broadcast, timeout, cancellation, death, and the debts of
  * signals that died.  Consumers wait until there is an item; the producer, the last client, makes
- * one for each consumer.  doc/design/models.md says what is left out.
+ * an item for each consumer, or ITEMS items.  doc/design/models.md lists the parts left out.
  *
- * There is no clock: whether a hold is certain is lock.pml's matter, so a live owner's lease does not end
- * here.  Time passes when nobody can do anything at once: then the lease of a dead owner ends, dead
- * waiters are passed over and forgotten, and live ones poll.  With POLLS also at other times.
+ * There is no clock: lock.pml models certainty, so a live owner's lease does not end here.  Time passes
+ * when no client can do anything at once: then the lease of a dead owner ends, dead waiters are passed
+ * over and forgotten, and live waiters poll.  With POLLS live waiters poll at other times too.
  */
 #ifndef CONSUMERS
 #define CONSUMERS 2
 #endif
 #define CLIENTS (CONSUMERS + 1)
 #define PRODUCER CONSUMERS
-/* How often; kills, pauses, timeouts and cancellations hit consumers only. */
+/* Numbers of events, at most; kills, pauses, timeouts and cancellations hit consumers only. */
 #ifndef KILLS
 #define KILLS 0
 #endif
@@ -99,14 +99,14 @@ mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SI
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
-byte hold;            /* in state: the hold that was not given back; 0: none */
+byte hold;            /* in state: the hold not released yet; 0: none */
 bool is_carried;      /* the hold came by a signal */
 bool is_held;         /* the lock is there */
 byte debts;
 typedef Place { byte id, heard; bool is_carrier };
 typedef List { Place at[PLACES]; byte count };
 List list[2];
-#define MUTEX 0 /* its queue */
+#define MUTEX 0 /* the queue of the mutex */
 #define CONDITION 1
 #define queue list[MUTEX].at
 #define waiting list[MUTEX].count
@@ -119,14 +119,14 @@ typedef Client {
     mtype phase = ASKING;
     mtype thread = ASKS;
     byte attempt = 1;
-    byte leaving;        /* the attempt whose hold is being given up; 0: none */
+    byte leaving;        /* the attempt with the hold to give up; 0: none */
     byte owed, posted;
-    bool is_by_condition; /* the claim's condition: it waits on it, or came by it */
+    bool is_by_condition; /* the claim has a condition: waits there, or came from there */
     bool has_unanswered; /* a cond_wait, which may have been executed */
     bool is_given_up;    /* timed out or cancelled: does not wait again */
     bool is_cancelled;
     bool is_signalled;   /* the signal came before the cancellation */
-    bool was_asked, was_waiting; /* to stop waiting, without an answer; it waited when it asked last */
+    bool was_asked, was_waiting; /* a request to stop waiting had no answer; waited at the last such request */
     bool is_polling, is_poll_due, is_poll_newest;
     bool is_up = 1;
     bool is_hearing = 1, is_misheard;
@@ -182,7 +182,7 @@ inline remove(which, place)
     list[which].at[j].is_carrier = 0
 }
 
-/* Sets n to the place of [who], or to how many there are. */
+/* Sets n to the place of an id, or to the count. */
 inline find(which, who)
 {
     n = 0;
@@ -211,7 +211,7 @@ inline owe_signal()
 #endif
 }
 
-/* _serve.lua leave(), of place n of the queue. */
+/* _serve.lua leave(): removes place n of the queue. */
 inline leave()
 {
     if
@@ -283,7 +283,7 @@ inline note_death()
     fi
 }
 
-/* _condition.lua move(), of place i of the condition. */
+/* _condition.lua move(): moves place i of the condition to the queue. */
 inline move(carrier)
 {
     other = sleeper[i].id;
@@ -293,7 +293,7 @@ inline move(carrier)
 #endif
 }
 
-/* _condition.lua signal(): up to `most`. */
+/* _condition.lua signal(): moves up to `most` waiters. */
 inline signal()
 {
     moved = 0;
@@ -339,7 +339,7 @@ inline acquire()
     if
     :: hold == id -> is_held = 1; said = OWNED
     :: else ->
-        /* other: releases that are owed, done first; none of them is a death */
+        /* other: pending releases, done first; no pending release is a death */
         j = 1;
         do
         :: j < ATTEMPTS ->
@@ -428,7 +428,7 @@ inline poll()
     fi
 }
 
-/* id: the attempt that waits; other: the hold. */
+/* id: the waiting attempt; other: the hold. */
 inline cond_wait()
 {
     find(CONDITION, id);
@@ -463,7 +463,7 @@ inline cond_signal()
 {
     note_death();
 #ifdef SIGNAL_MOVES
-    carried = 0; /* here: whether somebody waits who can be reached, and whether anybody does */
+    carried = 0; /* here bits: 1: there is a waiter not gone; 2: there is a waiter that can be reached */
     i = 0;
     do
     :: i < sleeping ->
@@ -489,7 +489,7 @@ inline cond_signal()
     :: else
     fi;
     if
-    :: (carried & 2) && most == 1 -> /* and it is one who hears */
+    :: (carried & 2) && most == 1 -> /* and the moved waiter hears */
         n = waiting - 1;
 #ifndef NO_MORPHING
         assert(k[client_of(queue[n].id)].is_hearing && queue[n].heard == 0)
@@ -531,7 +531,7 @@ inline cond_cancel()
     fi
 }
 
-/* I5, and that a waiter is not nowhere: one that sleeps and has nothing on its way to it. */
+/* I5: each client's attempt is in one place at most: queue, condition or hold. */
 inline check_places()
 {
     skip;
@@ -599,7 +599,7 @@ end:
 #if CLIENTS > 3
     :: server_of(3)
 #endif
-#if RESTARTS > 0 /* empty; the owner puts its lock back, which lock.pml looks at */
+#if RESTARTS > 0 /* comes back empty; the owner puts the lock back: lock.pml models the reclaim */
     :: d_step {
         restarts > 0 -> restarts--;
         debts = 0;
@@ -630,7 +630,7 @@ end:
 #define ALL_QUIET (!is_busy(0) && !is_busy(1) && !is_busy(2))
 #endif
 
-/* A dead owner's lease ends; the dead are not heard of; the others poll. */
+/* Ends a dead owner's lease; dead waiters are not heard of; live waiters are to poll. */
 inline pass_time()
 {
     if
@@ -682,7 +682,7 @@ end:
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* leave_condition(): once it was asked, only the server knows whether a signal came first. */
+/* leave_condition(): after a request without an answer, only the server knows if a signal came first. */
 #define may_leave(c) (is_waiting(c) || k[c].was_asked)
 #define may_send(c) (k[c].is_up && len(command[c]) + len(reply[c]) < PIPE)
 
@@ -713,7 +713,7 @@ inline give_back(c)
 /* condition.c: the store has ended the hold. */
 inline close_hold(c) { k[c].leaving = 0; k[c].has_unanswered = 0 }
 
-/* on_unknown(): another attempt.  The condition's waiter comes back, which is a spurious wake-up. */
+/* on_unknown(): begins another attempt.  The condition's waiter comes back, which is a spurious wake-up. */
 inline on_unknown(c)
 {
 #ifdef WAITS_AGAIN_WHEN_UNKNOWN
@@ -746,7 +746,7 @@ inline take_reply(c)
         :: said == QUEUED_AT && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = QUEUED
         :: said == ON_CONDITION && k[c].phase == ASKING -> k[c].phase = WAITING
         :: said == UNKNOWN && is_waiting(c) -> on_unknown(c)
-        :: said == NOT_OWNER -> rename(c) /* to a repeated call: it was executed; comes back */
+        :: said == NOT_OWNER -> rename(c) /* to a repeated call: the first call was executed; comes back */
         :: else
         fi;
         if
@@ -776,7 +776,7 @@ inline take_message(c)
     fi
 }
 
-/* Whoever waits for an answer gets none and asks again. */
+/* Breaks the connection: a thread that awaits an answer gets no answer and asks again. */
 inline break_connection(c)
 {
     k[c].is_up = 0;
@@ -839,11 +839,12 @@ end:
         k[c].thread = (k[c].is_cancelled && k[c].is_signalled && HAS_PASSING_ON -> PASSES_ON : INSIDE) }
     /* a consumer */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->
-        /* who is told ETIMEDOUT does not look any more */
+        /* a consumer told ETIMEDOUT does not look again */
         items = (items > 0 && !(k[c].is_given_up && !k[c].is_signalled) -> items - 1 : items);
         give_back(c);
         end_thread(c) }
-    :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && k[c].is_cancelled -> /* its handlers unlock */
+    /* the cleanup handlers of a cancelled thread unlock */
+    :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && k[c].is_cancelled ->
         give_back(c);
         end_thread(c) }
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && items == 0 && !k[c].is_given_up ->
@@ -856,7 +857,7 @@ end:
         k[c].is_poll_newest = 0;
         k[c].thread = LEFT }
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].phase != ASKING -> close_hold(c); k[c].thread = SLEEPS }
-#ifdef STAYS /* condition.c fail_unchanged(): no answer, and the patience is at its end */
+#ifdef STAYS /* a control: no answer in time, and the thread goes on with the hold, as condition.c once did */
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].has_unanswered && k[c].phase == ASKING ->
         k[c].owed = k[c].owed | bit(k[c].attempt);
         k[c].attempt = k[c].leaving;
@@ -911,7 +912,7 @@ end:
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), 1;
         k[c].thread = PASSED }
     /* schedule.c */
-#ifdef RENEWAL_TAKES_THE_SIGNAL /* before the thread is back, which may ask whether it came by one */
+#ifdef RENEWAL_TAKES_THE_SIGNAL /* before the thread is back and asks if a signal brought the hold */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].is_up && len(command[c]) == 0 && is_carried && is_held && hold == id_of(c, k[c].attempt) -> is_carried = 0 }
 #endif
     :: d_step { !k[c].is_dead && is_waiting(c) && !k[c].is_polling && may_send(c) && (k[c].is_poll_due || polls > 0) ->
@@ -929,7 +930,7 @@ end:
         od;
         k[c].posted = k[c].posted | bit(j);
         command[c]!RELEASE, id_of(c, j), 0 }
-    /* what comes */
+    /* arrivals */
     :: d_step { !k[c].is_dead && len(reply[c]) > 0 -> take_reply(c); check(); skip }
     :: d_step { !k[c].is_dead && len(inbox[c]) > 0 -> take_message(c); check(); skip }
     :: d_step { !k[c].is_dead && !k[c].is_up -> reconnect(c); skip }
@@ -939,7 +940,7 @@ end:
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
-/* A waiter is killed before its hold is confirmed: a signal that it has had by then is its own. */
+/* Kills a client with a hold not confirmed yet: after the confirmation a received signal is used up, and may die. */
 inline kill(c)
 {
     k[c].is_dead = 1;
@@ -1000,7 +1001,7 @@ init
     }
 }
 
-/* Nobody who lives waits beside an item for ever.  With an item for each, all get theirs. */
+/* No live consumer waits beside an item for ever.  With an item for each consumer, all get through. */
 #define is_through(c) (k[c].thread == ENDED || k[c].is_dead)
 #if CONSUMERS > 2
 #define ALL_THROUGH (is_through(0) && is_through(1) && is_through(2))

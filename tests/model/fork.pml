@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(): a parent that owns, waits, or is just sending, and its child, which goes on with a copy of all
- * that the parent knew at that moment: runtime.c's handlers of pthread_atfork().
+ * fork(): a parent owns, waits, or is just sending, and the child goes on with a copy of all data of the
+ * parent at the fork: runtime.c's handlers of pthread_atfork().
  *
- * The parent has two threads: one forks, the loop thread sends commands, each in two writes, and changes its
- * tables in two steps.  The child has the first one only.  A rival waits for the lock.
+ * The parent has two threads: the application's thread forks; the loop thread sends commands, each in two writes,
+ * and changes tables in two steps.  The child has the application's thread only.  A rival waits for the lock.
  */
 #ifndef ONLY
 #define EXCLUSION
@@ -30,16 +30,16 @@ mtype = { NOTHING, ASKS, HELD };
 /* ---- the server ---------------------------------------------------------------------------- */
 
 byte hold;                                   /* uuid * 8 + attempt; 0: none */
-byte queue;                                  /* one waiter, the rival's or the parent's; 0: none */
+byte queue;                                  /* a single waiter, of any process; 0: none */
 chan wire[PROCESSES] = [4] of { mtype, byte, bit }; /* command, id, second half */
-byte half[PROCESSES];                        /* an id whose first half was read; 0: none */
+byte half[PROCESSES];                        /* the id of a half-read command; 0: none */
 byte readers[PROCESSES];                     /* processes in which an inbox is open: the kernel's count */
 
 /* ---- a process ----------------------------------------------------------------------------- */
 
 typedef Process {
     byte uuid;
-    byte wire;    /* the connection that it writes to */
+    byte wire;    /* the connection for writing */
     mtype phase = NOTHING;
     byte attempt;
     bool is_born, is_dead;
@@ -74,7 +74,7 @@ inline check()
     skip
 }
 
-/* Who owns hears of it at once: messages are lock.pml's matter.  A lost one is a lease, here not at all. */
+/* Grants, and tells the new owner at once: lock.pml models messages, and lost messages, which cost a lease. */
 inline grant(who)
 {
     i = 0;
@@ -82,7 +82,7 @@ inline grant(who)
     :: i < PROCESSES && !(p[i].uuid == who / 8 && p[i].is_born) -> i++
     :: else -> break
     od;
-#ifdef DEAD_ARE_DEAF /* the dead are not told: they would cost a lease */
+#ifdef DEAD_ARE_DEAF /* no grant is told to a dead process: such a grant costs a lease */
     assert(!(i < PROCESSES && p[i].is_dead && readers[i] > 0 && !p[CHILD].is_in_handler));
 #endif
     if
@@ -149,7 +149,7 @@ end:
 
 #define may_write(c) (len(wire[p[c].wire]) < 3)
 
-/* A command of the application's thread: one write under the lock, for it is not interrupted by its own fork. */
+/* Sends a command of the application's thread: in one step, because no own fork interrupts the thread's writes. */
 inline send(c, what)
 {
     wire[p[c].wire]!what, id_of(c), 0;
@@ -176,7 +176,7 @@ end:
     od
 }
 
-/* The parent's loop thread: renews, and changes what it knows. */
+/* The parent's loop thread: renews, and changes tables. */
 active proctype loop_thread()
 {
 end:
@@ -200,7 +200,7 @@ proctype forks()
 {
     d_step { !p[PARENT].is_dead && is_prepared ->
         is_forked = 1;
-        /* a copy of all */
+        /* a copy of all data */
         p[CHILD].is_born = 1;
         p[CHILD].is_in_handler = 1;
         p[CHILD].uuid = p[PARENT].uuid;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A mutex: acquire, grant, expiry, poll, renewal, cancel, release, with pauses, breaks of the
- * connection, lost messages and killed processes.  doc/design/models.md says what is left out, and
- * which lines are which of the scripts and of the core.
+ * connection, lost messages and killed processes.  doc/design/models.md lists the parts left out, and the
+ * functions of scripts and core behind the parts of the model.
  *
  * Time.  A tick may come at any moment, between any two steps, so each delay, pause and stopped
  * process is there.  The server's lease is LEASE ticks from a script; a client is certain while less
- * than CERTAIN ticks have passed since it sent the request.  With DRIFT the server's clock runs
+ * than CERTAIN ticks have passed since the client sent the request.  With DRIFT the server's clock runs
  * faster than the clients': one tick more in each CERTAIN ticks.
  *
- * Each script is one step, as on the server.  Each client is one thread of its own process, with what
- * the loop thread does for it in any order.
+ * Each script is one step, as on the server.  Each client is one thread of its own process; the loop thread's
+ * steps for the client come in any order.
  *
- * TWOCOPIES.  Two servers, of which one is the master; each restart is a promotion of the other.  The replica
- * gives its subscribers all messages of the master, which the master's count does not contain.  A promotion
- * ends no connection: commands learn of it by READONLY or by their end, and an inbox stays where it is, until it is
- * opened again on the master (DEAFS).
+ * TWOCOPIES.  Two servers, a master and a replica; each restart is a promotion of the replica.  The replica's
+ * subscribers hear all messages of the master, and the master's count does not contain these subscribers.  A promotion
+ * ends no connection: the command connection learns of the promotion by READONLY or ends, and an inbox stays at the
+ * former server until the client opens the inbox again on the master (DEAFS).
  */
 #ifndef CLIENTS
 #define CLIENTS 2
 #endif
-/* Lock and unlock, so often; and attempts that a client may begin besides.  Faults hit client 0 alone,
- * which is any client: who does what how often is turned round in another run. */
+/* ROUNDS: pairs of lock and unlock; SPARE: attempts that a client may begin besides.  Faults hit client 0 alone,
+ * which stands for any client: another run swaps the numbers of rounds. */
 #ifndef ROUNDS0
 #define ROUNDS0 2
 #endif
@@ -43,22 +43,22 @@
 #ifndef CERTAIN
 #define CERTAIN 2
 #endif
-#ifndef LEASE0 /* of client 0, where leases differ */
+#ifndef LEASE0 /* of client 0, if leases differ */
 #define LEASE0 LEASE
 #define CERTAIN0 CERTAIN
 #endif
 #ifndef REQUESTS
-#define REQUESTS 3 /* at most, of one attempt; all are remembered: the core remembers four */
+#define REQUESTS 3 /* requests of one attempt, at most; all are remembered: the core remembers four */
 #endif
-/* How often. */
+/* Numbers of events in a run, at most. */
 #ifndef BREAKS
 #define BREAKS 0 /* the command connection ends; replies on their way are lost */
 #endif
 #ifndef DEAFS
-#define DEAFS 0 /* the inbox ends, with what is in it, and is opened again */
+#define DEAFS 0 /* the inbox ends, with all messages inside, and is opened again */
 #endif
 #ifndef LOSSES
-#define LOSSES 0 /* a message is counted as heard, and is not */
+#define LOSSES 0 /* a message is counted as heard, and lost */
 #endif
 #ifndef KILLS
 #define KILLS 0
@@ -67,12 +67,12 @@
 #define TIMEOUTS 0 /* a waiting thread has waited long enough */
 #endif
 #ifndef RESTARTS
-#define RESTARTS 0 /* the server comes back empty; with TWOCOPIES, the other one is promoted */
+#define RESTARTS 0 /* the server comes back empty; with TWOCOPIES, the replica is promoted */
 #endif
-#define SILENT 2 /* ticks after which a waiter is passed over, and after which it is gone */
+#define SILENT 2 /* ticks after which a waiter is passed over; GONE: ticks after which the waiter is gone */
 #define GONE 3
 #define PLACES (CLIENTS + 2)
-#define PIPE 3 /* commands of a client that are not answered */
+#define PIPE 3 /* unanswered commands of a client */
 #define LETTERS 3
 
 #ifdef ARRIVALS
@@ -109,18 +109,18 @@
 mtype = { ACQUIRE, TRY, RELEASE, RENEW, POLL, CANCEL };
 mtype = { OWNED, BUSY, QUEUED_AT, UNKNOWN, LEFT, RELEASED, CONFIRMED, LOST_IT };
 mtype = { IDLE, ASKING, QUEUED, HELD, LOST, OVER };             /* phases of an attempt */
-mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* what a thread does */
+mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* phases of a thread */
 /* clang-format on */
 
 #define id_of(c, a) (((c) + 1) * 16 + (a))
 #define client_of(id) ((id) / 16 - 1)
 #define attempt_of(id) ((id) % 16)
 #define bit(a) (1 << (a))
-/* _serve.lua grace(): nothing is granted for one lease of the attempt that would get it. */
+/* _serve.lua grace(): for one lease of an attempt, a new server grants the attempt nothing. */
 #ifdef RELEASE_ENDS_GRACE
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
-bool is_returned; /* this script's grant follows a release */
-#elif defined TWOCOPIES /* the caller's own word since when the server is there, of its greeting */
+bool is_returned; /* the script's grant follows a release */
+#elif defined TWOCOPIES /* the caller tells, from the greeting, since when the server is there */
 #define is_grace(id) (grace > 0 && is_up_to_date && LEASE - grace < lease_of(id))
 bool is_up_to_date;
 #else
@@ -131,7 +131,7 @@ bool is_up_to_date;
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
-byte ttl;   /* of lock; 0: there is none */
+byte ttl;   /* of lock; 0: no lock */
 byte hold;  /* in state; 0: none */
 byte token; /* in state */
 bool wanted;
@@ -140,24 +140,24 @@ typedef Place { byte id, request, heard, number };
 Place queue[PLACES];
 byte waiting;
 bool is_blank; /* all data of the name is gone */
-byte last;     /* with OLDER, the last token in state; new ones come from the clock */
-#ifdef OLDER /* what a replica, or a file, has: a restarted server knows that */
+byte last;     /* with OLDER, the last token in state; new tokens come from the clock */
+#ifdef OLDER /* the data of a replica, or of a file: a restarted server has these data */
 bool is_copied, copy_wanted;
 byte copy_ttl, copy_hold, copy_last, copy_waiting;
-byte born; /* the newest token of the server before; 0: this is the first one */
+byte born; /* the newest token of the server before; 0: the first server */
 Place copy[PLACES];
 #endif
 #ifdef TWOCOPIES
 bit master;          /* the run id of the server that executes scripts */
-byte epoch = 1;      /* its replid: another with each promotion */
-byte mark, copy_mark; /* born.lua; it goes with the data */
+byte epoch = 1;      /* the master's replid: another with each promotion */
+byte mark, copy_mark; /* born.lua: a part of the data */
 #ifdef MARK_WITHOUT_REPLID
 #define IDENTITY (master + 1)
 #else
 #define IDENTITY epoch
 #endif
 #endif
-byte grace; /* ticks of the longest lease since the server is new; see is_grace() */
+byte grace; /* ticks left of the longest grace of a new server; see is_grace() */
 
 /* ---- a client ------------------------------------------------------------------------------ */
 
@@ -165,14 +165,14 @@ typedef Client {
     mtype phase = IDLE;
     mtype thread = ASKS;
     byte rounds;
-    byte attempt;           /* its serial */
-    byte last;              /* its newest request */
-    byte age[REQUESTS + 1]; /* ticks since each was sent; CERTAIN: proves nothing any more */
+    byte attempt;           /* serial of the attempt */
+    byte last;              /* serial of the newest request */
+    byte age[REQUESTS + 1]; /* ticks since each request was sent; CERTAIN: proves nothing any more */
     byte certain;           /* ticks for which the hold is certain */
-    byte arrival;           /* to bring back */
-    byte token;             /* of its hold, with TOKENS */
-    byte owed, posted;      /* attempts to be released; of these, those whose release is under way */
-    byte asked, polled;     /* requests on their way: the thread's, and a poll; 0: none */
+    byte arrival;           /* the arrival number to bring back */
+    byte token;             /* of the hold, with TOKENS */
+    byte owed, posted;      /* attempts with a pending release; attempts with a release under way */
+    byte asked, polled;     /* requests under way: the thread's, and a poll; 0: none */
     bool is_poll_due, is_renewal_due, is_renewing;
     bool is_up = 1;         /* the command connection */
     bool is_hearing = 1;    /* the inbox, as the client knows */
@@ -180,7 +180,7 @@ typedef Client {
     bool is_misheard;       /* the next message is counted and lost */
     bool is_dead;
 #ifdef TWOCOPIES
-    bit asks_at, hears_at;  /* run ids of the servers where the two connections are */
+    bit asks_at, hears_at;  /* run ids of the servers that the two connections lead to */
     byte greeted;           /* the identity of the server that greeted the commands */
 #endif
 };
@@ -204,11 +204,11 @@ chan stale[CLIENTS] = [PIPE] of { mtype, byte, byte, byte };
 
 byte breaks = BREAKS, deafs = DEAFS, losses = LOSSES, kills = KILLS, timeouts = TIMEOUTS, restarts = RESTARTS;
 
-/* What no part of the protocol knows. */
-byte released[CLIENTS]; /* attempts that the server has given back, by release or cancel */
-byte newest;            /* the highest token that a client has believed */
+/* For assertions: facts that no part of the protocol knows. */
+byte released[CLIENTS]; /* attempts ended on the server, by release or cancel */
+byte newest;            /* the highest token believed by a client */
 
-/* Scratch, between steps of no meaning. */
+/* Scratch, without meaning between steps. */
 hidden byte i, j, n, id, request, owed, winner, number;
 hidden mtype op, said;
 hidden byte is_heard;
@@ -242,7 +242,7 @@ inline check_belief()
 
 /* ---- the scripts --------------------------------------------------------------------------- */
 
-/* _serve.lua forget(): the place at [at], the others move up. */
+/* _serve.lua forget(): removes the place [at]; the places behind move up. */
 inline forget_at(at)
 {
     j = at;
@@ -262,7 +262,7 @@ inline forget_at(at)
     queue[waiting].number = 0
 }
 
-/* Sets i to the place of [who], or to `waiting`. */
+/* Sets i to the place of an id, or to `waiting`. */
 inline find(who)
 {
     i = 0;
@@ -281,8 +281,8 @@ inline forget(who)
     fi
 }
 
-/* _serve.lua tell(): is_heard by PUBSUB NUMSUB, or, as it was, by the count of PUBLISH, which also reaches the
- * replica's subscribers and counts those of patterns. */
+/* _tell.lua tell(): is_heard by the count of PUBSUB NUMSUB, without a message if the count is 0.  Before, by the count
+ * of PUBLISH, which also reaches the replica's subscribers (COUNTS_BY_PUBLISH) and counts patterns (PATTERNS). */
 #ifdef COUNTS_BY_PUBLISH
 #define is_told(c) k[c].is_subscribed
 #else
@@ -303,7 +303,8 @@ inline tell_granted(who, its_request)
         :: else ->
             if
             :: k[client_of(who)].is_dead
-            :: !k[client_of(who)].is_dead && !is_heard && len(inbox[client_of(who)]) > 0 /* again; enough are on their way */
+            /* told again; enough messages are under way */
+            :: !k[client_of(who)].is_dead && !is_heard && len(inbox[client_of(who)]) > 0
             :: else ->
                 assert(len(inbox[client_of(who)]) < LETTERS);
                 inbox[client_of(who)]!attempt_of(who), its_request, token + ONE BY_WHOM
@@ -313,7 +314,7 @@ inline tell_granted(who, its_request)
     fi
 }
 
-/* _state.lua own(), for the lease of the owner. */
+/* _state.lua own(): the hold has the lease of the new owner. */
 inline own(who)
 {
 #ifdef I4
@@ -330,7 +331,7 @@ inline own(who)
 #endif
 }
 
-/* I8: nobody who hears and is heard stands before [place]. */
+/* I8: no waiter with an inbox, heard of lately, stands before [place]. */
 inline check_order(place)
 {
     skip;
@@ -345,7 +346,7 @@ inline check_order(place)
 #endif
 }
 
-/* _serve.lua serve(): the free lock goes to the first live waiter; me: alive in any case. */
+/* _serve.lua serve(): grants the free lock to the first live waiter; me: alive in any case. */
 inline serve(me)
 {
     winner = 0;
@@ -369,7 +370,7 @@ inline serve(me)
             if
             :: is_heard ->
                 winner = queue[i].id;
-#ifdef HEARS /* nobody is granted whose inbox is known to be gone */
+#ifdef HEARS /* no message grants a waiter without an inbox at the master */
                 assert(winner == me || hears(client_of(winner)));
 #endif
                 check_order(queue[i].number);
@@ -393,7 +394,7 @@ inline give_up() { ttl = 0; hold = 0 }
 #define note_release(who) skip
 #endif
 
-/* acquire.lua: the releases that are owed are done first. */
+/* acquire.lua: does the pending releases first. */
 inline do_owed(me)
 {
     skip;
@@ -416,7 +417,7 @@ inline do_owed(me)
 #endif
 }
 
-/* The hold whose lease is over is a death, which the mutex model does not look at. */
+/* Ends a hold with an ended lease: a death, which robust.pml models. */
 inline note_death()
 {
     if
@@ -431,7 +432,8 @@ inline note_death()
 #define is_mine(who) (hold == who)
 #endif
 
-/* _serve.lua still_owns(): not one that an older copy names, whose lease has ended; it gets a new token */
+/* _serve.lua still_owns(): false for an attempt named by an older copy, if the lease has ended: a new grant gives a new
+ * token */
 #if defined MINE_AT_ONCE
 #define still_owns(who) is_mine(who)
 #elif defined MINE_BY_AN_OLD_TOKEN /* after the grace */
@@ -464,11 +466,11 @@ inline enqueue(me)
     :: i < waiting -> queue[i].request = request; queue[i].heard = 0
     :: else ->
         assert(waiting < PLACES);
-        /* owed now holds the number to bring back, 0 none */
+        /* from here on owed is the arrival number to bring back; 0: none */
         if
         #ifdef ARRIVALS
         :: owed == 0 -> arrived++; owed = arrived
-#else /* fewer states: who comes back stands before all, who is new behind */
+#else /* fewer states: a returning waiter stands before all, a new waiter behind */
         :: owed == 0 -> owed = 2
 #endif
         :: else
@@ -523,7 +525,7 @@ inline acquire(may_queue)
             fi
         fi
     fi;
-#ifdef I12 /* nobody is told to wait behind what it has given back */
+#ifdef I12 /* no client is told to wait behind its own pending release */
     assert(said == OWNED || hold == 0 || client_of(hold) != client_of(id) || !(k[client_of(id)].owed & bit(attempt_of(hold))));
 #endif
 }
@@ -566,7 +568,7 @@ inline release()
 
 inline renew()
 {
-#ifdef OLDER /* it waited there still */
+#ifdef OLDER /* the attempt still waited there */
     if
     :: is_newer -> forget(id)
     :: else
@@ -616,7 +618,7 @@ inline cancel()
     fi
 }
 
-/* I5: an attempt is in one place. */
+/* I5: each attempt is in one place at most. */
 inline check_places()
 {
     skip;
@@ -649,10 +651,10 @@ inline run_script()
     fi
 }
 
-/* A command is written for the server that greeted its connection: READONLY, or another look (ROLE, replid), ends
- * the connection of any other. */
+/* Tells if the master is the server that greeted the client's connection; if not, READONLY or a second look (ROLE,
+ * replid) ends the connection. */
 #ifdef TWOCOPIES
-#ifdef LOOKS_ONCE /* when the connection is opened, and never again */
+#ifdef LOOKS_ONCE /* looks when the connection is opened, and never again */
 #define is_for_me(c) (k[c].asks_at == master)
 #else
 #define is_for_me(c) (k[c].asks_at == master && k[c].greeted == IDENTITY)
@@ -675,7 +677,7 @@ inline execute(from, has_reply)
     check_places();
     check_belief();
     if
-#if BREAKS + RESTARTS == 0 /* never sent again: that it is done is known at once, which saves states */
+#if BREAKS + RESTARTS == 0 /* no release is sent again: the client knows the end at once, which saves states */
     :: has_reply && !k[client_of(id)].is_dead && said == RELEASED ->
         k[client_of(id)].owed = k[client_of(id)].owed & ~bit(attempt_of(id));
         k[client_of(id)].posted = k[client_of(id)].posted & ~bit(attempt_of(id))
@@ -753,7 +755,7 @@ end:
         :: else -> break
         od;
 #elif defined LOSES || !defined TWOCOPIES /* with LOSES the mark was copied before */
-        is_blank = 1; /* token stays: the clock gives higher ones */
+        is_blank = 1; /* token stays: the clock gives higher tokens */
         ttl = 0; hold = 0; wanted = 0;
         do
         :: waiting > 0 -> forget_at(waiting - 1)
@@ -762,7 +764,7 @@ end:
 #endif
 #ifndef TWOCOPIES
         i = 0;
-        do /* connections end; what was answered before may still be read */
+        do /* connections end; earlier answers may still be read */
         :: i < CLIENTS && len(command[i]) > 0 -> command[i]?_, _, _, _
         :: i < CLIENTS && len(command[i]) == 0 -> k[i].is_up = 0; i++
         :: else -> break
@@ -773,19 +775,19 @@ end:
 #endif
         skip }
 #endif
-#if defined TWOCOPIES && (defined OLDER || defined LOSES) /* a promotion of a replica that has everything */
+#if defined TWOCOPIES && (defined OLDER || defined LOSES) /* a promotion of a replica with all data */
     :: d_step { restarts > 0 -> restarts--; master = 1 - master; epoch++ }
 #endif
     od
 }
 
-#ifdef LIVENESS /* a try without inbox is followed by one with it */
+#ifdef LIVENESS /* after a try without an inbox, the next request waits for the inbox */
 #define may_ask(c) (k[c].is_hearing || k[c].last == 0)
 #else
 #define may_ask(c) true
 #endif
 
-/* Something can be done at once. */
+/* Tells if a client can do something at once. */
 #define is_awake(c)                                                                                                    \
     (k[c].thread == ASKS ||                                        \
      (k[c].thread == SLEEPS && k[c].phase != QUEUED) || (k[c].is_poll_due && !k[c].polled && k[c].phase == QUEUED) ||  \
@@ -838,14 +840,14 @@ inline clients_tick()
 }
 
 #ifdef DRIFT
-byte gain; /* ticks of the clients since the server's clock gained one */
+byte gain; /* ticks of the clients since the server's clock gained a tick */
 #endif
 
 active proctype clock()
 {
 end:
     do
-#ifdef LIVENESS /* time passes when all have done what they can: else a slow client is slow for ever */
+#ifdef LIVENESS /* time passes when no client can do anything: otherwise a slow client is slow for ever */
     :: d_step { ALL_QUIET -> server_ticks(); clients_tick(); skip }
 #else
     :: d_step { server_ticks(); clients_tick();
@@ -860,15 +862,15 @@ end:
     od
 }
 
-/* A hold that is not certain any more is lost, not renewed.  A thread that is stopped between this look
- * and the sending may renew it after all, which is harmless but for a server that lost its data. */
+/* A hold no longer certain is lost, not renewed.  RENEWS_LATE: a thread stopped between the look and the sending
+ * renews the hold after all, which is harmless except on a server that lost its data. */
 #ifdef RENEWS_LATE
 #define is_renewable(c) (k[c].phase == HELD)
 #else
 #define is_renewable(c) is_certain(c)
 #endif
 
-/* When polls and renewals go out: at any time, or, for liveness, once in a tick. */
+/* Polls and renewals go out at any time, or, for liveness, once in a tick. */
 #ifdef LIVENESS
 #define is_poll_due(c) k[c].is_poll_due
 #define is_renewal_due(c) k[c].is_renewal_due
@@ -926,7 +928,7 @@ inline forget_plans(c)
     k[c].is_renewing = 0
 }
 
-/* Another serial, of a new claim or of one that the server has forgotten: dm_registry_rename() */
+/* dm_registry_rename(): draws another serial, for a new claim or for a claim that the server has forgotten. */
 inline rename(c)
 {
     forget_plans(c);
@@ -941,7 +943,7 @@ inline rename(c)
     fi
 }
 
-/* on_owned(), by answer or message that names request r. */
+/* on_owned(): takes an answer or a message that names request r. */
 inline on_owned(c, r, its_token)
 {
     if
@@ -959,7 +961,7 @@ inline on_owned(c, r, its_token)
             k[c].token = its_token;
             k[c].is_poll_due = 0
         fi
-    :: else /* lost or over: its release is under way */
+    :: else /* lost or over: the release is under way */
     fi
 }
 
@@ -1017,7 +1019,7 @@ inline take_reply(c)
     fi
 }
 
-/* What was sent before a hold began proves nothing more: fewer states. */
+/* Forgets requests that prove nothing any more, as the hold has begun or ended: fewer states. */
 inline forget_proofs(c)
 {
     if
@@ -1047,8 +1049,8 @@ inline forget_proofs(c)
 #define is_word_of_my_server(c) true
 #endif
 
-/* inbox.c: a message of an attempt that is no claim any more is ignored; one of another server than the one that
- * the inbox hears is only a hint. */
+/* inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
+ * inbox's server is only a hint. */
 inline take_message(c)
 {
 #ifdef TWOCOPIES
@@ -1099,7 +1101,7 @@ inline break_connection(c)
     k[c].is_renewing = 0;
     if
     :: k[c].thread == AWAITS -> k[c].thread = (k[c].phase == ASKING -> ASKS : SLEEPS)
-    :: k[c].thread == CANCELS -> /* no answer: it leaves, and gives back what may come */
+    :: k[c].thread == CANCELS -> /* no answer: leaves, and releases a grant that may come */
         k[c].phase = OVER;
         k[c].owed = k[c].owed | bit(k[c].attempt);
         k[c].thread = SLEEPS
@@ -1107,7 +1109,7 @@ inline break_connection(c)
     fi
 }
 
-/* born.lua, by the greeting of a connection: a server that is new to the data begins its grace. */
+/* born.lua, called by the greeting of a connection: a server new to the data begins a grace. */
 inline greet(c)
 {
     skip;
@@ -1128,7 +1130,7 @@ inline greet(c)
 #endif
 }
 
-/* CLIENT KILL of the connection before is awaited: what lies in its buffers is gone. */
+/* Awaits CLIENT KILL of the connection before: the bytes in the buffers of the old connection are gone. */
 inline reconnect(c)
 {
     do
@@ -1155,7 +1157,7 @@ inline end_round(c)
     fi
 }
 
-/* The thread, and what the loop thread does for it. */
+/* The thread, and the loop thread's steps for the thread. */
 proctype client(byte c)
 {
 end:
@@ -1172,7 +1174,7 @@ end:
         k[c].thread = AWAITS }
     :: d_step { !k[c].is_dead && (k[c].thread == ASKS && k[c].phase != ASKING) -> k[c].thread = SLEEPS }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == ASKING -> k[c].thread = ASKS }
-    /* lost before it was entered: anew; or else the thread finds it lost when it unlocks */
+    /* a hold lost before the thread entered: asks anew; otherwise the thread finds the loss at the unlock */
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST && k[c].attempt < attempts_of(c) -> k[c].thread = ASKS; rename(c) }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST -> end_round(c) }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == OVER -> end_round(c) }
@@ -1220,7 +1222,7 @@ end:
         od;
         k[c].posted = k[c].posted | bit(j);
         command[c]!RELEASE, id_of(c, j), 0, 0 }
-    /* what comes */
+    /* arrivals */
     :: d_step { !k[c].is_dead && len(reply[c]) > 0 -> take_reply(c); forget_proofs(c); check_belief(); skip }
     :: d_step { !k[c].is_dead && len(inbox[c]) > 0 -> take_message(c); forget_proofs(c); check_belief(); skip }
     :: d_step { !k[c].is_dead && !k[c].is_up ->
@@ -1266,7 +1268,7 @@ inline faults_of(c)
         od;
         k[c].is_poll_due = 0;
         k[c].is_renewal_due = 0 }
-    /* the server learns of it later */
+    /* the server learns of the death later */
     :: d_step { k[c].is_dead && k[c].is_subscribed -> k[c].is_subscribed = 0 }
     fi
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Death: whom it is told, who may mend it, and what nobody can have any more.  One mutex; robust clients,
- * and with PLAIN the last one is not robust.  A client that owns may unlock, mend (dmutex_consistent) or not,
- * be killed, or find its hold lost; unlocks are awaited, as for robust mutexes, or with POSTED not.
+ * Death of an owner: the next owner is told, and may mend the data; unmended data make the mutex not recoverable.
+ * One mutex; robust clients, and with PLAIN the last client is not robust.  An owner may unlock, mend
+ * (dmutex_consistent) or not, be killed, or find the hold lost; unlocks are awaited, as for robust mutexes, or with
+ * POSTED not.
  *
- * Leases end as in lock.pml, but without a clock: that of a dead owner at any time, that of a live one
- * after it has found its hold lost, or with a break.  doc/design/models.md.
+ * Leases end as in lock.pml, but without a clock: the lease of a dead owner at any time, the lease of a live owner
+ * after the owner has found the hold lost or has begun another attempt.  doc/design/models.md.
  */
 #ifndef CLIENTS
 #define CLIENTS 3
@@ -60,10 +61,10 @@ typedef Client {
     mtype thread = ASKS;
     byte attempt = 1;
     byte rounds;
-    byte how;          /* the release ends it so: 0 unlocked, 1 died, 2 not recoverable */
+    byte how;          /* how the release ends the hold: 0 unlocked, 1 died, 2 not recoverable */
     bool is_told_dead; /* EOWNERDEAD, and not mended */
     bool is_polling;
-    bool is_lost;      /* it knows that its hold is over */
+    bool is_lost;      /* the client knows that the hold is over */
     bool is_dead;
 };
 Client k[CLIENTS];
@@ -72,9 +73,9 @@ chan reply[CLIENTS] = [2] of { mtype, byte, bool };
 chan inbox[CLIENTS] = [2] of { byte, bool };
 byte kills = KILLS, losses = LOSSES, breaks = BREAKS, drops = DROPS;
 
-/* Known to nobody: deaths that no robust owner has been told of, or that are told and not mended. */
-byte deaths;      /* holds that ended otherwise than by an unlock which the server has executed */
-bool is_unmended; /* one of them has not been mended, nor cleared by an owner that is not robust */
+/* For assertions, unknown to server and clients: deaths not told to a robust owner yet, or told and not mended. */
+byte deaths;      /* holds that ended without an unlock executed by the server */
+bool is_unmended; /* a death is neither mended nor cleared by an owner that is not robust */
 bool is_lost_for_ever;
 
 hidden byte i, j, id, how, winner;
@@ -118,7 +119,7 @@ inline forget(who)
     fi
 }
 
-/* The dead are gone from the queue; the living hear. */
+/* Grants to the first live waiter; dead waiters leave the queue, live waiters hear the message. */
 inline serve(me)
 {
     winner = 0;
@@ -151,14 +152,14 @@ inline give_up(its_how)
     fi
 }
 
-/* The lock is gone and hold is there: its owner died.  deaths counts the holds of which that is true. */
+/* The lock is gone and hold is there: the owner died.  deaths counts such holds. */
 inline note_death()
 {
     if
     :: hold != 0 && !is_held ->
 #ifdef TRUE_DEATH
         assert(deaths > 0);
-        /* nobody who has unlocked, and was told so */
+        /* not an owner that has unlocked, and was told so */
         assert(k[client_of(hold)].is_dead || attempt_of(hold) == k[client_of(hold)].attempt);
 #endif
         deaths = (deaths > 0 -> deaths - 1 : 0);
@@ -178,7 +179,7 @@ inline tell_unrecoverable()
     i = 0;
     do
     :: i < waiting ->
-        k[client_of(queue[i])].is_polling = 0; /* "ask": it polls at once, or later by itself */
+        k[client_of(queue[i])].is_polling = 0; /* "ask": the waiter polls at once, or later unasked */
         i++
     :: else -> break
     od
@@ -307,7 +308,7 @@ inline server_of(c)
     }
 }
 
-/* The lease of a dead owner, or of one that has found its hold lost, ends. */
+/* Tells if a lease may end: the owner is dead, has begun another attempt, or has found the hold lost. */
 #define may_end (hold != 0 && is_held && (k[client_of(hold)].is_dead || attempt_of(hold) != k[client_of(hold)].attempt || k[client_of(hold)].is_lost))
 
 active proctype server()
@@ -380,7 +381,7 @@ end:
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && !k[c].is_polling && may_send(c) ->
         command[c]!POLL, id_of(c, k[c].attempt), 0;
         k[c].is_polling = 1 }
-    /* mends, or unlocks: unmended, nobody can have it any more */
+    /* mends, or unlocks: unmended, the mutex is not recoverable any more */
     :: d_step { !k[c].is_dead && k[c].thread == INSIDE && k[c].is_told_dead && !k[c].is_lost && may_send(c) ->
         command[c]!CONSISTENT, id_of(c, k[c].attempt), 0;
         k[c].thread = MENDS }
@@ -392,7 +393,7 @@ end:
         end_round(c)
 #endif
         }
-    /* its certainty ends */
+    /* the certainty of the hold ends */
     :: d_step { losses > 0 && !k[c].is_dead && k[c].thread == INSIDE && !k[c].is_lost -> losses--; k[c].is_lost = 1 }
     :: d_step { !k[c].is_dead && k[c].thread == REFUSED && drops > 0 && may_send(c) ->
         drops--;
@@ -407,7 +408,7 @@ end:
         :: else
         fi;
         skip }
-    /* killed: what it has sent is executed or not; broken: the same, and what had no answer is sent again */
+    /* killed: commands sent before are executed or not; broken: the same, and commands without answer are sent again */
     :: d_step { kills > 0 && !k[c].is_dead && k[c].thread != ENDED && k[c].thread != REFUSED ->
         kills--;
         k[c].is_dead = 1;
@@ -452,5 +453,5 @@ init
 #else
 #define ALL_THROUGH (is_through(0) && is_through(1))
 #endif
-/* All get it or are told that nobody can; leases do end, and polls go on. */
+/* All live clients get the mutex, or are told "not recoverable"; leases do end, and polls go on. */
 ltl all_get_through { <> ALL_THROUGH }

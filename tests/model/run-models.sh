@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs the models of the protocol and their controls by SPIN; doc/design/models.md says what they are.
+# Runs the models of the protocol and their controls by SPIN; doc/design/models.md describes both.
 # Speaks TAP.
 #
 #     run-models.sh            all of ./models (`make check-model`)
-#     run-models.sh TEXT...    only those whose lines contain one of the texts
+#     run-models.sh TEXT...    only the runs with one of the texts in the line
 #
-# Needs spin (package spin) and a C compiler, when it runs.  DMUTEX_TEST_LONG=1: also those marked "long".
-# DMUTEX_MODEL_JOBS: how many at a time (2); each may take DMUTEX_MODEL_MIB (4800), which one of the long ones needs.
+# Needs spin (package spin) and a C compiler at run time.  DMUTEX_TEST_LONG=1: also the runs marked "long".
+# DMUTEX_MODEL_JOBS: runs at a time (2); each may take DMUTEX_MODEL_MIB (4800), the need of the largest long run.
 # Two at a time stay below 8 GiB.
 
 set -u
@@ -22,13 +22,13 @@ for tool in spin "${cc%% *}"; do
     command -v "$tool" >/dev/null || { echo "1..0 # SKIP $tool is not installed" && exit 1; }
 done
 
-# field N of pan's line that matches PATTERN in the output file
+# figure N PATTERN: field N of pan's last line that matches PATTERN in the output file
 figure() { sed -n "s/$2/\\1/p" "$out" | tail -1; }
 
-# What pan complained about; the bounds of a model are complaints of their own.
+# Prints pan's first complaint; a reached bound of a model is a complaint too.
 complaint() { sed -n 's/^pan:[0-9]*: //p' "$out" | sed 's/ (at depth.*//' | head -1; }
 
-# one LINE: a model, checked in a folder of its own; prints a line without a number.
+# one LINE: checks a model in an own folder; prints a line without a number.
 #   name | ok or trace, long or not | model | switches of spin | of the compiler | of pan | the complaint
 one()
 {
@@ -39,7 +39,7 @@ END
     out=$folder/out
     name=$(echo $name) expected=$(echo $expected) model=$(echo $model) wanted=$(echo $wanted)
     case $flags in *SAFETY*) : ;; *) options="-a $options" ;; esac
-    case $expected in # a trace is found soon: what counts is the compiler's own time
+    case $expected in # a trace is found soon: the compiler's time counts most
         trace) flags="-O1 $flags" ;;
         *) flags="-O2 $flags" ;;
     esac
@@ -73,7 +73,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 export scratch mib cc srcdir
 
-# The table, without comments; $NAME in it is a line NAME = switches above.
+# The table, without comments; $NAME stands for the switches of a line "NAME = switches" above.
 awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$(printf '%s;' "$@")" '
     BEGIN { wanted = split(words, word, ";") - 1 }
     /^ *(#|$)/ { next }
