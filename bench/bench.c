@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
+#include <arpa/inet.h>
 #include <dmutex/dmutex.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,21 +11,39 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* ---- server ---------------------------------------------------------------------- */
 
+const char *const bench_way_names[BENCH_WAYS] = { "unix socket", "TCP" };
+
+static int free_port(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        bench_die("no free port");
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
 static void run_server(const struct bench_server *server)
 {
     const char *program = getenv("DMUTEX_TEST_SERVER");
+    char port[16];
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!program || !*program)
         program = "redis-server";
-    execlp(program, program, "--port", "0", "--unixsocket", server->socket, "--save", "", "--appendonly", "no",
-           "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
+    snprintf(port, sizeof port, "%d", server->port);
+    execlp(program, program, "--bind", "127.0.0.1", "--port", port, "--unixsocket", server->socket, "--save", "",
+           "--appendonly", "no", "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
     _exit(127);
 }
 
@@ -32,7 +52,7 @@ redisContext *bench_connect(const struct bench_server *server)
     redisContext *context = NULL;
 
     for (int tries = 0; tries < 2000; tries++) {
-        context = redisConnectUnix(server->socket);
+        context = server->way == BENCH_TCP ? redisConnect("127.0.0.1", server->port) : redisConnectUnix(server->socket);
         if (context && !context->err)
             return context;
         redisFree(context);
@@ -49,12 +69,22 @@ struct bench_server bench_server_start(void)
     if (!mkdtemp(server.directory))
         bench_die("no temporary directory");
     snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
-    snprintf(server.url, sizeof server.url, "unix://%s?grace=off", server.socket);
+    server.port = free_port();
+    bench_server_use(&server, BENCH_UNIX);
     server.pid = fork();
     if (server.pid == 0)
         run_server(&server);
     redisFree(bench_connect(&server));
     return server;
+}
+
+void bench_server_use(struct bench_server *server, enum bench_way way)
+{
+    server->way = way;
+    if (way == BENCH_TCP)
+        snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d?grace=off", server->port);
+    else
+        snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->socket);
 }
 
 void bench_server_stop(struct bench_server *server)

@@ -17,16 +17,25 @@
 
 /* ---- server ---------------------------------------------------------------------- */
 
+enum bench_way { BENCH_UNIX, BENCH_TCP, BENCH_WAYS };
+extern const char *const bench_way_names[BENCH_WAYS];
+
 /* A private server in a temporary directory, gone with the benchmark. */
 struct bench_server {
     pid_t pid;
     char directory[64];
     char socket[80];
-    char url[112]; /* for DMUTEX_URL */
+    int port;           /* on 127.0.0.1 */
+    enum bench_way way; /* of the library and of bench_connect() */
+    char url[112];      /* for DMUTEX_URL */
 };
 
+/* Starts with BENCH_UNIX. */
 struct bench_server bench_server_start(void);
 void bench_server_stop(struct bench_server *server);
+
+/* Sets the way on which processes started from now on reach the server. */
+void bench_server_use(struct bench_server *server, enum bench_way way);
 
 /* A connection to the server. */
 redisContext *bench_connect(const struct bench_server *server);

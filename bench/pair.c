@@ -99,8 +99,11 @@ int main(void)
            "budget: <= 0.95 of the two classic scripts on one core each, <= 1.10 placed by the kernel\n");
     for (const struct bench_place *place = bench_places(); place->name; place++) {
         bench_pin(server.pid, place->server_core);
-        printf("%s\n", place->name);
-        bench_apart(&server, place->client_core, measure, &server);
+        for (enum bench_way way = 0; way < BENCH_WAYS; way++) {
+            printf("%s, %s\n", place->name, bench_way_names[way]);
+            bench_server_use(&server, way);
+            bench_apart(&server, place->client_core, measure, &server);
+        }
     }
     bench_server_stop(&server);
     return 0;
