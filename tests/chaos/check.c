@@ -47,8 +47,8 @@ struct inquiry {
     bool *has_open;            /* by track: an unfinished call */
 };
 
-__attribute__((format(printf, 4, 5))) static void
-note(struct inquiry *inquiry, enum finding finding, const struct op *op, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void note(struct inquiry *inquiry, enum finding finding,
+                                                       const struct op *op, const char *format, ...)
 {
     struct verdict *verdict = inquiry->verdict;
     va_list words;
@@ -60,12 +60,10 @@ note(struct inquiry *inquiry, enum finding finding, const struct op *op, const c
     if (verdict->found[finding]++ == 0) {
         int length = snprintf(verdict->first[finding], sizeof verdict->first[finding],
                               "%d.%d %s of %s: ", inquiry->history->tracks[op->track].process,
-                              inquiry->history->tracks[op->track].thread, op_name(op),
-                              mutex_kinds[op->name].name);
+                              inquiry->history->tracks[op->track].thread, op_name(op), mutex_kinds[op->name].name);
 
         va_start(words, format);
-        vsnprintf(verdict->first[finding] + length, sizeof verdict->first[finding] - (size_t)length,
-                  format, words);
+        vsnprintf(verdict->first[finding] + length, sizeof verdict->first[finding] - (size_t)length, format, words);
         va_end(words);
     }
 }
@@ -112,8 +110,7 @@ static void begin_hold(struct inquiry *inquiry, const struct op *op, unsigned de
                            .until_ns = op->certain_ns,
                            .track = op->track,
                            .name = op->name };
-    *own_of(inquiry, op) =
-        (struct own){ .hold = hold, .depth = depth, .may_mend = op->result == EOWNERDEAD };
+    *own_of(inquiry, op) = (struct own){ .hold = hold, .depth = depth, .may_mend = op->result == EOWNERDEAD };
     if (op->depth != depth)
         note(inquiry, FOUND_DEPTH, op, "%u, not %u", op->depth, depth);
 }
@@ -141,8 +138,7 @@ static bool is_certain(const struct own *own, int64_t at_ns)
 
 static bool is_owning(const struct op *op)
 {
-    return op->result == 0 || op->result == EOWNERDEAD ||
-           (op_is_wait(op) && op->result == ETIMEDOUT);
+    return op->result == 0 || op->result == EOWNERDEAD || (op_is_wait(op) && op->result == ETIMEDOUT);
 }
 
 static bool is_recursive(const struct op *op)
@@ -237,8 +233,7 @@ static void judge_lost(struct inquiry *inquiry, const struct op *op)
     struct own *own = own_of(inquiry, op);
 
     if (is_certain(own, op->ended_ns))
-        note(inquiry, FOUND_LOST, op, "token %llu was certain for %.3f ms more",
-             (unsigned long long)own->hold->token,
+        note(inquiry, FOUND_LOST, op, "token %llu was certain for %.3f ms more", (unsigned long long)own->hold->token,
              (double)(own->hold->until_ns - op->ended_ns) / 1e6);
     if (own->hold)
         inquiry->verdict->losses++;
@@ -344,15 +339,9 @@ static void judge_touch(struct inquiry *inquiry, const struct op *op)
 static void judge(struct inquiry *inquiry, const struct op *op)
 {
     static void (*const judges[OP_KINDS])(struct inquiry *, const struct op *) = {
-        [OP_LOCK] = judge_lock,
-        [OP_TRYLOCK] = judge_lock,
-        [OP_TIMEDLOCK] = judge_lock,
-        [OP_UNLOCK] = judge_unlock,
-        [OP_CONSISTENT] = judge_consistent,
-        [OP_WAIT] = judge_wait,
-        [OP_TIMEDWAIT] = judge_wait,
-        [OP_SIGNAL] = judge_signal,
-        [OP_BROADCAST] = judge_signal,
+        [OP_LOCK] = judge_lock,      [OP_TRYLOCK] = judge_lock,          [OP_TIMEDLOCK] = judge_lock,
+        [OP_UNLOCK] = judge_unlock,  [OP_CONSISTENT] = judge_consistent, [OP_WAIT] = judge_wait,
+        [OP_TIMEDWAIT] = judge_wait, [OP_SIGNAL] = judge_signal,         [OP_BROADCAST] = judge_signal,
         [OP_TOUCH] = judge_touch,
     };
 
@@ -413,10 +402,9 @@ static int by_name_and_start(const void *a, const void *b)
 /* Makes a record of a hold, for note(). */
 static struct op op_of(const struct hold *hold)
 {
-    return (struct op){ .kind = OP_LOCK,
-                        .track = (uint16_t)hold->track,
-                        .name = (uint8_t)hold->name,
-                        .began_ns = hold->from_ns };
+    return (struct op){
+        .kind = OP_LOCK, .track = (uint16_t)hold->track, .name = (uint8_t)hold->name, .began_ns = hold->from_ns
+    };
 }
 
 static bool was_certain(const struct hold *hold)
@@ -425,8 +413,7 @@ static bool was_certain(const struct hold *hold)
 }
 
 /* Compares the certain holds of a name: no two at a time, and tokens rise. */
-static void compare_certain(struct inquiry *inquiry, const struct hold *first,
-                            const struct hold *end)
+static void compare_certain(struct inquiry *inquiry, const struct hold *first, const struct hold *end)
 {
     const struct hold *longest = NULL;
     uint64_t highest = 0;
@@ -440,8 +427,7 @@ static void compare_certain(struct inquiry *inquiry, const struct hold *first,
         if (longest && longest->until_ns > hold->from_ns)
             note(inquiry, FOUND_OVERLAP, &op, "token %llu, beside token %llu of %d.%d for %.3f ms",
                  (unsigned long long)hold->token, (unsigned long long)longest->token,
-                 inquiry->history->tracks[longest->track].process,
-                 inquiry->history->tracks[longest->track].thread,
+                 inquiry->history->tracks[longest->track].process, inquiry->history->tracks[longest->track].thread,
                  (double)(longest->until_ns - hold->from_ns) / 1e6);
         else if (hold->token <= highest)
             note(inquiry, FOUND_TOKEN, &op, "%llu after %llu", (unsigned long long)hold->token,
@@ -455,20 +441,17 @@ static void compare_certain(struct inquiry *inquiry, const struct hold *first,
 
 static int by_question(const void *a, const void *b)
 {
-    const struct hold *one = *(const struct hold *const *)a,
-                      *other = *(const struct hold *const *)b;
+    const struct hold *one = *(const struct hold *const *)a, *other = *(const struct hold *const *)b;
 
     return compare(one->asked_ns, other->asked_ns);
 }
 
 /* Compares all holds of a name: a request made after the answer to another request gets a higher token. */
-static void compare_tokens(struct inquiry *inquiry, const struct hold *first,
-                           const struct hold *end)
+static void compare_tokens(struct inquiry *inquiry, const struct hold *first, const struct hold *end)
 {
     size_t count = (size_t)(end - first);
     const struct hold **asked = malloc((count + 1) * sizeof *asked), *answered = first;
-    uint64_t before = inquiry->verdict->highest[first->name],
-             *highest = &inquiry->verdict->highest[first->name];
+    uint64_t before = inquiry->verdict->highest[first->name], *highest = &inquiry->verdict->highest[first->name];
 
     for (size_t i = 0; i < count; i++)
         asked[i] = &first[i];

@@ -37,13 +37,13 @@ struct verdict {
 
     long operations; /* returned calls of the library */
     long holds;
-    long certain_holds;   /* of the holds: certain for any time at all */
-    long dead_owners;     /* killed owners */
-    long reported_deaths; /* EOWNERDEAD */
-    long losses;          /* holds ended by EPERM */
-    long given_up;        /* of the losses: certain holds, given up by a wait without an answer */
-    long waits;           /* on conditions */
-    long stale;           /* touches refused by the resource */
+    long certain_holds;      /* of the holds: certain for any time at all */
+    long dead_owners;        /* killed owners */
+    long reported_deaths;    /* EOWNERDEAD */
+    long losses;             /* holds ended by EPERM */
+    long given_up;           /* of the losses: certain holds, given up by a wait without an answer */
+    long waits;              /* on conditions */
+    long stale;              /* touches refused by the resource */
     uint64_t highest[NAMES]; /* token */
 };
 

@@ -11,9 +11,7 @@ struct dice {
 
 static inline struct dice dice_make(uint64_t seed, unsigned who)
 {
-    return (struct dice){
-        ((seed + 1) * UINT64_C(0x2545f4914f6cdd1d) ^ (who + 1) * UINT64_C(0x9e3779b97f4a7c15)) | 1
-    };
+    return (struct dice){ ((seed + 1) * UINT64_C(0x2545f4914f6cdd1d) ^ (who + 1) * UINT64_C(0x9e3779b97f4a7c15)) | 1 };
 }
 
 /* 0 .. limit - 1 */

@@ -37,8 +37,8 @@ int64_t history_now_ns(void)
 
 struct history *history_make(void)
 {
-    struct history *history = mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE,
-                                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct history *history =
+        mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (history == MAP_FAILED) {
         perror("no memory for a history");
@@ -126,9 +126,9 @@ static void print_op(const struct op *op, const struct track *track, int64_t zer
     if (!op->ended_ns)
         printf("not finished%s\n", track->killed_ns ? ", killed" : "");
     else
-        printf("%s, token %llu, depth %u, certain until %.3f ms\n",
-               op->result ? strerrorname_np(op->result) : "0", (unsigned long long)op->token,
-               op->depth, op->certain_ns ? (double)(op->certain_ns - zero_ns) / 1e6 : 0.0);
+        printf("%s, token %llu, depth %u, certain until %.3f ms\n", op->result ? strerrorname_np(op->result) : "0",
+               (unsigned long long)op->token, op->depth,
+               op->certain_ns ? (double)(op->certain_ns - zero_ns) / 1e6 : 0.0);
 }
 
 #define PRINTED 40

@@ -84,8 +84,7 @@ void history_free(struct history *history);
 unsigned history_add_track(struct history *history, int process, int thread);
 
 /* Begins a record.  NULL: no room left; the thread should make no more calls. */
-struct op *history_begin(struct history *history, unsigned track, enum op_kind kind,
-                         enum name name);
+struct op *history_begin(struct history *history, unsigned track, enum op_kind kind, enum name name);
 
 /* Finishes a record; the caller has filled in all other fields before. */
 void history_end(struct op *op, int result, int64_t ended_ns);
@@ -101,7 +100,6 @@ const char *op_name(const struct op *op);
 int64_t history_now_ns(void);
 
 /* Prints the calls on a name between two moments, and all unfinished calls of living threads. */
-void history_print(const struct history *history, enum name name, int64_t from_ns,
-                   int64_t until_ns);
+void history_print(const struct history *history, enum name name, int64_t from_ns, int64_t until_ns);
 
 #endif

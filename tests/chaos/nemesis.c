@@ -95,8 +95,7 @@ static void cut(struct nemesis *nemesis)
 
 static void cut_within(struct nemesis *nemesis)
 {
-    proxy_cut_after(some_network(nemesis), (enum proxy_way)(1 + below(nemesis, 2)),
-                    below(nemesis, 3000));
+    proxy_cut_after(some_network(nemesis), (enum proxy_way)(1 + below(nemesis, 2)), below(nemesis, 3000));
 }
 
 static void black_hole(struct nemesis *nemesis)
@@ -134,8 +133,8 @@ static void refuse(struct nemesis *nemesis)
 /* Loses a command or a reply, and with the bytes the connection: no network lets later bytes through. */
 static void swallow(struct nemesis *nemesis)
 {
-    static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
-                                               PROXY_CUT_COMMAND, PROXY_CUT_MID_COMMAND };
+    static const enum proxy_fault faults[] = { PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY, PROXY_CUT_COMMAND,
+                                               PROXY_CUT_MID_COMMAND };
     struct proxy *proxy = some_network(nemesis);
     enum proxy_fault fault = faults[below(nemesis, 4)];
 
@@ -144,8 +143,7 @@ static void swallow(struct nemesis *nemesis)
 
 static void swallow_messages(struct nemesis *nemesis)
 {
-    proxy_break(some_network(nemesis), PROXY_SWALLOW_REPLY, PROXY_INBOX, "",
-                1 + (int)below(nemesis, 20));
+    proxy_break(some_network(nemesis), PROXY_SWALLOW_REPLY, PROXY_INBOX, "", 1 + (int)below(nemesis, 20));
 }
 
 static void take_device_down(struct nemesis *nemesis)
@@ -465,8 +463,7 @@ void nemesis_print(const struct nemesis *nemesis)
     }
 }
 
-void nemesis_print_strikes(const struct nemesis *nemesis, int64_t from_ns, int64_t until_ns,
-                           int64_t zero_ns)
+void nemesis_print_strikes(const struct nemesis *nemesis, int64_t from_ns, int64_t until_ns, int64_t zero_ns)
 {
     for (int i = 0; i < STRIKES; i++) {
         const struct strike *strike = &nemesis->strikes[i];

@@ -9,9 +9,9 @@
 enum faults {
     FAULTS_OF_PROCESSES = 1,
     FAULTS_OF_NETWORKS = 2,
-    FAULTS_OF_SERVER = 4,    /* the server keeps all data */
-    FAULTS_OF_RESTART = 8,   /* with all data, or with none */
-    FAULTS_OF_COPIES = 16,   /* with older data: writes are lost, also signals */
+    FAULTS_OF_SERVER = 4,     /* the server keeps all data */
+    FAULTS_OF_RESTART = 8,    /* with all data, or with none */
+    FAULTS_OF_COPIES = 16,    /* with older data: writes are lost, also signals */
     FAULTS_OF_PROMOTION = 32, /* the same by a replica */
     FAULTS_OF_FAILOVER = 64,  /* a replica with all data takes the master's place, and connections stay */
     FAULTS_OF_SWITCH = 128    /* the same by hand: writes on the way to the replica are lost */
@@ -46,7 +46,6 @@ long nemesis_sum(const struct nemesis *nemesis);
 
 /* Print lines of a TAP comment: the count of each kind of fault; the faults between two moments. */
 void nemesis_print(const struct nemesis *nemesis);
-void nemesis_print_strikes(const struct nemesis *nemesis, int64_t from_ns, int64_t until_ns,
-                           int64_t zero_ns);
+void nemesis_print_strikes(const struct nemesis *nemesis, int64_t from_ns, int64_t until_ns, int64_t zero_ns);
 
 #endif

@@ -103,8 +103,8 @@ void resource_start(struct resource *resource, const char *folder)
     assert_return_code(listener, errno);
     assert_return_code(bind(listener, (struct sockaddr *)&address, sizeof address), errno);
     assert_return_code(listen(listener, CLIENTS), errno);
-    resource->guarded = mmap(NULL, NAMES * sizeof *resource->guarded, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    resource->guarded =
+        mmap(NULL, NAMES * sizeof *resource->guarded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(resource->guarded, MAP_FAILED);
     resource->pid = keeper_fork();
     if (resource->pid == 0)

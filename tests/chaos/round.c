@@ -86,37 +86,33 @@ static void kill_all(struct stage *stage)
     }
 }
 
-static void print_findings(const struct stage *stage, const struct nemesis *nemesis,
-                           const struct verdict *verdict)
+static void print_findings(const struct stage *stage, const struct nemesis *nemesis, const struct verdict *verdict)
 {
     const int64_t around_ns = (int64_t)LEASE * 1000000 / 50;
 
     for (int i = 0; i < FINDINGS; i++) {
         if (verdict->found[i])
-            print_message("# %ld times %s, first: %s\n", verdict->found[i], finding_names[i],
-                          verdict->first[i]);
+            print_message("# %ld times %s, first: %s\n", verdict->found[i], finding_names[i], verdict->first[i]);
     }
     if (stage->history->surprise[0])
         print_message("# the library said of one: %s\n", stage->history->surprise);
-    nemesis_print_strikes(nemesis, verdict->at_ns - 100 * around_ns,
-                          verdict->at_ns + 50 * around_ns, verdict->at_ns - around_ns);
-    history_print(stage->history, verdict->name, verdict->at_ns - around_ns,
-                  verdict->at_ns + around_ns);
+    nemesis_print_strikes(nemesis, verdict->at_ns - 100 * around_ns, verdict->at_ns + 50 * around_ns,
+                          verdict->at_ns - around_ns);
+    history_print(stage->history, verdict->name, verdict->at_ns - around_ns, verdict->at_ns + around_ns);
 }
 
 /* Prints all keys of mutexes on the server, after a waiter has waited for ever. */
 static void print_keys(struct side *side)
 {
-    static const char *const script =
-        "local lines = {} "
-        "for _, key in ipairs(redis.call('KEYS', 'dmutex:*')) do "
-        "  local kind = redis.call('TYPE', key).ok "
-        "  local content = kind == 'hash' and redis.call('HGETALL', key) or "
-        "                  redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') "
-        "  lines[#lines + 1] = key .. ' ' .. redis.call('PTTL', key) .. ' ms: ' .. "
-        "table.concat(content, ', ') "
-        "end "
-        "return lines";
+    static const char *const script = "local lines = {} "
+                                      "for _, key in ipairs(redis.call('KEYS', 'dmutex:*')) do "
+                                      "  local kind = redis.call('TYPE', key).ok "
+                                      "  local content = kind == 'hash' and redis.call('HGETALL', key) or "
+                                      "                  redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') "
+                                      "  lines[#lines + 1] = key .. ' ' .. redis.call('PTTL', key) .. ' ms: ' .. "
+                                      "table.concat(content, ', ') "
+                                      "end "
+                                      "return lines";
 
     print_message("# the server, time %s:\n",
                   side_text(side, "EVAL %s 0", "return table.concat(redis.call('TIME'), '.')"));
@@ -164,8 +160,7 @@ static void begin(struct stage *stage)
 /* Tells if the history has room for the rest of the round. */
 static bool has_room(const struct stage *stage)
 {
-    return history_size(stage->history) < HISTORY_OPS * 3 / 4 &&
-           stage->history->track_count < HISTORY_TRACKS * 3 / 4;
+    return history_size(stage->history) < HISTORY_OPS * 3 / 4 && stage->history->track_count < HISTORY_TRACKS * 3 / 4;
 }
 
 static void rage(struct stage *stage, struct tally *tally, int faults, int calls)
@@ -173,8 +168,8 @@ static void rage(struct stage *stage, struct tally *tally, int faults, int calls
     long before = nemesis_sum(&tally->nemesis);
 
     tally->nemesis.stage = stage;
-    while (has_room(stage) && (nemesis_sum(&tally->nemesis) < before + faults ||
-                               history_size(stage->history) < (size_t)calls))
+    while (has_room(stage) &&
+           (nemesis_sum(&tally->nemesis) < before + faults || history_size(stage->history) < (size_t)calls))
         nemesis_strike(&tally->nemesis);
 }
 
@@ -211,21 +206,19 @@ void tally_print(const struct tally *tally, const struct stage *stage)
     print_message("# rounds %ld, of these %ld drained by themselves, %ld stuck; promotions %ld, "
                   "restarts %ld\n",
                   tally->rounds, tally->alone, tally->stuck, stage->promotions, stage->restarts);
-    print_message(
-        "# operations %ld, holds %ld, certain %ld, waits %ld, things made %lld, taken %lld\n",
-        verdict->operations, verdict->holds, verdict->certain_holds, verdict->waits,
-        (long long)tally->made, (long long)tally->taken);
+    print_message("# operations %ld, holds %ld, certain %ld, waits %ld, things made %lld, taken %lld\n",
+                  verdict->operations, verdict->holds, verdict->certain_holds, verdict->waits, (long long)tally->made,
+                  (long long)tally->taken);
     print_message("# killed processes %ld, killed owners %ld, EOWNERDEAD %ld, holds lost %ld, given up %ld\n",
                   stage->killed, verdict->dead_owners, verdict->reported_deaths, verdict->losses, verdict->given_up);
-    print_message("# resource: entered beside another %lld, stale tokens refused %lld\n",
-                  (long long)tally->overlaps, (long long)tally->refused);
+    print_message("# resource: entered beside another %lld, stale tokens refused %lld\n", (long long)tally->overlaps,
+                  (long long)tally->refused);
     print_message("# double holders %s %ld, lost wake-ups %ld, token regressions %ld, "
                   "other findings %ld\n",
-                  stage->has_grace ? "within the promises" : "without grace",
-                  verdict->found[FOUND_OVERLAP], verdict->found[FOUND_UNFINISHED],
-                  verdict->found[FOUND_TOKEN],
-                  verdict_sum(verdict) - verdict->found[FOUND_OVERLAP] -
-                      verdict->found[FOUND_UNFINISHED] - verdict->found[FOUND_TOKEN]);
+                  stage->has_grace ? "within the promises" : "without grace", verdict->found[FOUND_OVERLAP],
+                  verdict->found[FOUND_UNFINISHED], verdict->found[FOUND_TOKEN],
+                  verdict_sum(verdict) - verdict->found[FOUND_OVERLAP] - verdict->found[FOUND_UNFINISHED] -
+                      verdict->found[FOUND_TOKEN]);
     print_message("# faults %ld:\n", nemesis_sum(&tally->nemesis));
     nemesis_print(&tally->nemesis);
 }

@@ -128,8 +128,7 @@ static void write_url(const struct stage *stage, int host, char *ret_url, size_t
     snprintf(link, sizeof link, "unix://%s", stage->link);
     if (stage->link[0] && host == HOSTS - 1)
         url = link;
-    snprintf(ret_url, size, "%.*s%s", (int)strcspn(url, "?"), url,
-             stage->has_grace ? "" : "?grace=off");
+    snprintf(ret_url, size, "%.*s%s", (int)strcspn(url, "?"), url, stage->has_grace ? "" : "?grace=off");
 }
 
 /* ---- the servers ------------------------------------------------------------------------- */

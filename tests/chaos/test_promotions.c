@@ -69,8 +69,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
         cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace, begin, end),
-        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted,
-                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted, begin, end),
     };
 
     stage_isolate(argc);

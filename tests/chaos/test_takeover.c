@@ -50,9 +50,8 @@ static void print_samples(struct samples *samples, const char *what, const char 
 {
     assert_true(samples->count > 0);
     qsort(samples->of, (size_t)samples->count, sizeof samples->of[0], compare);
-    print_message("# %s: %d times, p50 %.2f, p90 %.2f, p99 %.2f, p100 %.2f %s\n", what,
-                  samples->count, share(samples, 0.5), share(samples, 0.9), share(samples, 0.99),
-                  share(samples, 1), unit);
+    print_message("# %s: %d times, p50 %.2f, p90 %.2f, p99 %.2f, p100 %.2f %s\n", what, samples->count,
+                  share(samples, 0.5), share(samples, 0.9), share(samples, 0.99), share(samples, 1), unit);
     samples->count = 0;
 }
 

@@ -83,9 +83,7 @@ static int touch(enum name name, const struct means *means)
 {
     uint64_t token;
 
-    return dmutex_token_np(&mutexes[name], &token)
-               ? EACCES
-               : resource_do(means->resource, name, means->wish, token);
+    return dmutex_token_np(&mutexes[name], &token) ? EACCES : resource_do(means->resource, name, means->wish, token);
 }
 
 static int make_call(enum op_kind kind, enum name name, const struct means *means)
@@ -132,8 +130,8 @@ static int call(struct hand *hand, enum op_kind kind, enum name name, const stru
     if (result == ETIMEDOUT)
         op->left_ns = left_of(&means->until);
     if (result == ENOLCK && kind != OP_TRYLOCK)
-        snprintf(self->history->surprise, sizeof self->history->surprise, "%s of %s: %s",
-                 op_name(op), mutex_kinds[name].name, dmutex_strerror_np());
+        snprintf(self->history->surprise, sizeof self->history->surprise, "%s of %s: %s", op_name(op),
+                 mutex_kinds[name].name, dmutex_strerror_np());
     describe(op);
     history_end(op, result, ended_ns);
     return result;
@@ -156,8 +154,7 @@ static void tell(struct hand *hand, dcond_t *cond, bool all)
 {
     const struct means means = { .cond = cond };
 
-    while (call(hand, all ? OP_BROADCAST : OP_SIGNAL, NAME_TABLE, &means) == ENOLCK &&
-           phase() < PHASE_OVER)
+    while (call(hand, all ? OP_BROADCAST : OP_SIGNAL, NAME_TABLE, &means) == ENOLCK && phase() < PHASE_OVER)
         nap_us(1000);
 }
 
@@ -217,9 +214,9 @@ static enum op_kind some_way(struct hand *hand)
  */
 static void lock_again(struct hand *hand, enum name name)
 {
-    static const enum op_kind ways[] = { [PTHREAD_MUTEX_NORMAL] = OP_TRYLOCK,
-                                         [PTHREAD_MUTEX_RECURSIVE] = OP_LOCK,
-                                         [PTHREAD_MUTEX_ERRORCHECK] = OP_LOCK };
+    static const enum op_kind ways[] = {
+        [PTHREAD_MUTEX_NORMAL] = OP_TRYLOCK, [PTHREAD_MUTEX_RECURSIVE] = OP_LOCK, [PTHREAD_MUTEX_ERRORCHECK] = OP_LOCK
+    };
     enum op_kind way = dice_below(&hand->dice, 3) ? ways[mutex_kinds[name].type] : OP_TRYLOCK;
 
     if (!lock_by(hand, way, name))
@@ -247,8 +244,7 @@ static void use(struct hand *hand, enum name name)
     if (dice_below(&hand->dice, 4) == 0)
         lock_again(hand, name);
     /* A second mutex, by trylock: two threads with two mutexes each could wait for each other for ever. */
-    if (dice_below(&hand->dice, 8) == 0 && name + 1 < NAME_TABLE &&
-        lock_by(hand, OP_TRYLOCK, name + 1)) {
+    if (dice_below(&hand->dice, 8) == 0 && name + 1 < NAME_TABLE && lock_by(hand, OP_TRYLOCK, name + 1)) {
         wish(hand, name + 1, WISH_ENTER);
         wish(hand, name + 1, WISH_LEAVE);
         unlock(hand, name + 1);
@@ -261,8 +257,7 @@ static void use(struct hand *hand, enum name name)
 /* Waits for a moment, and passes a wake-up on.  A wait that times out must not have consumed a signal. */
 static void pass_by(struct hand *hand)
 {
-    struct means means = { .cond = dice_below(&hand->dice, 2) ? &filled : &emptied,
-                           .until = soon(hand, 10) };
+    struct means means = { .cond = dice_below(&hand->dice, 2) ? &filled : &emptied, .until = soon(hand, 10) };
     int result;
 
     if (!lock_by(hand, OP_LOCK, NAME_TABLE))
@@ -349,8 +344,7 @@ static void make_objects(void)
 {
     for (int i = 0; i < NAMES; i++) {
         const struct kind kind = { .type = mutex_kinds[i].type,
-                                   .robust = mutex_kinds[i].is_robust ? PTHREAD_MUTEX_ROBUST
-                                                                      : PTHREAD_MUTEX_STALLED };
+                                   .robust = mutex_kinds[i].is_robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED };
 
         make_mutex(&mutexes[i], mutex_kinds[i].name, &kind, self->lease_ms);
     }
@@ -367,8 +361,7 @@ static void begin(const struct worker *worker)
 
 static void hand_begin(struct hand *hand, int thread)
 {
-    *hand = (struct hand){ .dice = dice_make(self->seed,
-                                             (unsigned)(self->process * WORKER_THREADS + thread)),
+    *hand = (struct hand){ .dice = dice_make(self->seed, (unsigned)(self->process * WORKER_THREADS + thread)),
                            .track = history_add_track(self->history, self->process, thread),
                            .thread = thread,
                            .resource = resource_connect(self->resource) };
@@ -405,8 +398,7 @@ static void end(int descriptors_before)
 
     while (phase() != PHASE_GONE) {
         __atomic_store_n(&card->threads, count_threads() - 1, __ATOMIC_RELEASE);
-        __atomic_store_n(&card->descriptors, open_descriptors() - descriptors_before,
-                         __ATOMIC_RELEASE);
+        __atomic_store_n(&card->descriptors, open_descriptors() - descriptors_before, __ATOMIC_RELEASE);
         __atomic_store_n(&card->is_done, 1, __ATOMIC_RELEASE);
         wait_nap();
     }

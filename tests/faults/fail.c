@@ -177,29 +177,29 @@ static size_t passing(const char *call, size_t length, const void *caller)
 #define BY_NUMBER(number) (number)
 
 /* Defines a function that fails by `by`, or calls the next function of the name: libc's, or the sanitizer's. */
-#define DEFINE(type, name, parameters, arguments, by)                      \
-    type name parameters                                                   \
-    {                                                                      \
-        static type(*next) parameters;                                     \
-        int number = failure_of(#name, __builtin_return_address(0));       \
-                                                                           \
-        if (number)                                                        \
-            return by(number);                                             \
-        if (!next)                                                         \
-            next = (type(*) parameters)dlsym(RTLD_NEXT, #name);            \
-        return next arguments;                                             \
+#define DEFINE(type, name, parameters, arguments, by)                \
+    type name parameters                                             \
+    {                                                                \
+        static type(*next) parameters;                               \
+        int number = failure_of(#name, __builtin_return_address(0)); \
+                                                                     \
+        if (number)                                                  \
+            return by(number);                                       \
+        if (!next)                                                   \
+            next = (type(*) parameters)dlsym(RTLD_NEXT, #name);      \
+        return next arguments;                                       \
     }
 
 /* Calls the allocator of libc, or of the sanitizer, without a lookup, because dlsym() itself may allocate. */
-#define DEFINE_ALLOCATOR(name, parameters, arguments)                      \
-    void *__interceptor_##name parameters __attribute__((weak));           \
-    void *__libc_##name parameters;                                        \
-    void *name parameters                                                  \
-    {                                                                      \
-        int number = failure_of(#name, __builtin_return_address(0));       \
-                                                                           \
-        if (number)                                                        \
-            return BY_NULL(number);                                        \
+#define DEFINE_ALLOCATOR(name, parameters, arguments)                                           \
+    void *__interceptor_##name parameters __attribute__((weak));                                \
+    void *__libc_##name parameters;                                                             \
+    void *name parameters                                                                       \
+    {                                                                                           \
+        int number = failure_of(#name, __builtin_return_address(0));                            \
+                                                                                                \
+        if (number)                                                                             \
+            return BY_NULL(number);                                                             \
         return __interceptor_##name ? __interceptor_##name arguments : __libc_##name arguments; \
     }
 
@@ -215,34 +215,32 @@ DEFINE(int, setsockopt, (int fd, int level, int option, const void *value, sockl
 DEFINE(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length),
        (fd, level, option, value, length), BY_ERRNO)
 DEFINE(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), BY_ERRNO)
-DEFINE(int, poll, (struct pollfd *fds, nfds_t count, int timeout), (fds, count, timeout), BY_ERRNO)
-DEFINE(int, ppoll, (struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+DEFINE(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout), BY_ERRNO)
+DEFINE(int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
        (fds, count, timeout, mask), BY_ERRNO)
-DEFINE(int, getaddrinfo,
-       (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found),
+DEFINE(int, getaddrinfo, (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found),
        (node, service, hints, found), BY_NUMBER)
 
-DEFINE(int, sem_wait, (sem_t *semaphore), (semaphore), BY_ERRNO)
-DEFINE(int, sem_clockwait, (sem_t *semaphore, clockid_t clock, const struct timespec *until),
+DEFINE(int, sem_wait, (sem_t * semaphore), (semaphore), BY_ERRNO)
+DEFINE(int, sem_clockwait, (sem_t * semaphore, clockid_t clock, const struct timespec *until),
        (semaphore, clock, until), BY_ERRNO)
 DEFINE(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), BY_ERRNO)
 
-DEFINE(int, pthread_create,
-       (pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user),
+DEFINE(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user),
        (thread, attributes, run, user), BY_NUMBER)
 DEFINE(int, eventfd, (unsigned count, int flags), (count, flags), BY_ERRNO)
 DEFINE(int, posix_spawnp,
-       (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+       (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
         char *const arguments[], char *const environment[]),
        (pid, file, actions, attributes, arguments, environment), BY_NUMBER)
 DEFINE(int, posix_spawn_file_actions_addopen,
-       (posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode),
+       (posix_spawn_file_actions_t * actions, int fd, const char *path, int flags, mode_t mode),
        (actions, fd, path, flags, mode), BY_NUMBER)
-DEFINE(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int from, int to),
+DEFINE(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t * actions, int from, int to),
        (actions, from, to), BY_NUMBER)
-DEFINE(int, posix_spawn_file_actions_addclosefrom_np, (posix_spawn_file_actions_t *actions, int from),
-       (actions, from), BY_NUMBER)
-DEFINE(int, posix_spawn_file_actions_addchdir_np, (posix_spawn_file_actions_t *actions, const char *path),
+DEFINE(int, posix_spawn_file_actions_addclosefrom_np, (posix_spawn_file_actions_t * actions, int from), (actions, from),
+       BY_NUMBER)
+DEFINE(int, posix_spawn_file_actions_addchdir_np, (posix_spawn_file_actions_t * actions, const char *path),
        (actions, path), BY_NUMBER)
 
 DEFINE(int, setenv, (const char *name, const char *value, int overwrite), (name, value, overwrite), BY_ERRNO)
@@ -252,13 +250,13 @@ DEFINE(int, mkdir, (const char *path, mode_t mode), (path, mode), BY_ERRNO)
 DEFINE(int, fstat, (int fd, struct stat *status), (fd, status), BY_ERRNO)
 DEFINE(int, flock, (int fd, int operation), (fd, operation), BY_ERRNO)
 
-#define MODE_OF(flags)                      \
-    mode_t mode = 0;                        \
-    va_list more;                           \
-                                            \
-    va_start(more, flags);                  \
-    if ((flags) & (O_CREAT | O_TMPFILE))    \
-        mode = va_arg(more, mode_t);        \
+#define MODE_OF(flags)                   \
+    mode_t mode = 0;                     \
+    va_list more;                        \
+                                         \
+    va_start(more, flags);               \
+    if ((flags) & (O_CREAT | O_TMPFILE)) \
+        mode = va_arg(more, mode_t);     \
     va_end(more)
 
 int openat(int folder, const char *path, int flags, ...)

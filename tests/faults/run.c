@@ -23,7 +23,7 @@
 dmutex_t mutex, spare;
 dcond_t cond;
 
-static struct run *current; /* of the present process */
+static struct run *current;  /* of the present process */
 static int first_descriptor; /* all lower descriptors were open before the first use of the library */
 
 /* ---- complaints -------------------------------------------------------------------------- */
@@ -52,8 +52,8 @@ static bool is_excuse(int result)
 int run_check(const char *call, int result, int wanted, bool is_excused)
 {
     if (result != wanted && !(is_excused && is_excuse(result)))
-        run_complain("%s returned %s, not %s (\"%s\")", call, result_name(result),
-                     result_name(wanted), dmutex_strerror_np());
+        run_complain("%s returned %s, not %s (\"%s\")", call, result_name(result), result_name(wanted),
+                     dmutex_strerror_np());
     return result;
 }
 
@@ -277,8 +277,8 @@ const char *run_end(struct run *run)
         return NULL;
     snprintf(sentence, sizeof sentence, "DM_FAIL=%s:%u (%s) %s: %s", fail_names[run->kind], run->nth,
              outcome->seen.call, run->path->name,
-             outcome->complaint[0]     ? outcome->complaint :
-             status == SIGALRM         ? "hangs" :
-                                         "has crashed, or left something");
+             outcome->complaint[0] ? outcome->complaint
+             : status == SIGALRM   ? "hangs"
+                                   : "has crashed, or left something");
     return sentence;
 }

@@ -16,8 +16,8 @@
 struct path {
     const char *name; /* the name used by hand */
     void (*take)(void);
-    bool is_tcp;    /* the run's server has a host name, not a socket's path */
-    bool is_local;  /* the run has a separate server and folder: without either, ENOLCK */
+    bool is_tcp;   /* the run's server has a host name, not a socket's path */
+    bool is_local; /* the run has a separate server and folder: without either, ENOLCK */
 };
 
 /* The state that a run leaves for the test. */

@@ -111,8 +111,8 @@ static void read_order(const char *order, struct run *ret_run)
 {
     size_t length = strcspn(order, ":");
 
-    while (ret_run->kind < FAIL_KINDS && (strlen(fail_names[ret_run->kind]) != length ||
-                                          strncmp(fail_names[ret_run->kind], order, length) != 0))
+    while (ret_run->kind < FAIL_KINDS &&
+           (strlen(fail_names[ret_run->kind]) != length || strncmp(fail_names[ret_run->kind], order, length) != 0))
         ret_run->kind++;
     if (ret_run->kind == FAIL_KINDS || !order[length]) {
         fprintf(stderr, "DM_FAIL=%s is not KIND:N\n", order);

@@ -192,14 +192,17 @@ static int do_lock(const char *word, int *ret_result)
         int command;
         short type;
     } ways[] = {
-        { "setlkw", F_SETLKW, F_WRLCK },         { "setlk", F_SETLK, F_WRLCK },         { "unlck", F_SETLK, F_UNLCK },
-        { "ofd-setlkw", F_OFD_SETLKW, F_WRLCK }, { "ofd-setlk", F_OFD_SETLK, F_WRLCK }, { "ofd-unlck", F_OFD_SETLK, F_UNLCK },
+        { "setlkw", F_SETLKW, F_WRLCK },       { "setlk", F_SETLK, F_WRLCK },
+        { "unlck", F_SETLK, F_UNLCK },         { "ofd-setlkw", F_OFD_SETLKW, F_WRLCK },
+        { "ofd-setlk", F_OFD_SETLK, F_WRLCK }, { "ofd-unlck", F_OFD_SETLK, F_UNLCK },
         { "rdlck", F_SETLK, F_RDLCK },
     };
     static const struct {
         const char *word;
         int operation;
-    } flocks[] = { { "flock", LOCK_EX }, { "flock-try", LOCK_EX | LOCK_NB }, { "flock-un", LOCK_UN }, { "flock-sh", LOCK_SH } };
+    } flocks[] = {
+        { "flock", LOCK_EX }, { "flock-try", LOCK_EX | LOCK_NB }, { "flock-un", LOCK_UN }, { "flock-sh", LOCK_SH }
+    };
     static const struct {
         const char *word;
         int function;

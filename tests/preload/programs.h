@@ -62,10 +62,10 @@ int said_count(const char *text);
 int forget_said(void **state);
 
 /* Asserts that the text was said once. */
-#define assert_said(text)                                                  \
-    do {                                                                   \
-        if (said_count(text) != 1)                                         \
-            fail_msg("\"%s\" was expected once in: %s", text, said());     \
+#define assert_said(text)                                              \
+    do {                                                               \
+        if (said_count(text) != 1)                                     \
+            fail_msg("\"%s\" was expected once in: %s", text, said()); \
     } while (0)
 
 /* Runs a command of the shell in the folder, under the module with rules: exit status and output in `ran`. */

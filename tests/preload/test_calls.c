@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each call on a named mutex of an unchanged program, of each type, by each of its names. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,8 +36,8 @@ static int build_all(void **state)
 static void test_each_way_to_lock_minds_a_holder_elsewhere(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);
-    static const char *const calls[] = { "lock static_lock", "timedlock static_lock 60000", "clocklock static_lock 60000",
-                                         "old lock static_lock" };
+    static const char *const calls[] = { "lock static_lock", "timedlock static_lock 60000",
+                                         "clocklock static_lock 60000", "old lock static_lock" };
 
     (void)state;
     hold_here(&mutex, "t/x");
@@ -208,8 +208,8 @@ static void check_after_death(const char *setting, const char *make, const char 
     char map[300];
     struct actor *a, *b;
 
-    snprintf(map, sizeof map, "sym:legacy:static_lock => o/x%s%s; sym:legacy:made_lock => o/m%s%s", SHORT, setting, SHORT,
-             setting);
+    snprintf(map, sizeof map, "sym:legacy:static_lock => o/x%s%s; sym:legacy:made_lock => o/m%s%s", SHORT, setting,
+             SHORT, setting);
     a = start_program("legacy", map, NULL);
     b = start_program("legacy", map, NULL);
     actor_do(a, "0", "init made_lock %s", make);

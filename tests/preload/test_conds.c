@@ -145,7 +145,8 @@ static void test_a_wait_is_refused_when_the_mutex_is_not_owned(void **state)
  */
 static void test_a_sentence_is_said_when_a_condition_is_of_another_group(void **state)
 {
-    struct actor *actor = start_program("legacy", "sym:legacy:static_lock => one/x; cond:sym:legacy:ready => two/c", NULL);
+    struct actor *actor =
+        start_program("legacy", "sym:legacy:static_lock => one/x; cond:sym:legacy:ready => two/c", NULL);
 
     (void)state;
     actor_do(actor, "0", "lock static_lock");

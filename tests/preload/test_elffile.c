@@ -134,7 +134,8 @@ static void test_a_symbol_is_found_when_the_debug_file_has_it(void **state)
 {
     (void)state;
     set_debug_folder("debug");
-    for (const char *const *name = (const char *const[]){ "global_lock", "only_lock", "box_lock", NULL }; *name; name++) {
+    for (const char *const *name = (const char *const[]){ "global_lock", "only_lock", "box_lock", NULL }; *name;
+         name++) {
         uint64_t offset = 0, wanted = offset_by_nm(at("pie"), *name);
 
         assert_int_equal(elf_find_symbol(at("stripped"), *name, &offset), ELF_FOUND);
@@ -281,8 +282,8 @@ static void test_a_file_is_read_when_its_numbers_are_wrong(void **state)
     for (int round = 0; round < rounds(3000); round++) {
         memcpy(changed, bytes, size);
         for (unsigned i = 0; i < 1 + random_below(4); i++) {
-            size_t where = random_below(2) ? 16 + random_below(1200) :
-                                             sections + random_below((unsigned)(size - sections));
+            size_t where =
+                random_below(2) ? 16 + random_below(1200) : sections + random_below((unsigned)(size - sections));
             uint64_t number = random_below(3) ? random_word() : random_below((unsigned)size + 64);
             size_t width = (size_t)1 << random_below(4);
 

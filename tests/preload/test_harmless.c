@@ -64,8 +64,9 @@ static void test_shells_do_the_same(void **state)
 static void test_a_compiler_does_the_same(void **state)
 {
     (void)state;
-    check_script("echo 'int puts(const char *); int main(void) { puts(\"hello\"); return 5; }' >hello.c\n"
-                 "${CC:-cc} -O2 -o hello hello.c && ./hello; echo $?; ${CC:-cc} -c no-such-file.c 2>/dev/null; echo $?\n");
+    check_script(
+        "echo 'int puts(const char *); int main(void) { puts(\"hello\"); return 5; }' >hello.c\n"
+        "${CC:-cc} -O2 -o hello hello.c && ./hello; echo $?; ${CC:-cc} -c no-such-file.c 2>/dev/null; echo $?\n");
 }
 
 /* Python behaves the same: threads with python's own locks and conditions, children, lock files. */
@@ -99,9 +100,10 @@ static void test_perl_does_the_same(void **state)
     (void)state;
     if (!is_installed("perl"))
         return;
-    check_script("exec perl -MPOSIX -MFcntl=:flock -e 'open my $f, \">\", \"lockfile\"; print flock($f, LOCK_EX), \"\\n\";"
-                 "$| = 1; for my $i (1..3) { my $p = fork; if (!$p) { print \"child $i\\n\"; POSIX::_exit($i); }"
-                 "waitpid $p, 0; print $? >> 8, \"\\n\"; } exit 9'\n");
+    check_script(
+        "exec perl -MPOSIX -MFcntl=:flock -e 'open my $f, \">\", \"lockfile\"; print flock($f, LOCK_EX), \"\\n\";"
+        "$| = 1; for my $i (1..3) { my $p = fork; if (!$p) { print \"child $i\\n\"; POSIX::_exit($i); }"
+        "waitpid $p, 0; print $? >> 8, \"\\n\"; } exit 9'\n");
 }
 
 /* A server with threads under load behaves the same, and the load program too. */
@@ -119,7 +121,8 @@ static void test_a_server_under_load_does_the_same(void **state)
              "until redis-cli -s load ping >/dev/null 2>&1; do :; done\n"
              "redis-benchmark -s load -n 5000 -c 20 --threads 2 -q -t incr,lpush >/dev/null; echo $?\n"
              "redis-cli -s load get counter:__rand_int__; redis-cli -s load llen mylist\n"
-             "redis-cli -s load shutdown nosave; wait; echo $?; rm -f log\n", server);
+             "redis-cli -s load shutdown nosave; wait; echo $?; rm -f log\n",
+             server);
     check_script(script);
 }
 

@@ -39,7 +39,8 @@ static void test_a_line_is_read_when_it_tells_of_a_lock(void **state)
     (void)state;
     assert_read("1: FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\nmore", "FLOCK 4711 fe:00:99", true);
     assert_read("lock:\t12: FLOCK  ADVISORY  WRITE 0 fe:00:99 0 EOF\n", "FLOCK 0 fe:00:99", true);
-    assert_read("2: POSIX  ADVISORY  READ 7 00:2a:18446744073709551615 0 EOF", "POSIX 7 00:2a:18446744073709551615", false);
+    assert_read("2: POSIX  ADVISORY  READ 7 00:2a:18446744073709551615 0 EOF", "POSIX 7 00:2a:18446744073709551615",
+                false);
     assert_read("3: OFDLCK ADVISORY  WRITE -1 fe:00:99 10 14\n", "OFDLCK -1 fe:00:99", true);
     assert_read("4: POSIX  MANDATORY WRITE 7 fe:00:99 0 EOF\n", "POSIX 7 fe:00:99", true);
 }
@@ -47,9 +48,14 @@ static void test_a_line_is_read_when_it_tells_of_a_lock(void **state)
 static void test_a_line_is_not_read_when_it_is_something_else(void **state)
 {
     static const char *const lines[] = {
-        "", "\n", "pos:\t0\n", "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n",
-        "1: LEASE  ACTIVE    READ 4711 fe:00:99 0 EOF\n", "1: FLOCK  ADVISORY  WRITE 47x1 fe:00:99 0 EOF\n",
-        "1: FLOCK  ADVISORY  WRITE\n 4711 fe:00:99 0 EOF\n", "FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n",
+        "",
+        "\n",
+        "pos:\t0\n",
+        "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n",
+        "1: LEASE  ACTIVE    READ 4711 fe:00:99 0 EOF\n",
+        "1: FLOCK  ADVISORY  WRITE 47x1 fe:00:99 0 EOF\n",
+        "1: FLOCK  ADVISORY  WRITE\n 4711 fe:00:99 0 EOF\n",
+        "FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n",
         "1: FLOCK  ADVISORY  WRITE 99999999999 fe:00:99 0 EOF\n",
         "1: FLOCK  ADVISORY  WRITE 1 fe:00:9999999999999999999999999999999999999999999 0 EOF\n",
     };

@@ -16,12 +16,12 @@ static int setup(void **state)
 }
 
 /* Asserts the locker's output for some words, on a host. */
-#define assert_prints(host, words, wanted)                                                       \
-    do {                                                                                         \
-        struct job *asked = host_start(host, "$LOCKER x.lock " words);                           \
-                                                                                                 \
-        assert_string_equal(job_rest(asked), wanted);                                            \
-        assert_int_equal(job_end(asked), 0);                                                     \
+#define assert_prints(host, words, wanted)                             \
+    do {                                                               \
+        struct job *asked = host_start(host, "$LOCKER x.lock " words); \
+                                                                       \
+        assert_string_equal(job_rest(asked), wanted);                  \
+        assert_int_equal(job_end(asked), 0);                           \
     } while (0)
 
 /* Waits until host b can lock, and asserts that the bound is not over. */
@@ -329,7 +329,8 @@ static void test_python_locks(void **state)
     job_expect(holder, "has");
     assert_int_equal(host_run(b, "python3 -c 'import fcntl,sys; f = open(\"x.lock\", \"w\")\n"
                                  "try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-                                 "except BlockingIOError: sys.exit(9)'"), 9);
+                                 "except BlockingIOError: sys.exit(9)'"),
+                     9);
     end(holder);
 }
 

@@ -315,7 +315,8 @@ static void test_a_report_tells_of_a_lock_file(void **state)
     (void)state;
     wait_until(!is_held("x.lock")); /* a keeper unlocks only after the end of a program */
     assert_int_equal(host_run(a, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=0 "
-                                 "wait_us=0 hold_us=[0-9]* losses=0 handoffs=0$' report"), 0);
+                                 "wait_us=0 hold_us=[0-9]* losses=0 handoffs=0$' report"),
+                     0);
     holder = start_holder();
     waiter = host_start(b, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=1 ' report");
     wait_until(waiters_for("x.lock") == 1);
@@ -323,7 +324,8 @@ static void test_a_report_tells_of_a_lock_file(void **state)
     assert_int_equal(job_end(waiter), 0);
     wait_until(!is_held("x.lock"));
     assert_int_equal(host_run(a, "DMUTEX_REPORT=report.%p $LOCKER x.lock flock flock-un flock fork-wait flock-un "
-                                 "&& cat report.* | tr -d '\n' | grep -q '^f/x.lock locks=2 waits=0 .*=0$'"), 0);
+                                 "&& cat report.* | tr -d '\n' | grep -q '^f/x.lock locks=2 waits=0 .*=0$'"),
+                     0);
 }
 
 /* flock() of a file that no rule names is the kernel's lock only. */

@@ -11,7 +11,7 @@
 
 #include "host.h"
 
-#define AT_ONCE 5000      /* far below the usual lease */
+#define AT_ONCE 5000 /* far below the usual lease */
 #define SHORT_LEASE "1s"
 #define SHORT_LEASE_MS 1000
 #define SLACK 2000
@@ -164,7 +164,8 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
         job_expect(jobs[i], "has");
     assert_int_equal(count_sockets(a), 1);
     assert_int_equal(host_run(a, "test $(grep -c 'listening' log) -ge 1 && "
-                                 "test $(tail -n 17 log | grep -c 'is locked') = 16"), 0);
+                                 "test $(tail -n 17 log | grep -c 'is locked') = 16"),
+                     0);
     for (int i = 0; i < 16; i++)
         end(jobs[i]);
 }
@@ -209,10 +210,12 @@ static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **sta
     (void)state;
     await_no_keeper(b);
     assert_int_equal(host_run(b, "DMUTEX_KEEPER=/nowhere/keeper $LOCKER x.lock flock >said.out; "
-                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"),
+                     0);
     assert_true(host_has_said(b, "/nowhere/keeper: No such file"));
     assert_int_equal(host_run(b, "DMUTEX_KEEPER=/bin/false $LOCKER x.lock flock >said.out; "
-                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"),
+                     0);
     assert_true(host_has_said(b, "ends without an answer"));
     assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock flock-try | grep -q 'flock-try 0'"), 0);
 }
@@ -223,7 +226,8 @@ static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
     (void)state;
     await_no_keeper(a);
     assert_int_equal(host_run(a, "chmod 755 keeper; $LOCKER x.lock flock >said.out; chmod 700 keeper; "
-                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"), 0);
+                                 "test \"$(cat said.out)\" = 'flock ENOLCK'"),
+                     0);
     assert_true(host_has_said(a, "is open to others"));
 }
 
@@ -391,7 +395,8 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
     (void)state;
     assert_int_equal(run_without_server(c, "$LOCKER x.lock flock setlkw >said.out; cat said.out >&2; "
                                            "test \"$(cat said.out)\" = \"$(printf 'flock ENOLCK\\nsetlkw ENOLCK')\" && "
-                                           "DMUTEX_MAP= flock -n x.lock true"), 0);
+                                           "DMUTEX_MAP= flock -n x.lock true"),
+                     0);
     assert_true(host_has_said(c, "x.lock (f/x.lock): The lock server"));
     host_end(c);
 }

@@ -290,8 +290,8 @@ static void test_a_library_is_taken_from_where_the_loader_would_take_it(void **s
 /* A name stays valid in a thread while other threads load and close other libraries. */
 static void test_a_name_stays_when_other_libraries_come_and_go(void **state)
 {
-    struct actor *actor = start_program("linked", "sym:libshelf.so:hidden_lock => t/x; sym:liblater.so:hidden_lock => t/y",
-                                        NULL);
+    struct actor *actor =
+        start_program("linked", "sym:libshelf.so:hidden_lock => t/x; sym:liblater.so:hidden_lock => t/y", NULL);
     char page[80];
 
     (void)state;
@@ -383,8 +383,10 @@ static void test_a_program_is_refused_when_a_symbol_is_not_there(void **state)
 /* With Required=no, a missing symbol is reported, and stays local. */
 static void test_a_program_runs_when_a_symbol_need_not_be_there(void **state)
 {
-    struct actor *actor = start_program("legacy", "sym:legacy:no_lock => t/x required=no;"
-                                                  "sym:legacy:static_lock => t/y", NULL);
+    struct actor *actor = start_program("legacy",
+                                        "sym:legacy:no_lock => t/x required=no;"
+                                        "sym:legacy:static_lock => t/y",
+                                        NULL);
 
     (void)state;
     assert_said("sym:legacy:no_lock (t/x): no such symbol (stripped? dmutex-run --list has off: rules) in ");
@@ -406,7 +408,8 @@ static void test_a_program_is_refused_when_a_required_module_is_not_there(void *
                   "dmutex: sym:libshelf.so:hidden_lock (t/x): required, and its module is not loaded in ");
     check_rule("linked", "sym:libshelf.so:hidden_lock => t/x required=yes program=linked", "hidden_lock");
     check_rule("alias", "sym:alias:static_lock => t/x required=yes program=legacy", "static_lock");
-    check_rule("legacy", "sym:libshelf.so:hidden_lock => t/y required=yes; sym:legacy:static_lock => t/x", "static_lock");
+    check_rule("legacy", "sym:libshelf.so:hidden_lock => t/y required=yes; sym:legacy:static_lock => t/x",
+               "static_lock");
     actor = start_program("legacy", "sym:libshelf.so:hidden_lock => t/x; sym:fixed:a => t/y required=no", NULL);
     check_local(actor, "static_lock");
     actor_end(actor);
@@ -419,7 +422,8 @@ static void test_a_program_is_refused_when_a_rule_cannot_be_read(void **state)
     (void)state;
     check_refused("legacy", "sym:legacy => t/x",
                   "dmutex: DMUTEX_MAP: sym:legacy: not of the form sym:MODULE:SYMBOL or sym:MODULE:SYMBOL+OFFSET\n");
-    check_refused("legacy", "sym:legacy:static_lock => t/%h", ": its name has a % that is none of %b, %p, %x, %u and %%\n");
+    check_refused("legacy", "sym:legacy:static_lock => t/%h",
+                  ": its name has a % that is none of %b, %p, %x, %u and %%\n");
 }
 
 /* A name that is too long after expansion refuses the program, too. */
@@ -481,8 +485,7 @@ static void test_a_name_has_its_words_when_the_rule_has_them(void **state)
 /* Two objects of one name are one mutex. */
 static void test_two_objects_are_one_mutex_when_they_have_one_name(void **state)
 {
-    struct actor *actor =
-        start_program("legacy", "sym:legacy:static_lock => t/x; sym:legacy:queue_lock => t/x", NULL);
+    struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x; sym:legacy:queue_lock => t/x", NULL);
 
     (void)state;
     actor_do(actor, "0", "lock static_lock");
@@ -498,8 +501,10 @@ static void test_two_objects_are_one_mutex_when_they_have_one_name(void **state)
 static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void **state)
 {
     struct actor *bare = start_bare("legacy", NULL);
-    struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x; cond:sym:legacy:ready => t/c;"
-                                                  "shm:/no-such-ring+0 => t/y", NULL);
+    struct actor *actor = start_program("legacy",
+                                        "sym:legacy:static_lock => t/x; cond:sym:legacy:ready => t/c;"
+                                        "shm:/no-such-ring+0 => t/y",
+                                        NULL);
     long long descriptors = actor_value(bare, "descriptors");
     int64_t before = side_client_commands(the_server->side);
 

@@ -20,11 +20,24 @@ static const struct {
     const char *place;
     int times;
 } places[] = {
-    { "linked-constructor", 2 }, { "main-constructor", 2 },   { "handler", 2 },          { "main", 1 },
-    { "linked-function", 1 },    { "thread", 1 },             { "thread-end", 1 },       { "module-constructor", 1 },
-    { "module-function", 1 },    { "module-destructor", 1 },  { "child", 1 },            { "grandchild", 1 },
-    { "child-atexit", 1 },       { "child-destructor", 1 },   { "spawned", 1 },          { "main-atexit", 1 },
-    { "main-destructor", 2 },    { "linked-destructor", 3 },
+    { "linked-constructor", 2 },
+    { "main-constructor", 2 },
+    { "handler", 2 },
+    { "main", 1 },
+    { "linked-function", 1 },
+    { "thread", 1 },
+    { "thread-end", 1 },
+    { "module-constructor", 1 },
+    { "module-function", 1 },
+    { "module-destructor", 1 },
+    { "child", 1 },
+    { "grandchild", 1 },
+    { "child-atexit", 1 },
+    { "child-destructor", 1 },
+    { "spawned", 1 },
+    { "main-atexit", 1 },
+    { "main-destructor", 2 },
+    { "linked-destructor", 3 },
 };
 
 static dmutex_t mutex;
@@ -112,7 +125,8 @@ static const char *find_library(const char *name)
     static char path[4096];
 
     command_run("for folder in /usr/lib/*-linux-gnu* /usr/lib64 /usr/lib /usr/local/lib; do "
-                "for file in $folder/%s; do [ -e $file ] && echo $file && exit; done; done", name);
+                "for file in $folder/%s; do [ -e $file ] && echo $file && exit; done; done",
+                name);
     snprintf(path, sizeof path, "%.*s", (int)strcspn(ran.output, "\n"), ran.output);
     return path[0] ? path : NULL;
 }

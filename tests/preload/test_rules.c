@@ -121,7 +121,7 @@ static void test_a_time_is_read_when_it_has_a_unit_or_none(void **state)
     static const struct {
         const char *text;
         unsigned ms;
-    } good[] = { { "100", 100 },     { "100ms", 100 }, { "5s", 5000 },       { "1min", 60000 },
+    } good[] = { { "100", 100 },       { "100ms", 100 },     { "5s", 5000 },        { "1min", 60000 },
                  { "60min", 3600000 }, { "3600s", 3600000 }, { "3600000", 3600000 } };
 
     (void)state;
@@ -280,8 +280,7 @@ static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
         { "sym:a:b => x sharedstate=", "sym:a:b: sharedstate=", value },
         { "flock:/a => x shared=yes", "flock:/a: shared=yes", value },
         { "sym:a:b => x program=", "sym:a:b: program=", value },
-        { "sym:a:b => x ondown=local", "sym:a:b: ondown=local",
-          "only a lock file has a local lock to fall back on" },
+        { "sym:a:b => x ondown=local", "sym:a:b: ondown=local", "only a lock file has a local lock to fall back on" },
         { "sym:a:b => x lease=200 robust=2", "sym:a:b: robust=2", value },
     };
 
@@ -313,9 +312,15 @@ static void test_a_sentence_is_cut_when_the_rule_is_long(void **state)
 static void test_a_rule_is_written_as_it_was_typed(void **state)
 {
     static const char *const typed[] = {
-        "sym:legacyd:lock",   "sym:/a/b:app::Queue::lock+0x28", "off:pigz@build-id:cb4951e7+0x423e0",
-        "shm:/ring+0x40",     "map:/var/lib/a+b+0x0",           "flock:/run/*.lock",
-        "cond:sym:a:b",       "cond:shm:/ring+0x80",            "fcntl:/a",
+        "sym:legacyd:lock",
+        "sym:/a/b:app::Queue::lock+0x28",
+        "off:pigz@build-id:cb4951e7+0x423e0",
+        "shm:/ring+0x40",
+        "map:/var/lib/a+b+0x0",
+        "flock:/run/*.lock",
+        "cond:sym:a:b",
+        "cond:shm:/ring+0x80",
+        "fcntl:/a",
     };
 
     (void)state;
@@ -391,8 +396,10 @@ static void test_a_file_is_meant_when_its_path_or_basename_is_said(void **state)
 /* Any text is read, or refused with a sentence, and no byte outside the text is touched. */
 static void test_any_bytes_are_read_or_refused(void **state)
 {
-    static const char *const pieces[] = { "sym:", "off:", "shm:/", "map:/", "flock:/", "cond:", ":", "=>",  "+0x",
-                                          " ",    ";",    "\\",    "a",     "@build-id:", "=",  "x", "lease=", "\t" };
+    static const char *const pieces[] = {
+        "sym:", "off:", "shm:/", "map:/", "flock:/",    "cond:", ":", "=>",     "+0x",
+        " ",    ";",    "\\",    "a",     "@build-id:", "=",     "x", "lease=", "\t"
+    };
     int refused = 0, taken = 0;
 
     (void)state;

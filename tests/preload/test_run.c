@@ -56,8 +56,8 @@ static void test_run_tells_about_itself_when_asked(void **state)
 
 static void test_run_refuses_when_the_usage_is_wrong(void **state)
 {
-    static const char *const bad[] = { "", "--", "--nonsense true", "--config", "-e", "--output x true", "--list",
-                                       "--dry-run" };
+    static const char *const bad[] = { "",       "--",       "--nonsense true", "--config", "-e", "--output x true",
+                                       "--list", "--dry-run" };
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -104,9 +104,11 @@ static void test_run_changes_nothing_when_there_is_no_rule(void **state)
 static void test_run_refuses_when_no_server_is_configured(void **state)
 {
     (void)state;
-    command_run("unset DMUTEX_URL; DMUTEX_LOCAL_DIR=%s/local exec %s -e 'sym:legacyd:m => a' echo is run", folder, dmutex_run);
+    command_run("unset DMUTEX_URL; DMUTEX_LOCAL_DIR=%s/local exec %s -e 'sym:legacyd:m => a' echo is run", folder,
+                dmutex_run);
     assert_status(78);
-    assert_errors("no server is configured: write Url=redis://HOST into [server] of the configuration, or set DMUTEX_URL");
+    assert_errors(
+        "no server is configured: write Url=redis://HOST into [server] of the configuration, or set DMUTEX_URL");
     assert_string_equal(ran.output, "");
     command_run("test -e %s/local", folder);
     assert_status(1);
@@ -182,12 +184,14 @@ static void test_run_says_why_when_the_server_refuses(void **state)
 
 static void test_run_tells_the_module_when_there_are_rules(void **state)
 {
-    const char *path = write_file("env.conf", 0644, "[lock a]\nMatch=sym:legacyd:m\nLease=1s\n[lock b]\nMatch=flock:/y\n");
+    const char *path =
+        write_file("env.conf", 0644, "[lock a]\nMatch=sym:legacyd:m\nLease=1s\n[lock b]\nMatch=flock:/y\n");
 
     (void)state;
-    command_run("DMUTEX_MAP='flock:/old => old' exec %s --config %s -e 'flock:/1 => one' -e 'flock:/2 => two;flock:/3 => three'"
-                " sh -c 'echo \"$DMUTEX_MAP|$DMUTEX_RULES|$LD_PRELOAD|$DMUTEX_CONF\"'",
-                dmutex_run, path);
+    command_run(
+        "DMUTEX_MAP='flock:/old => old' exec %s --config %s -e 'flock:/1 => one' -e 'flock:/2 => two;flock:/3 => three'"
+        " sh -c 'echo \"$DMUTEX_MAP|$DMUTEX_RULES|$LD_PRELOAD|$DMUTEX_CONF\"'",
+        dmutex_run, path);
     assert_status(0);
     assert_output("flock:/1 => one; flock:/2 => two; flock:/3 => three; flock:/old => old|"
                   "sym:legacyd:m => a lease=1000; flock:/y => b|");
@@ -224,8 +228,9 @@ static void test_run_changes_nothing_when_it_is_nested(void **state)
     strcpy(once, ran.output);
     command_run("exec %s --config %s %s env | grep -v -e ^_= -e ^DMUTEX_USED=", dmutex_run, path, dmutex_run);
     assert_string_equal(ran.output, once);
-    command_run("cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' | grep -v -e ^_= -e ^DMUTEX_USED= | grep -v -e ^PWD -e ^HOME",
-                dmutex_run, path, dmutex_run);
+    command_run(
+        "cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' | grep -v -e ^_= -e ^DMUTEX_USED= | grep -v -e ^PWD -e ^HOME",
+        dmutex_run, path, dmutex_run);
     assert_output("DMUTEX_RULES=flock:/x\\;y => a\n");
 }
 
@@ -252,7 +257,8 @@ static void test_run_refuses_when_the_rules_are_too_long(void **state)
 
     (void)state;
     strcpy(path, write_file("long.conf", 0644, "[lock a]\nMatch=flock:/x\n"));
-    command_run("for i in $(seq 4000); do echo \"[lock group/a-rather-long-name-$i]\"; echo Match=flock:/x/$i; done >%s", path);
+    command_run(
+        "for i in $(seq 4000); do echo \"[lock group/a-rather-long-name-$i]\"; echo Match=flock:/x/$i; done >%s", path);
     assert_status(0);
     command_run("exec %s --config %s true", dmutex_run, path);
     assert_status(78);
@@ -278,7 +284,8 @@ static void test_run_ends_as_the_command_when_it_ends(void **state)
 static void test_run_keeps_its_pid_when_it_becomes_the_command(void **state)
 {
     char wanted[20];
-    pid_t pid = command_start("exec %s -e 'flock:/x => a' sh -c 'echo $$ $0; exec grep SigBlk /proc/self/status'", dmutex_run);
+    pid_t pid =
+        command_start("exec %s -e 'flock:/x => a' sh -c 'echo $$ $0; exec grep SigBlk /proc/self/status'", dmutex_run);
 
     (void)state;
     command_await(pid);
@@ -306,8 +313,9 @@ static void test_run_leaves_no_descriptor_when_it_becomes_the_command(void **sta
 static void test_check_tells_of_each_rule_when_asked(void **state)
 {
     (void)state;
-    command_run("exec %s -e 'flock:/x => a; sym:plugin.so:m => b; flock:/y => c program=other' --check touch %s/was-run",
-                dmutex_run, folder);
+    command_run(
+        "exec %s -e 'flock:/x => a; sym:plugin.so:m => b; flock:/y => c program=other' --check touch %s/was-run",
+        dmutex_run, folder);
     assert_status(0);
     assert_output("good: flock:/x => a: when such a file is locked\n"
                   "later: sym:plugin.so:m => b: when plugin.so is loaded\n"
@@ -361,7 +369,8 @@ static void test_dry_run_prints_what_would_be_run_when_asked(void **state)
 /* --dry-run does not show a password. */
 static void test_dry_run_hides_the_password_when_there_is_one(void **state)
 {
-    const char *path = write_file("secret.conf", 0600, "[server]\nUrl=redis://me:s3cret@h/0\n[lock a]\nMatch=flock:/x\n");
+    const char *path =
+        write_file("secret.conf", 0600, "[server]\nUrl=redis://me:s3cret@h/0\n[lock a]\nMatch=flock:/x\n");
 
     (void)state;
     command_run("exec %s --config %s --dry-run true", dmutex_run, path);
@@ -396,13 +405,15 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
     char library[4096];
 
     (void)state;
-    snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(strstr(dmutex_run, "/preload/") - dmutex_run), dmutex_run);
+    snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(strstr(dmutex_run, "/preload/") - dmutex_run),
+             dmutex_run);
     write_file("legacy.c", 0644,
                "#include <pthread.h>\n"
                "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
                "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
     compile("legacy.c", "legacy", "$SANITIZER_CFLAGS"); /* sanitized if the library, which the program loads, is */
-    command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:legacy:queue_lock => run/queue' %s/legacy", library, dmutex_run, folder);
+    command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:legacy:queue_lock => run/queue' %s/legacy", library, dmutex_run,
+                folder);
     assert_status(0);
     assert_string_equal(ran.errors, "");
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:queue"), 1);

@@ -288,8 +288,9 @@ static void test_config_files_are_one_when_there_are_more(void **state)
 
     (void)state;
     g_ptr_array_add(paths, g_strdup(write_file("1.conf", 0644, "[lock z]\nMatch=sym:m:s\n")));
-    g_ptr_array_add(paths, g_strdup(write_file("2.conf", 0644, "[lock a]\nMatch=sym:m:s\n[defaults]\nLease=1s\n"
-                                                               "[server]\nUrl=redis://h/1\n")));
+    g_ptr_array_add(paths, g_strdup(write_file("2.conf", 0644,
+                                               "[lock a]\nMatch=sym:m:s\n[defaults]\nLease=1s\n"
+                                               "[server]\nUrl=redis://h/1\n")));
     assert_true(config_read(plan, paths, NULL));
     words = wording_of_list(plan->rules);
     assert_string_equal(words, "sym:m:s => z lease=1000; sym:m:s => a lease=1000");
@@ -304,7 +305,8 @@ static void test_config_resolves_links_when_files_are_named(void **state)
     g_autofree char *text = NULL, *wanted = NULL;
 
     (void)state;
-    command_run("cd %s && mkdir -p real/deep && ln -sfn real link && touch real/there && ln -sf real/there alias", folder);
+    command_run("cd %s && mkdir -p real/deep && ln -sfn real link && touch real/there && ln -sf real/there alias",
+                folder);
     assert_status(0);
     text = g_strdup_printf("[lock a]\nMatch=flock:%1$s/link/*.pid;flock:%1$s/link/none;flock:%1$s/alias;"
                            "fcntl:%1$s/link/deep/x*/y;flock:%1$s/l*/deep;flock:/*.pid\nProgram=%1$s/link/there\n",
@@ -330,14 +332,16 @@ static const struct {
     { "[lock a]\nMatch=sym:m:s\n# twice\n  Match = sym:m:t\n",
       ":4: [lock a] Match is in FILE:2 already: make one line of both, its values separated by ;" },
     { "[defaults]\nLease=1s\nLease=2s\n", ":3: [defaults] Lease is in FILE:2 already" },
-    { "[lock a]\nMatch=sym:m:s\nLeese=1s\n", ": [lock a] Leese: there is no such key here: dmutex-preload(5) has the list" },
+    { "[lock a]\nMatch=sym:m:s\nLeese=1s\n",
+      ": [lock a] Leese: there is no such key here: dmutex-preload(5) has the list" },
     { "[lock a]\nMatch=sym:m:s\nlease=1s\n", ": [lock a] lease: there is no such key; Lease is written so" },
     { "[lock a]\nMatch=sym:m:s\nMatch[de]=sym:m:s\n", ": [lock a] Match[de]: there is no such key" },
     { "[defaults]\nMatch=sym:m:s\n", ": [defaults] Match: there is no such key here" },
     { "[server]\nUrl=redis://h\nPort=1\n", ": [server] Port: there is no such key here, only Url" },
     { "[server]\n", ": [server]: has no Url" },
     { "[server]\nUrl=\n", ": [server] Url: is empty: write redis://HOST or unix:///PATH" },
-    { "[locks a]\nMatch=sym:m:s\n", ": [locks a]: there is no such section: there are [server], [defaults] and [lock NAME]" },
+    { "[locks a]\nMatch=sym:m:s\n",
+      ": [locks a]: there is no such section: there are [server], [defaults] and [lock NAME]" },
     { "[lock]\nMatch=sym:m:s\n", ": [lock]: there is no such section" },
     { "[lock ]\nMatch=sym:m:s\n", ": [lock ]: a name must follow, without blanks around it" },
     { "[lock a ]\nMatch=sym:m:s\n", ": [lock a ]: a name must follow, without blanks around it" },
@@ -356,15 +360,19 @@ static const struct {
     { "[lock a]\nMatch=sym:m:s\nLinger=-1\n", ": [lock a] Linger: \"-1\" is not a time up to 1 hour" },
     { "[lock a]\nMatch=sym:m:s\nRobust=true\n", ": [lock a] Robust: \"true\" is not yes or no" },
     { "[lock a]\nMatch=sym:m:s\nOnDown=wait\n", ": [lock a] OnDown: \"wait\" is not block, fail or local" },
-    { "[lock a]\nMatch=sym:m:s\nOnLost=signal:NONE\n", ": [lock a] OnLost: \"signal:NONE\" is not log, kill, or signal:TERM" },
+    { "[lock a]\nMatch=sym:m:s\nOnLost=signal:NONE\n",
+      ": [lock a] OnLost: \"signal:NONE\" is not log, kill, or signal:TERM" },
     { "[lock a]\nMatch=sym:m:s\nProgram=\n", ": [lock a] Program: \"\" is not the name of a program" },
-    { "[lock a]\nMatch=sym:m:s\nProgram=bin/x\n", ": [lock a] Match: bin/x is a relative path: write an absolute one, or only its last part" },
+    { "[lock a]\nMatch=sym:m:s\nProgram=bin/x\n",
+      ": [lock a] Match: bin/x is a relative path: write an absolute one, or only its last part" },
     { "[lock a]\nMatch=sym:m:s\nRequired=maybe\n", ": [lock a] Required: \"maybe\" is not yes, no or auto" },
     { "[lock a]\nMatch=sym:m:s\nSharedState=1\n", ": [lock a] SharedState: \"1\" is not yes or no" },
     { "[lock a]\nMatch=sym:m:s\nShared=yes\n", ": [lock a] Shared: \"yes\" is not exclusive or refuse" },
-    { "[lock a]\nMatch=sym:m:s\nOnDown=local\n", ": [lock a] Match: sym:m:s: ondown=local: only a lock file has a local lock" },
+    { "[lock a]\nMatch=sym:m:s\nOnDown=local\n",
+      ": [lock a] Match: sym:m:s: ondown=local: only a lock file has a local lock" },
     { "[defaults]\nRobust=maybe\n", ": [defaults] Robust: \"maybe\" is not yes or no" },
-    { "[lock a]\nMatch=queue_lock\n", ": [lock a] Match: queue_lock: does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
+    { "[lock a]\nMatch=queue_lock\n",
+      ": [lock a] Match: queue_lock: does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
     { "[lock a]\nMatch=sem:/x\n", ": [lock a] Match: sem:/x: semaphores are not distributed" },
     { "[lock a]\nMatch=sym:queue_lock\n", ": [lock a] Match: sym:queue_lock: not of the form sym:MODULE:SYMBOL" },
     { "[lock a]\nMatch=sym:bin/m:s\n", ": [lock a] Match: bin/m is a relative path" },
@@ -376,7 +384,8 @@ static const struct {
     { "[lock a]\nMatch=cond:sym:m:s\n", ": [lock a] Match: a condition variable belongs into Cond=" },
     { "[lock a]\nMatch=sym:m:s\nCond=flock:/x\n", ": [lock a] Cond: cond:flock:/x: a file is no condition variable" },
     { "[lock a/]\nMatch=sym:m:s\n", ": [lock a/] Match: \"a/\" cannot be a mutex's name: " },
-    { "[lock %q]\nMatch=sym:m:s\n", ": [lock %q] Match: sym:m:s: its name has a % that is none of %b, %p, %x, %u and %%" },
+    { "[lock %q]\nMatch=sym:m:s\n",
+      ": [lock %q] Match: sym:m:s: its name has a % that is none of %b, %p, %x, %u and %%" },
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 

@@ -88,7 +88,8 @@ static void test_list_names_symbols_when_there_are_some(void **state)
     assert_listed(8, "sym:user:row+0x28\n");
     assert_listed(7, "sym:user:heir  # priority inheritance: stays local\n");
     assert_listed(6, "cond:sym:user:filled\n");
-    assert_errors("# 3 uses of objects in the heap, on a stack or in memory without a file: these have no lasting name");
+    assert_errors(
+        "# 3 uses of objects in the heap, on a stack or in memory without a file: these have no lasting name");
     assert_true(strstr(ran.errors, "user:often") < strstr(ran.errors, "user:row"));
     assert_true(strstr(ran.errors, "user:row") < strstr(ran.errors, "user:heir"));
 }
@@ -143,7 +144,8 @@ static void test_list_names_a_lock_file_when_it_was_locked(void **state)
     char rule[200];
 
     (void)state;
-    command_run("cd %s && mkdir -p real && ln -sfn real link && exec %s --list flock link/job.lock true", folder, dmutex_run);
+    command_run("cd %s && mkdir -p real && ln -sfn real link && exec %s --list flock link/job.lock true", folder,
+                dmutex_run);
     assert_status(0);
     snprintf(rule, sizeof rule, "flock:%s/real/job.lock\n", folder);
     assert_listed(1, rule);
@@ -155,24 +157,27 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
     char line[300];
 
     (void)state;
-    write_file("ranges.c", 0644,
-               "#include <fcntl.h>\n#include <sys/file.h>\n"
-               "static void lock(const char *path, short type, off_t length)\n"
-               "{\n"
-               "    struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = length ? 64 : 0, .l_len = length };\n"
-               "    fcntl(open(path, O_RDWR | O_CREAT, 0600), F_SETLK, &range);\n"
-               "}\n"
-               "int main(void)\n"
-               "{\n"
-               "    lock(\"db\", F_WRLCK, 1);\n    lock(\"db\", F_RDLCK, 510);\n    lock(\"whole\", F_WRLCK, 0);\n"
-               "    lock(\"both\", F_WRLCK, 0);\n    lock(\"both\", F_WRLCK, 1);\n    lock(\"readers\", F_RDLCK, 0);\n"
-               "    return flock(open(\"read\", O_RDWR | O_CREAT, 0600), LOCK_SH);\n"
-               "}\n");
+    write_file(
+        "ranges.c", 0644,
+        "#include <fcntl.h>\n#include <sys/file.h>\n"
+        "static void lock(const char *path, short type, off_t length)\n"
+        "{\n"
+        "    struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = length ? 64 : 0, .l_len = length };\n"
+        "    fcntl(open(path, O_RDWR | O_CREAT, 0600), F_SETLK, &range);\n"
+        "}\n"
+        "int main(void)\n"
+        "{\n"
+        "    lock(\"db\", F_WRLCK, 1);\n    lock(\"db\", F_RDLCK, 510);\n    lock(\"whole\", F_WRLCK, 0);\n"
+        "    lock(\"both\", F_WRLCK, 0);\n    lock(\"both\", F_WRLCK, 1);\n    lock(\"readers\", F_RDLCK, 0);\n"
+        "    return flock(open(\"read\", O_RDWR | O_CREAT, 0600), LOCK_SH);\n"
+        "}\n");
     compile("ranges.c", "ranges", "");
     command_run("cd %s && exec %s --list ./ranges", folder, dmutex_run);
     assert_status(0);
-    snprintf(line, sizeof line, "#        2  fcntl:%s/db  # parts of this file are locked, as databases do: that cannot be "
-                                "distributed\n", folder);
+    snprintf(line, sizeof line,
+             "#        2  fcntl:%s/db  # parts of this file are locked, as databases do: that cannot be "
+             "distributed\n",
+             folder);
     assert_errors(line);
     snprintf(line, sizeof line, "#        2  fcntl:%s/both  # parts of this file", folder);
     assert_errors(line);
@@ -190,23 +195,26 @@ static void test_list_tells_of_lock_files_when_they_are_made_not_locked(void **s
     char line[600];
 
     (void)state;
-    write_file("makes.c", 0644,
-               "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
-               "int main(void)\n"
-               "{\n"
-               "    for (int i = 0; i < 3; i++) close(open(\"job.pid\", O_CREAT | O_EXCL | O_WRONLY, 0600));\n"
-               "    close(openat(AT_FDCWD, \"data\", O_CREAT | O_EXCL | O_WRONLY, 0640));\n"
-               "    close(open(\"plain\", O_CREAT | O_WRONLY, 0600));\n"
-               "    if (link(\"data\", \"mail.lock\") || mkdir(\"dir.lock\", 0700) || mkdir(\"folder\", 0700)) return 1;\n"
-               "    mkdir(\"folder\", 0700);\n"
-               "    return link(\"nothing\", \"none.lock\") == 0;\n"
-               "}\n");
+    write_file(
+        "makes.c", 0644,
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
+        "int main(void)\n"
+        "{\n"
+        "    for (int i = 0; i < 3; i++) close(open(\"job.pid\", O_CREAT | O_EXCL | O_WRONLY, 0600));\n"
+        "    close(openat(AT_FDCWD, \"data\", O_CREAT | O_EXCL | O_WRONLY, 0640));\n"
+        "    close(open(\"plain\", O_CREAT | O_WRONLY, 0600));\n"
+        "    if (link(\"data\", \"mail.lock\") || mkdir(\"dir.lock\", 0700) || mkdir(\"folder\", 0700)) return 1;\n"
+        "    mkdir(\"folder\", 0700);\n"
+        "    return link(\"nothing\", \"none.lock\") == 0;\n"
+        "}\n");
     compile("makes.c", "makes", "");
     command_run("cd %s && exec %s --list ./makes", folder, dmutex_run);
     assert_status(0);
-    snprintf(line, sizeof line, "# %1$s/dir.lock was made by mkdir(), 1 times: such a lock file cannot be distributed; use flock(1)\n"
-                                "# %1$s/job.pid was made by O_EXCL, 3 times: such a lock file cannot be distributed; use flock(1)\n"
-                                "# %1$s/mail.lock was made by link(), 1 times: such a lock file", folder);
+    snprintf(line, sizeof line,
+             "# %1$s/dir.lock was made by mkdir(), 1 times: such a lock file cannot be distributed; use flock(1)\n"
+             "# %1$s/job.pid was made by O_EXCL, 3 times: such a lock file cannot be distributed; use flock(1)\n"
+             "# %1$s/mail.lock was made by link(), 1 times: such a lock file",
+             folder);
     assert_errors(line);
     assert_null(strstr(ran.errors, "/data "));
     assert_null(strstr(ran.errors, "/plain"));
@@ -229,10 +237,12 @@ static void test_list_adds_up_when_there_are_more_processes(void **state)
 static void test_list_names_an_offset_when_a_symbol_is_there_twice(void **state)
 {
     (void)state;
-    write_file("one.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\n"
-                              "void one(void) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }\n");
-    write_file("two.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid one(void);\n"
-                              "int main(void) { one(); return pthread_mutex_lock(&m); }\n");
+    write_file("one.c", 0644,
+               "#include <pthread.h>\nstatic pthread_mutex_t m;\n"
+               "void one(void) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }\n");
+    write_file("two.c", 0644,
+               "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid one(void);\n"
+               "int main(void) { one(); return pthread_mutex_lock(&m); }\n");
     compile("one.c two.c", "twice", "-Wl,--build-id=0xfeedbeef");
     command_run("exec %s --list %s/twice", dmutex_run, folder);
     assert_status(0);
@@ -290,8 +300,9 @@ static void test_list_names_all_kinds_when_they_were_used(void **state)
 static void test_list_goes_on_when_a_file_is_strange(void **state)
 {
     (void)state;
-    command_run("exec %s --list sh -c 'echo x >$DMUTEX_LIST/a; head -c 2000000 /dev/zero >$DMUTEX_LIST/b; mkfifo $DMUTEX_LIST/c'",
-                dmutex_run);
+    command_run(
+        "exec %s --list sh -c 'echo x >$DMUTEX_LIST/a; head -c 2000000 /dev/zero >$DMUTEX_LIST/b; mkfifo $DMUTEX_LIST/c'",
+        dmutex_run);
     assert_status(0);
     assert_string_equal(ran.errors, "# nothing was used that a rule can name\n");
 }
@@ -302,8 +313,9 @@ static void test_list_goes_on_when_a_file_is_strange(void **state)
 static void test_list_is_apart_when_the_command_prints(void **state)
 {
     (void)state;
-    command_run("mkdir %1$s/tmp; TMPDIR=%1$s/tmp exec %2$s --list --output %1$s/list sh -c 'echo out; echo err >&2; %1$s/user'",
-                folder, dmutex_run);
+    command_run(
+        "mkdir %1$s/tmp; TMPDIR=%1$s/tmp exec %2$s --list --output %1$s/list sh -c 'echo out; echo err >&2; %1$s/user'",
+        folder, dmutex_run);
     assert_status(0);
     assert_string_equal(ran.output, "out\n");
     assert_string_equal(ran.errors, "err\n");
@@ -391,8 +403,8 @@ static void test_list_runs_when_a_rule_does_not_resolve(void **state)
 {
     (void)state;
     the_server = server_start();
-    command_run("DMUTEX_URL=%s exec %s -e 'off:user@build-id:0011+0x40 => a' --list %s/user", the_server->url, dmutex_run,
-                folder);
+    command_run("DMUTEX_URL=%s exec %s -e 'off:user@build-id:0011+0x40 => a' --list %s/user", the_server->url,
+                dmutex_run, folder);
     server_end(the_server);
     assert_status(0);
     assert_errors("/user is another build (build-id feedbeef)");

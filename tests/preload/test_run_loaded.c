@@ -83,8 +83,9 @@ static void assert_same(const char *program)
 /* The libraries of installed programs, and of dmutex-run, are the loader's. */
 static void test_libraries_are_the_loaders_when_the_system_has_them(void **state)
 {
-    static const char *const programs[] = { "/bin/sh", "/usr/bin/env", "/usr/bin/perl", "/usr/bin/python3", "/usr/bin/gdb",
-                                            "/usr/bin/redis-server", "/usr/bin/flock", "/usr/sbin/sshd" };
+    static const char *const programs[] = { "/bin/sh",          "/usr/bin/env",  "/usr/bin/perl",
+                                            "/usr/bin/python3", "/usr/bin/gdb",  "/usr/bin/redis-server",
+                                            "/usr/bin/flock",   "/usr/sbin/sshd" };
 
     (void)state;
     assert_same(dmutex_run);
@@ -120,7 +121,8 @@ static void test_libraries_are_the_loaders_when_the_program_says_where(void **st
     make_library("one/libtop.so", "two/libdeep.so", "");
     make_library("two/libtop.so", "", ""); /* another library of the name */
     for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
-        g_autofree char *switches = g_strdup_printf("-Wl,--no-as-needed one/libtop.so -Wl,--allow-shlib-undefined -Wl,-rpath-link,two %s", ways[i]);
+        g_autofree char *switches = g_strdup_printf(
+            "-Wl,--no-as-needed one/libtop.so -Wl,--allow-shlib-undefined -Wl,-rpath-link,two %s", ways[i]);
 
         compile("empty.c", "main", switches);
         assert_same(program);

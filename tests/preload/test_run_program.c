@@ -25,8 +25,8 @@
 /* Runs dmutex-run on the command, with a rule, and with all checks but the server's. */
 static void try_command(const char *name)
 {
-    command_run("DMUTEX_URL=redis://h exec %s -e 'flock:/x => a' --dry-run %s%s%s", dmutex_run, name[0] == '/' ? "" : folder,
-                name[0] == '/' ? "" : "/", name);
+    command_run("DMUTEX_URL=redis://h exec %s -e 'flock:/x => a' --dry-run %s%s%s", dmutex_run,
+                name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
 }
 
 static void assert_refused(const char *name, const char *sentence)
@@ -150,7 +150,8 @@ static void test_run_refuses_when_the_c_library_is_another(void **state)
 {
     (void)state;
     make_program("musl", "-Wl,--dynamic-linker=/lib/ld-musl-other.so.1");
-    assert_refused("musl", "/musl is linked to another C library than libdmutex (its loader is ld-musl-other.so.1, not ");
+    assert_refused("musl",
+                   "/musl is linked to another C library than libdmutex (its loader is ld-musl-other.so.1, not ");
 }
 
 /* A file neither ELF nor #! is refused: a shell would run the file as a script, and the kernel may know the format. */
@@ -158,7 +159,8 @@ static void test_run_refuses_when_the_file_is_neither(void **state)
 {
     (void)state;
     write_file("text", 0755, "echo hello\n");
-    assert_refused("text", "/text is neither a program nor a script that begins with #!: give its interpreter before it");
+    assert_refused("text",
+                   "/text is neither a program nor a script that begins with #!: give its interpreter before it");
     write_file("empty", 0755, " ");
     assert_refused("empty", "is neither a program nor a script");
 }
@@ -242,7 +244,8 @@ static int status_for(uid_t user, const char *name)
     }
     status = WEXITSTATUS(keeper_reap(pid));
     if (status == UNREACHABLE)
-        fail_msg("user %d cannot reach %s: the folders above it, / too, must be open to all (chmod o+x)", (int)user, folder);
+        fail_msg("user %d cannot reach %s: the folders above it, / too, must be open to all (chmod o+x)", (int)user,
+                 folder);
     return status;
 }
 

@@ -38,7 +38,8 @@ static int build(void **state)
     write_file("lib.c", 0644, "%s", library_source);
     write_file("prog.c", 0644, "%s", program_source);
     compile("lib.c", "libplain.so.1", "-shared -fPIC -Wl,-soname,libplain.so.1 -Wl,--build-id=0x0011223344556677");
-    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--build-id=0xaabbccdd", folder);
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--build-id=0xaabbccdd",
+             folder);
     compile("prog.c", "prog", switches);
     command_run("cd %s && cp prog stripped && strip stripped", folder);
     assert_status(0);
@@ -114,8 +115,9 @@ static void assert_not_run(const char *program)
     static const char *const ways[] = { "--check", "--dry-run" };
 
     for (size_t i = 0; i < 2; i++) {
-        command_run("DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -v -e 'sym:libplain.so.1:hidden => a' %s %s/%s",
-                    dmutex_run, ways[i], folder, program);
+        command_run(
+            "DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -v -e 'sym:libplain.so.1:hidden => a' %s %s/%s",
+            dmutex_run, ways[i], folder, program);
         if (!strstr(ran.output, "/libplain.so.1+0x") && !strstr(ran.errors, "/libplain.so.1+0x"))
             fail_msg("%s%s", ran.output, ran.errors);
         command_run("test -e %s/was-run", folder);
@@ -129,13 +131,16 @@ static void test_rules_are_resolved_when_the_loader_is_not_to_be_trusted(void **
     char switches[500];
 
     (void)state;
-    command_run("cd %s && mkdir -p evil && readelf -p .interp prog | sed -n 's,.*/\\(ld[^/]*\\)$,\\1,p' >interp", folder);
+    command_run("cd %s && mkdir -p evil && readelf -p .interp prog | sed -n 's,.*/\\(ld[^/]*\\)$,\\1,p' >interp",
+                folder);
     assert_status(0);
-    command_run("cd %s && name=$(cat interp) && test -n \"$name\" && printf '#!/bin/sh\ntouch %s/was-run\n' >evil/$name && "
-                "chmod +x evil/$name", folder, folder);
+    command_run(
+        "cd %s && name=$(cat interp) && test -n \"$name\" && printf '#!/bin/sh\ntouch %s/was-run\n' >evil/$name && "
+        "chmod +x evil/$name",
+        folder, folder);
     assert_status(0);
-    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--dynamic-linker=%s/evil/$(cat interp)",
-             folder, folder);
+    snprintf(switches, sizeof switches,
+             "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--dynamic-linker=%s/evil/$(cat interp)", folder, folder);
     compile("prog.c", "misled", switches);
     assert_not_run("misled");
 }
@@ -148,9 +153,11 @@ static void test_rules_are_resolved_when_the_program_has_an_auditor(void **state
     (void)state;
     write_file("auditor.c", 0644,
                "#include <fcntl.h>\n"
-               "unsigned la_version(unsigned version) { creat(\"%s/was-run\", 0644); return version; }\n", folder);
+               "unsigned la_version(unsigned version) { creat(\"%s/was-run\", 0644); return version; }\n",
+               folder);
     compile("auditor.c", "auditor.so", "-shared -fPIC");
-    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--audit=%s/auditor.so", folder, folder);
+    snprintf(switches, sizeof switches, "libplain.so.1 -no-pie -fno-pie -Wl,-rpath,%s -Wl,--audit=%s/auditor.so",
+             folder, folder);
     compile("prog.c", "audited", switches);
     assert_not_run("audited");
     command_run("%s/audited; test -e %s/was-run", folder, folder); /* the control: the auditor works */
@@ -194,24 +201,27 @@ static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
 static void test_rules_are_warned_of_when_they_name_a_read_write_lock(void **state)
 {
     (void)state;
-    write_file("shared.c", 0644,
-               "#include <pthread.h>\n"
-               "pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;\n"
-               "int main(void)\n"
-               "{\n"
-               "    for (int i = 0; i < 3; i++)\n"
-               "        if (pthread_rwlock_wrlock(&table) || pthread_rwlock_unlock(&table) || pthread_rwlock_rdlock(&table) ||\n"
-               "            pthread_rwlock_unlock(&table)) return 1;\n"
-               "    return 0;\n"
-               "}\n");
+    write_file(
+        "shared.c", 0644,
+        "#include <pthread.h>\n"
+        "pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;\n"
+        "int main(void)\n"
+        "{\n"
+        "    for (int i = 0; i < 3; i++)\n"
+        "        if (pthread_rwlock_wrlock(&table) || pthread_rwlock_unlock(&table) || pthread_rwlock_rdlock(&table) ||\n"
+        "            pthread_rwlock_unlock(&table)) return 1;\n"
+        "    return 0;\n"
+        "}\n");
     compile("shared.c", "shared", "");
     dry_run("[lock a]\nMatch=sym:shared:table\n", "shared");
     assert_status(0);
     assert_errors("has the size of a read-write lock, as std::shared_mutex: if it is one, it is not distributed");
-    command_run("DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -q -e 'sym:shared:table => a' %s/shared", dmutex_run, folder);
+    command_run("DMUTEX_URL=unix:///nowhere?connect_timeout=50 exec %s -q -e 'sym:shared:table => a' %s/shared",
+                dmutex_run, folder);
     assert_status(0);
-    assert_string_equal(ran.errors, "dmutex: a: is a read-write lock, which is not distributed: it stays local, and the rule "
-                                    "has no effect\n");
+    assert_string_equal(ran.errors,
+                        "dmutex: a: is a read-write lock, which is not distributed: it stays local, and the rule "
+                        "has no effect\n");
 }
 
 /* ---- refused ----------------------------------------------------------------------------- */
@@ -219,8 +229,7 @@ static void test_rules_are_warned_of_when_they_name_a_read_write_lock(void **sta
 static void test_rules_are_refused_when_the_symbol_is_not_there(void **state)
 {
     (void)state;
-    assert_refused("[lock a]\nMatch=sym:prog:globall\n", "prog",
-                   "/rules.conf: [lock a] Match: sym:prog:globall: ");
+    assert_refused("[lock a]\nMatch=sym:prog:globall\n", "prog", "/rules.conf: [lock a] Match: sym:prog:globall: ");
     assert_errors("/prog has no symbol globall; is it spelled as by nm(1)?");
     assert_refused("[lock a]\nMatch=sym:stripped:global\n", "stripped", "/stripped has no symbol global");
     assert_errors("take the off: rule that dmutex-run --list shows");
@@ -245,8 +254,9 @@ static void test_rules_are_refused_when_the_symbol_is_there_twice(void **state)
 {
     (void)state;
     write_file("one.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid *one(void) { return &m; }\n");
-    write_file("two.c", 0644, "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid *one(void);\n"
-                              "int main(void) { return one() == &m; }\n");
+    write_file("two.c", 0644,
+               "#include <pthread.h>\nstatic pthread_mutex_t m;\nvoid *one(void);\n"
+               "int main(void) { return one() == &m; }\n");
     compile("one.c two.c", "twice", "");
     assert_refused("[lock a]\nMatch=sym:twice:m\n", "twice", "several");
 }
@@ -254,8 +264,9 @@ static void test_rules_are_refused_when_the_symbol_is_there_twice(void **state)
 static void test_rules_are_refused_when_the_build_is_another(void **state)
 {
     (void)state;
-    assert_refused("[lock a]\nMatch=off:prog@build-id:aabbccde+0x4040\n", "prog",
-                   "/prog is another build (build-id aabbccdd): take the rule that dmutex-run --list shows for this one");
+    assert_refused(
+        "[lock a]\nMatch=off:prog@build-id:aabbccde+0x4040\n", "prog",
+        "/prog is another build (build-id aabbccdd): take the rule that dmutex-run --list shows for this one");
     command_run("cd %s && objcopy --remove-section=.note.gnu.build-id prog nameless", folder);
     assert_refused("[lock a]\nMatch=off:nameless@build-id:aa+0x4040\n", "nameless", "has no build-id");
 }

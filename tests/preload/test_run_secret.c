@@ -27,8 +27,9 @@ static int setup(void **state)
     assert_string_equal(side_text(the_server->side, "ACL SETUSER app on >s3cret ~* &* +@all"), "OK");
     assert_string_equal(side_text(the_server->side, "ACL SETUSER default -evalsha -eval"), "OK");
     snprintf(config, sizeof config, "%s/secret.conf", folder);
-    write_file("secret.conf", 0600, "# Url=redis://no\n[defaults]\nLease=5s\n\n [server]  \n  Url = unix://app:s3cret@%s?grace=off  \n"
-                                    "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock run/queue]\nMatch=sym:legacy:queue_lock\n",
+    write_file("secret.conf", 0600,
+               "# Url=redis://no\n[defaults]\nLease=5s\n\n [server]  \n  Url = unix://app:s3cret@%s?grace=off  \n"
+               "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock run/queue]\nMatch=sym:legacy:queue_lock\n",
                the_server->path, folder);
     end = strstr(dmutex_run, "/preload/here/");
     snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(end - dmutex_run), dmutex_run);
@@ -82,10 +83,11 @@ static void test_a_mutex_is_locked_when_a_file_has_the_password(void **state)
 static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
 {
     (void)state;
-    command_run("exec %s --config %s flock %s/x.lock sh -c '"
-                "for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr \"\\0\" \" \" | grep -q \"dmutex-keepe[r].*%s/keeper-0x\" || continue; "
-                "echo kept; cat $p/environ $p/cmdline | tr \"\\0\" \"\\n\" | grep s3cret; done; true'",
-                dmutex_run, config, folder, folder);
+    command_run(
+        "exec %s --config %s flock %s/x.lock sh -c '"
+        "for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr \"\\0\" \" \" | grep -q \"dmutex-keepe[r].*%s/keeper-0x\" || continue; "
+        "echo kept; cat $p/environ $p/cmdline | tr \"\\0\" \"\\n\" | grep s3cret; done; true'",
+        dmutex_run, config, folder, folder);
     assert_status(0);
     assert_string_equal(ran.output, "kept\n");
     assert_string_equal(ran.errors, "");
@@ -96,8 +98,8 @@ static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
 static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **state)
 {
     (void)state;
-    command_run("exec %s --config %s env -u DMUTEX_CONF HOME=/nowhere XDG_CONFIG_HOME=/nowhere %s --check true", dmutex_run,
-                config, dmutex_run);
+    command_run("exec %s --config %s env -u DMUTEX_CONF HOME=/nowhere XDG_CONFIG_HOME=/nowhere %s --check true",
+                dmutex_run, config, dmutex_run);
     assert_status(0);
     assert_output("good: the server unix://***@");
     assert_output("(DMUTEX_URL_FILE) answers\n");
@@ -111,9 +113,10 @@ static void test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read(void 
     if (geteuid() != 0)
         return;
     assert_return_code(chmod(folder, 0755), errno);
-    command_run("touch %s/y.lock; chmod 0666 %s/y.lock; exec %s --config %s sh -c 'cp -p $LD_PRELOAD %s/module.so; "
-                "LD_PRELOAD=%s/module.so exec setpriv --reuid=%d --regid=%d --clear-groups flock %s/y.lock echo is run'",
-                folder, folder, dmutex_run, config, folder, folder, STRANGER, STRANGER, folder);
+    command_run(
+        "touch %s/y.lock; chmod 0666 %s/y.lock; exec %s --config %s sh -c 'cp -p $LD_PRELOAD %s/module.so; "
+        "LD_PRELOAD=%s/module.so exec setpriv --reuid=%d --regid=%d --clear-groups flock %s/y.lock echo is run'",
+        folder, folder, dmutex_run, config, folder, folder, STRANGER, STRANGER, folder);
     assert_int_not_equal(ran.status, 0);
     assert_string_equal(ran.output, "");
     assert_errors("dmutex: the server is not known: its URL is in ");

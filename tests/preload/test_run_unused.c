@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOTHING "dmutex: no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses\n"
+#define NOTHING \
+    "dmutex: no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses\n"
 
 static char keeper[4096];
 
@@ -18,8 +19,8 @@ static int setup(void **state)
 {
     run_setup(state);
     the_server = server_start();
-    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper", (int)(strstr(dmutex_run, "/preload/here/") - dmutex_run),
-             dmutex_run);
+    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper",
+             (int)(strstr(dmutex_run, "/preload/here/") - dmutex_run), dmutex_run);
     setenv("DMUTEX_URL", the_server->url, 1);
     setenv("DMUTEX_KEEPER", keeper, 1);
     setenv("DMUTEX_LOCAL_DIR", folder, 1);
@@ -70,7 +71,8 @@ static void test_each_rule_of_the_command_line_is_told_when_it_matches_nothing(v
     char rules[300];
 
     (void)state;
-    snprintf(rules, sizeof rules, "flock:%s/*.lock => f/%%b; sym:flock:nothing => b required=no; fcntl:/none => c", folder);
+    snprintf(rules, sizeof rules, "flock:%s/*.lock => f/%%b; sym:flock:nothing => b required=no; fcntl:/none => c",
+             folder);
     command_run("cd %s && exec %s -e '%s' flock x.lock true", folder, dmutex_run, rules);
     assert_status(0);
     assert_errors("dmutex: the rule sym:flock:nothing => b has matched nothing: dmutex-run --list shows ");
@@ -94,7 +96,8 @@ static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
  */
 static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
 {
-    const char *path = write_file("many.conf", 0644, "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock other]\nMatch=flock:/other\n", folder);
+    const char *path = write_file("many.conf", 0644,
+                                  "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock other]\nMatch=flock:/other\n", folder);
 
     (void)state;
     command_run("cd %s && exec %s --config %s flock x.lock true", folder, dmutex_run, path);

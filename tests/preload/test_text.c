@@ -64,8 +64,18 @@ static void test_a_number_is_read_when_it_is_all_of_the_text(void **state)
                  { "0x0", 0 },
                  { "18446744073709551615", UINT64_MAX },
                  { "0xffffffffffffffff", UINT64_MAX } };
-    static const char *const bad[] = { "",  "0x", "-1", "+1", " 1", "1 ", "1a", "0xg", "0X1", "18446744073709551616",
-                                       "0x10000000000000000", "99999999999999999999" };
+    static const char *const bad[] = { "",
+                                       "0x",
+                                       "-1",
+                                       "+1",
+                                       " 1",
+                                       "1 ",
+                                       "1a",
+                                       "0xg",
+                                       "0X1",
+                                       "18446744073709551616",
+                                       "0x10000000000000000",
+                                       "99999999999999999999" };
     uint64_t number = 7;
 
     (void)state;
@@ -95,25 +105,39 @@ static void test_a_glob_matches_as_of_paths(void **state)
         const char *glob, *text;
         bool matches;
     } cases[] = {
-        { "/run/a.lock", "/run/a.lock", true },  { "/run/a.lock", "/run/a.lockx", false },
-        { "/run/a.lock", "/run/a.loc", false },  { "/run/*.lock", "/run/a.lock", true },
-        { "/run/*.lock", "/run/.lock", true },   { "/run/*.lock", "/run/a/b.lock", false },
-        { "/run/*", "/run/a", true },            { "/run/*", "/run/", true },
-        { "/run/*", "/run/a/b", false },         { "/run/*/b", "/run/a/b", true },
-        { "/run/*/b", "/run/a/c/b", false },     { "/run/?", "/run/a", true },
-        { "/run/?", "/run/", false },            { "/run?a", "/run/a", false },
-        { "/*a*b*c", "/xaxbxc", true },          { "/*a*b*c", "/xaxcxb", false },
-        { "", "", true },                        { "*", "", true },
-        { "*", "a", true },                      { "", "a", false },
-        { "/a*", "/", false },                   { "/run/***a", "/run/a", true },
-        { "/run/a*", "/run/ab/", false },        { "/run/a*/", "/run/ab/", true },
-        { "/run/[a]", "/run/a", false },         { "/run/[a]", "/run/[a]", true },
+        { "/run/a.lock", "/run/a.lock", true },
+        { "/run/a.lock", "/run/a.lockx", false },
+        { "/run/a.lock", "/run/a.loc", false },
+        { "/run/*.lock", "/run/a.lock", true },
+        { "/run/*.lock", "/run/.lock", true },
+        { "/run/*.lock", "/run/a/b.lock", false },
+        { "/run/*", "/run/a", true },
+        { "/run/*", "/run/", true },
+        { "/run/*", "/run/a/b", false },
+        { "/run/*/b", "/run/a/b", true },
+        { "/run/*/b", "/run/a/c/b", false },
+        { "/run/?", "/run/a", true },
+        { "/run/?", "/run/", false },
+        { "/run?a", "/run/a", false },
+        { "/*a*b*c", "/xaxbxc", true },
+        { "/*a*b*c", "/xaxcxb", false },
+        { "", "", true },
+        { "*", "", true },
+        { "*", "a", true },
+        { "", "a", false },
+        { "/a*", "/", false },
+        { "/run/***a", "/run/a", true },
+        { "/run/a*", "/run/ab/", false },
+        { "/run/a*/", "/run/ab/", true },
+        { "/run/[a]", "/run/a", false },
+        { "/run/[a]", "/run/[a]", true },
         { "*a*b*c", "xxaxbxc", true },
         { "*a*b*c", "xxaxcxb", false },
         { "/*/a*/*.x", "/q/ab/c.x", true },
         { "/*/a*/*.x", "/q/b/a/c.x", false },
         { "*************************************x", "/var/lock/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
-        { "*************************************x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaay", false },
+        { "*************************************x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaay",
+          false },
     };
 
     (void)state;
@@ -159,9 +183,18 @@ static void test_a_sentence_is_one_line(void **state)
 static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
 {
     static const char *const pairs[][2] = {
-        { "red\033[31m", "red?[31m" }, { "two\nlines\r", "two?lines?" }, { "\177\001\t", "???" },
+        { "red\033[31m", "red?[31m" },
+        { "two\nlines\r", "two?lines?" },
+        { "\177\001\t", "???" },
         { "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92" },
-        { "\xc2\x9b" "31m", "??31m" }, { "\x9b" "31m", "?31m" }, { "\xc3", "?" }, { "\xe2\x82", "??" },
+        { "\xc2\x9b"
+          "31m",
+          "??31m" },
+        { "\x9b"
+          "31m",
+          "?31m" },
+        { "\xc3", "?" },
+        { "\xe2\x82", "??" },
         { "\xff\xc0\xaf", "???" },
     };
     char line[200], wanted[200];

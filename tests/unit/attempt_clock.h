@@ -56,8 +56,7 @@ static inline uint64_t send_due_at(int64_t ms)
     return dm_attempt_send_due(&attempt, at(ms)).serial;
 }
 
-static inline unsigned step(enum dm_event_kind kind, uint64_t request,
-                            const struct dm_answer *answer, int64_t ms)
+static inline unsigned step(enum dm_event_kind kind, uint64_t request, const struct dm_answer *answer, int64_t ms)
 {
     return dm_attempt_step(&attempt, &(struct dm_event){ kind, request, answer }, at(ms));
 }
@@ -67,8 +66,7 @@ static inline unsigned say(enum dm_verdict verdict, uint64_t request, int64_t ms
     return step(DM_EV_ANSWER, request, &(struct dm_answer){ .verdict = verdict, .token = 100 }, ms);
 }
 
-static inline unsigned say_queued(uint64_t request, uint64_t position, int64_t remaining_ms,
-                                  int64_t ms)
+static inline unsigned say_queued(uint64_t request, uint64_t position, int64_t remaining_ms, int64_t ms)
 {
     struct dm_answer answer = {
         .verdict = DM_SAYS_QUEUED, .position = position, .remaining_ms = remaining_ms, .arrival = 55
@@ -79,14 +77,12 @@ static inline unsigned say_queued(uint64_t request, uint64_t position, int64_t r
 
 static inline unsigned grant(uint64_t request, int64_t ms)
 {
-    return step(DM_EV_GRANTED, request,
-                &(struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 100 }, ms);
+    return step(DM_EV_GRANTED, request, &(struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 100 }, ms);
 }
 
 static inline unsigned renewed(enum dm_verdict verdict, uint64_t request, int64_t ms)
 {
-    return step(DM_EV_RENEWED, request, &(struct dm_answer){ .verdict = verdict, .token = 100 },
-                ms);
+    return step(DM_EV_RENEWED, request, &(struct dm_answer){ .verdict = verdict, .token = 100 }, ms);
 }
 
 static inline unsigned pass_time(int64_t ms)

@@ -302,8 +302,8 @@ static void test_attempt_goes_on_asking_when_there_is_no_answer(void **state)
 /* A refusal ends the attempt and is kept for the thread; no later message makes the attempt hold (I4). */
 static void test_attempt_is_over_for_good_when_refused(void **state)
 {
-    static const enum dm_verdict refusals[] = { DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY, DM_SAYS_BUSY,
-                                                DM_SAYS_FULL, DM_SAYS_NOT_RECOVERABLE };
+    static const enum dm_verdict refusals[] = { DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY, DM_SAYS_BUSY, DM_SAYS_FULL,
+                                                DM_SAYS_NOT_RECOVERABLE };
 
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {

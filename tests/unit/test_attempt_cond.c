@@ -334,8 +334,7 @@ static void test_attempt_is_held_as_before_when_it_stays(void **state)
 }
 
 /* A renewal under way during a refused wait counts from the renewal's sending, as ever. */
-static void
-test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays(void **state)
+static void test_attempt_is_certain_for_longer_when_a_renewal_is_answered_after_it_stays(void **state)
 {
     uint64_t request;
 

@@ -115,8 +115,7 @@ static void test_attempt_is_lost_exactly_at_its_deadline_when_unconfirmed(void *
     send_due_at(THIRD_MS);
     assert_int_equal(dm_attempt_step(&attempt, &time, at(CERTAIN_MS) - 1), 0);
     assert_int_equal(attempt.phase, DM_HELD);
-    assert_int_equal(dm_attempt_step(&attempt, &time, at(CERTAIN_MS)),
-                     DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(dm_attempt_step(&attempt, &time, at(CERTAIN_MS)), DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
     assert_int_equal(attempt.phase, DM_LOST);
     assert_int_equal(pass_time(CERTAIN_MS + 1), 0);
     assert_int_equal(dm_attempt_next_ns(&attempt), DM_NEVER);
@@ -136,8 +135,7 @@ static void test_attempt_is_lost_at_once_when_a_renewal_says_so(void **state)
 {
     (void)state;
     hold();
-    assert_int_equal(renewed(DM_SAYS_UNKNOWN, send_at(300), 310),
-                     DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
+    assert_int_equal(renewed(DM_SAYS_UNKNOWN, send_at(300), 310), DM_DO_GIVE_BACK | DM_DO_TELL_LOST);
     assert_int_equal(attempt.phase, DM_LOST);
     assert_false(dm_attempt_is_certain(&attempt, at(311)));
 }

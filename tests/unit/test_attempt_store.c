@@ -57,8 +57,7 @@ static struct {
 
 /* ---- the store --------------------------------------------------------------------------- */
 
-static void tell(int to, uint64_t serial, enum dm_event_kind kind, uint64_t request,
-                 struct dm_answer answer)
+static void tell(int to, uint64_t serial, enum dm_event_kind kind, uint64_t request, struct dm_answer answer)
 {
     if (bagged < BAG_ROOM)
         bag[bagged++] = (struct word){ to, serial, kind, request, answer };
@@ -151,17 +150,14 @@ static void take_ask(int from)
     }
     if (ask.kind == ACQUIRE && entry_of(from, ask.serial) == NULL)
         leave_queue(from);
-    tell(from, ask.serial, ask.kind == RENEW ? DM_EV_RENEWED : DM_EV_ANSWER, ask.request.serial,
-         answer_to(from, &ask));
+    tell(from, ask.serial, ask.kind == RENEW ? DM_EV_RENEWED : DM_EV_ANSWER, ask.request.serial, answer_to(from, &ask));
 }
 
 /* ---- the clients ------------------------------------------------------------------------- */
 
 static void put(struct client *client, enum ask_kind kind)
 {
-    struct ask ask = { .kind = kind,
-                       .serial = client->attempt.serial,
-                       .lease_ms = client->attempt.lease_ms };
+    struct ask ask = { .kind = kind, .serial = client->attempt.serial, .lease_ms = client->attempt.lease_ms };
 
     if (client->piped == PIPE_ROOM)
         return;
@@ -274,8 +270,7 @@ static void walk_on(void)
 }
 
 /* I1: never are two attempts certain; and the lock goes round. */
-static void
-test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
+static void test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
 {
     int walks = rounds(2000);
     uint64_t grants = 0;
@@ -295,8 +290,7 @@ test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost),
+        cmocka_unit_test(test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

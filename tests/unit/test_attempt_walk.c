@@ -37,9 +37,8 @@ static void send_some(void)
 /* Mostly returns verdicts that keep an attempt going: refusals would end most walks at the first step. */
 static enum dm_verdict random_verdict(void)
 {
-    static const enum dm_verdict usual[] = { DM_SAYS_OWNED,   DM_SAYS_OWNED,  DM_SAYS_OWNED,
-                                             DM_SAYS_QUEUED,  DM_SAYS_QUEUED, DM_SAYS_WAITING,
-                                             DM_SAYS_UNKNOWN, DM_SAYS_NOTHING };
+    static const enum dm_verdict usual[] = { DM_SAYS_OWNED,  DM_SAYS_OWNED,   DM_SAYS_OWNED,   DM_SAYS_QUEUED,
+                                             DM_SAYS_QUEUED, DM_SAYS_WAITING, DM_SAYS_UNKNOWN, DM_SAYS_NOTHING };
 
     if (random_below(40) == 0)
         return (enum dm_verdict)random_below(DM_SAYS_DONE + 1);
@@ -74,11 +73,9 @@ static struct dm_event random_event(struct dm_answer *answer)
 
 static bool is_proof(const struct dm_event *event)
 {
-    bool is_answer =
-        event->kind == DM_EV_ANSWER || event->kind == DM_EV_GRANTED || event->kind == DM_EV_RENEWED;
+    bool is_answer = event->kind == DM_EV_ANSWER || event->kind == DM_EV_GRANTED || event->kind == DM_EV_RENEWED;
 
-    return is_answer && event->request != 0 && event->request <= walk.last &&
-           event->answer->verdict == DM_SAYS_OWNED;
+    return is_answer && event->request != 0 && event->request <= walk.last && event->answer->verdict == DM_SAYS_OWNED;
 }
 
 static void note_proof(const struct dm_event *event)
@@ -94,12 +91,11 @@ static void note_proof(const struct dm_event *event)
 }
 
 /* I1: certain no longer than proven.  I4: an attempt that is over or lost never holds again. */
-static void check_step(const struct dm_attempt *before, const struct dm_event *event,
-                       unsigned actions)
+static void check_step(const struct dm_attempt *before, const struct dm_event *event, unsigned actions)
 {
     bool was_over = before->phase == DM_OVER || before->phase == DM_LOST;
-    bool says_owned = event->kind == DM_EV_GRANTED ||
-                      (event->kind == DM_EV_ANSWER && event->answer->verdict == DM_SAYS_OWNED);
+    bool says_owned =
+        event->kind == DM_EV_GRANTED || (event->kind == DM_EV_ANSWER && event->answer->verdict == DM_SAYS_OWNED);
 
     if (dm_attempt_is_certain(&attempt, walk.now_ns))
         assert_true(walk.now_ns < walk.proven_ns);

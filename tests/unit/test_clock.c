@@ -24,16 +24,13 @@ static int64_t read_ns(clockid_t clock)
 
 static struct dm_deadline deadline_at(clockid_t clock, int64_t ns)
 {
-    return (struct dm_deadline){
-        .clock = clock, .at = { .tv_sec = ns / DM_NS_PER_S, .tv_nsec = ns % DM_NS_PER_S }
-    };
+    return (struct dm_deadline){ .clock = clock, .at = { .tv_sec = ns / DM_NS_PER_S, .tv_nsec = ns % DM_NS_PER_S } };
 }
 
 /* The clock of leases is CLOCK_BOOTTIME, which runs on while the machine sleeps. */
 static void test_clock_counts_boottime_when_asked_for_now(void **state)
 {
-    int64_t before = read_ns(CLOCK_BOOTTIME), now = dm_clock_boot_ns(),
-            after = read_ns(CLOCK_BOOTTIME);
+    int64_t before = read_ns(CLOCK_BOOTTIME), now = dm_clock_boot_ns(), after = read_ns(CLOCK_BOOTTIME);
 
     (void)state;
     assert_true(before <= now && now <= after);
@@ -88,14 +85,13 @@ static void test_deadline_left_is_nothing_when_past(void **state)
 /* POSIX scenario 22: the latest possible deadline does not overflow into the past. */
 static void test_deadline_left_is_long_when_in_the_farthest_future(void **state)
 {
-    static const int64_t seconds[] = { INT64_MAX, INT64_MAX - 1, INT64_MAX / DM_NS_PER_S,
-                                       INT64_MAX / DM_NS_PER_S + 1, INT32_MAX * INT64_C(1000) };
+    static const int64_t seconds[] = { INT64_MAX, INT64_MAX - 1, INT64_MAX / DM_NS_PER_S, INT64_MAX / DM_NS_PER_S + 1,
+                                       INT32_MAX * INT64_C(1000) };
 
     (void)state;
     for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++) {
         for (int c = 0; c < 2; c++) {
-            struct dm_deadline deadline = { .clock = clocks[c],
-                                            .at = { .tv_sec = seconds[i], .tv_nsec = 999999999 } };
+            struct dm_deadline deadline = { .clock = clocks[c], .at = { .tv_sec = seconds[i], .tv_nsec = 999999999 } };
 
             assert_int_equal(dm_deadline_left_ns(&deadline), TEN_YEARS_NS);
         }

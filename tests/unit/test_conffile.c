@@ -53,7 +53,8 @@ static void assert_refused(const char *words)
 static void test_a_file_is_read_when_it_has_all_keys(void **state)
 {
     (void)state;
-    write_file("# comment\n\n [server]\nUrl = redis://h?db=1 \r\nPasswordFile=/a b/%\nLocal=forbid\n[defaults]\nLease=2min");
+    write_file(
+        "# comment\n\n [server]\nUrl = redis://h?db=1 \r\nPasswordFile=/a b/%\nLocal=forbid\n[defaults]\nLease=2min");
     assert_true(dm_conffile_read(path, &conf, reason));
     assert_string_equal(conf.url, "redis://h?db=1&password_file=/a%20b/%25");
     assert_string_equal(conf.url_from, path);

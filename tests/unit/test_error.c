@@ -33,9 +33,8 @@ static void test_error_says_nothing_when_nothing_failed(void **state)
 /* Each failure has an errno value from the list of allowed values, never EINTR. */
 static void test_error_returns_its_number_when_noted(void **state)
 {
-    static const int allowed[] = { EINVAL,  EBUSY,      EDEADLK,        EPERM,  EAGAIN,
-                                   ENOMEM,  ETIMEDOUT,  ENOLCK,         ENOENT, ERANGE,
-                                   ENOTSUP, EOWNERDEAD, ENOTRECOVERABLE };
+    static const int allowed[] = { EINVAL, EBUSY,  EDEADLK, EPERM,   EAGAIN,     ENOMEM,         ETIMEDOUT,
+                                   ENOLCK, ENOENT, ERANGE,  ENOTSUP, EOWNERDEAD, ENOTRECOVERABLE };
 
     (void)state;
     assert_int_equal(DM_COUNT(table), DM_FAIL_COUNT);

@@ -76,8 +76,7 @@ static bool take_info(const char *run_id, const char *policy)
 {
     char info[200], bytes[260];
     int length =
-        snprintf(info, sizeof info, "# Server\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:%s\r\n",
-                 run_id, policy);
+        snprintf(info, sizeof info, "# Server\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:%s\r\n", run_id, policy);
 
     snprintf(bytes, sizeof bytes, "$%d\r\n%s\r\n", length, info);
     return take(bytes);
@@ -139,8 +138,8 @@ static void test_greeting_asks_for_role_and_rights_when_for_commands(void **stat
 {
     (void)state;
     begin("redis://h", NULL);
-    assert_round((const char *const[]){ "ROLE", "CLIENT", "ID", "INFO", "EVAL",
-                                        "dmutex:{~probe.", "EVAL", "dmutex:server", "" });
+    assert_round((const char *const[]){ "ROLE", "CLIENT", "ID", "INFO", "EVAL", "dmutex:{~probe.", "EVAL",
+                                        "dmutex:server", "" });
 }
 
 /* The login comes first, and the database is selected before the scripts that need the database. */
@@ -148,8 +147,7 @@ static void test_greeting_logs_in_first_when_there_is_a_password(void **state)
 {
     (void)state;
     begin("redis://me:s3cret@h/5?prefix=p", NULL);
-    assert_round((const char *const[]){ "AUTH", "me", "s3cret", "ROLE", "SELECT", "5", "EVAL",
-                                        "p:{~probe.", "" });
+    assert_round((const char *const[]){ "AUTH", "me", "s3cret", "ROLE", "SELECT", "5", "EVAL", "p:{~probe.", "" });
 }
 
 /* An inbox is subscribed on a master, and runs no script. */
@@ -250,9 +248,10 @@ static void test_greeting_kills_nobody_when_the_server_does_not_say_who_it_is(vo
 static void write_replication(const char *role, const char *run_id, const char *id, const char *second, char *ret_bytes)
 {
     char info[300];
-    int length = snprintf(info, sizeof info,
-                          "# Server\r\nrun_id:%s\r\n# Replication\r\nrole:%s\r\nmaster_replid:%s\r\nmaster_replid2:%s\r\n",
-                          run_id, role, id, second);
+    int length =
+        snprintf(info, sizeof info,
+                 "# Server\r\nrun_id:%s\r\n# Replication\r\nrole:%s\r\nmaster_replid:%s\r\nmaster_replid2:%s\r\n",
+                 run_id, role, id, second);
 
     snprintf(ret_bytes, 400, "$%d\r\n%s\r\n", length, info);
 }
@@ -343,8 +342,7 @@ static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **stat
 /* Finding 17: a server that may evict keys loses locks, and is refused without eviction=allow in the URL. */
 static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
 {
-    static const char *const policies[] = { "allkeys-lru", "volatile-lru", "volatile-ttl",
-                                            "allkeys-random" };
+    static const char *const policies[] = { "allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(policies); i++) {

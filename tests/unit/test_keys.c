@@ -79,15 +79,14 @@ static void test_keys_fit_when_the_name_is_the_longest(void **state)
     name[NAME_MAX_BYTES] = '\0';
     name[100] = '/';
     keys = dm_keys_new("dmutex", name, 0);
-    assert_int_equal(keys->length[DM_KEY_WAITER],
-                     strlen("dmutex:{}:waiter:") + 3 * (NAME_MAX_BYTES - 1));
+    assert_int_equal(keys->length[DM_KEY_WAITER], strlen("dmutex:{}:waiter:") + 3 * (NAME_MAX_BYTES - 1));
     free(keys);
 }
 
 /* ---- conditions -------------------------------------------------------------------------- */
 
-static void assert_condition_keys(const char *id, const char *name, int is_anonymous,
-                                  const char *cond, const char *sleeper)
+static void assert_condition_keys(const char *id, const char *name, int is_anonymous, const char *cond,
+                                  const char *sleeper)
 {
     struct dm_keys *keys = dm_keys_new_condition("dmutex", id, name, is_anonymous);
 
@@ -103,11 +102,9 @@ static void assert_condition_keys(const char *id, const char *name, int is_anony
 static void test_keys_of_a_condition_are_as_documented_when_it_has_a_name(void **state)
 {
     (void)state;
-    assert_condition_keys(NULL, "billing/filled", 0, "dmutex:{billing}:cond:filled",
-                          "dmutex:{billing}:sleeper:filled");
+    assert_condition_keys(NULL, "billing/filled", 0, "dmutex:{billing}:cond:filled", "dmutex:{billing}:sleeper:filled");
     assert_condition_keys(NULL, "jobs", 0, "dmutex:{jobs}:cond:", "dmutex:{jobs}:sleeper:");
-    assert_condition_keys(NULL, "a/b/c{}", 0, "dmutex:{a}:cond:b%2Fc%7B%7D",
-                          "dmutex:{a}:sleeper:b%2Fc%7B%7D");
+    assert_condition_keys(NULL, "a/b/c{}", 0, "dmutex:{a}:cond:b%2Fc%7B%7D", "dmutex:{a}:sleeper:b%2Fc%7B%7D");
 }
 
 /* The keys of an anonymous condition have the id as leaf, in the mutex's group; the mutex's leaf does not matter. */
@@ -116,12 +113,9 @@ static void test_keys_of_a_condition_are_in_its_mutexes_group_when_it_is_anonymo
     (void)state;
     assert_condition_keys("~12ab", "billing/ledger", 0, "dmutex:{billing}:cond:~12ab",
                           "dmutex:{billing}:sleeper:~12ab");
-    assert_condition_keys("~12ab", "billing", 0, "dmutex:{billing}:cond:~12ab",
-                          "dmutex:{billing}:sleeper:~12ab");
-    assert_condition_keys("~12ab", "a b", 0, "dmutex:{a%20b}:cond:~12ab",
-                          "dmutex:{a%20b}:sleeper:~12ab");
-    assert_condition_keys("~12ab", "~34cd", 1, "dmutex:{~34cd}:cond:~12ab",
-                          "dmutex:{~34cd}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "billing", 0, "dmutex:{billing}:cond:~12ab", "dmutex:{billing}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "a b", 0, "dmutex:{a%20b}:cond:~12ab", "dmutex:{a%20b}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "~34cd", 1, "dmutex:{~34cd}:cond:~12ab", "dmutex:{~34cd}:sleeper:~12ab");
 }
 
 /* No named condition has the keys of an anonymous condition, and no named mutex has an anonymous mutex's group. */
@@ -130,8 +124,7 @@ static void test_keys_of_anonymous_conditions_are_no_names_keys(void **state)
     (void)state;
     assert_condition_keys(NULL, "billing/~12ab", 0, "dmutex:{billing}:cond:%7E12ab",
                           "dmutex:{billing}:sleeper:%7E12ab");
-    assert_condition_keys("~12ab", "~34cd", 0, "dmutex:{%7E34cd}:cond:~12ab",
-                          "dmutex:{%7E34cd}:sleeper:~12ab");
+    assert_condition_keys("~12ab", "~34cd", 0, "dmutex:{%7E34cd}:cond:~12ab", "dmutex:{%7E34cd}:sleeper:~12ab");
 }
 
 /* All keys of a condition and of the condition's mutex have the same tag, and so one slot. */
@@ -164,13 +157,11 @@ static void test_keys_of_a_condition_fit_when_the_name_is_the_longest(void **sta
     memset(name, '\n', sizeof name - 1);
     name[NAME_MAX_BYTES] = '\0';
     keys = dm_keys_new_condition("dmutex", id, name, 0);
-    assert_int_equal(keys->length[DM_KEY_SLEEPER],
-                     strlen("dmutex:{}:sleeper:") + 3 * NAME_MAX_BYTES + strlen(id));
+    assert_int_equal(keys->length[DM_KEY_SLEEPER], strlen("dmutex:{}:sleeper:") + 3 * NAME_MAX_BYTES + strlen(id));
     free(keys);
     name[100] = '/';
     keys = dm_keys_new_condition("dmutex", NULL, name, 0);
-    assert_int_equal(keys->length[DM_KEY_SLEEPER],
-                     strlen("dmutex:{}:sleeper:") + 3 * (NAME_MAX_BYTES - 1));
+    assert_int_equal(keys->length[DM_KEY_SLEEPER], strlen("dmutex:{}:sleeper:") + 3 * (NAME_MAX_BYTES - 1));
     free(keys);
 }
 

@@ -26,8 +26,7 @@ static redisReply *read_bytes(const char *bytes, size_t length)
     void *reply = NULL;
 
     assert_non_null(reader);
-    if (redisReaderFeed(reader, bytes, length) != REDIS_OK ||
-        redisReaderGetReply(reader, &reply) != REDIS_OK)
+    if (redisReaderFeed(reader, bytes, length) != REDIS_OK || redisReaderGetReply(reader, &reply) != REDIS_OK)
         reply = NULL;
     redisReaderFree(reader);
     return reply;
@@ -84,9 +83,8 @@ static void test_reply_has_its_row_when_it_is_an_error(void **state)
 /* A number is an integer that is not negative, or the digits of such an integer, and nothing else. */
 static void test_reply_number_is_read_when_it_is_one(void **state)
 {
-    static const char text[] =
-        "*11\r\n:0\r\n:9007199254740992\r\n:-1\r\n$1\r\n7\r\n$0\r\n\r\n"
-        "$2\r\n-7\r\n$2\r\n7x\r\n$20\r\n99999999999999999999\r\n$-1\r\n*0\r\n+5\r\n";
+    static const char text[] = "*11\r\n:0\r\n:9007199254740992\r\n:-1\r\n$1\r\n7\r\n$0\r\n\r\n"
+                               "$2\r\n-7\r\n$2\r\n7x\r\n$20\r\n99999999999999999999\r\n$-1\r\n*0\r\n+5\r\n";
     static const struct {
         bool is_number;
         uint64_t number;
@@ -145,11 +143,9 @@ static void test_reply_is_a_word_when_the_first_element_says_it(void **state)
 /* A header that announces more elements than any script's answer is refused before any room is made. */
 static void test_reader_refuses_an_array_when_too_many_elements_are_announced(void **state)
 {
-    static const char *const texts[] = {
-        "*1025\r\n",         "*1000000000\r\n",          "*4294967295\r\n",
-        "*2147483648\r\n",   "*9223372036854775807\r\n", "*-2\r\n",
-        "*2\r\n*1000000\r\n"
-    };
+    static const char *const texts[] = { "*1025\r\n",         "*1000000000\r\n",          "*4294967295\r\n",
+                                         "*2147483648\r\n",   "*9223372036854775807\r\n", "*-2\r\n",
+                                         "*2\r\n*1000000\r\n" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
@@ -237,17 +233,14 @@ static void test_release_is_read_when_answered(void **state)
 /* Each attempt of a batch of polls has a separate answer; a missing or strange answer is no answer. */
 static void test_poll_is_read_for_each_attempt_when_answered(void **state)
 {
-    static const char text[] =
-        "*9\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n"
-        "*3\r\n$6\r\nqueued\r\n:2\r\n:500\r\n*2\r\n$7\r\nunknown\r\n:1\r\n"
-        "*1\r\n$14\r\nnotrecoverable\r\n*2\r\n$5\r\nerror\r\n$1\r\nx\r\n$-1\r\n"
-        "*3\r\n$5\r\nowned\r\n$2\r\n-1\r\n:0\r\n"
-        "*3\r\n$5\r\nowned\r\n:4503599627370496\r\n:0\r\n";
-    static const enum dm_verdict expected[] = { DM_SAYS_OWNED,   DM_SAYS_QUEUED,
-                                                DM_SAYS_UNKNOWN, DM_SAYS_NOT_RECOVERABLE,
-                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING,
-                                                DM_SAYS_NOTHING, DM_SAYS_NOTHING,
-                                                DM_SAYS_NOTHING };
+    static const char text[] = "*9\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:77\r\n:1\r\n"
+                               "*3\r\n$6\r\nqueued\r\n:2\r\n:500\r\n*2\r\n$7\r\nunknown\r\n:1\r\n"
+                               "*1\r\n$14\r\nnotrecoverable\r\n*2\r\n$5\r\nerror\r\n$1\r\nx\r\n$-1\r\n"
+                               "*3\r\n$5\r\nowned\r\n$2\r\n-1\r\n:0\r\n"
+                               "*3\r\n$5\r\nowned\r\n:4503599627370496\r\n:0\r\n";
+    static const enum dm_verdict expected[] = { DM_SAYS_OWNED,           DM_SAYS_QUEUED,  DM_SAYS_UNKNOWN,
+                                                DM_SAYS_NOT_RECOVERABLE, DM_SAYS_NOTHING, DM_SAYS_NOTHING,
+                                                DM_SAYS_NOTHING,         DM_SAYS_NOTHING, DM_SAYS_NOTHING };
     redisReply *reply = read_text(text);
 
     (void)state;
@@ -418,8 +411,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **stat
     (void)state;
     while (damaged-- > 0) {
         char bytes[256];
-        size_t length =
-            (size_t)snprintf(bytes, sizeof bytes, "%s", replies[random_below(COUNT(replies))]);
+        size_t length = (size_t)snprintf(bytes, sizeof bytes, "%s", replies[random_below(COUNT(replies))]);
         redisReply *reply;
 
         for (unsigned changes = random_below(4); changes > 0; changes--)
@@ -469,8 +461,7 @@ static void test_message_is_read_or_refused_when_it_is_random(void **state)
         int used = 0;
 
         for (unsigned count = random_below(8); count > 0; count--)
-            used += snprintf(text + used, sizeof text - (size_t)used, "%s ",
-                             words[random_below(COUNT(words))]);
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s ", words[random_below(COUNT(words))]);
         if (dm_store_read_message(text, &message) && message.kind == DM_MESSAGE_GRANTED)
             assert_memory_equal(text, "granted ", 8);
     }

@@ -127,8 +127,7 @@ static void test_url_takes_options_when_given(void **state)
         char text[200];
         struct dm_url *url;
 
-        snprintf(text, sizeof text,
-                 "%s?connect_timeout=1&command_timeout=3600000&prefix=a.b_c-d&eviction=allow",
+        snprintf(text, sizeof text, "%s?connect_timeout=1&command_timeout=3600000&prefix=a.b_c-d&eviction=allow",
                  schemes[i]);
         url = parse(text);
         assert_int_equal(url->connect_timeout_ms, 1);
@@ -238,8 +237,7 @@ static void test_url_is_refused_with_a_reason_when_bad(void **state)
 /* A scheme of a later version is refused as not in this version, not as unknown. */
 static void test_url_says_that_it_comes_later_when_the_scheme_does(void **state)
 {
-    static const char *const later[] = { "rediss://h", "redis+sentinel://h", "redis+cluster://h",
-                                         "redis://a,b" };
+    static const char *const later[] = { "rediss://h", "redis+sentinel://h", "redis+cluster://h", "redis://a,b" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(later); i++) {
@@ -379,8 +377,7 @@ static void test_url_is_refused_when_the_password_file_is_empty(void **state)
         write_file(path, contents[i], strlen(contents[i]));
         url = dm_url_parse(text, reason);
         if (url)
-            fail_msg("accepted a password file of %d bytes as \"%s\"", (int)strlen(contents[i]),
-                     url->password);
+            fail_msg("accepted a password file of %d bytes as \"%s\"", (int)strlen(contents[i]), url->password);
         assert_non_null(strstr(reason, "password_file"));
     }
     unlink(path);
@@ -408,8 +405,7 @@ static void test_url_is_refused_when_the_password_is_too_long(void **state)
 /* Any text is either a URL or refused with a reason; for the sanitizers. */
 static void test_url_is_read_or_refused_when_it_is_random(void **state)
 {
-    static const char *const beginnings[] = { "redis://",   "unix://",   "local:",
-                                              "redis://h?", "redis://[", "" };
+    static const char *const beginnings[] = { "redis://", "unix://", "local:", "redis://h?", "redis://[", "" };
     static const char tricky[] = "%/:@?&=[],.-0123456789abcfxyz";
     int texts = rounds(20000);
 

@@ -233,7 +233,10 @@ static void do_join(struct call *call)
     strcpy(call->answer, one->call.answer);
 }
 
-static void do_cancel(struct call *call) { answer(call, pthread_cancel(started[started_count - 1].thread)); }
+static void do_cancel(struct call *call)
+{
+    answer(call, pthread_cancel(started[started_count - 1].thread));
+}
 
 static void do_child(struct call *call)
 {
@@ -283,9 +286,8 @@ static void do_exit(struct call *call)
 __attribute__((weak)) const char *extra(char **words);
 
 static const struct command elsewhere[] = {
-    { "thread", do_thread }, { "start", do_start }, { "join", do_join }, { "cancel", do_cancel },
-    { "child", do_child }, { "handler", do_handler }, { "exit", do_exit },
-    { NULL, NULL },
+    { "thread", do_thread }, { "start", do_start },     { "join", do_join }, { "cancel", do_cancel },
+    { "child", do_child },   { "handler", do_handler }, { "exit", do_exit }, { NULL, NULL },
 };
 
 static void perform(struct call *call)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts, opens, maps and describes the process's resources, as commands of legacy.c. */
-#include <dlfcn.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -160,8 +160,14 @@ static long entries(const char *path)
     return count;
 }
 
-static void do_tasks(struct call *call) { answer_number(call, entries("/proc/self/task")); }
-static void do_descriptors(struct call *call) { answer_number(call, entries("/proc/self/fd") - 1); }
+static void do_tasks(struct call *call)
+{
+    answer_number(call, entries("/proc/self/task"));
+}
+static void do_descriptors(struct call *call)
+{
+    answer_number(call, entries("/proc/self/fd") - 1);
+}
 
 static void do_has(struct call *call)
 {
@@ -189,8 +195,18 @@ static void do_memory(struct call *call)
 }
 
 const struct command around[] = {
-    { "count", do_count }, { "open", do_open }, { "close", do_close }, { "loads", do_loads },
-    { "map", do_map }, { "shm", do_shm }, { "unmap", do_unmap }, { "remaps", do_remaps }, { "remakes", do_remakes },
-    { "tasks", do_tasks }, { "descriptors", do_descriptors }, { "has", do_has }, { "memory", do_memory },
+    { "count", do_count },
+    { "open", do_open },
+    { "close", do_close },
+    { "loads", do_loads },
+    { "map", do_map },
+    { "shm", do_shm },
+    { "unmap", do_unmap },
+    { "remaps", do_remaps },
+    { "remakes", do_remakes },
+    { "tasks", do_tasks },
+    { "descriptors", do_descriptors },
+    { "has", do_has },
+    { "memory", do_memory },
     { NULL, NULL },
 };

@@ -14,11 +14,26 @@
 
 /* ---- mutexes ----------------------------------------------------------------------------- */
 
-static void do_lock(struct call *call) { answer(call, pthread_mutex_lock(object_of(call, 1))); }
-static void do_trylock(struct call *call) { answer(call, pthread_mutex_trylock(object_of(call, 1))); }
-static void do_unlock(struct call *call) { answer(call, pthread_mutex_unlock(object_of(call, 1))); }
-static void do_consistent(struct call *call) { answer(call, pthread_mutex_consistent(object_of(call, 1))); }
-static void do_destroy(struct call *call) { answer(call, pthread_mutex_destroy(object_of(call, 1))); }
+static void do_lock(struct call *call)
+{
+    answer(call, pthread_mutex_lock(object_of(call, 1)));
+}
+static void do_trylock(struct call *call)
+{
+    answer(call, pthread_mutex_trylock(object_of(call, 1)));
+}
+static void do_unlock(struct call *call)
+{
+    answer(call, pthread_mutex_unlock(object_of(call, 1)));
+}
+static void do_consistent(struct call *call)
+{
+    answer(call, pthread_mutex_consistent(object_of(call, 1)));
+}
+static void do_destroy(struct call *call)
+{
+    answer(call, pthread_mutex_destroy(object_of(call, 1)));
+}
 
 static void do_timedlock(struct call *call)
 {
@@ -68,10 +83,22 @@ static void do_cinit(struct call *call)
     answer(call, pthread_cond_init(object_of(call, 1), &attr));
 }
 
-static void do_cdestroy(struct call *call) { answer(call, pthread_cond_destroy(object_of(call, 1))); }
-static void do_signal(struct call *call) { answer(call, pthread_cond_signal(object_of(call, 1))); }
-static void do_broadcast(struct call *call) { answer(call, pthread_cond_broadcast(object_of(call, 1))); }
-static void do_wait(struct call *call) { answer(call, pthread_cond_wait(object_of(call, 1), object_of(call, 2))); }
+static void do_cdestroy(struct call *call)
+{
+    answer(call, pthread_cond_destroy(object_of(call, 1)));
+}
+static void do_signal(struct call *call)
+{
+    answer(call, pthread_cond_signal(object_of(call, 1)));
+}
+static void do_broadcast(struct call *call)
+{
+    answer(call, pthread_cond_broadcast(object_of(call, 1)));
+}
+static void do_wait(struct call *call)
+{
+    answer(call, pthread_cond_wait(object_of(call, 1), object_of(call, 2)));
+}
 
 /* Waits until the time; ETIME: the wait returned ETIMEDOUT too early. */
 static int wait_until_time(struct call *call, struct timespec *until, clockid_t clock)
@@ -181,7 +208,8 @@ static void do_old(struct call *call)
 static void answer_c11(struct call *call, int result)
 {
     static const char *const names[] = {
-        [thrd_success] = "0", [thrd_busy] = "EBUSY", [thrd_error] = "error", [thrd_nomem] = "ENOMEM", [thrd_timedout] = "ETIMEDOUT",
+        [thrd_success] = "0",    [thrd_busy] = "EBUSY",         [thrd_error] = "error",
+        [thrd_nomem] = "ENOMEM", [thrd_timedout] = "ETIMEDOUT",
     };
 
     snprintf(call->answer, ROOM, "%s", names[result]);
@@ -236,11 +264,27 @@ static void do_cnd(struct call *call)
 }
 
 const struct command calls[] = {
-    { "lock", do_lock }, { "trylock", do_trylock }, { "unlock", do_unlock }, { "consistent", do_consistent },
-    { "destroy", do_destroy }, { "timedlock", do_timedlock }, { "clocklock", do_clocklock },
-    { "init", do_init }, { "cinit", do_cinit }, { "cdestroy", do_cdestroy }, { "signal", do_signal },
-    { "broadcast", do_broadcast }, { "wait", do_wait }, { "timedwait", do_timedwait },
-    { "clockwait", do_clockwait }, { "timeout", do_timeout }, { "until", do_until }, { "put", do_put },
-    { "guarded", do_guarded }, { "old", do_old }, { "mtx", do_mtx }, { "cnd", do_cnd },
+    { "lock", do_lock },
+    { "trylock", do_trylock },
+    { "unlock", do_unlock },
+    { "consistent", do_consistent },
+    { "destroy", do_destroy },
+    { "timedlock", do_timedlock },
+    { "clocklock", do_clocklock },
+    { "init", do_init },
+    { "cinit", do_cinit },
+    { "cdestroy", do_cdestroy },
+    { "signal", do_signal },
+    { "broadcast", do_broadcast },
+    { "wait", do_wait },
+    { "timedwait", do_timedwait },
+    { "clockwait", do_clockwait },
+    { "timeout", do_timeout },
+    { "until", do_until },
+    { "put", do_put },
+    { "guarded", do_guarded },
+    { "old", do_old },
+    { "mtx", do_mtx },
+    { "cnd", do_cnd },
     { NULL, NULL },
 };
