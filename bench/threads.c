@@ -132,9 +132,9 @@ int main(void)
 {
     struct bench_server server = bench_server_start();
 
-    printf(
-        "pairs/s of threads, each with its own mutex; budget: 8 threads >= 0.90 of a connection each; 1 thread: see pair\n"
-        "  threads    library   a connection each   one connection for all\n");
+    printf("pairs/s of threads, each with its own mutex; 1 thread: see pair\n"
+           "budget: 8 threads >= 0.90 of a connection each\n"
+           "  threads    library   a connection each   one connection for all\n");
     for (const struct bench_place *place = bench_places(); place->name; place++) {
         bench_pin(server.pid, place->server_core);
         printf("%s\n", place->name);

@@ -182,9 +182,9 @@ static void check(const struct file *file, struct list *list, const struct found
         return;
     for (size_t i = 0; i < list->count; i++) {
         if (list->entries[i].is_automatic && strcmp(list->entries[i].name, found->name) == 0) {
-            fault(
-                file->path, found->name,
-                "two objects have this automatic name: name them one by one, or give their units different -DDMUTEX_UNIT");
+            fault(file->path, found->name,
+                  "two objects have this automatic name: name them one by one, or give their units different "
+                  "-DDMUTEX_UNIT");
             return;
         }
     }

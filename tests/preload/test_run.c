@@ -228,9 +228,9 @@ static void test_run_changes_nothing_when_it_is_nested(void **state)
     strcpy(once, ran.output);
     command_run("exec %s --config %s %s env | grep -v -e ^_= -e ^DMUTEX_USED=", dmutex_run, path, dmutex_run);
     assert_string_equal(ran.output, once);
-    command_run(
-        "cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' | grep -v -e ^_= -e ^DMUTEX_USED= | grep -v -e ^PWD -e ^HOME",
-        dmutex_run, path, dmutex_run);
+    command_run("cd / && exec %s --config %s sh -c 'HOME=/nowhere %s env' |"
+                " grep -v -e ^_= -e ^DMUTEX_USED= | grep -v -e ^PWD -e ^HOME",
+                dmutex_run, path, dmutex_run);
     assert_output("DMUTEX_RULES=flock:/x\\;y => a\n");
 }
 

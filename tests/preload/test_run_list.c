@@ -157,20 +157,20 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
     char line[300];
 
     (void)state;
-    write_file(
-        "ranges.c", 0644,
-        "#include <fcntl.h>\n#include <sys/file.h>\n"
-        "static void lock(const char *path, short type, off_t length)\n"
-        "{\n"
-        "    struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = length ? 64 : 0, .l_len = length };\n"
-        "    fcntl(open(path, O_RDWR | O_CREAT, 0600), F_SETLK, &range);\n"
-        "}\n"
-        "int main(void)\n"
-        "{\n"
-        "    lock(\"db\", F_WRLCK, 1);\n    lock(\"db\", F_RDLCK, 510);\n    lock(\"whole\", F_WRLCK, 0);\n"
-        "    lock(\"both\", F_WRLCK, 0);\n    lock(\"both\", F_WRLCK, 1);\n    lock(\"readers\", F_RDLCK, 0);\n"
-        "    return flock(open(\"read\", O_RDWR | O_CREAT, 0600), LOCK_SH);\n"
-        "}\n");
+    write_file("ranges.c", 0644,
+               "#include <fcntl.h>\n#include <sys/file.h>\n"
+               "static void lock(const char *path, short type, off_t length)\n"
+               "{\n"
+               "    struct flock range = { .l_type = type, .l_whence = SEEK_SET,"
+               " .l_start = length ? 64 : 0, .l_len = length };\n"
+               "    fcntl(open(path, O_RDWR | O_CREAT, 0600), F_SETLK, &range);\n"
+               "}\n"
+               "int main(void)\n"
+               "{\n"
+               "    lock(\"db\", F_WRLCK, 1);\n    lock(\"db\", F_RDLCK, 510);\n    lock(\"whole\", F_WRLCK, 0);\n"
+               "    lock(\"both\", F_WRLCK, 0);\n    lock(\"both\", F_WRLCK, 1);\n    lock(\"readers\", F_RDLCK, 0);\n"
+               "    return flock(open(\"read\", O_RDWR | O_CREAT, 0600), LOCK_SH);\n"
+               "}\n");
     compile("ranges.c", "ranges", "");
     command_run("cd %s && exec %s --list ./ranges", folder, dmutex_run);
     assert_status(0);
@@ -300,9 +300,9 @@ static void test_list_names_all_kinds_when_they_were_used(void **state)
 static void test_list_goes_on_when_a_file_is_strange(void **state)
 {
     (void)state;
-    command_run(
-        "exec %s --list sh -c 'echo x >$DMUTEX_LIST/a; head -c 2000000 /dev/zero >$DMUTEX_LIST/b; mkfifo $DMUTEX_LIST/c'",
-        dmutex_run);
+    command_run("exec %s --list sh -c 'echo x >$DMUTEX_LIST/a;"
+                " head -c 2000000 /dev/zero >$DMUTEX_LIST/b; mkfifo $DMUTEX_LIST/c'",
+                dmutex_run);
     assert_status(0);
     assert_string_equal(ran.errors, "# nothing was used that a rule can name\n");
 }

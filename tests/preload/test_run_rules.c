@@ -201,17 +201,17 @@ static void test_rules_find_an_offset_when_the_build_is_the_same(void **state)
 static void test_rules_are_warned_of_when_they_name_a_read_write_lock(void **state)
 {
     (void)state;
-    write_file(
-        "shared.c", 0644,
-        "#include <pthread.h>\n"
-        "pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;\n"
-        "int main(void)\n"
-        "{\n"
-        "    for (int i = 0; i < 3; i++)\n"
-        "        if (pthread_rwlock_wrlock(&table) || pthread_rwlock_unlock(&table) || pthread_rwlock_rdlock(&table) ||\n"
-        "            pthread_rwlock_unlock(&table)) return 1;\n"
-        "    return 0;\n"
-        "}\n");
+    write_file("shared.c", 0644,
+               "#include <pthread.h>\n"
+               "pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;\n"
+               "int main(void)\n"
+               "{\n"
+               "    for (int i = 0; i < 3; i++)\n"
+               "        if (pthread_rwlock_wrlock(&table) || pthread_rwlock_unlock(&table) ||\n"
+               "            pthread_rwlock_rdlock(&table) ||\n"
+               "            pthread_rwlock_unlock(&table)) return 1;\n"
+               "    return 0;\n"
+               "}\n");
     compile("shared.c", "shared", "");
     dry_run("[lock a]\nMatch=sym:shared:table\n", "shared");
     assert_status(0);

@@ -83,11 +83,11 @@ static void test_a_mutex_is_locked_when_a_file_has_the_password(void **state)
 static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
 {
     (void)state;
-    command_run(
-        "exec %s --config %s flock %s/x.lock sh -c '"
-        "for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr \"\\0\" \" \" | grep -q \"dmutex-keepe[r].*%s/keeper-0x\" || continue; "
-        "echo kept; cat $p/environ $p/cmdline | tr \"\\0\" \"\\n\" | grep s3cret; done; true'",
-        dmutex_run, config, folder, folder);
+    command_run("exec %s --config %s flock %s/x.lock sh -c '"
+                "for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr \"\\0\" \" \" |"
+                " grep -q \"dmutex-keepe[r].*%s/keeper-0x\" || continue; "
+                "echo kept; cat $p/environ $p/cmdline | tr \"\\0\" \"\\n\" | grep s3cret; done; true'",
+                dmutex_run, config, folder, folder);
     assert_status(0);
     assert_string_equal(ran.output, "kept\n");
     assert_string_equal(ran.errors, "");

@@ -293,7 +293,10 @@ static void test_an_idle_process_sends_no_command(void **state)
     actor_end(actor);
 }
 
-/* Holds and waiters of long leases cost nothing while nothing changes, but a look at the server in each second of a wait. */
+/*
+ * Holds and waiters of long leases cost nothing while nothing changes, but a look at the server in each second of a
+ * wait.
+ */
 static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
 {
     struct actor *waiter = start_warm("cost/long");

@@ -63,8 +63,8 @@ static const char *in_shared(const char *name)
 }
 
 /*
- * Actors are the victim's from now on, not root's: a copy of this program, which has the library inside, because a folder
- * above the build folder may be closed to other users.
+ * Actors are the victim's from now on, not root's: a copy of this program, which has the library inside, because a
+ * folder above the build folder may be closed to other users.
  */
 static void be_victim(void)
 {

@@ -76,8 +76,8 @@ static void check_believers(void)
             if (!dm_attempt_is_certain(&claim->attempt, process_local_ns(process)))
                 continue;
             if (believer[name])
-                world_break("I1: p%d attempt %" PRIu64 " (token %" PRIu64 ") and p%d attempt %" PRIu64 " (token %" PRIu64
-                            ") both own x%d",
+                world_break("I1: p%d attempt %" PRIu64 " (token %" PRIu64 ") and p%d attempt %" PRIu64
+                            " (token %" PRIu64 ") both own x%d",
                             of_process[name], believer[name]->attempt.serial, believer[name]->attempt.token,
                             process->number, claim->attempt.serial, claim->attempt.token, name);
             believer[name] = claim;

@@ -27,17 +27,17 @@ struct hold {
 /* The facts known of a name. */
 struct known {
     struct dm_keys *keys, *condition;
-    char hold[80]; /* the id of the hold that the server has, "" none */
+    char hold[80];                      /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token; /* since the last loss of data */
     uint64_t ever_token;                /* the highest token ever */
     uint64_t lost_token; /* the server's clock at the loss of data: while the clock is behind, nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
-    bool is_hold_found; /* held when data were lost: the hold's beginning is not known */
-    uint64_t dead_hold; /* granted with the word "an owner died" */
-    bool was_unhealthy; /* before the script */
-    int signals;        /* before the script: on their way to a waiter, or owed to one */
-    bool had_sleeper;   /* before the script: a live one */
+    bool is_hold_found;                 /* held when data were lost: the hold's beginning is not known */
+    uint64_t dead_hold;                 /* granted with the word "an owner died" */
+    bool was_unhealthy;                 /* before the script */
+    int signals;                        /* before the script: on their way to a waiter, or owed to one */
+    bool had_sleeper;                   /* before the script: a live one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
     int waiter_count;
     int64_t idle_since_ns;

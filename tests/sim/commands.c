@@ -367,12 +367,12 @@ static const struct {
     int least; /* arguments, with the name */
     bool (*run)(struct run *run);
 } commands[] = {
-    { "HSET", 4, hset },       { "HMGET", 3, hmget },     { "HGET", 3, hget },       { "HDEL", 3, hdel },
-    { "HLEN", 2, hlen },       { "HGETALL", 2, hgetall }, { "HEXISTS", 3, hexists }, { "PEXPIRE", 3, pexpire },
-    { "PTTL", 2, pttl },       { "ZCARD", 2, zcard },     { "ZRANGE", 4, zrange },   { "ZSCORE", 3, zscore },
-    { "ZRANK", 3, zrank },     { "ZADD", 4, zadd },       { "ZREM", 3, zrem },       { "DEL", 2, del },
-    { "EXISTS", 2, exists },   { "TIME", 1, server_time }, { "PUBLISH", 3, publish },
-    { "INFO", 1, info },       { "PUBSUB", 2, pubsub },
+    { "HSET", 4, hset },     { "HMGET", 3, hmget },      { "HGET", 3, hget },       { "HDEL", 3, hdel },
+    { "HLEN", 2, hlen },     { "HGETALL", 2, hgetall },  { "HEXISTS", 3, hexists }, { "PEXPIRE", 3, pexpire },
+    { "PTTL", 2, pttl },     { "ZCARD", 2, zcard },      { "ZRANGE", 4, zrange },   { "ZSCORE", 3, zscore },
+    { "ZRANK", 3, zrank },   { "ZADD", 4, zadd },        { "ZREM", 3, zrem },       { "DEL", 2, del },
+    { "EXISTS", 2, exists }, { "TIME", 1, server_time }, { "PUBLISH", 3, publish }, { "INFO", 1, info },
+    { "PUBSUB", 2, pubsub },
 };
 
 bool command_run(lua_State *lua, const struct site *site, int count, const struct text *arguments)

@@ -38,9 +38,9 @@ struct dm_conn {
     enum state state;
     struct link *link;
     redisReader *reader;
-    struct slot *first, **last;       /* not answered */
+    struct slot *first, **last;             /* not answered */
     struct slot *finished, **finished_last; /* slots with handlers to call */
-    struct thread *waiting[64];       /* for a ready connection */
+    struct thread *waiting[64];             /* for a ready connection */
     int waiting_count;
     size_t unanswered;
     uint64_t pushed, popped;

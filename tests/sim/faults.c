@@ -16,7 +16,8 @@ static int64_t last_step_ns, slow_until_ns, lossy_until_ns;
 
 static enum fault_kind some_kind(bool is_unsafe, bool has_steps)
 {
-    static const enum fault_kind often[] = { FAULT_CUT_REQUESTS, FAULT_CUT_REPLIES, FAULT_KILL_CLIENT, FAULT_STOP, FAULT_KILL };
+    static const enum fault_kind often[] = { FAULT_CUT_REQUESTS, FAULT_CUT_REPLIES, FAULT_KILL_CLIENT, FAULT_STOP,
+                                             FAULT_KILL };
     enum fault_kind kind;
 
     if (chance_below(CHANCE_FAULTS, 3) == 0)

@@ -9,41 +9,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAULT_KINDS(X)                                                                                                 \
-    X(CUT_REQUESTS, cut_requests, "a connection is cut at some byte to the server")                                    \
-    X(CUT_REPLIES, cut_replies, "a connection is cut at some byte to the client")                                      \
-    X(KILL_CLIENT, kill_client, "a connection is reset by the server")                                                 \
-    X(HALF_OPEN, half_open, "a connection is dead, and nobody is told")                                                \
-    X(SLOW, slow, "the network is slow for a while")                                                                   \
-    X(STOP, stop, "SIGSTOP, and SIGCONT later")                                                                        \
-    X(KILL, kill_process, "SIGKILL")                                                                                   \
-    X(KILL_HOST, kill_host, "a machine is gone, and the server is not told")                                           \
-    X(CANCEL, cancel, "a thread is cancelled")                                                                         \
-    X(FORK, fork_one, "a process forks")                                                                               \
-    X(STALL, stall, "the server is stopped for a while")                                                               \
-    X(LOADING, load, "the server is not ready for a while")                                                            \
-    X(FLUSH_SCRIPTS, flush_scripts, "SCRIPT FLUSH")                                                                    \
-    X(FULL, fill, "the server is out of memory for a while")                                                           \
-    X(RESTART, restart, "the server restarts with all data")                                                           \
-    X(COPY, copy, "a replica, or a snapshot, has all data of this moment")                                             \
-    X(PROMOTE, promote, "the replica is promoted with all data, and no connection ends")                               \
-    X(MONITOR, monitor, "somebody subscribes to everything for a while")                                               \
-    X(STEP_BACK, step_back, "the server's clock is set back")                                                          \
-    X(STEP_LITTLE, step_little, "the server's clock is set forward by less than the margin")                           \
-    X(FIRST_UNSAFE, NULL, "")                                                                                          \
-    X(RESTART_EMPTY, restart_empty, "the server restarts without data")                                                \
-    X(FAIL_OVER, fail_over, "another server takes over, with the data of the last copy")                               \
-    X(PROMOTE_OLD, promote_old, "the replica is promoted with the data of the last copy, and no connection ends")      \
-    X(PROMOTE_BACK, promote_back, "the same, and then the master of before again: nobody has seen the other")          \
-    X(FLUSH_DATA, flush_data, "FLUSHALL")                                                                              \
-    X(EVICT, evict, "a key is evicted")                                                                                \
+#define FAULT_KINDS(X)                                                                                            \
+    X(CUT_REQUESTS, cut_requests, "a connection is cut at some byte to the server")                               \
+    X(CUT_REPLIES, cut_replies, "a connection is cut at some byte to the client")                                 \
+    X(KILL_CLIENT, kill_client, "a connection is reset by the server")                                            \
+    X(HALF_OPEN, half_open, "a connection is dead, and nobody is told")                                           \
+    X(SLOW, slow, "the network is slow for a while")                                                              \
+    X(STOP, stop, "SIGSTOP, and SIGCONT later")                                                                   \
+    X(KILL, kill_process, "SIGKILL")                                                                              \
+    X(KILL_HOST, kill_host, "a machine is gone, and the server is not told")                                      \
+    X(CANCEL, cancel, "a thread is cancelled")                                                                    \
+    X(FORK, fork_one, "a process forks")                                                                          \
+    X(STALL, stall, "the server is stopped for a while")                                                          \
+    X(LOADING, load, "the server is not ready for a while")                                                       \
+    X(FLUSH_SCRIPTS, flush_scripts, "SCRIPT FLUSH")                                                               \
+    X(FULL, fill, "the server is out of memory for a while")                                                      \
+    X(RESTART, restart, "the server restarts with all data")                                                      \
+    X(COPY, copy, "a replica, or a snapshot, has all data of this moment")                                        \
+    X(PROMOTE, promote, "the replica is promoted with all data, and no connection ends")                          \
+    X(MONITOR, monitor, "somebody subscribes to everything for a while")                                          \
+    X(STEP_BACK, step_back, "the server's clock is set back")                                                     \
+    X(STEP_LITTLE, step_little, "the server's clock is set forward by less than the margin")                      \
+    X(FIRST_UNSAFE, NULL, "")                                                                                     \
+    X(RESTART_EMPTY, restart_empty, "the server restarts without data")                                           \
+    X(FAIL_OVER, fail_over, "another server takes over, with the data of the last copy")                          \
+    X(PROMOTE_OLD, promote_old, "the replica is promoted with the data of the last copy, and no connection ends") \
+    X(PROMOTE_BACK, promote_back, "the same, and then the master of before again: nobody has seen the other")     \
+    X(FLUSH_DATA, flush_data, "FLUSHALL")                                                                         \
+    X(EVICT, evict, "a key is evicted")                                                                           \
     X(STEP_FAR, step_far, "the server's clock is set forward far")
 
 enum fault_kind {
 #define X(name, happens, text) FAULT_##name,
     FAULT_KINDS(X)
 #undef X
-    FAULT_COUNT
+        FAULT_COUNT
 };
 
 struct fault {

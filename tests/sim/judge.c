@@ -54,7 +54,8 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
             return;
     }
     if (token <= known->most_token && server_now_token() > known->lost_token)
-        world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token, known->most_token);
+        world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token,
+                    known->most_token);
     known->most_token = token;
     if (token > known->ever_token)
         known->ever_token = token;
@@ -82,7 +83,8 @@ static void check_order(const struct known *known, int name, const char *id)
     for (int i = 0; i < known->waiter_count; i++) {
         const struct waiter *waiter = &known->waiters[i];
 
-        if (waiter->is_live && waiter->is_behind_cursor && waiter->place && waiter->place < place && is_waiting(known, waiter->id))
+        if (waiter->is_live && waiter->is_behind_cursor && waiter->place && waiter->place < place &&
+            is_waiting(known, waiter->id))
             world_break("I8: x%d goes to %s before %s", name, id, waiter->id);
     }
 }
@@ -156,7 +158,8 @@ static bool begins_with_id(struct text text, const char *id)
 {
     size_t length = strlen(id);
 
-    return text.length >= length && memcmp(text.bytes, id, length) == 0 && (text.length == length || text.bytes[length] == ' ');
+    return text.length >= length && memcmp(text.bytes, id, length) == 0 &&
+           (text.length == length || text.bytes[length] == ' ');
 }
 
 /* Tells if the call asks about the attempt `id`; if so, the answer to an owner is "owned". */
@@ -277,7 +280,8 @@ static void check_lease(const struct known *known, const struct script_call *cal
     const struct key *lock = look_key(known->keys, DM_KEY_LOCK);
     int64_t lease_ms = strtoll(look_behind_words(look_field(look_key(known->keys, DM_KEY_STATE), "hold"), 1), NULL, 10);
 
-    if (hold[0] && is_about(call, hold) && !is_put_off(call, lock) && (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
+    if (hold[0] && is_about(call, hold) && !is_put_off(call, lock) &&
+        (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
         world_break("I1: %s is told that it owns x%d, and has no whole lease", hold, name);
 }
 
@@ -294,8 +298,8 @@ static void check_signals(const struct known *known, const struct script_call *c
     if (!has_sleepers || is_unusable || look_count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
         return;
     if (!known->hold[0] || !is_given_back(call, known->hold))
-        world_break("I7: %d signals of c%d are on their way after %s, %d were before", look_count_signals(known), name, call->name,
-                    known->signals);
+        world_break("I7: %d signals of c%d are on their way after %s, %d were before", look_count_signals(known), name,
+                    call->name, known->signals);
 }
 
 static void check_name(struct known *known, int name, const struct script_call *call)

@@ -131,7 +131,8 @@ int look_count_signals(const struct known *known)
 
 static bool has_live_sleeper(const struct known *known)
 {
-    const struct key *cond = look_key(known->condition, DM_KEY_COND), *sleepers = look_key(known->condition, DM_KEY_SLEEPER);
+    const struct key *cond = look_key(known->condition, DM_KEY_COND),
+                     *sleepers = look_key(known->condition, DM_KEY_SLEEPER);
     bool is_robust;
 
     for (int i = 0; cond && i < cond->count; i++) {

@@ -92,7 +92,8 @@ void net_send(struct link *link, enum way way, const char *bytes, size_t length)
     if (stream->is_dry || link->is_black)
         return;
     length = cut_short(link, stream, length);
-    first = length > 1 && chance_one_in(CHANCE_NETWORK, 16) ? 1 + chance_below(CHANCE_NETWORK, (uint32_t)length - 1) : length;
+    first = length > 1 && chance_one_in(CHANCE_NETWORK, 16) ? 1 + chance_below(CHANCE_NETWORK, (uint32_t)length - 1)
+                                                            : length;
     if (first)
         send_piece(link, way, bytes, first);
     if (first < length)

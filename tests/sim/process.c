@@ -422,7 +422,10 @@ static void make_runtime(struct process *process)
 {
     struct dm_runtime *runtime = &process->runtime;
 
-    process->url = (struct dm_url){ .kind = DM_URL_TCP, .prefix = (char *)"d", .connect_timeout_ms = 400, .has_grace = has_grace,
+    process->url = (struct dm_url){ .kind = DM_URL_TCP,
+                                    .prefix = (char *)"d",
+                                    .connect_timeout_ms = 400,
+                                    .has_grace = has_grace,
                                     .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
     process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
     runtime->pid = getpid();
@@ -569,7 +572,8 @@ void process_go_on(struct process *process)
     process->is_stopped = false;
     for (struct thread *thread = process->threads; thread; thread = thread->next) {
         if (thread->is_late)
-            world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), resume, thread, thread->turn);
+            world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), resume, thread,
+                     thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
     conn_look(process->runtime.commands);

@@ -29,8 +29,8 @@ struct process {
     int number;
     bool is_alive, is_stopped;
     struct thread *ender; /* the thread that exits the process */
-    int64_t clock_ns;  /* CLOCK_BOOTTIME at the beginning of the run */
-    int64_t rate_ppm;  /* speed of the clock: 1000000 is right */
+    int64_t clock_ns;     /* CLOCK_BOOTTIME at the beginning of the run */
+    int64_t rate_ppm;     /* speed of the clock: 1000000 is right */
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
@@ -47,10 +47,10 @@ struct thread {
     void (*run)(struct thread *thread);
     int posts;
     bool is_waiting;
-    bool is_late;      /* due to run, but the process is stopped */
-    uint64_t turn;     /* only an event planned for this turn runs the thread */
+    bool is_late;  /* due to run, but the process is stopped */
+    uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
-    struct job *job;   /* work.c */
+    struct job *job; /* work.c */
 };
 
 /* ---- the run's processes ----------------------------------------------------------------- */

@@ -79,7 +79,8 @@ static void plan(struct run *run)
     if (run->bytes)
         work.until_ns = (300 + below(700)) * MS;
     world_set_rate(run->has_slow_clocks ? SLOWEST_PPM : has_steps ? 1000000 : 0);
-    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns, !run->is_safe && (below(5) < 2 || run->has_losses), has_steps);
+    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns,
+                !run->is_safe && (below(5) < 2 || run->has_losses), has_steps);
 }
 
 /* ---- the course of a run ----------------------------------------------------------------- */
@@ -114,7 +115,8 @@ static void check_idle(void)
         int64_t since_ns = check_idle_since(i);
 
         if (since_ns != DM_NEVER && world_now() - since_ns > 2 * lease_ns())
-            world_break("I6: x%d is free since %" PRId64 " ms, and a live waiter is there", i, (world_now() - since_ns) / MS);
+            world_break("I6: x%d is free since %" PRId64 " ms, and a live waiter is there", i,
+                        (world_now() - since_ns) / MS);
     }
 }
 
@@ -136,7 +138,8 @@ static void drain(void)
     work_close();
     go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all threads are home */
     if (!is_broken() && !is_done() && !check_is_torn())
-        world_break("liveness: %d threads have not come home, %s", work_threads_left(&what), (work_threads_left(&what), what));
+        world_break("liveness: %d threads have not come home, %s", work_threads_left(&what),
+                    (work_threads_left(&what), what));
 }
 
 static void run_plan(struct run *run)
@@ -174,8 +177,12 @@ void run_seed(struct run *run)
 
 static bool still_fails(struct run *run)
 {
-    struct run again = { .seed = run->seed, .bytes = run->bytes, .length = run->length, .scripting = run->scripting,
-                         .defect = run->defect, .is_safe = run->is_safe,
+    struct run again = { .seed = run->seed,
+                         .bytes = run->bytes,
+                         .length = run->length,
+                         .scripting = run->scripting,
+                         .defect = run->defect,
+                         .is_safe = run->is_safe,
                          .has_slow_clocks = run->has_slow_clocks };
 
     world_begin(run->seed, run->bytes, run->length);
@@ -234,11 +241,12 @@ void run_shrink(struct run *run)
 
 void counters_print(void)
 {
-    printf("# runs %" PRIu64 ", operations %" PRIu64 ", faults %" PRIu64 ", holds %" PRIu64 ", waits %" PRIu64 ", signals %" PRIu64
-           ", owner deaths told %" PRIu64 ", losses told %" PRIu64 "\n",
+    printf("# runs %" PRIu64 ", operations %" PRIu64 ", faults %" PRIu64 ", holds %" PRIu64 ", waits %" PRIu64
+           ", signals %" PRIu64 ", owner deaths told %" PRIu64 ", losses told %" PRIu64 "\n",
            counters.runs, counters.operations, counters.faults, counters.holds, counters.waits, counters.signals,
            counters.deaths, counters.losses);
-    printf("# events %" PRIu64 ", scripts %" PRIu64 ", messages %" PRIu64 ", changes of phase %" PRIu64 ", checks %" PRIu64 "\n",
+    printf("# events %" PRIu64 ", scripts %" PRIu64 ", messages %" PRIu64 ", changes of phase %" PRIu64
+           ", checks %" PRIu64 "\n",
            counters.events, counters.scripts, counters.messages, counters.states, counters.checks);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {

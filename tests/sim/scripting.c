@@ -21,9 +21,12 @@ struct scripting {
 static const struct {
     const char *name, *sha, *text;
 } scripts[] = {
-#define S(name) { #name, dm_sha_##name, dm_lua_##name }
+#define S(name)                             \
+    {                                       \
+#name, dm_sha_##name, dm_lua_##name \
+    }
     S(acquire), S(born),  S(cancel), S(cond_cancel), S(cond_drop), S(cond_signal), S(cond_wait), S(consistent),
-    S(drop),    S(force),  S(info),        S(poll),      S(probe),       S(release),   S(renew),
+    S(drop),    S(force), S(info),   S(poll),        S(probe),     S(release),     S(renew),
 #undef S
 };
 
@@ -212,7 +215,8 @@ static char *mutate(const char *name, const char *text, const struct mutation *m
 
         if (strcmp(mutation->script, name) != 0)
             continue;
-        if (!at || asprintf(&changed, "%.*s%s%s", (int)(at - copy), copy, mutation->new, at + strlen(mutation->old)) < 0) {
+        if (!at ||
+            asprintf(&changed, "%.*s%s%s", (int)(at - copy), copy, mutation->new, at + strlen(mutation->old)) < 0) {
             fprintf(stderr, "%s has no line \"%s\" to be mutated\n", name, mutation->old);
             abort();
         }

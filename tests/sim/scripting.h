@@ -23,7 +23,7 @@ void scripting_free(struct scripting *scripting);
 /* The data and the server that a run works on. */
 struct site {
     struct store *store;
-    int64_t now_us; /* the server's clock */
+    int64_t now_us;   /* the server's clock */
     const char *info; /* the text of INFO */
     int (*publish)(void *user, struct text channel, struct text message);
     int (*subscribers)(void *user, struct text channel); /* of the server, by the channel's own name */

@@ -21,9 +21,9 @@ static struct {
     struct scripting *scripting;
     struct store store, copy;
     struct node nodes[2], *master;
-    struct link *links; /* of both nodes, the newest first */
+    struct link *links;                             /* of both nodes, the newest first */
     uint64_t last_run, ends, replid, replid_before; /* 0: never promoted */
-    int64_t ahead_us, most_ahead_us; /* ahead of true time: now, and at most so far */
+    int64_t ahead_us, most_ahead_us;                /* ahead of true time: now, and at most so far */
     int64_t stalled_until_ns, loading_until_ns;
     bool is_full, is_down, has_ghosts, has_monitor;
 } server;
@@ -89,7 +89,8 @@ bool server_hears(struct text uuid)
     for (struct link *link = server.links; link; link = link->next) {
         size_t length = strlen(link->channel);
 
-        if (is_at_master(link) && length >= uuid.length && memcmp(link->channel + length - uuid.length, uuid.bytes, uuid.length) == 0)
+        if (is_at_master(link) && length >= uuid.length &&
+            memcmp(link->channel + length - uuid.length, uuid.bytes, uuid.length) == 0)
             return true;
     }
     return false;
@@ -129,7 +130,10 @@ static void role(const struct node *node, struct bytes *reply)
 /* Runs a script; words: number of keys, keys, arguments. */
 static void run_script(int script, const struct text *words, int count, struct bytes *reply)
 {
-    struct site site = { .store = server_store(), .now_us = server_now_us(), .info = info_text(server.master), .publish = publish,
+    struct site site = { .store = server_store(),
+                         .now_us = server_now_us(),
+                         .info = info_text(server.master),
+                         .publish = publish,
                          .subscribers = subscribers };
     int keys = atoi(words[0].bytes);
 
@@ -474,7 +478,8 @@ void server_evict(uint32_t number)
     int count = store_list(server_store(), keys, 64);
 
     if (count)
-        store_delete(&server.store, (struct text){ keys[number % (uint32_t)count]->name, keys[number % (uint32_t)count]->length });
+        store_delete(&server.store,
+                     (struct text){ keys[number % (uint32_t)count]->name, keys[number % (uint32_t)count]->length });
 }
 
 /* ---- beginning and end ------------------------------------------------------------------- */

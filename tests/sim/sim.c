@@ -23,7 +23,8 @@ int __lsan_is_turned_off(void)
 int main(int argc, char **argv)
 {
     const char *given = argc > 1 ? argv[1] : getenv("DM_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, failed = 0;
+    uint64_t seed = given ? strtoull(given, NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1,
+             failed = 0;
 
     world_set_reader(getenv("DM_TRACE") != NULL);
     run.scripting = scripting_new(NULL);

@@ -49,7 +49,8 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
         fail_msg("%s breaks %s, not one of %s", what, run.breach, promises);
 }
 
-static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect, const char *promises)
+static void must_break(const char *what, const struct mutation *mutations, enum core_defect defect,
+                       const char *promises)
 {
     must_break_when(what, mutations, defect, promises, false);
 }
@@ -117,9 +118,12 @@ static const char counted[] = "if not found then return false end\n"
 
 static void must_break_when_told(const char *what, const char *promises, const char *new, enum core_defect defect)
 {
-    const struct mutation mutations[] = { { "acquire", counted, new },     { "release", counted, new },
-                                          { "poll", counted, new },        { "cond_wait", counted, new },
-                                          { "cond_signal", counted, new }, { "cond_cancel", counted, new },
+    const struct mutation mutations[] = { { "acquire", counted, new },
+                                          { "release", counted, new },
+                                          { "poll", counted, new },
+                                          { "cond_wait", counted, new },
+                                          { "cond_signal", counted, new },
+                                          { "cond_cancel", counted, new },
                                           { 0 } };
 
     must_break(what, mutations, defect, promises);
@@ -156,7 +160,9 @@ static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **s
 {
     static const char old[] = "call('HSET', k[1], owner_of(id), 1)\ncall('PEXPIRE', k[1], lease)";
     static const char new[] = "if call('HSET', k[1], owner_of(id), 1) == 1 then call('PEXPIRE', k[1], lease) end";
-    const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { "cancel", old, new }, { 0 } };
+    const struct mutation mutations[] = {
+        { "acquire", old, new }, { "poll", old, new }, { "cancel", old, new }, { 0 }
+    };
 
     (void)state;
     must_break("no new lease with a repeated answer", mutations, CORE_IS_WHOLE, "I1 I2");
@@ -165,7 +171,8 @@ static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **s
 static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
 {
     (void)state;
-    must_break_when_changed("a grant with another lease", "I1", "release", "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], lease)",
+    must_break_when_changed("a grant with another lease", "I1", "release",
+                            "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], lease)",
                             "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], 100)");
 }
 
@@ -173,12 +180,14 @@ static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
     must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')", "call('DEL', KEYS[1])");
+                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')",
+                            "call('DEL', KEYS[1])");
 }
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 {
-    static const char old[] = "owe_signal(k, s.label)\ngive_up(k, s, 1)", new[] = "owe_signal(k, s.label)\ngive_up(k, s, 0)";
+    static const char old[] = "owe_signal(k, s.label)\ngive_up(k, s, 1)",
+                      new[] = "owe_signal(k, s.label)\ngive_up(k, s, 0)";
     const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
 
     (void)state;
@@ -195,7 +204,9 @@ static void test_sim_notices_when_anybody_can_release(void **state)
 static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)
 {
     static const char old[] = "return math.max(s.last + 1, seen + 1, now - epoch_us)", new[] = "return now - epoch_us";
-    const struct mutation mutations[] = { { "acquire", old, new }, { "release", old, new }, { "poll", old, new }, { 0 } };
+    const struct mutation mutations[] = {
+        { "acquire", old, new }, { "release", old, new }, { "poll", old, new }, { 0 }
+    };
 
     (void)state;
     must_break("tokens by the clock alone", mutations, CORE_IS_WHOLE, "I2");
@@ -219,21 +230,26 @@ static void test_sim_notices_when_a_key_never_expires(void **state)
 {
     (void)state;
     must_break_when_changed("a key without an end", "I10", "acquire",
-                            "call('PEXPIRE', KEYS[3], three)\ncall('PEXPIRE', KEYS[4], three)", "call('PEXPIRE', KEYS[3], three)");
+                            "call('PEXPIRE', KEYS[3], three)\ncall('PEXPIRE', KEYS[4], three)",
+                            "call('PEXPIRE', KEYS[3], three)");
 }
 
 static void test_sim_notices_when_polls_serve_nobody(void **state)
 {
     (void)state;
-    must_break_when_changed("polls that serve nobody", "I6 I7 liveness", "poll",
-                            "if not is_held then\nlocal winner", "if false then\nlocal winner");
+    must_break_when_changed("polls that serve nobody", "I6 I7 liveness", "poll", "if not is_held then\nlocal winner",
+                            "if false then\nlocal winner");
 }
 
 static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)
 {
     static const char old[] = "if not condition then return end", new[] = "if true then return end";
-    const struct mutation mutations[] = { { "acquire", old, new },     { "release", old, new },     { "poll", old, new },
-                                          { "cond_wait", old, new },   { "cond_signal", old, new }, { "cond_cancel", old, new },
+    const struct mutation mutations[] = { { "acquire", old, new },
+                                          { "release", old, new },
+                                          { "poll", old, new },
+                                          { "cond_wait", old, new },
+                                          { "cond_signal", old, new },
+                                          { "cond_cancel", old, new },
                                           { 0 } };
 
     (void)state;

@@ -25,8 +25,8 @@ static redisContext *real;
 static redisContext *real_inbox, *real_monitor;
 static struct store store;
 static struct scripting *scripting;
-static bool is_mutated;                        /* the sides are to differ */
-static const char *poll_text = dm_lua_poll;    /* the simulated side's script poll */
+static bool is_mutated;                     /* the sides are to differ */
+static const char *poll_text = dm_lua_poll; /* the simulated side's script poll */
 static int64_t sim_now_us = INT64_C(1700000000000000);
 
 /* Both sides have one inbox, of "a", and a monitor that hears every channel. */
@@ -177,8 +177,9 @@ static char *run_really(const char *script, const struct call *call)
 
 static char *run_simulated(const char *script, const struct call *call)
 {
-    struct site site = { .store = &store, .now_us = sim_now_us += 1000, .publish = publish,
-                         .subscribers = subscribers };
+    struct site site = {
+        .store = &store, .now_us = sim_now_us += 1000, .publish = publish, .subscribers = subscribers
+    };
     struct text words[WORDS_MAX];
     struct bytes bytes = { 0 };
     redisReader *reader = redisReaderCreate();
@@ -190,7 +191,8 @@ static char *run_simulated(const char *script, const struct call *call)
 
         words[i] = (struct text){ word, strlen(word) };
     }
-    scripting_eval(scripting, script == dm_lua_poll ? poll_text : script, &site, words, call->keys, words + call->keys, call->count - call->keys, &bytes);
+    scripting_eval(scripting, script == dm_lua_poll ? poll_text : script, &site, words, call->keys, words + call->keys,
+                   call->count - call->keys, &bytes);
     redisReaderFeed(reader, bytes.data, bytes.length);
     assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
     redisReaderFree(reader);
@@ -264,7 +266,8 @@ static const char *any_of(const char *const *words, unsigned count)
     return words[random_below(count)];
 }
 
-#define ANY(...) any_of((const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+#define ANY(...) \
+    any_of((const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
 #define A_KEY ANY("{k}1", "{k}2", "{k}3", "{k}4")
 #define A_NAME ANY("a", "b", "aa", "c", "d", "")
 #define A_SCORE ANY("1", "2.5", "-3", "2", "1700000000123456", "0", "x", "7")
@@ -273,9 +276,9 @@ static const char *any_of(const char *const *words, unsigned count)
 
 static void make_command(struct call *call)
 {
-    const char *name = ANY("HSET", "HSET", "HGET", "HMGET", "HDEL", "HLEN", "HGETALL", "HEXISTS", "ZADD", "ZADD", "ZADDNX",
-                           "ZREM", "ZCARD", "ZSCORE", "ZRANK", "ZRANGE", "BYSCORE", "LIMIT", "DEL", "EXISTS", "PEXPIRE",
-                           "PTTL", "NUMSUB", "PUBLISH", "NONSENSE");
+    const char *name = ANY("HSET", "HSET", "HGET", "HMGET", "HDEL", "HLEN", "HGETALL", "HEXISTS", "ZADD", "ZADD",
+                           "ZADDNX", "ZREM", "ZCARD", "ZSCORE", "ZRANK", "ZRANGE", "BYSCORE", "LIMIT", "DEL", "EXISTS",
+                           "PEXPIRE", "PTTL", "NUMSUB", "PUBLISH", "NONSENSE");
     const char *key = A_KEY;
 
     if (strcmp(name, "ZADDNX") == 0 || strcmp(name, "ZADD") == 0) {
@@ -328,7 +331,7 @@ static void test_store_answers_as_the_server_when_commands_are_random(void **sta
 /* ---- random calls of the library's scripts ----------------------------------------------- */
 
 static const char *const mutex_keys[] = { "d:{g}:lock:x", "d:{g}:state:x", "d:{g}:queue:x", "d:{g}:waiter:x" };
-static const char *const all_keys[] = { "d:{g}:lock:x",  "d:{g}:state:x", "d:{g}:queue:x",
+static const char *const all_keys[] = { "d:{g}:lock:x",   "d:{g}:state:x", "d:{g}:queue:x",
                                         "d:{g}:waiter:x", "d:{g}:cond:c",  "d:{g}:sleeper:c" };
 
 /* An attempt of one of three processes; only the process "a" has an inbox. */
@@ -419,7 +422,8 @@ static void call_cond_signal(struct call *call, const struct who *who)
     for (int i = 0; is_known && i < 4; i++)
         add(call, "%s", mutex_keys[i]);
     call->keys = call->count;
-    add(call, "%s", is_known ? "ng/x" : ""), add(call, "d:inbox:"), add(call, "%s", ANY("1", "256")), add(call, "%s", "");
+    add(call, "%s", is_known ? "ng/x" : ""), add(call, "d:inbox:"), add(call, "%s", ANY("1", "256")),
+        add(call, "%s", "");
     add_born(call), add(call, RUN);
 }
 
@@ -434,7 +438,8 @@ static void call_release(struct call *call, const struct who *who)
 static void call_renew(struct call *call, const struct who *who)
 {
     add_keys(call, 4);
-    add(call, "%s:%u", who->uuid, who->thread), add_hold(call, who), add(call, "60000000"), add(call, "1"), add(call, "5");
+    add(call, "%s:%u", who->uuid, who->thread), add_hold(call, who), add(call, "60000000"), add(call, "1"),
+        add(call, "5");
 }
 
 static void call_cancel(struct call *call, const struct who *who)
@@ -487,15 +492,22 @@ static const struct {
     const char *name, *text;
     void (*make)(struct call *call, const struct who *who);
 } calls[] = {
-    { "acquire", dm_lua_acquire, call_acquire },     { "acquire", dm_lua_acquire, call_acquire },
-    { "release", dm_lua_release, call_release },     { "release", dm_lua_release, call_release },
-    { "poll", dm_lua_poll, call_poll },              { "poll", dm_lua_poll, call_poll },
-    { "cond_wait", dm_lua_cond_wait, call_cond_wait }, { "cond_wait", dm_lua_cond_wait, call_cond_wait },
+    { "acquire", dm_lua_acquire, call_acquire },
+    { "acquire", dm_lua_acquire, call_acquire },
+    { "release", dm_lua_release, call_release },
+    { "release", dm_lua_release, call_release },
+    { "poll", dm_lua_poll, call_poll },
+    { "poll", dm_lua_poll, call_poll },
+    { "cond_wait", dm_lua_cond_wait, call_cond_wait },
+    { "cond_wait", dm_lua_cond_wait, call_cond_wait },
     { "cond_signal", dm_lua_cond_signal, call_cond_signal },
     { "cond_cancel", dm_lua_cond_cancel, call_cond_cancel },
-    { "renew", dm_lua_renew, call_renew },           { "cancel", dm_lua_cancel, call_cancel },
-    { "consistent", dm_lua_consistent, call_consistent }, { "force", dm_lua_force, call_force },
-    { "drop", dm_lua_drop, call_drop },              { "cond_drop", dm_lua_cond_drop, call_cond_drop },
+    { "renew", dm_lua_renew, call_renew },
+    { "cancel", dm_lua_cancel, call_cancel },
+    { "consistent", dm_lua_consistent, call_consistent },
+    { "force", dm_lua_force, call_force },
+    { "drop", dm_lua_drop, call_drop },
+    { "cond_drop", dm_lua_cond_drop, call_cond_drop },
     { "info", dm_lua_info, call_info },
 };
 
@@ -543,7 +555,8 @@ static void test_scripts_do_the_same_when_the_server_is_simulated(void **state)
 /* The comparison above notices when the simulated side runs a script with a changed line. */
 static void test_scripts_differ_when_a_line_of_one_is_changed(void **state)
 {
-    static const char old[] = "own(k, s, winner, text(token))\nforget(k, winner.id)\n", new[] = "own(k, s, winner, text(token))\n";
+    static const char old[] = "own(k, s, winner, text(token))\nforget(k, winner.id)\n",
+                      new[] = "own(k, s, winner, text(token))\n";
     int calls_alike = 0;
     char *text = strdup(dm_lua_poll), *at = strstr(text, old);
 

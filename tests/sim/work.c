@@ -41,7 +41,8 @@ static uint32_t below(uint32_t limit)
 static struct dm_target target_of(int name)
 {
     static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK };
-    struct dm_target target = { .type = types[name % 3], .is_robust = plan.has_robust && name % 2 == 0,
+    struct dm_target target = { .type = types[name % 3],
+                                .is_robust = plan.has_robust && name % 2 == 0,
                                 .lease_ms = plan.lease_ms };
 
     if (plan.has_mixed_leases)
@@ -189,8 +190,10 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     result = dm_condition_wait(runtime(), &condition, target, &deadline, PTHREAD_CANCEL_ENABLE);
     job->is_asleep_on_condition = false;
     note_result("cond_wait", name, result);
-    if (came_with_mutex(name, target, result) && own_claim(target->key) && own_claim(target->key)->attempt.depth != depth)
-        world_break("I7: a wait on c%d returns at depth %u, not %u", name, own_claim(target->key)->attempt.depth, depth);
+    if (came_with_mutex(name, target, result) && own_claim(target->key) &&
+        own_claim(target->key)->attempt.depth != depth)
+        world_break("I7: a wait on c%d returns at depth %u, not %u", name, own_claim(target->key)->attempt.depth,
+                    depth);
     return result;
 }
 
@@ -303,7 +306,8 @@ static void produce(int name)
 static void (*some_job(void))(int name)
 {
     static void (*const usual[])(int) = { visit, visit, visit, visit_deeply, visit_two };
-    static void (*const with_conditions[])(int) = { visit, visit_deeply, visit_two, consume, consume, produce, produce };
+    static void (*const with_conditions[])(
+        int) = { visit, visit_deeply, visit_two, consume, consume, produce, produce };
 
     return plan.has_conditions ? with_conditions[below(7)] : usual[below(5)];
 }

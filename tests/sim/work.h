@@ -11,9 +11,9 @@
 /* The sizes of a run: from the run's seed. */
 struct work_plan {
     int processes, threads, names;
-    uint32_t lease_ms;     /* about */
+    uint32_t lease_ms; /* about */
     int64_t think_ns, hold_ns;
-    int64_t until_ns;      /* then no thread begins anything */
+    int64_t until_ns; /* then no thread begins anything */
     bool has_conditions, has_robust, has_mixed_leases, has_grace;
 };
 

@@ -61,7 +61,8 @@ void *world_new(size_t size);
 
 /* Counted over all runs; printed by counters_print(). */
 struct counters {
-    uint64_t runs, events, operations, holds, waits, signals, scripts, messages, renewals, polls, deaths, losses, refusals;
+    uint64_t runs, events, operations, holds, waits, signals, scripts, messages, renewals, polls, deaths, losses,
+        refusals;
     uint64_t faults, fault_kinds[32];
     uint64_t states, checks;
 };
