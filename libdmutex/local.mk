@@ -101,6 +101,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \
     libdmutex/redis/store_parts.h \
+    libdmutex/redis/store_post.c \
     libdmutex/redis/url.c \
     libdmutex/redis/url.h
 nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c

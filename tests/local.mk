@@ -23,6 +23,7 @@ unit_tests = \
     tests/unit/test_keys \
     tests/unit/test_order \
     tests/unit/test_place \
+    tests/unit/test_posting \
     tests/unit/test_reply \
     tests/unit/test_url
 tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
@@ -39,6 +40,7 @@ tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_order_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
+tests_unit_test_posting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_url_LDADD = $(test_libs) $(up_to_redis)
 EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h

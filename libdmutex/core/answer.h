@@ -11,6 +11,7 @@
 
 enum dm_verdict {
     DM_SAYS_NOTHING,         /* no answer: the way to the store is broken, or the store is not ready */
+    DM_SAYS_AGAIN,           /* not executed: the same request, chosen anew, may go out at once */
     DM_SAYS_REFUSED,         /* the store refuses now and later: a person must mend something */
     DM_SAYS_NO_MEMORY,       /* the store has no room for a new lock */
     DM_SAYS_OWNED,           /* the attempt owns the lock, for a whole lease from now */
@@ -28,7 +29,7 @@ enum dm_verdict {
 struct dm_answer {
     enum dm_verdict verdict;
     bool is_owner_dead;   /* OWNED: an earlier owner died */
-    bool is_wanted;       /* OWNED, by renewal: others wait; else: a free lock whose waiters are still to be served */
+    bool is_wanted;       /* OWNED, by renewal: others wait; else: a free lock whose waiters a poll must serve */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */

@@ -228,6 +228,16 @@ static unsigned on_refused(struct dm_attempt *attempt, enum dm_verdict verdict)
     return DM_DO_WAKE;
 }
 
+/* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
+static unsigned on_told_ask(struct dm_attempt *attempt, int64_t now_ns)
+{
+    if (attempt->phase == DM_ASKING || dm_attempt_is_waiting(attempt))
+        attempt->poll_ns = now_ns;
+    if (attempt->phase == DM_HELD)
+        attempt->renew_ns = now_ns;
+    return 0;
+}
+
 static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     switch (answer->verdict) {
@@ -243,6 +253,8 @@ static unsigned on_answer(struct dm_attempt *attempt, uint64_t request, const st
         if (dm_attempt_is_waiting(attempt) && attempt->poll_ns > now_ns)
             attempt->poll_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
         return 0;
+    case DM_SAYS_AGAIN:
+        return on_told_ask(attempt, now_ns);
     default:
         return on_refused(attempt, answer->verdict);
     }
@@ -266,6 +278,8 @@ static unsigned on_renewed(struct dm_attempt *attempt, uint64_t request, const s
     }
     if (answer->verdict == DM_SAYS_UNKNOWN)
         return lose(attempt);
+    if (answer->verdict == DM_SAYS_AGAIN)
+        return on_told_ask(attempt, now_ns);
     attempt->renew_ns = now_ns + ms(max64(attempt->lease_ms / 20, RETRY_MIN_MS));
     return 0;
 }
@@ -311,16 +325,6 @@ static unsigned on_stay(struct dm_attempt *attempt, int64_t now_ns)
     attempt->phase = DM_HELD;
     attempt->renew_ns = now_ns;
     return on_time(attempt, now_ns);
-}
-
-/* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
-static unsigned on_told_ask(struct dm_attempt *attempt, int64_t now_ns)
-{
-    if (attempt->phase == DM_ASKING || dm_attempt_is_waiting(attempt))
-        attempt->poll_ns = now_ns;
-    if (attempt->phase == DM_HELD)
-        attempt->renew_ns = now_ns;
-    return 0;
 }
 
 unsigned dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)

@@ -90,8 +90,7 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
                  (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3], reply->str);
 }
 
-/* In the words for the current server. */
-static struct dm_command format(struct dm_store *store, struct dm_args *args)
+struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args)
 {
     struct dm_command command;
     struct dm_server server;
@@ -111,7 +110,7 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
     enum dm_conn_result result;
 
     do {
-        command = format(store, args);
+        command = dm_store_format(store, args);
         result = dm_conn_call(store->conn, &command, deadline, ret_reply);
         dm_command_free(&command);
     } while (result == DM_CONN_OTHER);
@@ -361,81 +360,54 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     return true;
 }
 
-enum dm_released dm_store_read_release(const redisReply *reply)
+struct dm_answer dm_store_read_release(const redisReply *reply, int index)
 {
-    if (!reply)
-        return DM_RELEASED_UNKNOWN;
-    if (dm_reply_is(reply, "released"))
-        return dm_store_number_at(reply, 1) ? DM_RELEASED_MORE : DM_RELEASED;
-    if (dm_reply_is(reply, "left"))
-        return DM_RELEASED_LEFT;
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    (void)index;
     if (dm_reply_is(reply, "notowner"))
-        return DM_RELEASED_NOT_OWNER;
-    return dm_reply_row(reply) == DM_ROW_SCRIPT ? DM_RELEASED_NO_SCRIPT : DM_RELEASED_UNKNOWN;
+        answer.verdict = DM_SAYS_NOT_OWNER;
+    else if (dm_reply_is(reply, "released") || dm_reply_is(reply, "left"))
+        answer.verdict = DM_SAYS_DONE;
+    answer.is_wanted = dm_reply_is(reply, "released") && dm_store_number_at(reply, 1) != 0;
+    return answer;
 }
 
-enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+struct dm_answer dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
-    enum dm_released released = DM_RELEASED_UNKNOWN;
 
     if (!write_release(store, ask, end, false, &identity, &args)) {
-        dm_store_no_memory(ret_reason);
-        return DM_RELEASED_UNKNOWN;
+        answer.verdict = dm_store_no_memory(ret_reason);
+        return answer;
     }
-    if (dm_store_run(store, &args, SCRIPT(release), deadline, ret_reason, &reply) == DM_SAYS_DONE) {
-        released = dm_store_read_release(reply);
+    answer.verdict = dm_store_run(store, &args, SCRIPT(release), deadline, ret_reason, &reply);
+    if (answer.verdict == DM_SAYS_DONE) {
+        answer = dm_store_read_release(reply, 0);
         freeReplyObject(reply);
     }
-    return released;
+    return answer;
 }
 
-typedef enum dm_conn_result post_fn(struct dm_conn *, const struct dm_command *, dm_reply_fn, void *);
-
-static enum dm_conn_result post(struct dm_store *store, struct dm_args *args, post_fn *how, dm_reply_fn handler,
-                                void *user)
+bool dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
+                           void *user)
 {
-    struct dm_command command;
-    enum dm_conn_result result;
-
-    do {
-        command = format(store, args);
-        result = how(store->conn, &command, handler, user);
-        dm_command_free(&command);
-    } while (result == DM_CONN_OTHER);
-    dm_args_free(args);
-    return result;
-}
-
-enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                          bool by_text, dm_reply_fn handler, void *user)
-{
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RELEASE, 1, handler, user);
     struct dm_identity identity;
     struct dm_args args;
 
-    if (!write_release(store, ask, end, by_text, &identity, &args))
-        return DM_CONN_DOWN;
-    return post(store, &args, dm_conn_post, handler, user);
+    if (posting && write_release(store, ask, end, posting->is_by_text, &identity, &args) &&
+        dm_posting_send(posting, &args, dm_conn_post))
+        return true;
+    free(posting);
+    return false;
 }
 
 /* ---- batches ----------------------------------------------------------------------------- */
-
-const char *dm_store_heed(struct dm_store *store, const redisReply *reply)
-{
-    enum dm_error_row row = reply ? dm_reply_row(reply) : DM_ROW_NONE;
-
-    if (row == DM_ROW_REDISCOVER)
-        dm_conn_distrust(store->conn, reply->str);
-    return row == DM_ROW_REFUSED ? reply->str : NULL;
-}
-
-bool dm_store_wants_text(const redisReply *reply)
-{
-    return reply && dm_reply_row(reply) == DM_ROW_SCRIPT;
-}
 
 static bool write_polls(const struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                         struct dm_identity *identities, struct dm_args *args)
@@ -464,17 +436,18 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
     return true;
 }
 
-enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
-                                       dm_reply_fn handler, void *user)
+bool dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, count, handler, user);
     struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
-    enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
+    bool is_posted = posting && write_polls(store, asks, count, posting->is_by_text, identities, &args) &&
+                     dm_posting_send(posting, &args, dm_conn_post_quietly);
 
-    if (write_polls(store, asks, count, by_text, identities, &args))
-        result = post(store, &args, dm_conn_post_quietly, handler, user);
+    if (!is_posted)
+        free(posting);
     free(identities);
-    return result;
+    return is_posted;
 }
 
 /* Element 0 is the server's clock, then one answer per attempt. */
@@ -482,7 +455,7 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
 
-    if (reply && reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
+    if (reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
         dm_store_read_answer(reply->element[index + 1], &answer))
         answer.store_us = dm_store_time_at(reply, 0);
     return answer;
@@ -507,17 +480,19 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     return true;
 }
 
-enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
-                                        bool by_text, dm_reply_fn handler, void *user)
+bool dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                         void *user)
 {
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RENEW, count, handler, user);
     struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
-    enum dm_conn_result result = DM_CONN_DOWN;
     struct dm_args args;
+    bool is_posted = posting && write_renewals(store, renewals, count, posting->is_by_text, identities, &args) &&
+                     dm_posting_send(posting, &args, dm_conn_post_quietly);
 
-    if (write_renewals(store, renewals, count, by_text, identities, &args))
-        result = post(store, &args, dm_conn_post_quietly, handler, user);
+    if (!is_posted)
+        free(posting);
     free(identities);
-    return result;
+    return is_posted;
 }
 
 struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
@@ -525,7 +500,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     uint64_t state;
 
-    if (!reply || !dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
+    if (!dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
     answer.is_wanted = state == 2;

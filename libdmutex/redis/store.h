@@ -6,8 +6,8 @@
  * Functions with a deadline block until then at most, and any thread that holds no lock may call these functions; the
  * verdict is DM_SAYS_NOTHING when no usable answer came, with the reason for people, which the caller sets to ""
  * beforehand.
- * Functions named post never block; the handler gets the reply, or NULL, and reads the reply with the reader beside the
- * function.
+ * Functions named post never block.  Each returns true if the request is on the way; the handler is called once then,
+ * without locks, by any thread.
  */
 #ifndef DM_REDIS_STORE_H
 #define DM_REDIS_STORE_H
@@ -24,12 +24,23 @@
 /* For a mutex's key in the registry (runtime/registry.h), as a condition's record keeps the key. */
 #define DM_MUTEX_KEY_ROOM (DMUTEX_NAME_MAX_NP + 2)
 
+/* The scripts that are posted. */
+enum dm_posted_script { DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
+
 struct dm_store {
     struct dm_conn *conn;
     const char *uuid;
     const char *label;
-    char inbox_prefix[96]; /* of all processes' inboxes */
+    char inbox_prefix[96];              /* of all processes' inboxes */
+    bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
 };
+
+/*
+ * Takes the answers to a posted request, one for each question, in the order of the questions.  answers NULL: the
+ * connection broke before the reply, and whether the request was executed is not known.  refusal: the error's text if a
+ * person should read the text, else NULL.
+ */
+typedef void (*dm_answers_fn)(void *user, const struct dm_answer *answers, int count, const char *refusal);
 
 void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
                    const char *label);
@@ -67,15 +78,6 @@ struct dm_renewal {
     uint64_t token;
 };
 
-enum dm_released {
-    DM_RELEASED,
-    DM_RELEASED_MORE, /* waiters are left that a poll must serve */
-    DM_RELEASED_LEFT, /* the attempt did not own, but waited */
-    DM_RELEASED_NOT_OWNER,
-    DM_RELEASED_NO_SCRIPT, /* not executed: send the release again by text */
-    DM_RELEASED_UNKNOWN    /* no answer, or an answer that asks for another try */
-};
-
 /* OWNED, BUSY, QUEUED, FULL, NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.  `owed` goes first. */
 struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
@@ -85,38 +87,30 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
 struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM]);
 
-enum dm_released dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+/*
+ * DONE, and is_wanted: waiters are left that a poll must serve; NOT_OWNER: the attempt neither owned nor waited; AGAIN,
+ * REFUSED, NO_MEMORY or NOTHING: to be sent again.
+ */
+struct dm_answer dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-
-enum dm_conn_result dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                          bool by_text, dm_reply_fn handler, void *user);
-enum dm_released dm_store_read_release(const struct redisReply *reply);
+bool dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
+                           void *user);
 
 /*
  * At most DM_BATCH each.  Posted quietly, so that the caller may hold the lock under which the caller chose the
- * contents; dm_conn_work() follows after the caller has given the lock back.
+ * contents; dm_conn_work() follows after the caller has given the lock back.  AGAIN: the caller chooses the contents
+ * anew, because a release may have been sent meanwhile.
  */
-enum dm_conn_result dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
-                                       dm_reply_fn handler, void *user);
-struct dm_answer dm_store_read_poll(const struct redisReply *reply, int index);
+bool dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
+                        void *user);
 
-/* The answers are OWNED, UNKNOWN (lost), or NOTHING. */
-enum dm_conn_result dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
-                                        bool by_text, dm_reply_fn handler, void *user);
-struct dm_answer dm_store_read_renew(const struct redisReply *reply, int index);
+/* The answers are OWNED, UNKNOWN (lost), AGAIN or NOTHING. */
+bool dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                         void *user);
 
 /* One renewal, awaited. */
 struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-
-/*
- * Acts on an error among the answers to posted commands: leaves a server that is the wrong server.  Returns the error's
- * text if a person should read the text, else NULL.  No lock held.
- */
-const char *dm_store_heed(struct dm_store *store, const struct redisReply *reply);
-
-/* True if a batch was not executed because the server does not know the script. */
-bool dm_store_wants_text(const struct redisReply *reply);
 
 /* DONE; UNKNOWN: not the owner any more; REFUSED or NOTHING. */
 enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parts that the files of the store share: how a script call is written, run and read. */
+/* Parts that the files of the store share: how a script call is written, run, posted and read. */
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
@@ -43,6 +43,41 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
 /* The same for scripts that answer a number: DONE for 1, `zero` for 0. */
 enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
                                         enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason);
+
+/* ---- posted requests: store_post.c ------------------------------------------------------- */
+
+/* Reads the answer to one question of a request; NOTHING where the reply has none of ours. */
+typedef struct dm_answer (*dm_read_fn)(const struct redisReply *reply, int index);
+
+struct dm_answer dm_store_read_release(const struct redisReply *reply, int index);
+struct dm_answer dm_store_read_poll(const struct redisReply *reply, int index);
+struct dm_answer dm_store_read_renew(const struct redisReply *reply, int index);
+
+/* A posted request, from the making to the answers; in the heap, because stacks may be small. */
+struct dm_posting {
+    struct dm_store *store;
+    enum dm_posted_script script;
+    bool is_by_text; /* an earlier reply said that the server does not know the script */
+    dm_read_fn read;
+    dm_answers_fn handler;
+    void *user;
+    int count;
+    struct dm_answer answers[]; /* one for each question */
+};
+
+/* Returns a posting for `count` questions, to be freed by free() unless sent; NULL without memory. */
+struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
+                                  dm_answers_fn handler, void *user);
+
+/* The function of the connection that posts. */
+typedef enum dm_conn_result dm_post_fn(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+                                       void *user);
+
+/* True: sent, and the posting is not the caller's any more.  Frees the arguments. */
+bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post);
+
+/* Writes the command for the server that is there now. */
+struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args);
 
 enum dm_verdict dm_store_no_memory(char *ret_reason);
 enum dm_verdict dm_store_nonsense(char *ret_reason);

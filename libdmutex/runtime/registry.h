@@ -44,7 +44,6 @@ struct dm_claim {
 
     /* Owed: given back, and the store has not confirmed the release. */
     bool is_owed;
-    bool by_text; /* the server did not know the script */
     enum dm_end end;
     unsigned sends;
     bool is_named;         /* an acquire has had the store release the claim, maybe before the claim's own release */

@@ -63,14 +63,14 @@ static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
-    enum dm_released released = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
+    struct dm_answer answer = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
     struct dm_claim *claim;
     bool was_lost = false;
 
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, sending->ask.attempt);
     if (claim && claim->is_owed)
-        was_lost = dm_step_released(runtime, claim, released);
+        was_lost = dm_step_released(runtime, claim, &answer);
     dm_state_unlock();
     return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }

@@ -32,7 +32,6 @@ struct dm_runtime {
     struct dm_registry registry;
     char refusal[80];                      /* the last error to a posted command, so that the error is logged once */
     unsigned under_way[2];                 /* batches of renewals, of polls: see schedule.c */
-    bool by_text;                          /* the server did not know the script of a batch */
     int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
 };
 

@@ -134,61 +134,60 @@ static struct dm_request request_of(const struct batch *batch, int index, uint64
     return batch->of.renewals[index].request;
 }
 
-static void take_answer(const struct batch *batch, int index, const struct redisReply *reply)
+static void take_answer(const struct batch *batch, int index, const struct dm_answer *answer)
 {
     struct dm_runtime *runtime = batch->runtime;
     uint64_t attempt;
     struct dm_request request = request_of(batch, index, &attempt);
     struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
-    struct dm_answer answer =
-        batch->kind == POLLS ? dm_store_read_poll(reply, index) : dm_store_read_renew(reply, index);
     struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_ANSWER : DM_EV_RENEWED,
                               .request = request.serial,
-                              .answer = &answer };
+                              .answer = answer };
+    bool is_unserved = answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN;
 
     if (claim) {
-        dm_step_clock(runtime, answer.store_us, request.sent_ns, dm_clock_boot_ns());
+        dm_step_clock(runtime, answer->store_us, request.sent_ns, dm_clock_boot_ns());
         dm_step(runtime, claim, &event);
-        if (runtime->by_text) /* not executed: again, at once, by the text */
-            dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
-    } else if (attempt == 0 && (answer.verdict == DM_SAYS_NOTHING || answer.is_wanted)) {
-        dm_step_must_serve(runtime, batch->names[index], answer.is_wanted);
+    } else if (attempt == 0 && (is_unserved || answer->is_wanted)) {
+        dm_step_must_serve(runtime, batch->names[index], answer->verdict != DM_SAYS_NOTHING);
     }
 }
 
-static void take_answers(struct batch *batch, const struct redisReply *reply)
+/* answers NULL: not sent, or the connection broke before the reply. */
+static void take_answers(struct batch *batch, const struct dm_answer *answers)
 {
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+
     if (--batch->runtime->under_way[batch->kind] == UNDER_WAY_REFILL)
         dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
-    batch->runtime->by_text = dm_store_wants_text(reply);
     for (int i = 0; i < batch->count; i++) {
-        take_answer(batch, i, reply);
+        take_answer(batch, i, answers ? &answers[i] : &nothing);
         dm_registry_unpin(&batch->runtime->registry, batch->names[i]);
     }
     free(batch);
 }
 
-static void batch_answered(void *user, const struct redisReply *reply)
+/* A dm_answers_fn. */
+static void batch_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct batch *batch = user;
 
-    dm_step_heed(batch->runtime, reply);
+    (void)count; /* the batch's */
     dm_state_lock();
-    take_answers(batch, reply);
+    dm_step_log_refusal(batch->runtime, refusal);
+    take_answers(batch, answers);
     dm_state_unlock();
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-static enum dm_conn_result post_batch(struct batch *batch)
+static bool post_batch(struct batch *batch)
 {
-    struct dm_runtime *runtime = batch->runtime;
+    struct dm_store *store = &batch->runtime->store;
 
     if (batch->kind == POLLS)
-        return dm_store_post_poll(&runtime->store, batch->of.asks, batch->count, runtime->by_text, batch_answered,
-                                  batch);
-    return dm_store_post_renew(&runtime->store, batch->of.renewals, batch->count, runtime->by_text, batch_answered,
-                               batch);
+        return dm_store_post_poll(store, batch->of.asks, batch->count, batch_answered, batch);
+    return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
 }
 
 static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
@@ -226,7 +225,7 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
         free(batch);
     } else {
         runtime->under_way[kind]++;
-        if (post_batch(batch) == DM_CONN_DOWN)
+        if (!post_batch(batch))
             take_answers(batch, NULL);
     }
     is_full = is_full && runtime->under_way[kind] < UNDER_WAY_MOST;
@@ -241,38 +240,42 @@ struct posted {
     uint64_t attempt;
 };
 
-static void release_answered(void *user, const struct redisReply *reply)
+/* answer NULL: not sent, or no answer. */
+static void take_release(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)
+{
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
+
+    if (claim && claim->is_owed)
+        dm_step_released(runtime, claim, answer ? answer : &nothing);
+}
+
+/* A dm_answers_fn. */
+static void release_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct posted *posted = user;
-    struct dm_claim *claim;
 
-    dm_step_heed(posted->runtime, reply);
+    (void)count; /* 1 */
     dm_state_lock();
-    claim = dm_registry_attempt(&posted->runtime->registry, posted->attempt);
-    if (claim && claim->is_owed)
-        dm_step_released(posted->runtime, claim, dm_store_read_release(reply));
+    dm_step_log_refusal(posted->runtime, refusal);
+    take_release(posted->runtime, posted->attempt, answers);
     dm_state_unlock();
     free(posted);
 }
 
-static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end, bool by_text)
+static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
 {
     struct posted *posted = malloc(sizeof *posted);
-    struct dm_claim *claim;
-    enum dm_conn_result result = DM_CONN_DOWN;
 
     if (posted) {
         *posted = (struct posted){ runtime, ask->attempt };
-        result = dm_store_post_release(&runtime->store, ask, end, by_text, release_answered, posted);
+        if (dm_store_post_release(&runtime->store, ask, end, release_answered, posted))
+            return;
     }
-    if (result != DM_CONN_DOWN)
-        return;
     free(posted);
     dm_conn_want(runtime->commands);
     dm_state_lock();
-    claim = dm_registry_attempt(&runtime->registry, ask->attempt);
-    if (claim && claim->is_owed)
-        dm_step_released(runtime, claim, DM_RELEASED_UNKNOWN);
+    take_release(runtime, ask->attempt, NULL);
     dm_state_unlock();
 }
 
@@ -284,7 +287,7 @@ static struct dm_claim *next_owed(struct dm_runtime *runtime, int64_t now_ns)
     while ((claim = dm_due_first(&runtime->registry, DM_DUE_RELEASE, now_ns)) != NULL) {
         if (now_ns < claim->owed_until_ns)
             return claim;
-        dm_step_released(runtime, claim, DM_RELEASED);
+        dm_step_released(runtime, claim, &(struct dm_answer){ .verdict = DM_SAYS_DONE });
     }
     return NULL;
 }
@@ -298,7 +301,6 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
         struct dm_ask ask = dm_step_ask(claim, (struct dm_request){ 0 });
         struct dm_name *name = claim->name, *condition = claim->condition;
         enum dm_end end = claim->end;
-        bool by_text = claim->by_text;
 
         claim->owed_due_ns = DM_NEVER;
         claim->sends++;
@@ -307,7 +309,7 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
         if (condition)
             dm_registry_pin(condition);
         dm_state_unlock();
-        post_release(runtime, &ask, end, by_text);
+        post_release(runtime, &ask, end);
         dm_state_lock();
         dm_registry_unpin(&runtime->registry, name);
         if (condition)

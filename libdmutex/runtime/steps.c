@@ -159,41 +159,42 @@ void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim)
     drop_if_over(runtime, claim);
 }
 
-bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released)
+/* The release is to be sent again: at once if the server did not execute the release, else a little later. */
+static void plan_release(struct dm_runtime *runtime, struct dm_claim *claim, bool is_soon)
 {
-    int64_t now_ns = dm_clock_boot_ns();
-    bool was_lost = released == DM_RELEASED_NOT_OWNER && is_silent_loss(runtime, claim);
+    int64_t pause_ns = is_soon ? 0 : MAX(lease_ns(claim) / 20, RETRY_MIN_NS);
+
+    claim->owed_due_ns = dm_clock_boot_ns() + pause_ns;
+    dm_due_plan(&runtime->registry, claim);
+    dm_loop_wake_at(runtime->loop, claim->owed_due_ns);
+}
+
+bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_answer *answer)
+{
+    bool was_lost = answer->verdict == DM_SAYS_NOT_OWNER && is_silent_loss(runtime, claim);
 
     dm_assert_held(DM_RANK_STATE);
-    if (released == DM_RELEASED_NO_SCRIPT || released == DM_RELEASED_UNKNOWN) {
-        claim->by_text = released == DM_RELEASED_NO_SCRIPT;
-        claim->owed_due_ns = now_ns + (claim->by_text ? 0 : MAX(lease_ns(claim) / 20, RETRY_MIN_NS));
-        dm_due_plan(&runtime->registry, claim);
-        dm_loop_wake_at(runtime->loop, claim->owed_due_ns);
+    if (answer->verdict != DM_SAYS_DONE && answer->verdict != DM_SAYS_NOT_OWNER) {
+        plan_release(runtime, claim, answer->verdict == DM_SAYS_AGAIN);
         return false;
     }
-    if (released == DM_RELEASED_MORE)
+    if (answer->is_wanted)
         dm_step_must_serve(runtime, claim->name, true);
     if (was_lost) {
         claim->is_loss_untold = true;
-        dm_loop_wake_at(runtime->loop, now_ns);
+        dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
     }
     settle(runtime, claim);
     return was_lost;
 }
 
-void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply)
+void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal)
 {
-    const char *refusal = dm_store_heed(&runtime->store, reply);
-
-    if (!refusal)
+    dm_assert_held(DM_RANK_STATE);
+    if (!refusal || strncmp(runtime->refusal, refusal, sizeof runtime->refusal - 1) == 0)
         return;
-    dm_state_lock();
-    if (strncmp(runtime->refusal, refusal, sizeof runtime->refusal - 1) != 0) {
-        snprintf(runtime->refusal, sizeof runtime->refusal, "%s", refusal);
-        dm_log_error("the server refuses a renewal, poll or release: %.200s", refusal);
-    }
-    dm_state_unlock();
+    snprintf(runtime->refusal, sizeof runtime->refusal, "%s", refusal);
+    dm_log_error("the server refuses a renewal, poll or release: %.200s", refusal);
 }
 
 /*

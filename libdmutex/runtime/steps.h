@@ -21,8 +21,11 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
 /* Time passes for one claim; marks a hold lost whose certainty has ended. */
 unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim);
 
-/* A release was answered, or not.  True if the hold turns out to have been lost before. */
-bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_released released);
+/*
+ * A release was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if the hold turns
+ * out to have been lost before.
+ */
+bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_answer *answer);
 
 /* The application has been told of the claim's loss. */
 void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);
@@ -33,8 +36,8 @@ void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool i
 /* A claim's thread has seen the end of the claim: freed, unless still owed. */
 void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim);
 
-/* The answer to a posted command, before it is taken apart: errors are heeded.  No lock held. */
-void dm_step_heed(struct dm_runtime *runtime, const struct redisReply *reply);
+/* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */
+void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
 
 /* The store's clock was `store_us` between two moments of ours: a step is logged. */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);

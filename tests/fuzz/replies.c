@@ -41,6 +41,8 @@ static const char *const seeds[] = {
     "p-LOADING\r\n",
     "q$60\r\n# Server\r\nrun_id:0123456789abcdef\r\nmaxmemory_policy:noeviction\r\n\r\n",
     "r:17\r\n",
+    "s*2\r\n$8\r\nreleased\r\n:1\r\n",
+    "s-NOSCRIPT No matching script.\r\n",
     NULL,
 };
 
@@ -126,14 +128,18 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
     return *ret_reply ? DM_CONN_OK : DM_CONN_BROKEN;
 }
 
+/* Answers at once. */
 enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
                                  void *user)
 {
+    redisReply *reply = next_reply();
+
     (void)conn;
-    (void)command;
-    (void)handler;
-    (void)user;
-    return DM_CONN_DOWN;
+    must(command->bytes && command->length);
+    handler(user, reply);
+    if (reply)
+        freeReplyObject(reply);
+    return DM_CONN_OK;
 }
 
 enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
@@ -180,6 +186,18 @@ static void must_not_be_made_up(struct dm_answer answer)
     must(answer.verdict <= DM_SAYS_DONE);
 }
 
+/* A dm_answers_fn. */
+static void must_be_answers(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    int *asked = user;
+
+    must(count == *asked);
+    must(!refusal || answers);
+    for (int i = 0; answers && i < count; i++)
+        must(answers[i].verdict <= DM_SAYS_DONE);
+    *asked = 0; /* answered */
+}
+
 static void ask_acquire(void)
 {
     const struct dm_owed owed[] = { { 1, 2, DM_END_UNLOCKED }, { 1, 3, DM_END_DIED } };
@@ -199,31 +217,31 @@ static void ask_cancel(void)
 
 static void ask_release(void)
 {
-    must(dm_store_release(&store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason) <= DM_RELEASED_UNKNOWN);
+    must(dm_store_release(&store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason).verdict <= DM_SAYS_DONE);
 }
 
-static void read_batch(struct dm_answer (*read)(const struct redisReply *reply, int index))
+static void post_release(void)
 {
-    redisReply *reply = next_reply();
+    int asked = 1;
 
-    for (int i = 0; reply && i < 4; i++)
-        must(read(reply, i).verdict <= DM_SAYS_DONE);
-    if (reply) {
-        dm_store_wants_text(reply);
-        dm_store_heed(&store, reply);
-        dm_store_read_release(reply);
-        freeReplyObject(reply);
-    }
+    must(dm_store_post_release(&store, &ask, DM_END_UNLOCKED, must_be_answers, &asked) && asked == 0);
 }
 
-static void read_polls(void)
+static void post_polls(void)
 {
-    read_batch(dm_store_read_poll);
+    const struct dm_ask asks[] = { ask, ask, ask, ask };
+    int asked = 4;
+
+    must(dm_store_post_poll(&store, asks, asked, must_be_answers, &asked) && asked == 0);
 }
 
-static void read_renewals(void)
+static void post_renewals(void)
 {
-    read_batch(dm_store_read_renew);
+    const struct dm_renewal one = { .keys = mutex_keys, .thread = 1, .attempt = 4, .lease_ms = 1000 };
+    const struct dm_renewal renewals[] = { one, one, one, one };
+    int asked = 4;
+
+    must(dm_store_post_renew(&store, renewals, asked, must_be_answers, &asked) && asked == 0);
 }
 
 static void ask_consistent(void)
@@ -323,9 +341,9 @@ static void greet_numbers(void)
 }
 
 static void (*const questions[])(void) = {
-    ask_acquire,    ask_try,       ask_cancel,    ask_release, read_polls, read_renewals,
-    ask_consistent, ask_force,     ask_drop,      ask_info,    ask_wait,   ask_cond_cancel,
-    ask_signal,     ask_cond_drop, greet_plainly, greet_role,  greet_info, greet_numbers,
+    ask_acquire,   ask_try,    ask_cancel, ask_release,   post_polls,      post_renewals, ask_consistent,
+    ask_force,     ask_drop,   ask_info,   ask_wait,      ask_cond_cancel, ask_signal,    ask_cond_drop,
+    greet_plainly, greet_role, greet_info, greet_numbers, post_release,
 };
 
 static void begin(void)

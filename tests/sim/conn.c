@@ -15,6 +15,7 @@
 #include "fiber.h"
 #include "hooks.h"
 #include "redis/reply.h"
+#include "redis/store_parts.h"
 
 #define RETRY_MIN_NS (10 * MS)
 #define RETRY_MAX_NS (250 * MS)
@@ -167,6 +168,14 @@ void conn_fail(struct dm_conn *conn, const char *reason)
     conn_wake_waiting(conn);
 }
 
+/* A posted request is a block of the store's, which names one of the schedule's. */
+static void free_posting(struct dm_posting *posting)
+{
+    if (posting)
+        free(posting->user);
+    free(posting);
+}
+
 void conn_forget(struct dm_conn *conn)
 {
     if (conn->link && !conn->link->is_shut_by_client)
@@ -176,10 +185,10 @@ void conn_forget(struct dm_conn *conn)
     for (struct slot *slot = conn->finished; slot; slot = slot->next) {
         if (slot->reply)
             freeReplyObject(slot->reply);
-        free(slot->user); /* of the schedule: a single block */
+        free_posting(slot->user);
     }
     for (struct slot *slot = conn->first; slot; slot = slot->next)
-        free(slot->user);
+        free_posting(slot->user);
     conn->first = conn->finished = NULL;
     conn->reader = NULL;
     conn->link = NULL;

@@ -217,6 +217,17 @@ static void test_attempt_polls_again_soon_when_a_poll_failed(void **state)
     }
 }
 
+/* A poll that was not executed may go out again at once; the place in the queue stands. */
+static void test_attempt_polls_at_once_when_the_store_says_again(void **state)
+{
+    (void)state;
+    say_queued(send_at(0), 1, 40, 0);
+    assert_int_equal(pass_time(41), DM_DO_POLL);
+    assert_int_equal(say(DM_SAYS_AGAIN, send_due_at(41), 45), 0);
+    assert_int_equal(attempt.phase, DM_QUEUED);
+    assert_int_equal(pass_time(45), DM_DO_POLL);
+}
+
 /* A waiter told to ask, or deaf for a while, polls at once. */
 static void test_attempt_polls_at_once_when_told_to_ask(void **state)
 {
@@ -349,6 +360,7 @@ int main(void)
         USUAL(test_attempt_polls_once_when_no_answer_has_come),
         USUAL(test_attempt_goes_on_asking_for_a_poll_when_none_was_sent),
         USUAL(test_attempt_polls_again_soon_when_a_poll_failed),
+        USUAL(test_attempt_polls_at_once_when_the_store_says_again),
         USUAL(test_attempt_polls_at_once_when_told_to_ask),
         USUAL(test_attempt_polls_at_once_when_told_to_ask_before_it_is_queued),
         USUAL(test_attempt_renews_at_once_when_told_to_ask),

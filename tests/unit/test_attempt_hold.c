@@ -62,6 +62,17 @@ static void test_attempt_renews_again_soon_when_a_renewal_failed(void **state)
     }
 }
 
+/* A renewal that was not executed may go out again at once. */
+static void test_attempt_renews_at_once_when_the_store_says_again(void **state)
+{
+    (void)state;
+    hold();
+    pass_time(THIRD_MS);
+    assert_int_equal(renewed(DM_SAYS_AGAIN, send_due_at(THIRD_MS), 500), 0);
+    assert_int_equal(pass_time(500), DM_DO_RENEW);
+    assert_certain_until(CERTAIN_MS);
+}
+
 /* Failure 5: the hold goes on when a repeated renewal is confirmed in time. */
 static void test_attempt_goes_on_when_a_later_renewal_is_confirmed(void **state)
 {
@@ -361,6 +372,7 @@ int main(void)
         USUAL(test_attempt_renews_once_when_no_answer_has_come),
         USUAL(test_attempt_is_certain_from_the_renewals_sending_when_confirmed),
         USUAL(test_attempt_renews_again_soon_when_a_renewal_failed),
+        USUAL(test_attempt_renews_at_once_when_the_store_says_again),
         USUAL(test_attempt_goes_on_when_a_later_renewal_is_confirmed),
         USUAL(test_attempt_keeps_its_certainty_when_an_older_answer_follows),
         USUAL(test_attempt_gains_nothing_when_the_renewal_is_forgotten),

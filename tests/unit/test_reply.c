@@ -15,7 +15,7 @@
 
 #include "random.h"
 #include "redis/reply.h"
-#include "redis/store.h"
+#include "redis/store_parts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -206,26 +206,27 @@ static void test_release_is_read_when_answered(void **state)
 {
     static const struct {
         const char *text;
-        enum dm_released released;
+        enum dm_verdict verdict;
+        bool is_wanted;
     } cases[] = {
-        { "*2\r\n$8\r\nreleased\r\n:0\r\n", DM_RELEASED },
-        { "*2\r\n$8\r\nreleased\r\n:1\r\n", DM_RELEASED_MORE },
-        { "*1\r\n$4\r\nleft\r\n", DM_RELEASED_LEFT },
-        { "*1\r\n$8\r\nnotowner\r\n", DM_RELEASED_NOT_OWNER },
-        { "-NOSCRIPT x\r\n", DM_RELEASED_NO_SCRIPT },
-        { "-LOADING x\r\n", DM_RELEASED_UNKNOWN },
-        { "-ERR x\r\n", DM_RELEASED_UNKNOWN },
-        { "*1\r\n$5\r\nowned\r\n", DM_RELEASED_UNKNOWN },
-        { "+released\r\n", DM_RELEASED_UNKNOWN },
-        { "*0\r\n", DM_RELEASED_UNKNOWN },
+        { "*2\r\n$8\r\nreleased\r\n:0\r\n", DM_SAYS_DONE, false },
+        { "*2\r\n$8\r\nreleased\r\n:1\r\n", DM_SAYS_DONE, true },
+        { "*1\r\n$4\r\nleft\r\n", DM_SAYS_DONE, false },
+        { "*1\r\n$8\r\nnotowner\r\n", DM_SAYS_NOT_OWNER, false },
+        { "-LOADING x\r\n", DM_SAYS_NOTHING, false },
+        { "-ERR x\r\n", DM_SAYS_NOTHING, false },
+        { "*1\r\n$5\r\nowned\r\n", DM_SAYS_NOTHING, false },
+        { "+released\r\n", DM_SAYS_NOTHING, false },
+        { "*0\r\n", DM_SAYS_NOTHING, false },
     };
 
     (void)state;
-    assert_int_equal(dm_store_read_release(NULL), DM_RELEASED_UNKNOWN);
     for (size_t i = 0; i < COUNT(cases); i++) {
         redisReply *reply = read_text(cases[i].text);
+        struct dm_answer answer = dm_store_read_release(reply, 0);
 
-        assert_int_equal(dm_store_read_release(reply), cases[i].released);
+        assert_int_equal(answer.verdict, cases[i].verdict);
+        assert_int_equal(answer.is_wanted, cases[i].is_wanted);
         freeReplyObject(reply);
     }
 }
@@ -251,7 +252,6 @@ static void test_poll_is_read_for_each_attempt_when_answered(void **state)
     assert_int_equal(dm_store_read_poll(reply, 0).store_us, 1000000);
     assert_int_equal(dm_store_read_poll(reply, 1).position, 2);
     assert_int_equal(dm_store_read_poll(reply, 1).remaining_ms, 500);
-    assert_int_equal(dm_store_read_poll(NULL, 0).verdict, DM_SAYS_NOTHING);
     freeReplyObject(reply);
 }
 
@@ -268,7 +268,6 @@ static void test_renewal_is_read_for_each_lock_when_answered(void **state)
     assert_true(dm_store_read_renew(reply, 2).is_wanted);
     for (int i = 3; i < 6; i++)
         assert_int_equal(dm_store_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
-    assert_int_equal(dm_store_read_renew(NULL, 0).verdict, DM_SAYS_NOTHING);
     freeReplyObject(reply);
 }
 
@@ -380,13 +379,11 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
 /* Reads a reply with each reader; for an answer "owned", the word must stand in the bytes. */
 static void read_in_every_way(const redisReply *reply, const char *bytes, size_t length)
 {
-    enum dm_released released = dm_store_read_release(reply);
     uint64_t number;
 
     dm_reply_row(reply);
     dm_reply_number(reply, 0, &number);
-    dm_store_wants_text(reply);
-    if (released == DM_RELEASED || released == DM_RELEASED_MORE)
+    if (dm_store_read_release(reply, 0).is_wanted)
         assert_non_null(memmem(bytes, length, "released", 8));
     for (int index = 0; index < 4; index++) {
         dm_store_read_renew(reply, index);

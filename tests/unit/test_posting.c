@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * redis/store_post: each posted request is answered once, in the store's words.  The connection is replaced: it notes the
+ * command, and gives the reply that a test wants.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis/reply.h"
+#include "redis/store_parts.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- the connection ---------------------------------------------------------------------- */
+
+static bool is_down;
+static bool is_sent_by_text;
+static dm_reply_fn handler;
+static void *handler_user;
+static const char *distrusted;
+
+enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn fn, void *user)
+{
+    (void)conn;
+    assert_non_null(command->bytes);
+    if (is_down)
+        return DM_CONN_DOWN;
+    is_sent_by_text = memmem(command->bytes, command->length, "\r\nEVAL\r\n", 8) != NULL;
+    handler = fn;
+    handler_user = user;
+    return DM_CONN_OK;
+}
+
+enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn fn,
+                                         void *user)
+{
+    return dm_conn_post(conn, command, fn, user);
+}
+
+enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, struct redisReply **ret_reply)
+{
+    (void)conn;
+    (void)command;
+    (void)deadline;
+    (void)ret_reply;
+    return DM_CONN_DOWN;
+}
+
+uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
+{
+    (void)conn;
+    *ret_server = (struct dm_server){ 0 };
+    return 1;
+}
+
+bool dm_conn_is_ready(struct dm_conn *conn)
+{
+    (void)conn;
+    return true;
+}
+
+void dm_conn_distrust(struct dm_conn *conn, const char *reason)
+{
+    (void)conn;
+    distrusted = reason ? "yes" : NULL;
+}
+
+void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
+{
+    (void)conn;
+    ret_reason[0] = '\0';
+}
+
+/* Gives the reply that `text` is; NULL: the connection breaks. */
+static void reply_with(const char *text)
+{
+    redisReader *reader = dm_reply_reader_new();
+    void *reply = NULL;
+
+    if (text) {
+        assert_int_equal(redisReaderFeed(reader, text, strlen(text)), REDIS_OK);
+        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+        assert_non_null(reply);
+    }
+    handler(handler_user, reply);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+static struct dm_store store;
+static struct dm_keys *keys;
+
+/* The answers that came. */
+static struct {
+    int times, count;
+    bool is_broken;
+    struct dm_answer answers[3];
+    char refusal[80];
+} got;
+
+static void take(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    assert_ptr_equal(user, &got);
+    got.times++;
+    got.count = count;
+    got.is_broken = !answers;
+    for (int i = 0; answers && i < count; i++)
+        got.answers[i] = answers[i];
+    snprintf(got.refusal, sizeof got.refusal, "%s", refusal ? refusal : "");
+}
+
+static bool post_release(void)
+{
+    const struct dm_ask ask = { .keys = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
+
+    return dm_store_post_release(&store, &ask, DM_END_UNLOCKED, take, &got);
+}
+
+static bool post_polls(void)
+{
+    const struct dm_ask ask = { .keys = keys, .thread = 1, .attempt = 2, .request = { 3, 4 }, .lease_ms = 1000 };
+    const struct dm_ask asks[] = { ask, ask, ask };
+
+    return dm_store_post_poll(&store, asks, COUNT(asks), take, &got);
+}
+
+static bool post_renewals(void)
+{
+    const struct dm_renewal renewal = { .keys = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
+    const struct dm_renewal renewals[] = { renewal, renewal, renewal };
+
+    return dm_store_post_renew(&store, renewals, COUNT(renewals), take, &got);
+}
+
+static const struct {
+    bool (*post)(void);
+    int count;
+} posts[] = { { post_release, 1 }, { post_polls, 3 }, { post_renewals, 3 } };
+
+static int setup(void **state)
+{
+    (void)state;
+    dm_store_init(&store, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    memset(store.is_unknown, 0, sizeof store.is_unknown);
+    keys = dm_keys_new("dmutex", "g/l", 0);
+    assert_non_null(keys);
+    memset(&got, 0, sizeof got);
+    is_down = false;
+    distrusted = NULL;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(keys);
+    return 0;
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+/* Each question has the answer of its place; a question without an answer in the reply is answered by nothing. */
+static void test_posting_answers_each_question_when_replied(void **state)
+{
+    (void)state;
+    assert_true(post_renewals());
+    reply_with("*3\r\n:1000000\r\n:2\r\n:0\r\n");
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.count, 3);
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_OWNED);
+    assert_true(got.answers[0].is_wanted);
+    assert_int_equal(got.answers[1].verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
+    assert_true(post_release());
+    reply_with("*2\r\n$8\r\nreleased\r\n:1\r\n");
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_DONE);
+    assert_true(got.answers[0].is_wanted);
+}
+
+/* "NOSCRIPT": nothing was executed.  The next post of this script sends the text, the post behind the next does not. */
+static void test_posting_sends_the_text_when_the_server_does_not_know_the_script(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(posts); i++) {
+        assert_true(posts[i].post());
+        assert_false(is_sent_by_text);
+        reply_with("-NOSCRIPT No matching script.\r\n");
+        assert_int_equal(got.count, posts[i].count);
+        for (int each = 0; each < got.count; each++)
+            assert_int_equal(got.answers[each].verdict, DM_SAYS_AGAIN);
+        assert_string_equal(got.refusal, "");
+        assert_true(posts[(i + 1) % COUNT(posts)].post()); /* another script */
+        assert_false(is_sent_by_text);
+        reply_with(NULL);
+        assert_true(posts[i].post());
+        assert_true(is_sent_by_text);
+        reply_with(NULL);
+        assert_true(posts[i].post());
+        assert_false(is_sent_by_text);
+        reply_with(NULL);
+    }
+}
+
+/* A person reads why the server refuses; a server that is only not ready is no refusal. */
+static void test_posting_tells_the_refusal_when_a_person_must_mend(void **state)
+{
+    (void)state;
+    assert_true(post_polls());
+    reply_with("-NOPERM this user has no permissions\r\n");
+    assert_string_equal(got.refusal, "NOPERM this user has no permissions");
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
+    assert_true(post_polls());
+    reply_with("-LOADING Redis is loading\r\n");
+    assert_string_equal(got.refusal, "");
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
+    assert_null(distrusted);
+}
+
+/* A server that became a replica: the connection ends. */
+static void test_posting_leaves_the_server_when_it_is_the_wrong_one(void **state)
+{
+    (void)state;
+    assert_true(post_release());
+    reply_with("-READONLY You can't write against a read only replica.\r\n");
+    assert_string_equal(distrusted, "yes");
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_NOTHING);
+}
+
+/* Without a reply there are no answers. */
+static void test_posting_has_no_answers_when_the_connection_breaks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(posts); i++) {
+        assert_true(posts[i].post());
+        reply_with(NULL);
+        assert_int_equal(got.times, (int)i + 1);
+        assert_true(got.is_broken);
+    }
+}
+
+/* Not sent: nobody is called. */
+static void test_posting_is_refused_when_there_is_no_connection(void **state)
+{
+    (void)state;
+    is_down = true;
+    for (size_t i = 0; i < COUNT(posts); i++)
+        assert_false(posts[i].post());
+    assert_int_equal(got.times, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_posting_answers_each_question_when_replied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_sends_the_text_when_the_server_does_not_know_the_script, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_posting_tells_the_refusal_when_a_person_must_mend, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_leaves_the_server_when_it_is_the_wrong_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_has_no_answers_when_the_connection_breaks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_is_refused_when_there_is_no_connection, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
