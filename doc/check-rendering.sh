@@ -82,7 +82,7 @@ cat "$srcdir"/libdmutex/*/*.c "$srcdir"/preload/*.c "$srcdir"/preload/*/*.c |
     grep -oE '"(DMUTEX_[A-Z_]+)"' | tr -d '"' | want_words
 result "every environment variable is on a page"
 
-sed -nE 's/.*is_word\(key, "([a-z_]+)"\).*/\1/p' "$srcdir/libdmutex/redis/url.c" | want_words
+sed -nE 's/.*is_word\(key, "([a-z_]+)"\).*/\1/p' "$srcdir/libdmutex/store/url.c" | want_words
 result "every option of the URL is on a page"
 
 finish

@@ -70,6 +70,15 @@ libdmutex_libcore_la_SOURCES = \
     libdmutex/core/attempt.h
 
 # ---------------------------------------------------------------------------
+# store: the wall between the process and the lock stores
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libstore.la
+libdmutex_libstore_la_CFLAGS = $(floor_cflags)
+libdmutex_libstore_la_SOURCES = \
+    libdmutex/store/url.c \
+    libdmutex/store/url.h
+
+# ---------------------------------------------------------------------------
 # redis: hiredis is seen here only
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libredis.la
@@ -101,9 +110,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \
     libdmutex/redis/store_parts.h \
-    libdmutex/redis/store_post.c \
-    libdmutex/redis/url.c \
-    libdmutex/redis/url.h
+    libdmutex/redis/store_post.c
 nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
 
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
@@ -214,7 +221,8 @@ libdmutex_libapi_la_SOURCES = \
 # ---------------------------------------------------------------------------
 up_to_base = libdmutex/libbase.la
 up_to_core = libdmutex/libcore.la $(up_to_base)
-up_to_redis = libdmutex/libredis.la $(up_to_core)
+up_to_store = libdmutex/libstore.la $(up_to_core)
+up_to_redis = libdmutex/libredis.la $(up_to_store)
 up_to_runtime = libdmutex/libruntime.la $(up_to_redis)
 up_to_api = libdmutex/libapi.la $(up_to_runtime)
 

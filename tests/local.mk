@@ -42,7 +42,7 @@ tests_unit_test_order_LDADD = $(test_libs) $(up_to_base)
 tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_posting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_url_LDADD = $(test_libs) $(up_to_redis)
+tests_unit_test_url_LDADD = $(test_libs) $(up_to_store)
 EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
@@ -441,7 +441,7 @@ tests_fuzz_test_sim_CFLAGS = $(sim_cflags)
 tests_fuzz_test_sim_LDFLAGS = $(sim_ldflags)
 tests_fuzz_test_sim_LDADD = $(fuzz_libs) $(sim_libs)
 tests_fuzz_test_url_SOURCES = tests/fuzz/url.c
-tests_fuzz_test_url_LDADD = $(fuzz_libs) $(up_to_redis)
+tests_fuzz_test_url_LDADD = $(fuzz_libs) $(up_to_store)
 
 # The same by libFuzzer, with clang, in a folder of its own: `make fuzz`.  All that they test is one
 # archive, out of which each takes what it does not stand in the place of.
@@ -469,7 +469,7 @@ clang_archive = \
 	$(clang_compile) -fsanitize=fuzzer-no-link -c -o $$object $$source && $(AR) cr $@ $$object || exit; \
     done
 tests/fuzz/clang/parts.a: \
-    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
     $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))

@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "redis/command.h"
 #include "redis/greeting.h"
-#include "redis/url.h"
+#include "store/url.h"
 
 struct dm_conn;
 struct redisReply; /* hiredis stays below this floor */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "redis/command.h"
-#include "redis/url.h"
+#include "store/url.h"
 
 struct redisReply; /* hiredis stays below this floor */
 

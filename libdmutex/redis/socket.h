@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "redis/url.h"
+#include "store/url.h"
 
 struct dm_addresses;
 

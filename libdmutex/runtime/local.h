@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "redis/url.h"
+#include "store/url.h"
 
 /* Sets url->path to the local server's socket.  Nothing is created.  False with the reason. */
 bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "redis/url.h"
+#include "store/url.h"
 
 enum dm_on_lost { DM_LOST_LOG, DM_LOST_ABORT, DM_LOST_SIGNAL };
 

@@ -4,7 +4,7 @@
 #include <sys/un.h>
 
 #include "fuzz.h"
-#include "redis/url.h"
+#include "store/url.h"
 
 #define SECRET "s3cret"
 #define SECRET_ENCODED "s3%63ret"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/url: the parts of a server's URL, the meaning of each part, and the reasons for a refusal. */
+/* store/url: the parts of a server's URL, the meaning of each part, and the reasons for a refusal. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "random.h"
-#include "redis/url.h"
+#include "store/url.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

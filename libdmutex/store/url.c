@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "redis/url.h"
+#include "store/url.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the server is and how to talk to the server, from a URL as dmutex_configure_np() describes. */
-#ifndef DM_REDIS_URL_H
-#define DM_REDIS_URL_H
+#ifndef DM_STORE_URL_H
+#define DM_STORE_URL_H
 
 #include <stdbool.h>
 #include <stddef.h>
