@@ -130,6 +130,17 @@ static int await_turn(const struct game *game)
     }
 }
 
+/* ENOLCK says that the server gave no answer in time: then the signal is to be repeated. */
+static int signal_surely(dcond_t *cond)
+{
+    int result;
+
+    do
+        result = dcond_signal(cond);
+    while (result == ENOLCK);
+    return result;
+}
+
 /* Signals while owning the mutex, or after the unlock: both are allowed. */
 static int take_turn(const struct game *game, bool signals_inside)
 {
@@ -141,9 +152,9 @@ static int take_turn(const struct game *game, bool signals_inside)
     if (!result)
         result = actor_add_one(game->fd);
     if (!result && signals_inside)
-        result = dcond_signal(game->cond);
+        result = signal_surely(game->cond);
     result = leave(game, result);
-    return result || signals_inside ? result : dcond_signal(game->cond);
+    return result || signals_inside ? result : signal_surely(game->cond);
 }
 
 void actor_do_turns(struct call *call)
