@@ -78,7 +78,7 @@ cat "$headers"/*.h | sed -nE 's/^typedef .*\(\*(d[a-z_]+)\).*/\1/p; s/^} *(DMUTE
 sed -n '/^typedef struct dmutex_info {/,/^}/s/^    [a-z0-9_]* *\([a-z_]*\)[[;].*/\1/p' "$headers/types.h" | want_words
 result "every public macro, type and field is on a page"
 
-cat "$srcdir"/libdmutex/*/*.c "$srcdir"/preload/*.c "$srcdir"/preload/*/*.c |
+cat "$srcdir"/libdmutex/*/*.c "$srcdir"/preload/*/*.c "$srcdir"/preload/*/*/*.c |
     grep -oE '"(DMUTEX_[A-Z_]+)"' | tr -d '"' | want_words
 result "every environment variable is on a page"
 

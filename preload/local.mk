@@ -13,49 +13,55 @@ pkglib_LTLIBRARIES += preload/libdmutex-preload.la
 preload_libdmutex_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 preload_libdmutex_preload_la_CFLAGS = $(preload_cflags)
 preload_libdmutex_preload_la_SOURCES = \
-    preload/c11.c \
-    preload/cond.c \
-    preload/cond.h \
-    preload/gate.c \
-    preload/gate.h \
-    preload/keeper_call.c \
-    preload/keeper_call.h \
-    preload/keeper_place.c \
-    preload/keeper_place.h \
-    preload/keeper_spawn.c \
-    preload/keeper_spawn.h \
-    preload/keeper_talk.h \
-    preload/kernel_lock.c \
-    preload/kernel_lock.h \
-    preload/library.c \
-    preload/library.h \
-    preload/loading.c \
-    preload/lockfile.c \
-    preload/lost.c \
-    preload/lost.h \
-    preload/mapped.c \
-    preload/mapped.h \
-    preload/maps.c \
-    preload/maps.h \
-    preload/modules.c \
-    preload/modules.h \
-    preload/mutex.c \
-    preload/mutex.h \
-    preload/now.h \
-    preload/objects.c \
-    preload/objects.h \
-    preload/observe.c \
-    preload/observe.h \
-    preload/real.c \
-    preload/real.h \
-    preload/report.c \
-    preload/report.h \
-    preload/rwlock.c \
-    preload/seen.h \
-    preload/settings.c \
-    preload/settings.h \
-    preload/used.c \
-    preload/used.h \
+    preload/module/base/gate.c \
+    preload/module/base/gate.h \
+    preload/module/base/memory.c \
+    preload/module/base/memory.h \
+    preload/module/base/now.h \
+    preload/module/base/real.c \
+    preload/module/base/real.h \
+    preload/module/base/settings.c \
+    preload/module/base/settings.h \
+    preload/module/names/library.c \
+    preload/module/names/library.h \
+    preload/module/names/lookup.c \
+    preload/module/names/lookup.h \
+    preload/module/names/lost.c \
+    preload/module/names/lost.h \
+    preload/module/names/maps.c \
+    preload/module/names/maps.h \
+    preload/module/names/modules.c \
+    preload/module/names/modules.h \
+    preload/module/names/objects.c \
+    preload/module/names/objects.h \
+    preload/module/files/keeper_call.c \
+    preload/module/files/keeper_call.h \
+    preload/module/files/keeper_place.c \
+    preload/module/files/keeper_place.h \
+    preload/module/files/keeper_spawn.c \
+    preload/module/files/keeper_spawn.h \
+    preload/module/files/mapped.c \
+    preload/module/files/mapped.h \
+    preload/module/watch/matches.c \
+    preload/module/watch/matches.h \
+    preload/module/watch/observe.c \
+    preload/module/watch/observe.h \
+    preload/module/watch/report.c \
+    preload/module/watch/report.h \
+    preload/module/watch/report_output.c \
+    preload/module/watch/report_output.h \
+    preload/module/hooks/begin.c \
+    preload/module/hooks/c11.c \
+    preload/module/hooks/cond.c \
+    preload/module/hooks/cond.h \
+    preload/module/hooks/loading.c \
+    preload/module/hooks/lockfile.c \
+    preload/module/hooks/mutex.c \
+    preload/module/hooks/mutex.h \
+    preload/module/hooks/rwlock.c \
+    preload/shared/export.h \
+    preload/shared/kernel_lock.c \
+    preload/shared/kernel_lock.h \
     $(preload_common)
 preload_libdmutex_preload_la_LIBADD =
 preload_libdmutex_preload_la_LDFLAGS = \
@@ -65,20 +71,20 @@ preload_libdmutex_preload_la_LDFLAGS = \
     -Wl,--as-needed \
     -Wl,-z,nodelete \
     $(HARDENING_LDFLAGS) \
-    -Wl,--version-script=$(srcdir)/preload/preload.map
-EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/preload.map
-EXTRA_DIST += preload/preload.map
+    -Wl,--version-script=$(srcdir)/preload/module/preload.map
+EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/module/preload.map
+EXTRA_DIST += preload/module/preload.map
 
 # The second module, for --list.
 pkglib_LTLIBRARIES += preload/libdmutex-observer.la
 preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
 preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
 preload_libdmutex_observer_la_SOURCES = \
-    preload/observer.c \
-    preload/real.h \
-    preload/seen.h \
-    preload/text.c \
-    preload/text.h
+    preload/observer/observer.c \
+    preload/shared/export.h \
+    preload/shared/seen.h \
+    preload/shared/text.c \
+    preload/shared/text.h
 preload_libdmutex_observer_la_LIBADD =
 preload_libdmutex_observer_la_LDFLAGS = \
     $(HARDENING_LDFLAGS) \
@@ -92,14 +98,17 @@ preload_libdmutex_observer_la_LDFLAGS = \
 preload_common = \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
-    preload/elffile.c \
-    preload/elffile.h \
-    preload/rules.c \
-    preload/rules.h \
-    preload/text.c \
-    preload/text.h \
-    preload/url_file.c \
-    preload/url_file.h
+    preload/shared/elffile.c \
+    preload/shared/elffile.h \
+    preload/shared/keeper_talk.h \
+    preload/shared/rules.c \
+    preload/shared/rules.h \
+    preload/shared/seen.h \
+    preload/shared/text.c \
+    preload/shared/text.h \
+    preload/shared/url_file.c \
+    preload/shared/url_file.h \
+    preload/shared/used.h
 
 # ---------------------------------------------------------------------------
 # dmutex-run
@@ -153,9 +162,6 @@ preload_librun_la_SOURCES = \
     preload/run/resolve.h \
     preload/run/wording.c \
     preload/run/wording.h \
-    preload/keeper_talk.h \
-    preload/seen.h \
-    preload/used.h \
     $(preload_common)
 
 bin_PROGRAMS += preload/dmutex-run

@@ -268,7 +268,7 @@ tests_preload_test_lockfile_flock_LDADD = $(host_libs)
 tests_preload_test_lockfile_keeper_LDADD = $(host_libs)
 tests_preload_test_lockfile_strangers_LDADD = $(host_libs)
 tests_preload_test_kernel_lock_SOURCES = \
-    tests/preload/test_kernel_lock.c preload/kernel_lock.c preload/text.c
+    tests/preload/test_kernel_lock.c preload/shared/kernel_lock.c preload/shared/text.c
 # a program to be run under the module: without a sanitizer, which would have to come first
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
 tests_preload_locker_LDADD =
@@ -299,7 +299,7 @@ tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 # parts of the module, for the tests of these alone
 tests_preload_libparts_la_CFLAGS = $(common_cflags)
-tests_preload_libparts_la_SOURCES = preload/maps.c preload/settings.c $(preload_common)
+tests_preload_libparts_la_SOURCES = preload/module/base/memory.c preload/module/base/settings.c preload/module/names/maps.c $(preload_common)
 # the programs are compiled by the tests
 programs_libs = tests/preload/libprograms.la $(LDADD)
 tests_preload_libprograms_la_CPPFLAGS = $(AM_CPPFLAGS) \
@@ -518,6 +518,7 @@ script_tests = \
     tests/conformance/dropin/test_names.sh \
     tests/conformance/test_sentences.sh \
     tests/floors/test_floors.sh \
+    tests/floors/test_preload_floors.sh \
     tests/tools/test_dmutex_names.sh
 if HARDENING
 script_tests += tests/floors/test_hardening.sh

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../keeper_talk.h"
 #include "life.h"
 #include "say.h"
+#include "shared/keeper_talk.h"
 
 #define PAUSE_MS 50
 

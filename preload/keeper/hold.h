@@ -9,7 +9,9 @@
 #include <semaphore.h>
 
 #include "holders.h"
-#include "holds.h"
+#include "wish.h"
+
+struct caller;
 
 /*
  * A lock of the kernel's that a hold stands for. One file may have two locks, by flock() and by fcntl(), which do not

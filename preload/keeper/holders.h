@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "../kernel_lock.h"
+#include "shared/kernel_lock.h"
 
 /* A process that has the lock, so that the next look is one read: begins empty. */
 struct holder {

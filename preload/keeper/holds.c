@@ -5,12 +5,12 @@
 #include <glib.h>
 #include <string.h>
 
-#include "../text.h"
 #include "caller.h"
 #include "hold.h"
 #include "life.h"
 #include "proc_locks.h"
 #include "say.h"
+#include "shared/text.h"
 #include "watch.h"
 
 /*

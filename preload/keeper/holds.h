@@ -9,21 +9,9 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "../kernel_lock.h"
-#include "../rules.h"
+#include "wish.h"
 
 struct caller;
-
-/* The request of a caller. The texts belong to the wish. */
-struct wish {
-    bool is_try;
-    bool is_again; /* the caller had the kernel's lock before */
-    unsigned lease_ms, linger_ms;
-    enum rule_on_down on_down;
-    int on_lost;
-    struct kernel_lock lock;
-    const char *name, *path;
-};
 
 void holds_begin(void);
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../keeper_talk.h"
+#include "shared/keeper_talk.h"
 
 #define GRACE_MS 500 /* the next lock often comes soon */
 #define AGAIN_MS 50

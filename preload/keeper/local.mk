@@ -26,9 +26,10 @@ preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/say.h \
     preload/keeper/watch.c \
     preload/keeper/watch.h \
-    preload/keeper_talk.h \
-    preload/kernel_lock.c \
-    preload/kernel_lock.h \
-    preload/rules.h \
-    preload/text.c \
-    preload/text.h
+    preload/keeper/wish.h \
+    preload/shared/keeper_talk.h \
+    preload/shared/kernel_lock.c \
+    preload/shared/kernel_lock.h \
+    preload/shared/rules.h \
+    preload/shared/text.c \
+    preload/shared/text.h

@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../keeper_talk.h"
-#include "../text.h"
 #include "caller.h"
 #include "holds.h"
 #include "life.h"
 #include "probe.h"
 #include "say.h"
+#include "shared/keeper_talk.h"
+#include "shared/text.h"
 #include "watch.h"
 
 #define TEXTS 10

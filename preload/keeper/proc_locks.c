@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../kernel_lock.h"
-#include "../text.h"
+#include "shared/kernel_lock.h"
+#include "shared/text.h"
 
 #define LOCK_ROOM 128
 

@@ -12,7 +12,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "../keeper_talk.h"
+#include "shared/keeper_talk.h"
 
 /* Set up before the first thread. */
 static int level_wanted = DMUTEX_LOG_WARN;

@@ -5,9 +5,9 @@
 
 #include <dmutex/dmutex.h>
 
-#include "../url_file.h"
 #include "base/conffile.h"
 #include "refuse.h"
+#include "shared/url_file.h"
 
 char *ask_describe(const char *url)
 {

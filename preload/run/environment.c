@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../url_file.h"
 #include "ask.h"
 #include "module.h"
 #include "refuse.h"
+#include "shared/url_file.h"
 #include "wording.h"
 
 #define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */

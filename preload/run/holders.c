@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../keeper_talk.h"
 #include "base/place.h"
 #include "refuse.h"
+#include "shared/keeper_talk.h"
 
 #define PATIENCE_MS 5000
 

@@ -7,9 +7,9 @@
 
 #include <glib.h>
 
-#include "../elffile.h"
-#include "../seen.h"
-#include "../text.h"
+#include "shared/elffile.h"
+#include "shared/seen.h"
+#include "shared/text.h"
 #include "wording.h"
 
 #define SYMBOL_ROOM 1024

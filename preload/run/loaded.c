@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../elffile.h"
-#include "../text.h"
 #include "binary.h"
 #include "cache.h"
+#include "shared/elffile.h"
+#include "shared/text.h"
 
 /* One file, with the entries for the loader. */
 struct file {

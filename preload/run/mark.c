@@ -6,7 +6,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#include "../used.h"
+#include "shared/used.h"
 
 static void write_cookie(char cookie[USED_COOKIE_ROOM])
 {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest part of the path that exists, resolved, with the rest appended; NULL: unchanged. */
-static char *resolve(const char *path)
+char *place_resolve(const char *path)
 {
     g_autofree char *whole = g_strdup(path);
     char *resolved = NULL;
@@ -23,36 +22,18 @@ static char *resolve(const char *path)
     return NULL;
 }
 
-/* Resolves a glob up to the first part with a wildcard; the rest stays unchanged. */
-static char *resolve_glob(const char *glob)
+char *place_resolve_glob(const char *glob)
 {
     size_t plain = strcspn(glob, "*?");
     g_autofree char *directory = NULL, *resolved = NULL;
 
     if (!glob[plain])
-        return resolve(glob);
+        return place_resolve(glob);
     while (plain > 0 && glob[plain - 1] != '/')
         plain--;
     if (plain < 2)
         return NULL;
     directory = g_strndup(glob, plain - 1);
-    resolved = resolve(directory);
+    resolved = place_resolve(directory);
     return resolved ? g_strconcat(resolved, glob + plain - 1, NULL) : NULL;
-}
-
-/* Takes the new text, which may be NULL, in the place of the old. */
-static const char *replaced(struct plan *plan, const char *old, char *new)
-{
-    const char *kept = new &&strcmp(new, old) != 0 ? plan_keep(plan, new) : old;
-
-    g_free(new);
-    return kept;
-}
-
-void place_resolve(struct plan *plan, struct rule *rule)
-{
-    if (rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL)
-        rule->module = replaced(plan, rule->module, resolve_glob(rule->module));
-    if (rule->program && rule->program[0] == '/')
-        rule->program = replaced(plan, rule->program, resolve(rule->program));
 }

@@ -6,9 +6,12 @@
 #ifndef DM_RUN_PLACE_H
 #define DM_RUN_PLACE_H
 
-#include "plan.h"
+#include <glib.h>
 
-/* Replaces the rule's paths that lead through symbolic links; new texts belong to the plan. */
-void place_resolve(struct plan *plan, struct rule *rule);
+/* The longest part of the path that exists, resolved, with the rest appended: to be freed; NULL: unchanged. */
+char *place_resolve(const char *path);
+
+/* Resolves a glob up to the first part with a wildcard; the rest stays unchanged. */
+char *place_resolve_glob(const char *glob);
 
 #endif

@@ -84,6 +84,24 @@ static bool check(const struct planned *planned, GError **error)
            check_path(planned, planned->rule.program, error);
 }
 
+/* Takes the new text, which may be NULL, in the place of the old. */
+static const char *replaced(struct plan *plan, const char *old, char *new)
+{
+    const char *kept = new &&strcmp(new, old) != 0 ? keep(plan, new) : old;
+
+    g_free(new);
+    return kept;
+}
+
+/* Replaces the rule's paths that lead through symbolic links. */
+static void resolve_paths(struct plan *plan, struct rule *rule)
+{
+    if (rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL)
+        rule->module = replaced(plan, rule->module, place_resolve_glob(rule->module));
+    if (rule->program && rule->program[0] == '/')
+        rule->program = replaced(plan, rule->program, place_resolve(rule->program));
+}
+
 bool plan_read(struct plan *plan, GArray *list, const char *text, const char *origin, GError **error)
 {
     g_autofree struct rule *rules = g_new(struct rule, rules_count(text));
@@ -97,7 +115,7 @@ bool plan_read(struct plan *plan, GArray *list, const char *text, const char *or
 
         if (!check(&planned, error))
             return false;
-        place_resolve(plan, &planned.rule);
+        resolve_paths(plan, &planned.rule);
         g_array_append_val(list, planned);
     }
     return true;

@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-#include "../rules.h"
+#include "shared/rules.h"
 
 /* One rule. The texts belong to the plan. */
 struct planned {

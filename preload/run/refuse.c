@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../text.h"
+#include "shared/text.h"
 
 enum say_level say_level = SAY_WARNINGS;
 

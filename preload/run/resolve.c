@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../elffile.h"
 #include "binary.h"
 #include "loaded.h"
+#include "shared/elffile.h"
 
 /* The files and symbols that the rules are tried on. */
 struct scene {

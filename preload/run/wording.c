@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "../text.h"
 #include "plan.h"
+#include "shared/text.h"
 
 void wording_escape(GString *to, const char *text)
 {

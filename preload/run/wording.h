@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules in the words of DMUTEX_RULES, as the module reads them (preload/rules.h). */
+/* Rules in the words of DMUTEX_RULES, as the module reads them (shared/rules.h). */
 #ifndef DM_RUN_WORDING_H
 #define DM_RUN_WORDING_H
 
@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-#include "../rules.h"
+#include "shared/rules.h"
 
 /* Adds the text with a backslash before each byte that would end a word. */
 void wording_escape(GString *to, const char *text);

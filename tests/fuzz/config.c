@@ -2,10 +2,10 @@
 /* The configuration of dmutex-run: taken whole, or refused with file and section. */
 #include <string.h>
 
-#include "../../preload/run/config.h"
-#include "../../preload/run/config_files.h"
-#include "../../preload/run/refuse.h"
 #include "fuzz.h"
+#include "run/config.h"
+#include "run/config_files.h"
+#include "run/refuse.h"
 
 static const char *const seeds[] = {
     "[server]\nUrl=redis://h\n\n[defaults]\nLease=10s\nOnDown=block\n\n[lock g/l]\nMatch=sym:libm.so:lock\n",

@@ -2,9 +2,9 @@
 /* DMUTEX_MAP and DMUTEX_RULES: a rule that is taken is whole, and points into the text. */
 #include <string.h>
 
-#include "../../preload/rules.h"
-#include "../../preload/text.h"
 #include "fuzz.h"
+#include "shared/rules.h"
+#include "shared/text.h"
 
 static const char *const seeds[] = {
     "sym:libm.so:lock => g/l lease=10s linger=5 robust=yes ; cond:sym:/usr/bin/x:cond+0x10 => g/c",

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/elffile: symbols and build-ids of programs that the test compiles, and of garbage. */
+/* preload/shared/elffile: symbols and build-ids of programs that the test compiles, and of garbage. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../preload/elffile.h"
 #include "../unit/random.h"
 #include "programs.h"
+#include "shared/elffile.h"
 
 #define SOURCES "symbols.c symbols_again.c"
 #define ID "aabbccddeeff00112233445566778899aabbccdd"

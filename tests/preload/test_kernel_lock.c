@@ -14,8 +14,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "../../preload/kernel_lock.h"
-#include "../../preload/text.h"
+#include "shared/kernel_lock.h"
+#include "shared/text.h"
 
 /* Reads a line of a lock, writes the lock as `wanted`, and parses the text again. */
 static void assert_read(const char *line, const char *wanted, bool is_exclusive)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/maps: the file that is mapped at an address, and the rule for a place in the file. */
+/* preload/module/names/maps: the file that is mapped at an address, and the rule for a place in the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../preload/maps.h"
-#include "../../preload/settings.h"
 #include "../lib/testlib.h"
+#include "module/base/settings.h"
+#include "module/names/maps.h"
 
 static char folder[64], file[80], found[MAPS_PATH_ROOM];
 static char rules_folder[64]; /* the folder in the rules */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/rules: the forms and the meaning of DMUTEX_MAP, and the sentences of refused rules. */
+/* preload/shared/rules: the forms and the meaning of DMUTEX_MAP, and the sentences of refused rules. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "../../preload/rules.h"
-#include "../../preload/text.h"
 #include "../unit/random.h"
+#include "shared/rules.h"
+#include "shared/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define RULES 16

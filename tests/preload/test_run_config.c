@@ -11,10 +11,10 @@
 
 #include <glib.h>
 
-#include "../../preload/run/config.h"
-#include "../../preload/run/config_files.h"
-#include "../../preload/run/gather.h"
-#include "../../preload/run/wording.h"
+#include "run/config.h"
+#include "run/config_files.h"
+#include "run/gather.h"
+#include "run/wording.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

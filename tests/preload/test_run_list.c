@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../preload/seen.h"
+#include "shared/seen.h"
 
 /* ---- a program that uses all kinds of objects -------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 #include <glib.h>
 
-#include "../../preload/run/loaded.h"
+#include "run/loaded.h"
 
 /* True if the path is a file of the loader's own list, not the vdso and not the loader. */
 static bool is_library(const char *path)

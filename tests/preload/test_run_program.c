@@ -16,8 +16,8 @@
 
 #include <glib.h>
 
-#include "../../preload/run/program.h"
-#include "../../preload/run/refuse.h"
+#include "run/program.h"
+#include "run/refuse.h"
 
 #define NOBODY 65534
 #define UNREACHABLE 98 /* no status of the runner */

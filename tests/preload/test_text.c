@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* preload/text: texts in buffers, numbers, globs of paths, and lines to standard error. */
+/* preload/shared/text: texts in buffers, numbers, globs of paths, and lines to standard error. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../preload/text.h"
+#include "shared/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "keeper_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keeper_spawn.h"
+#include "module/base/real.h"
+#include "module/base/settings.h"
+#include "shared/keeper_talk.h"
+#include "shared/text.h"
+
+/* ---- which keeper ------------------------------------------------------------------------ */
+
+/* FNV-1a, of the text and the NUL. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    do
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    while (*text++);
+    return hash;
+}
+
+/* Pids mean something in one pid namespace only, a server's address in one network namespace. */
+static uint64_t mix_namespace(uint64_t hash, const char *path)
+{
+    char number[24];
+    struct text text = text_in(number, sizeof number);
+    struct stat status = { .st_ino = 0 };
+
+    if (stat(path, &status) == 0)
+        text_add_number(&text, status.st_ino);
+    return mix(hash, number);
+}
+
+static uint64_t identify(void)
+{
+    const char *url = settings_get()->url;
+    uint64_t hash = mix(0xcbf29ce484222325, KEEPER_VERSION);
+
+    hash = mix(hash, url ? url : "");
+    hash = mix_namespace(hash, "/proc/self/ns/pid");
+    return mix_namespace(hash, "/proc/self/ns/net");
+}
+
+static void write_folder(struct text *text)
+{
+    const char *given = secure_getenv("DMUTEX_LOCAL_DIR");
+
+    if (given && *given) {
+        text_add(text, given);
+        while (text->length > 1 && text->bytes[text->length - 1] == '/')
+            text->bytes[--text->length] = '\0';
+        return;
+    }
+    text_add(text, "/tmp/dmutex-");
+    text_add_number(text, geteuid());
+}
+
+bool keeper_find_place(struct keeper_place *ret_place)
+{
+    struct text folder = text_in(ret_place->folder, sizeof ret_place->folder);
+    struct text name = text_in(ret_place->name, sizeof ret_place->name);
+    bool is_good;
+
+    write_folder(&folder);
+    text_add(&name, "keeper-"); /* KEEPER_SOCKET_PREFIX */
+    text_add_hex(&name, identify());
+    is_good =
+        ret_place->folder[0] == '/' && !folder.is_cut && folder.length + 1 + name.length < sizeof ret_place->folder;
+    if (!is_good)
+        text_say("DMUTEX_LOCAL_DIR is no absolute path, or too long for a socket's of 107 bytes", NULL);
+    return is_good;
+}
+
+/* ---- the folder -------------------------------------------------------------------------- */
+
+static int complain(const struct dm_fault *fault)
+{
+    char digits[12];
+    struct text number = text_in(digits, sizeof digits);
+    const char *error = strerrordesc_np(fault->error);
+
+    text_add_number(&number, fault->owner);
+    if (fault->kind == DM_FAULT_OWNER)
+        text_say("the keeper of lock files cannot be asked: ", fault->place, " ", fault->words, " ", digits,
+                 ": it is not used; set DMUTEX_LOCAL_DIR to a folder of your own", NULL);
+    else
+        text_say("the keeper of lock files cannot be started: ", fault->place, ": ", error ? error : "unknown error",
+                 NULL);
+    return -1;
+}
+
+static int complain_of_error(const char *what)
+{
+    struct dm_fault fault = { .kind = DM_FAULT_ERROR, .error = errno };
+    struct text place = text_in(fault.place, sizeof fault.place);
+
+    text_add(&place, what);
+    return complain(&fault);
+}
+
+/* The place in the fault is a path that a person can look at, not the socket's name alone. */
+static int connect_in(int folder, const struct keeper_place *place, struct dm_fault *ret_fault)
+{
+    int connection = dm_place_connect(folder, place->name, SOCK_SEQPACKET, ret_fault);
+    struct text path = text_in(ret_fault->place, sizeof ret_fault->place);
+
+    if (connection >= 0)
+        return connection;
+    text_add(&path, place->folder);
+    text_add(&path, "/");
+    text_add(&path, place->name);
+    return -1;
+}
+
+/*
+ * All users can write to /tmp, and the process that listens there is told what to lock, and is believed: so all of the
+ * place is checked.
+ */
+int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
+{
+    int folder = dm_place_open_own(place->folder, false, ret_fault), connection;
+
+    if (folder < 0)
+        return -1;
+    connection = connect_in(folder, place, ret_fault);
+    close(folder);
+    return connection;
+}
+
+/* Held while a socket's name is made or removed; ends with the descriptor, also if the process is killed. */
+static int take_guard(int folder)
+{
+    int guard = openat(folder, KEEPER_GUARD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    while (guard >= 0 && real_get()->flock(guard, LOCK_EX) < 0) {
+        if (errno == EINTR)
+            continue;
+        close(guard);
+        guard = -1;
+    }
+    return guard;
+}
+
+/* ---- the start --------------------------------------------------------------------------- */
+
+/*
+ * The caller makes the socket, so that every process can connect from now on and no process waits until the keeper has
+ * come up.
+ */
+static int listen_at(int folder, const struct keeper_place *place)
+{
+    int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address;
+
+    if (listening >= 0)
+        unlinkat(folder, place->name, 0); /* of a killed keeper */
+    if (dm_place_address(folder, place->name, &address) &&
+        bind(listening, (const struct sockaddr *)&address, sizeof address) == 0 && listen(listening, SOMAXCONN) == 0)
+        return listening;
+    complain_of_error(place->folder);
+    if (listening >= 0)
+        close(listening);
+    return -1;
+}
+
+static int spawn_in(int folder, const struct keeper_place *place)
+{
+    int listening = listen_at(folder, place), connection = -1, error;
+    char path[sizeof place->folder + sizeof place->name + 1];
+    struct text text = text_in(path, sizeof path);
+    struct dm_fault fault;
+
+    if (listening < 0)
+        return -1;
+    text_add(&text, place->folder);
+    text_add(&text, "/");
+    text_add(&text, place->name);
+    error = keeper_spawn(listening, folder, path);
+    if (error == 0)
+        connection = connect_in(folder, place, &fault);
+    close(listening);
+    if (connection >= 0)
+        return connection;
+    unlinkat(folder, place->name, 0);
+    if (error == 0)
+        return complain(&fault);
+    errno = error;
+    return complain_of_error(keeper_program());
+}
+
+static int start_guarded(int folder, const struct keeper_place *place)
+{
+    struct dm_fault fault;
+    int connection = connect_in(folder, place, &fault);
+
+    if (connection >= 0)
+        return connection; /* somebody else was quicker */
+    if (fault.kind != DM_FAULT_ABSENT)
+        return complain(&fault); /* a keeper may be running, so the name stays */
+    return spawn_in(folder, place);
+}
+
+static int start_in(int folder, const struct keeper_place *place)
+{
+    int guard = take_guard(folder), connection;
+
+    if (guard < 0)
+        return complain_of_error(KEEPER_GUARD);
+    connection = start_guarded(folder, place);
+    close(guard);
+    return connection;
+}
+
+/* Signals are blocked: a handler that locks a file must not wait for the guard that the handler has interrupted. */
+int keeper_start(const struct keeper_place *place)
+{
+    struct dm_fault fault;
+    sigset_t all, mask;
+    int folder, connection = -1;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    folder = dm_place_open_own(place->folder, true, &fault);
+    if (folder >= 0) {
+        connection = start_in(folder, place);
+        close(folder);
+    } else {
+        complain(&fault);
+    }
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return connection;
+}

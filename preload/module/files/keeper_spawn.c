@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keeper is no child of the program that happens to start the keeper: wait() must not see the keeper, no SIGCHLD is
+ * to come, and the program's handlers of pthread_atfork() are not to run. So the keeper is the child of a child, both
+ * made by a bare clone() without a signal at their end; the first child ends at once and is reaped by number.
+ *
+ * Only pid 1 of the namespace, or a process that has asked for orphans (PR_SET_CHILD_SUBREAPER), gets the keeper for a
+ * child at last, like all other orphans.
+ *
+ * The children have a copy of the memory of a process that may have threads, or may be in the middle of malloc(): the
+ * children make system calls only.
+ */
+#include "keeper_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "module/base/real.h"
+#include "module/base/settings.h"
+#include "shared/keeper_talk.h"
+
+extern char **environ;
+
+const char *keeper_program(void)
+{
+    const char *given = secure_getenv("DMUTEX_KEEPER");
+
+    return given && *given ? given : PKGLIBEXECDIR "/" KEEPER_PROGRAM;
+}
+
+/* ---- in the children --------------------------------------------------------------------- */
+
+static pid_t fork_unseen(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+}
+
+/*
+ * The program's settings are not for the keeper: the keeper is not to be preloaded, and not to end or give up by what
+ * libdmutex does in a program.
+ */
+static bool is_for_keeper(const char *string)
+{
+    static const char *const others[] = { "LD_PRELOAD=",    "DMUTEX_MAP=",    "DMUTEX_RULES=",  "DMUTEX_LIST=",
+                                          "DMUTEX_REPORT=", "DMUTEX_ONLOST=", "DMUTEX_ONDOWN=", "DMUTEX_USED=" };
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strncmp(string, others[i], strlen(others[i])) == 0)
+            return false;
+    return true;
+}
+
+/* Changes the array in place, because the array is this process's own copy. */
+static void clean_environment(void)
+{
+    char **to = environ;
+
+    if (!environ)
+        return;
+    for (char **from = environ; *from; from++)
+        if (is_for_keeper(*from))
+            *to++ = *from;
+    *to = NULL;
+}
+
+/* Handlers go with exec(); ignored signals stay ignored, and the mask stays. */
+static void reset_signals(void)
+{
+    struct sigaction action = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &action, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Descriptors of the program that the keeper is given. */
+struct gifts {
+    int listening, folder;
+    int url; /* -1: there is none */
+};
+
+/* Lifts a descriptor above the numbers that the keeper knows. */
+static int lift(int fd)
+{
+    return fd < 0 ? -1 : real_get()->fcntl(fd, F_DUPFD, KEEPER_FREE_FD);
+}
+
+/*
+ * Nothing of the program's is kept: somebody may wait for the end of a pipe, or for a lock's last
+ * descriptor to be closed.
+ */
+static void arrange_descriptors(const struct gifts *gifts)
+{
+    int listening = lift(gifts->listening), folder = lift(gifts->folder), url = lift(gifts->url), null;
+
+    dup2(listening, KEEPER_SOCKET_FD);
+    dup2(folder, KEEPER_FOLDER_FD);
+    if (url >= 0)
+        dup2(url, KEEPER_URL_FD);
+    null = open("/dev/null", O_RDWR);
+    if (null < 0)
+        null = open("/", O_PATH); /* no /dev here: nothing can be written to the descriptor, either */
+    for (int i = 0; i < KEEPER_SOCKET_FD; i++)
+        dup2(null, i);
+    closefrom(url >= 0 ? KEEPER_FREE_FD : KEEPER_URL_FD);
+}
+
+/*
+ * The keeper has the identity that the program has now, and no other. Not by libc's functions, because libc's would
+ * tell the other threads.
+ */
+static void settle_identity(void)
+{
+    gid_t group = getegid();
+    uid_t user = geteuid();
+
+    syscall(SYS_setresgid, group, group, group);
+    syscall(SYS_setresuid, user, user, user);
+}
+
+static void __attribute__((__noreturn__))
+become_keeper(const struct gifts *gifts, const char *program, const char *socket_path)
+{
+    char *arguments[] = { (char *)KEEPER_PROGRAM, (char *)socket_path, NULL };
+
+    arrange_descriptors(gifts);
+    settle_identity();
+    clean_environment();
+    reset_signals();
+    execve(program, arguments, environ);
+    _exit(127);
+}
+
+/* ---- in the program ---------------------------------------------------------------------- */
+
+static void reap(pid_t pid)
+{
+    while (syscall(SYS_wait4, pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+        continue;
+}
+
+/* A pipe that holds the URL; -1: no URL is to be told, or no pipe can be made, and the keeper will miss the URL. */
+static int make_url(void)
+{
+    const struct settings *settings = settings_get();
+    size_t length = settings->is_url_secret ? strlen(settings->url) : 0;
+    int ends[2];
+
+    if (length == 0 || pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    if (write(ends[1], settings->url, length) != (ssize_t)length) { /* the URL is shorter than PIPE_BUF */
+        close(ends[0]);
+        ends[0] = -1;
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static int spawn(const struct gifts *gifts, const char *program, const char *socket_path)
+{
+    pid_t pid = fork_unseen();
+
+    if (pid < 0)
+        return errno;
+    if (pid == 0) {
+        setsid();
+        pid = fork_unseen();
+        if (pid == 0)
+            become_keeper(gifts, program, socket_path);
+        _exit(0);
+    }
+    reap(pid);
+    return 0;
+}
+
+int keeper_spawn(int listening, int folder, const char *socket_path)
+{
+    struct gifts gifts = { .listening = listening, .folder = folder };
+    const char *program = keeper_program();
+    int error;
+
+    if (faccessat(AT_FDCWD, program, X_OK, AT_EACCESS) < 0)
+        return errno;
+    gifts.url = make_url();
+    if (settings_get()->is_url_secret && gifts.url < 0)
+        return errno;
+    error = spawn(&gifts, program, socket_path);
+    if (gifts.url >= 0)
+        close(gifts.url);
+    return error;
+}

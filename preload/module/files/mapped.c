@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mapped.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keeper_call.h"
+#include "module/base/real.h"
+#include "shared/rules.h"
+#include "shared/text.h"
+
+/* ---- the kernel's lock ------------------------------------------------------------------- */
+
+/* F_WRLCK or F_UNLCK, by the same call that the program has made. */
+static int set_local(const struct mapped *file, short type, bool is_wait)
+{
+    struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
+
+    if (file->kind == LOCK_OF_FLOCK)
+        return real_get()->flock(file->fd, (type == F_UNLCK ? LOCK_UN : LOCK_EX) | (is_wait ? 0 : LOCK_NB));
+    if (file->kind == LOCK_OF_FILE)
+        return real_get()->fcntl(file->fd, is_wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+    return real_get()->fcntl(file->fd, is_wait ? F_SETLKW : F_SETLK, &lock);
+}
+
+static int open_own_folder(void)
+{
+    return open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool find_at(int folder, const struct mapped *file, struct kernel_lock *ret_lock)
+{
+    char number[12];
+    struct text text = text_in(number, sizeof number);
+
+    text_add_number(&text, (unsigned)file->fd);
+    return kernel_lock_of_descriptor(folder, number, file->kind, ret_lock);
+}
+
+static bool is_same_file(const struct stat *status, const char *fd)
+{
+    uint64_t number;
+    struct stat other;
+
+    return text_number(fd, &number) && fstat((int)number, &other) == 0 && other.st_ino == status->st_ino &&
+           other.st_dev == status->st_dev;
+}
+
+/* Searches one folder's entries, as getdents64() has put the entries into memory. */
+static bool find_among(int folder, const char *entries, size_t length, const struct mapped *file,
+                       const struct stat *status, struct kernel_lock *ret_lock)
+{
+    for (size_t at = 0; at < length;) {
+        const struct dirent64 *entry = (const void *)(entries + at);
+
+        if (is_same_file(status, entry->d_name) &&
+            kernel_lock_of_descriptor(folder, entry->d_name, file->kind, ret_lock))
+            return true;
+        at += entry->d_reclen;
+    }
+    return false;
+}
+
+/* The kernel tells a process's lock at the descriptor by which the lock was first taken. */
+static bool find_at_others(int folder, const struct mapped *file, struct kernel_lock *ret_lock)
+{
+    union {
+        struct dirent64 entry; /* for the alignment */
+        char bytes[1024];
+    } room;
+    int list = openat(folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_found = false;
+    struct stat status;
+    ssize_t got;
+
+    if (list < 0)
+        return false;
+    if (fstat(file->fd, &status) == 0)
+        while (!is_found && (got = getdents64(list, &room, sizeof room)) > 0)
+            is_found = find_among(folder, room.bytes, (size_t)got, file, &status, ret_lock);
+    close(list);
+    return is_found;
+}
+
+static bool had_before(const struct mapped *file)
+{
+    int folder = open_own_folder();
+    struct kernel_lock lock;
+    bool is_found = find_at(folder, file, &lock);
+
+    if (folder >= 0)
+        close(folder);
+    return is_found;
+}
+
+/* False: the kernel does not tell of the lock that the process has just taken. *had: the lock was no new one. */
+static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, bool *had)
+{
+    int folder = open_own_folder();
+    bool is_found = find_at(folder, file, ret_lock);
+
+    if (!is_found && file->kind == LOCK_OF_PROCESS) {
+        is_found = find_at_others(folder, file, ret_lock);
+        *had = is_found;
+    }
+    if (folder >= 0)
+        close(folder);
+    return is_found;
+}
+
+/* ---- the distributed lock ---------------------------------------------------------------- */
+
+static void drop_local(void *at)
+{
+    set_local(at, F_UNLCK, false);
+}
+
+static void keep_local(void *at)
+{
+    (void)at;
+}
+
+/* Returns an errno value. If cancelled during the wait: the kernel's lock is as before. */
+static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_state, bool *had)
+{
+    struct keeper_wish wish = {
+        .rule = file->rule,
+        .name = file->name,
+        .path = file->path,
+        .is_wait = is_wait,
+        .cancel_state = file->kind == LOCK_OF_FLOCK ? PTHREAD_CANCEL_DISABLE : cancel_state,
+    };
+    int error;
+
+    if (!find_lock(file, &wish.lock, had)) {
+        text_say(file->path,
+                 ": the kernel tells nothing of its lock: /proc is not mounted, or its file system keeps "
+                 "its own locks",
+                 NULL);
+        return ENOLCK;
+    }
+    wish.is_again = *had;
+    pthread_cleanup_push(*had ? keep_local : drop_local, (void *)file);
+    error = keeper_lock(&wish);
+    pthread_cleanup_pop(false);
+    return error;
+}
+
+int mapped_lock(const struct mapped *file, bool is_wait)
+{
+    int kept = errno, state, error;
+    bool had;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    had = had_before(file);
+    pthread_setcancelstate(state, NULL);
+    if (set_local(file, F_WRLCK, is_wait) < 0)
+        return -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    error = lock_distributed(file, is_wait, state, &had);
+    if (error && !had)
+        set_local(file, F_UNLCK, false);
+    pthread_setcancelstate(state, NULL);
+    errno = error ? error : kept;
+    return error ? -1 : 0;
+}
+
+int mapped_unlock(const struct mapped *file)
+{
+    int kept = errno, state;
+
+    if (set_local(file, F_UNLCK, false) < 0)
+        return -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    keeper_look();
+    pthread_setcancelstate(state, NULL);
+    errno = kept;
+    return 0;
+}
+
+int mapped_test(const struct mapped *file, bool *ret_held)
+{
+    int kept = errno, state, error;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    error = keeper_test(file->rule, file->name, file->path);
+    pthread_setcancelstate(state, NULL);
+    if (error && error != EAGAIN) {
+        errno = error;
+        return -1;
+    }
+    *ret_held = error == EAGAIN;
+    errno = kept;
+    return 0;
+}
+
+int mapped_refuse(const struct mapped *file, enum mapped_refusal refusal)
+{
+    static const char *const sentences[] = {
+        [MAPPED_SHARED] = ": a shared lock is not distributed: say shared=exclusive, or lock it exclusively",
+        [MAPPED_PART] = ": a lock of a part of a file is not distributed",
+    };
+    static bool is_said[2];
+
+    if (!__atomic_exchange_n(&is_said[refusal], true, __ATOMIC_RELAXED))
+        text_say(file->path, sentences[refusal], NULL);
+    errno = ENOLCK;
+    return -1;
+}

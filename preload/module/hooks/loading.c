@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Modules and mappings that come into the process later, and leave. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "module/base/real.h"
+#include "module/base/settings.h"
+#include "module/names/library.h"
+#include "module/names/maps.h"
+#include "module/names/modules.h"
+#include "module/names/objects.h"
+#include "shared/text.h"
+
+/* ---- which file dlopen() means ----------------------------------------------------------- */
+
+/*
+ * libc takes the module for the caller of dlopen(), and would search by the module's paths. So names that depend on the
+ * program's own module are found here: bare names by DT_RUNPATH or DT_RPATH, and $ORIGIN.
+ */
+struct caller {
+    struct link_map *map;
+    const char *file; /* the name in the call */
+};
+
+union folders {
+    Dl_serinfo list;
+    char room[16384]; /* for the data behind the list's head */
+};
+
+static bool get_folders(struct link_map *map, union folders *ret_folders)
+{
+    return dlinfo(map, RTLD_DI_SERINFOSIZE, &ret_folders->list) == 0 &&
+           ret_folders->list.dls_size <= sizeof *ret_folders && dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
+}
+
+static bool has_folder(const union folders *folders, const char *name)
+{
+    for (unsigned i = 0; i < folders->list.dls_cnt; i++)
+        if (strcmp(folders->list.dls_serpath[i].dls_name, name) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Finds the file in a folder that only the caller's module searches. The first folder with such a file counts: if the
+ * folder is in the module's own list too, the loader finds the file without help, by the loader's cache too.
+ */
+static bool find_by_runpath(const struct caller *caller, char *ret_path)
+{
+    union folders own, everybodys;
+    struct link_map *module = NULL;
+    Dl_info info;
+
+    if (!dladdr1((const void *)&find_by_runpath, &info, (void **)&module, RTLD_DL_LINKMAP) || !module ||
+        !get_folders(caller->map, &own) || !get_folders(module, &everybodys))
+        return false;
+    for (unsigned i = 0; i < own.list.dls_cnt; i++) {
+        const char *folder = own.list.dls_serpath[i].dls_name;
+        struct text path = text_in(ret_path, MAPS_PATH_ROOM);
+
+        text_add(&path, folder);
+        text_add(&path, "/");
+        text_add(&path, caller->file);
+        if (!path.is_cut && access(ret_path, F_OK) == 0)
+            return !has_folder(&everybodys, folder);
+    }
+    return false;
+}
+
+/*
+ * Expands $ORIGIN or ${ORIGIN} at the beginning to the folder of the caller's module. Other words do not depend on the
+ * caller.
+ */
+static bool expand_origin(const struct caller *caller, char *ret_path)
+{
+    static const char *const words[] = { "$ORIGIN/", "${ORIGIN}/" };
+    const char *module = caller->map->l_name[0] ? caller->map->l_name : settings_get()->program;
+    struct text path = text_in(ret_path, MAPS_PATH_ROOM);
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+
+        if (strncmp(caller->file, words[i], length) != 0)
+            continue;
+        text_add_bytes(&path, module, (size_t)(text_basename(module) - module));
+        text_add(&path, caller->file + length);
+        return !path.is_cut;
+    }
+    return false;
+}
+
+static bool is_loaded(const char *file, int mode)
+{
+    void *handle = real_get()->dlopen(file, mode | RTLD_NOLOAD);
+
+    if (handle)
+        real_get()->dlclose(handle);
+    else
+        dlerror(); /* the program is not to hear of this error */
+    return handle != NULL;
+}
+
+static void *open_for(const char *file, int mode, const void *address)
+{
+    struct caller caller = { .file = file };
+    char path[MAPS_PATH_ROOM];
+    Dl_info info;
+    bool is_elsewhere = false;
+
+    if (dladdr1(address, &info, (void **)&caller.map, RTLD_DL_LINKMAP) && caller.map) {
+        if (strchr(file, '/'))
+            is_elsewhere = expand_origin(&caller, path);
+        else
+            is_elsewhere = !is_loaded(file, mode) && find_by_runpath(&caller, path);
+    }
+    return real_get()->dlopen(is_elsewhere ? path : file, mode);
+}
+
+/* ---- dlopen ------------------------------------------------------------------------------ */
+
+static void warn_of_deepbind(const char *file)
+{
+    static bool is_said;
+
+    if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))
+        text_say(file, " is loaded with RTLD_DEEPBIND: the mutexes that it locks itself stay local", NULL);
+}
+
+/* Where the compiler can be told so, the call at the end of a function is a jump. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#define JUMPS true
+#define JUMPING __attribute__((optimize("optimize-sibling-calls")))
+#else
+#define JUMPS false
+#define JUMPING
+#endif
+
+static void *open_and_look(const char *file, int mode, const void *address)
+{
+    void *handle;
+
+    if (!settings_get()->has_objects)
+        return open_for(file, mode, address);
+    if (mode & RTLD_DEEPBIND)
+        warn_of_deepbind(file);
+    objects_begin_loading();
+    handle = open_for(file, mode, address);
+    objects_end_loading();
+    modules_update();
+    return handle;
+}
+
+/* Without rules about modules, libc sees the program's own call. */
+EXPORT JUMPING void *dlopen(const char *file, int mode)
+{
+    if (library_is_inside() || !file || (JUMPS && !settings_get()->has_objects))
+        return real_get()->dlopen(file, mode);
+    return open_and_look(file, mode, __builtin_return_address(0));
+}
+
+EXPORT int dlclose(void *handle)
+{
+    int result = real_get()->dlclose(handle);
+
+    modules_update();
+    return result;
+}
+
+/* ---- mappings ---------------------------------------------------------------------------- */
+
+/* Whole pages go. */
+EXPORT int munmap(void *address, size_t size)
+{
+    size_t page;
+
+    if (settings_get()->has_mappings) {
+        page = (size_t)getpagesize();
+        objects_forget_memory((uintptr_t)address, (size + page - 1) / page * page);
+    }
+    return real_get()->munmap(address, size);
+}

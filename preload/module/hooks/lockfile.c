@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * flock(), fcntl() and lockf() of the program: find the file, find a rule for the file, and check that the request can
+ * be distributed. All other calls go to libc unchanged.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "module/base/real.h"
+#include "module/base/settings.h"
+#include "module/files/mapped.h"
+#include "module/watch/matches.h"
+#include "module/watch/observe.h"
+#include "module/watch/report.h"
+#include "shared/rules.h"
+#include "shared/text.h"
+
+/* One layout for fcntl() and fcntl64(), one set of commands. */
+_Static_assert(sizeof(struct flock) == sizeof(struct flock64), "off_t has 64 bits");
+
+EXPORT int __fcntl(int fd, int command, ...);
+
+/* ---- which file -------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* The path as the kernel has it, without links; false if there is no path, as for a pipe or a deleted file. */
+static bool find_path(int fd, char ret_path[PATH_MAX])
+{
+    char link[32];
+    struct text text = text_in(link, sizeof link);
+    int kept = errno;
+    ssize_t length;
+
+    text_add(&text, "/proc/self/fd/");
+    text_add_number(&text, (unsigned)fd);
+    length = fd < 0 ? -1 : readlink(link, ret_path, PATH_MAX - 1);
+    errno = kept;
+    if (length <= 0)
+        return false;
+    ret_path[length] = '\0';
+    return *ret_path == '/' && !ends_with(ret_path, " (deleted)");
+}
+
+static const struct rule *find_rule(enum rule_kind kind, const char *path)
+{
+    const struct settings *settings = settings_get();
+
+    for (int i = 0; i < settings->count; i++)
+        if (settings->rules[i].kind == kind && text_matches(settings->rules[i].module, path))
+            return &settings->rules[i];
+    return NULL;
+}
+
+enum finding { NOT_MAPPED, MAPPED, NO_NAME };
+
+/* The use of a file, for --list: -1 means not locked; else the bits of seen.h. */
+enum { NOT_LOCKING = -1 };
+
+/* The rule's name for the file at this descriptor; notes the file, if the list is wanted and the file is locked. */
+static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struct mapped *ret_file)
+{
+    bool is_flock = kind == LOCK_OF_FLOCK;
+
+    if (!find_path(fd, ret_file->path))
+        return NOT_MAPPED;
+    if (settings_get()->list_folder && use != NOT_LOCKING)
+        observe_file(is_flock ? SEEN_FLOCK : SEEN_FCNTL, ret_file->path, (unsigned)use);
+    ret_file->rule = find_rule(is_flock ? RULE_FLOCK : RULE_FCNTL, ret_file->path);
+    if (!ret_file->rule)
+        return NOT_MAPPED;
+    matches_note(ret_file->rule);
+    ret_file->fd = fd;
+    ret_file->kind = kind;
+    if (settings_name(ret_file->rule, ret_file->path, ret_file->name, sizeof ret_file->name))
+        return MAPPED;
+    errno = ENOLCK;
+    return NO_NAME;
+}
+
+/* ---- flock ------------------------------------------------------------------------------- */
+
+static int lock_by_flock(const struct mapped *file, int operation)
+{
+    bool is_wait = !(operation & LOCK_NB);
+
+    switch (operation & ~LOCK_NB) {
+    case LOCK_UN:
+        return report_unlock_file(file);
+    case LOCK_SH:
+        if (!file->rule->shared_is_exclusive)
+            return mapped_refuse(file, MAPPED_SHARED);
+        return report_lock_file(file, is_wait);
+    case LOCK_EX:
+        return report_lock_file(file, is_wait);
+    default:
+        return real_get()->flock(file->fd, operation); /* is no operation */
+    }
+}
+
+/* Not part of the usual path: a separate function keeps the path's room off the stack. */
+static __attribute__((__noinline__)) int find_and_flock(int fd, int operation)
+{
+    int verb = operation & ~LOCK_NB;
+    struct mapped file;
+
+    switch (find_file(fd, LOCK_OF_FLOCK, verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0, &file)) {
+    case NO_NAME:
+        return -1;
+    case MAPPED:
+        return lock_by_flock(&file, operation);
+    case NOT_MAPPED:
+        break;
+    }
+    return real_get()->flock(fd, operation);
+}
+
+EXPORT int flock(int fd, int operation)
+{
+    const struct settings *settings = settings_get();
+
+    if (settings->has_flock || settings->list_folder)
+        return find_and_flock(fd, operation);
+    return real_get()->flock(fd, operation);
+}
+
+/* ---- fcntl ------------------------------------------------------------------------------- */
+
+enum lock_verb { NO_LOCK, TRY, WAIT, GET };
+
+static enum lock_verb verb_of(int command, enum kernel_lock_kind *ret_kind)
+{
+    *ret_kind = command == F_GETLK || command == F_SETLK || command == F_SETLKW ? LOCK_OF_PROCESS : LOCK_OF_FILE;
+    switch (command) {
+    case F_GETLK:
+    case F_OFD_GETLK:
+        return GET;
+    case F_SETLK:
+    case F_OFD_SETLK:
+        return TRY;
+    case F_SETLKW:
+    case F_OFD_SETLKW:
+        return WAIT;
+    default:
+        return NO_LOCK;
+    }
+}
+
+/* Lets the kernel refuse requests that the kernel would call EINVAL. */
+static bool is_valid(const struct flock *lock, enum kernel_lock_kind kind)
+{
+    return (lock->l_type == F_RDLCK || lock->l_type == F_WRLCK || lock->l_type == F_UNLCK) &&
+           (lock->l_whence == SEEK_SET || lock->l_whence == SEEK_CUR || lock->l_whence == SEEK_END) &&
+           (kind != LOCK_OF_FILE || lock->l_pid == 0);
+}
+
+static bool is_whole(int fd, const struct flock *lock)
+{
+    off_t origin = 0;
+    struct stat status;
+
+    if (lock->l_whence == SEEK_CUR)
+        origin = lseek(fd, 0, SEEK_CUR);
+    if (lock->l_whence == SEEK_END)
+        origin = fstat(fd, &status) == 0 ? status.st_size : -1;
+    return lock->l_len == 0 && origin >= 0 && origin == -lock->l_start;
+}
+
+/* The kernel's answer, if a process of this host keeps the caller out; else the answer about the other hosts. */
+static int get_lock(const struct mapped *file, int command, struct flock *lock)
+{
+    struct flock answer = *lock;
+    bool is_held;
+
+    if (real_get()->fcntl(file->fd, command, &answer) < 0)
+        return -1;
+    if (answer.l_type == F_UNLCK) {
+        if (mapped_test(file, &is_held) < 0)
+            return -1;
+        if (is_held)
+            answer = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_pid = -1 };
+    }
+    *lock = answer;
+    return 0;
+}
+
+static int lock_by_fcntl(const struct mapped *file, int command, enum lock_verb verb, struct flock *lock)
+{
+    if (!is_whole(file->fd, lock))
+        return mapped_refuse(file, MAPPED_PART);
+    if (verb == GET)
+        return get_lock(file, command, lock);
+    if (lock->l_type == F_UNLCK)
+        return report_unlock_file(file);
+    if (lock->l_type == F_RDLCK && !file->rule->shared_is_exclusive)
+        return mapped_refuse(file, MAPPED_SHARED);
+    return report_lock_file(file, verb == WAIT);
+}
+
+static int use_of(int fd, enum lock_verb verb, const struct flock *lock)
+{
+    if (verb == GET || lock->l_type == F_UNLCK)
+        return NOT_LOCKING;
+    return (is_whole(fd, lock) ? 0 : SEEN_PART) | (lock->l_type == F_RDLCK ? SEEN_SHARED : 0);
+}
+
+static __attribute__((__noinline__)) int find_and_fcntl(int fd, int command, enum lock_verb verb,
+                                                        enum kernel_lock_kind kind, struct flock *lock)
+{
+    int use = settings_get()->list_folder ? use_of(fd, verb, lock) : NOT_LOCKING;
+    struct mapped file;
+
+    switch (find_file(fd, kind, use, &file)) {
+    case NO_NAME:
+        return -1;
+    case MAPPED:
+        return lock_by_fcntl(&file, command, verb, lock);
+    case NOT_MAPPED:
+        break;
+    }
+    return real_get()->fcntl(fd, command, lock);
+}
+
+static int on_fcntl(int fd, int command, void *argument)
+{
+    enum kernel_lock_kind kind;
+    enum lock_verb verb = verb_of(command, &kind);
+    const struct settings *settings;
+
+    if (verb != NO_LOCK) {
+        settings = settings_get();
+        if ((settings->has_fcntl || settings->list_folder) && argument && is_valid(argument, kind))
+            return find_and_fcntl(fd, command, verb, kind, argument);
+    }
+    return real_get()->fcntl(fd, command, argument);
+}
+
+/* A call without a third argument gets an argument that no code looks at, as in libc. */
+#define DEFINE_FCNTL(name)                      \
+    EXPORT int name(int fd, int command, ...)   \
+    {                                           \
+        va_list more;                           \
+        void *argument;                         \
+                                                \
+        va_start(more, command);                \
+        argument = va_arg(more, void *);        \
+        va_end(more);                           \
+        return on_fcntl(fd, command, argument); \
+    }
+
+DEFINE_FCNTL(fcntl)
+DEFINE_FCNTL(fcntl64)
+DEFINE_FCNTL(__fcntl)
+
+/* ---- lockf ------------------------------------------------------------------------------- */
+
+static int test_by_lockf(int fd, struct flock *lock)
+{
+    lock->l_type = F_RDLCK;
+    if (on_fcntl(fd, F_GETLK, lock) < 0)
+        return -1;
+    if (lock->l_type == F_UNLCK)
+        return 0;
+    errno = EACCES;
+    return -1;
+}
+
+/* As in libc, from the offset of the next read or write. */
+static int on_lockf(int fd, int command, off_t length)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = length };
+    const struct settings *settings = settings_get();
+
+    if (!settings->has_fcntl && !settings->list_folder)
+        return real_get()->lockf(fd, command, length);
+    switch (command) {
+    case F_TEST:
+        return test_by_lockf(fd, &lock);
+    case F_LOCK:
+        return on_fcntl(fd, F_SETLKW, &lock);
+    case F_TLOCK:
+        return on_fcntl(fd, F_SETLK, &lock);
+    case F_ULOCK:
+        lock.l_type = F_UNLCK;
+        return on_fcntl(fd, F_SETLK, &lock);
+    default:
+        return real_get()->lockf(fd, command, length); /* is no command */
+    }
+}
+
+EXPORT int lockf(int fd, int command, off_t length)
+{
+    return on_lockf(fd, command, length);
+}
+
+EXPORT int lockf64(int fd, int command, off64_t length)
+{
+    return on_lockf(fd, command, length);
+}
