@@ -38,16 +38,6 @@ static int setup(void **state)
     return mkdir(strcat(home, "/dmutex"), 0700);
 }
 
-static void assert_sentence(struct actor *a, const char *words)
-{
-    const char *sentence;
-
-    actor_send(a, "strerror");
-    sentence = actor_answer(a);
-    if (!strstr(sentence, words))
-        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
-}
-
 /* Without a URL in the environment the file's server is used, with the file's lease. */
 static void test_the_file_names_the_server_when_nothing_else_does(void **state)
 {
@@ -98,13 +88,13 @@ static void test_local_is_not_fallen_back_to_when_it_is_forbidden(void **state)
     write_file("[server]\nLocal=%s\n", "forbid");
     a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
     actor_do(a, "ENOLCK", "lock file/local");
-    assert_sentence(a, path);
-    assert_sentence(a, "set DMUTEX_URL");
+    actor_assert_words(a, path);
+    actor_assert_words(a, "set DMUTEX_URL");
     actor_end(a);
     write_file("[server]\nLocal=%s\n", "allow");
     a = actor_start_with(the_server, "DMUTEX_URL=", "DMUTEX_LOCAL=forbid", NULL);
     actor_do(a, "ENOLCK", "lock file/local");
-    assert_sentence(a, "by DMUTEX_LOCAL");
+    actor_assert_words(a, "by DMUTEX_LOCAL");
     actor_end(a);
 }
 
@@ -121,7 +111,7 @@ static void test_a_file_that_cannot_be_used_is_told(void **state)
     assert_return_code(chmod(path, 0622), errno);
     a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
     actor_do(a, "ENOLCK", "lock file/open");
-    assert_sentence(a, "can be written by others");
+    actor_assert_words(a, "can be written by others");
     actor_end(a);
     a = actor_start_with(the_server, NULL);
     actor_do(a, "0", "lock file/open");
@@ -130,7 +120,7 @@ static void test_a_file_that_cannot_be_used_is_told(void **state)
     write_file("[server]\nUrl=%s\n", "nonsense");
     a = actor_start_with(the_server, "DMUTEX_URL=", NULL);
     actor_do(a, "ENOLCK", "lock file/bad");
-    assert_sentence(a, path);
+    actor_assert_words(a, path);
     actor_end(a);
 }
 

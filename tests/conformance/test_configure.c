@@ -10,16 +10,6 @@
 
 static dmutex_t mutex;
 
-static void assert_sentence(struct actor *a, const char *words)
-{
-    const char *sentence;
-
-    actor_send(a, "strerror");
-    sentence = actor_answer(a);
-    if (!strstr(sentence, words))
-        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
-}
-
 /* An actor with no other DMUTEX_URL than this URL. */
 static struct actor *start_under(const char *url)
 {
@@ -63,10 +53,10 @@ static void test_configure_refuses_when_the_url_is_bad(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(bad_urls); i++) {
         actor_do(a, "EINVAL", "configure %s", bad_urls[i]);
-        assert_sentence(a, " ");
+        actor_assert_words(a, " ");
     }
     actor_do(a, "EINVAL", "configure rediss://h");
-    assert_sentence(a, "in this version");
+    actor_assert_words(a, "in this version");
     make_normal(&mutex, "configure/bad", 0);
     assert_result(dmutex_lock(&mutex), 0);
     actor_do(a, "EBUSY", "trylock configure/bad");
@@ -90,7 +80,7 @@ static void test_calls_say_enolck_when_the_environments_url_is_bad(void **state)
             if (strcmp(actor_answer(a), "ENOLCK") != 0 && strcmp(calls[c], "unlock X") != 0)
                 fail_msg("%s under %s is not ENOLCK", calls[c], bad_urls[i]);
             if (c == 0)
-                assert_sentence(a, "DMUTEX_URL");
+                actor_assert_words(a, "DMUTEX_URL");
         }
         actor_do(a, "0 0", "holdcount X");
         actor_do(a, "0", "destroy X");
@@ -128,7 +118,7 @@ static void test_configure_is_busy_when_the_library_is_in_use(void **state)
     make_normal(&mutex, "configure/late", 0);
     actor_do(a, "0", "lock configure/late");
     actor_do(a, "EBUSY", "configure unix:///nonexistent/socket");
-    assert_sentence(a, "before the first use");
+    actor_assert_words(a, "before the first use");
     actor_do(a, "EINVAL", "configure nonsense");
     assert_result(dmutex_trylock(&mutex), EBUSY);
     actor_do(a, "0", "unlock configure/late");
@@ -304,10 +294,10 @@ static void test_strerror_is_the_threads_own(void **state)
     actor_do(a, "0", "lock configure/says");
     actor_do(a, "", "strerror");
     actor_do(a, "EPERM", "unlock configure/other");
-    assert_sentence(a, "does not own");
+    actor_assert_words(a, "does not own");
     actor_do(a, "", "in-thread strerror");
     actor_do(a, "0", "unlock configure/says");
-    assert_sentence(a, "does not own"); /* a success says nothing */
+    actor_assert_words(a, "does not own"); /* a success says nothing */
     actor_end(a);
 
     make_normal(&mutex, "configure/says", 0);

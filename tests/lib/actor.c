@@ -251,6 +251,22 @@ pid_t actor_pid(const struct actor *actor)
     return actor->pid;
 }
 
+int actor_losses(struct actor *actor)
+{
+    actor_send(actor, "lost");
+    return (int)strtol(actor_answer(actor), NULL, 10);
+}
+
+void actor_assert_words(struct actor *actor, const char *words)
+{
+    const char *sentence;
+
+    actor_send(actor, "strerror");
+    sentence = actor_answer(actor);
+    if (!strchr(sentence, ' ') || !strstr(sentence, words))
+        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
+}
+
 void actor_kill(struct actor *actor)
 {
     assert_return_code(kill(actor->pid, SIGKILL), errno);

@@ -95,6 +95,12 @@ bool actor_is_silent(struct actor *actor);
 /* Sends a command that answers "0 VALUE", and returns the value. */
 long long actor_value(struct actor *actor, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
+/* The number of the actor's holds that were lost. */
+int actor_losses(struct actor *actor);
+
+/* The actor's last failure has a sentence, with these words. */
+void actor_assert_words(struct actor *actor, const char *words);
+
 /* The number in a file that actors count in; the second makes a new file with 0. */
 long long actor_counted(const char *path);
 void actor_begin_count(const char *path);

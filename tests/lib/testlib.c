@@ -45,6 +45,34 @@ void test_put_server_into_path(void)
     setenv("PATH", path, 1);
 }
 
+/* Test programs are below tests/; folders above the tree may have that name, too. */
+void test_build_path(char *ret_path, size_t room, const char *name)
+{
+    const char *tests = NULL;
+
+    for (const char *at = program_path; (at = strstr(at, "/tests/")); at++)
+        tests = at;
+    assert_non_null(tests);
+    snprintf(ret_path, room, "%.*s/%s", (int)(tests - program_path), program_path, name);
+    assert_return_code(access(ret_path, F_OK), errno);
+}
+
+const char *test_compiler(void)
+{
+    const char *given = getenv("CC");
+
+    return given && *given ? given : "cc";
+}
+
+void test_tell_asan(const char *option)
+{
+    const char *usual = getenv("ASAN_OPTIONS");
+    char options[1000];
+
+    snprintf(options, sizeof options, "%s:%s", usual ? usual : "", option);
+    setenv("ASAN_OPTIONS", options, 1);
+}
+
 /* On a loaded machine the time may be over before the call has begun to wait: then the call is repeated. */
 static bool has_waited(dmutex_t *mutex)
 {

@@ -75,6 +75,15 @@ void test_put_server_into_path(void);
 /* The path of this program, to be executed again with --role. */
 extern char *program_path;
 
+/* The path of a file of the build tree, as "preload/here/dmutex-run". The file is there. */
+void test_build_path(char *ret_path, size_t room, const char *name);
+
+/* $CC, or cc. */
+const char *test_compiler(void);
+
+/* Adds an option for the address sanitizer in programs that start from now on. */
+void test_tell_asan(const char *option);
+
 /* A server for the whole group, in `the_server`; this process is connected when the first test begins. */
 int test_group_setup(void **state);
 int test_group_teardown(void **state);

@@ -9,16 +9,9 @@ char folder[64];
 
 static char preloads[8192]; /* LD_PRELOAD */
 static char errors[80];     /* standard error of the programs */
-static char build_folder[4096];
+static char library[4096];  /* the folder of libdmutex */
 
 /* ---- fixtures ---------------------------------------------------------------------------- */
-
-static const char *compiler(void)
-{
-    const char *said_so = getenv("CC");
-
-    return said_so && *said_so ? said_so : "cc";
-}
 
 bool is_sanitized(void)
 {
@@ -32,35 +25,18 @@ static void find_runtime(void)
 {
     if (!is_sanitized())
         return;
-    command_run("%s -print-file-name=libasan.so", compiler());
+    command_run("%s -print-file-name=libasan.so", test_compiler());
     assert_status(0);
     snprintf(preloads, sizeof preloads, "%.*s:", (int)strcspn(ran.output, "\n"), ran.output);
 }
 
-/* Ignores memory that other programs leave allocated. */
-static void allow_leaks(void)
-{
-    const char *usual = getenv("ASAN_OPTIONS");
-    char options[1000];
-
-    snprintf(options, sizeof options, "%s:detect_leaks=0", usual ? usual : "");
-    setenv("ASAN_OPTIONS", options, 1);
-}
-
-/* tests/preload/test_x lies beside preload/ and libdmutex/. */
 static void find_module(void)
 {
-    char *end;
-
-    snprintf(build_folder, sizeof build_folder, "%s", program_path);
-    end = strstr(build_folder, "/tests/preload/");
-    assert_non_null(end);
-    *end = '\0';
     preloads[0] = '\0';
     find_runtime();
-    snprintf(preloads + strlen(preloads), sizeof preloads - strlen(preloads), "%s/preload/.libs/libdmutex-preload.so",
-             build_folder);
-    assert_int_equal(access(strrchr(preloads, ':') ? strrchr(preloads, ':') + 1 : preloads, R_OK), 0);
+    test_build_path(preloads + strlen(preloads), sizeof preloads - strlen(preloads),
+                    "preload/.libs/libdmutex-preload.so");
+    test_build_path(library, sizeof library, "libdmutex/.libs");
 }
 
 int folder_setup(void **state)
@@ -69,7 +45,7 @@ int folder_setup(void **state)
     keeper_make_folder(folder, sizeof folder);
     snprintf(errors, sizeof errors, "%s/errors", folder);
     find_module();
-    allow_leaks();
+    test_tell_asan("detect_leaks=0"); /* other programs leave memory allocated */
     return 0;
 }
 
@@ -95,7 +71,7 @@ int programs_teardown(void **state)
 void build(const char *output, const char *sources, const char *switches)
 {
     command_run("folder=%s; cd %s && %s -O1 -g -pthread -D_GNU_SOURCE -o $folder/%s %s %s", folder, PROGRAMS,
-                compiler(), output, sources, switches);
+                test_compiler(), output, sources, switches);
     assert_status(0);
 }
 
@@ -135,10 +111,7 @@ static struct actor *start(const char *name, va_list environment)
 /* Sets variables of this process, because the next program inherits the variables. */
 static void set_module(const char *rules)
 {
-    char libraries[sizeof build_folder + 32];
-
-    snprintf(libraries, sizeof libraries, "%s/libdmutex/.libs", build_folder);
-    setenv("LD_LIBRARY_PATH", libraries, 1);
+    setenv("LD_LIBRARY_PATH", library, 1);
     setenv("LD_PRELOAD", preloads, 1);
     if (rules)
         setenv("DMUTEX_MAP", rules, 1);
@@ -183,8 +156,7 @@ void run_under(const char *rules, const char *command)
     assert_null(strchr(rules ? rules : "", '\''));
     if (rules)
         snprintf(map, sizeof map, "DMUTEX_MAP='%s'", rules);
-    command_run("cd %s && exec env LD_LIBRARY_PATH=%s/libdmutex/.libs LD_PRELOAD=%s %s %s", folder, build_folder,
-                preloads, map, command);
+    command_run("cd %s && exec env LD_LIBRARY_PATH=%s LD_PRELOAD=%s %s %s", folder, library, preloads, map, command);
 }
 
 /* ---- standard error ---------------------------------------------------------------------- */

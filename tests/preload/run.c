@@ -9,31 +9,6 @@
 char folder[64];
 char dmutex_run[4096];
 
-/* tests/preload/test_x lies beside preload/here/dmutex-run. */
-static void find_program(void)
-{
-    char *end;
-
-    strcpy(dmutex_run, program_path);
-    end = strstr(dmutex_run, "/tests/preload/");
-    assert_non_null(end);
-    strcpy(end, "/preload/here/dmutex-run");
-    assert_int_equal(access(dmutex_run, X_OK), 0);
-}
-
-/*
- * Allows the module in front of the sanitizer's library, because sanitized programs of the tree are run so and the
- * sanitizer would refuse.
- */
-static void allow_module(void)
-{
-    const char *options = getenv("ASAN_OPTIONS");
-    char more[1000];
-
-    snprintf(more, sizeof more, "%s:verify_asan_link_order=0", options ? options : "");
-    setenv("ASAN_OPTIONS", more, 1);
-}
-
 /* Makes an empty configuration of the user, so that the machine's own configuration is not read. */
 static void hide_configuration(void)
 {
@@ -46,12 +21,31 @@ static void hide_configuration(void)
 int run_setup(void **state)
 {
     (void)state;
-    allow_module();
+    test_tell_asan("verify_asan_link_order=0"); /* the module stands before the sanitizer in sanitized programs */
     keeper_make_folder(folder, sizeof folder);
     hide_configuration();
     unsetenv("LD_PRELOAD");
-    find_program();
+    test_build_path(dmutex_run, sizeof dmutex_run, "preload/here/dmutex-run");
     return 0;
+}
+
+int run_server_setup(void **state)
+{
+    char keeper[4096];
+
+    run_setup(state);
+    test_build_path(keeper, sizeof keeper, "preload/keeper/dmutex-keeper");
+    the_server = server_start();
+    setenv("DMUTEX_URL", the_server->url, 1);
+    setenv("DMUTEX_KEEPER", keeper, 1);
+    setenv("DMUTEX_LOCAL_DIR", folder, 1);
+    return 0;
+}
+
+int run_server_teardown(void **state)
+{
+    server_end(the_server);
+    return run_teardown(state);
 }
 
 int run_teardown(void **state)
@@ -81,8 +75,6 @@ const char *write_file(const char *name, int mode, const char *format, ...)
 
 void compile(const char *source, const char *program, const char *switches)
 {
-    const char *compiler = getenv("CC");
-
-    command_run("cd %s && %s -pthread %s -o %s %s", folder, compiler ? compiler : "cc", source, program, switches);
+    command_run("cd %s && %s -pthread %s -o %s %s", folder, test_compiler(), source, program, switches);
     assert_status(0);
 }

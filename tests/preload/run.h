@@ -15,6 +15,10 @@ extern char dmutex_run[4096];
 int run_setup(void **state);
 int run_teardown(void **state);
 
+/* The same with a server, in DMUTEX_URL, and with a keeper whose socket is in the folder. */
+int run_server_setup(void **state);
+int run_server_teardown(void **state);
+
 /* Writes a file with a mode in the folder; returns the path, in static memory, until the next call. */
 const char *write_file(const char *name, int mode, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

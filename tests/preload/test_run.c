@@ -13,22 +13,9 @@ static char module[4096];
 
 static int setup(void **state)
 {
-    char *end;
-
-    run_setup(state);
-    the_server = server_start();
-    setenv("DMUTEX_URL", the_server->url, 1);
-    strcpy(module, dmutex_run);
-    end = strstr(module, "/preload/here/");
-    strcpy(end, "/preload/here/../.libs/libdmutex-preload.so");
-    assert_int_equal(access(module, R_OK), 0);
+    run_server_setup(state);
+    test_build_path(module, sizeof module, "preload/here/../.libs/libdmutex-preload.so");
     return 0;
-}
-
-static int teardown(void **state)
-{
-    server_end(the_server);
-    return run_teardown(state);
 }
 
 /* A URL without a server. */
@@ -405,8 +392,7 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
     char library[4096];
 
     (void)state;
-    snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(strstr(dmutex_run, "/preload/") - dmutex_run),
-             dmutex_run);
+    test_build_path(library, sizeof library, "libdmutex/.libs");
     write_file("legacy.c", 0644,
                "#include <pthread.h>\n"
                "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
@@ -448,5 +434,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, run_server_teardown);
 }

@@ -15,15 +15,11 @@
 
 static char config[128];   /* mode 0600, with the password */
 static char library[4096]; /* the folder of libdmutex */
-static char keeper[4096];
 
 /* Makes a server where no client can lock without the password. */
 static int setup(void **state)
 {
-    const char *end;
-
-    run_setup(state);
-    the_server = server_start();
+    run_server_setup(state);
     assert_string_equal(side_text(the_server->side, "ACL SETUSER app on >s3cret ~* &* +@all"), "OK");
     assert_string_equal(side_text(the_server->side, "ACL SETUSER default -evalsha -eval"), "OK");
     snprintf(config, sizeof config, "%s/secret.conf", folder);
@@ -31,19 +27,9 @@ static int setup(void **state)
                "# Url=redis://no\n[defaults]\nLease=5s\n\n [server]  \n  Url = unix://app:s3cret@%s?grace=off  \n"
                "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock run/queue]\nMatch=sym:legacy:queue_lock\n",
                the_server->path, folder);
-    end = strstr(dmutex_run, "/preload/here/");
-    snprintf(library, sizeof library, "%.*s/libdmutex/.libs", (int)(end - dmutex_run), dmutex_run);
-    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper", (int)(end - dmutex_run), dmutex_run);
+    test_build_path(library, sizeof library, "libdmutex/.libs");
     unsetenv("DMUTEX_URL");
-    setenv("DMUTEX_KEEPER", keeper, 1);
-    setenv("DMUTEX_LOCAL_DIR", folder, 1);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    server_end(the_server);
-    return run_teardown(state);
 }
 
 /* No password is in the environment of the command or of a child, nor in the words of dmutex-run. */
@@ -161,5 +147,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, run_server_teardown);
 }

@@ -13,26 +13,6 @@
 #define NOTHING \
     "dmutex: no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses\n"
 
-static char keeper[4096];
-
-static int setup(void **state)
-{
-    run_setup(state);
-    the_server = server_start();
-    snprintf(keeper, sizeof keeper, "%.*s/preload/keeper/dmutex-keeper",
-             (int)(strstr(dmutex_run, "/preload/here/") - dmutex_run), dmutex_run);
-    setenv("DMUTEX_URL", the_server->url, 1);
-    setenv("DMUTEX_KEEPER", keeper, 1);
-    setenv("DMUTEX_LOCAL_DIR", folder, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    server_end(the_server);
-    return run_teardown(state);
-}
-
 /* True if the process has made a segment of System V's shared memory that still exists. */
 static bool has_memory_of(pid_t pid)
 {
@@ -154,5 +134,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, run_server_setup, run_server_teardown);
 }

@@ -13,12 +13,6 @@
 
 static dmutex_t mutex;
 
-static int losses_of(struct actor *actor)
-{
-    actor_send(actor, "lost");
-    return (int)strtol(actor_answer(actor), NULL, 10);
-}
-
 /* An actor that holds `name`. */
 static struct actor *start_holder(const char *name, const char *options)
 {
@@ -47,7 +41,7 @@ static void test_a_stopped_owner_knows_its_loss_when_it_goes_on(void **state)
     assert_int_equal(actor_value(a, "remaining force/stopped"), 0);
     assert_int_equal(actor_value(a, "token force/stopped"), token);
     actor_do(a, "EPERM", "unlock force/stopped");
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     actor_do(a, "EBUSY", "trylock force/stopped");
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_renew_np(&mutex), 0);
@@ -120,7 +114,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
     token = actor_value(a, "token force/told");
     promise_within(AT_ONCE);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     assert_kept();
     actor_do(a, "EPERM", "unlock force/told");
     assert_result(dmutex_lock(&mutex), EOWNERDEAD);
@@ -139,7 +133,7 @@ static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **sta
     make_normal(&mutex, "force/renewal", 1000);
     promise_within(600 / 3 + 1000);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     assert_kept();
     assert_int_equal(actor_value(a, "remaining force/renewal"), 0);
     actor_do(a, "EPERM", "unlock force/renewal");
@@ -165,7 +159,7 @@ static void test_a_waiter_owns_at_once_when_the_lock_is_broken(void **state)
     actor_end(b);
     actor_send(a, "unlock force/waiter"); /* robust: the server's answer is awaited */
     actor_expect(a, "EPERM");
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     actor_end(a);
 }
 

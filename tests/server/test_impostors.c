@@ -19,17 +19,6 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define IN_TIME 3000 /* for some calls that take 80 ms each */
 
-/* The sentence of the last failure has these words. */
-static void assert_sentence(struct actor *a, const char *words)
-{
-    const char *sentence;
-
-    actor_send(a, "strerror");
-    sentence = actor_answer(a);
-    if (!strchr(sentence, ' ') || !strstr(sentence, words))
-        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
-}
-
 /* ---- a program that pretends to be a server ---------------------------------------------- */
 
 enum manner {
@@ -256,7 +245,7 @@ static void check_calls(struct actor *a, const char *what)
         actor_send(a, "trylock bad/x");
         if (strcmp(actor_answer(a), "ENOLCK") != 0)
             fail_msg("%s: trylock does not say ENOLCK", what);
-        assert_sentence(a, "");
+        actor_assert_words(a, "");
     } while (!fake_has_said_it());
     actor_send(a, "timedlock bad/x 30");
     if (strcmp(actor_answer(a), "0") == 0)
@@ -423,7 +412,7 @@ static void test_calls_end_in_time_when_the_server_never_answers(void **state)
     b = actor_start_with(the_server, url, "DMUTEX_ONDOWN=fail", NULL);
     promise_within(IN_TIME);
     actor_do(a, "ENOLCK", "trylock bad/silent");
-    assert_sentence(a, "");
+    actor_assert_words(a, "");
     actor_do(a, "ETIMEDOUT", "timedlock bad/silent 200");
     actor_do(a, "ETIMEDOUT", "clocklock bad/silent 200");
     actor_do(a, "ENOLCK", "islocked bad/silent");
@@ -450,13 +439,13 @@ static void test_calls_name_the_server_when_no_answer_has_come_yet(void **state)
     fake_be(SILENT, "", 0);
     a = actor_start_at(url);
     actor_do(a, "ENOLCK", "trylock bad/named");
-    assert_sentence(a, fake.path);
+    actor_assert_words(a, fake.path);
     actor_do(a, "ETIMEDOUT", "timedlock bad/named 30");
-    assert_sentence(a, fake.path);
+    actor_assert_words(a, fake.path);
     fake_be(LYING, "", 0);
     b = actor_start_at(url);
     actor_do(b, "ENOLCK", "trylock bad/named");
-    assert_sentence(b, fake.path);
+    actor_assert_words(b, fake.path);
     actor_end(a);
     actor_end(b);
 }

@@ -10,12 +10,6 @@
 
 static dmutex_t mutex;
 
-static int losses_of(struct actor *actor)
-{
-    actor_send(actor, "lost");
-    return (int)strtol(actor_answer(actor), NULL, 10);
-}
-
 static int64_t lease_left(const char *name)
 {
     return side_int(the_server->side, "PTTL %s", key_of("lock", name));
@@ -39,7 +33,7 @@ static void test_a_hold_goes_on_when_its_renewal_is_late(void **state)
     assert_in_range(lease_left("late/renewal"), 1, 1700);
     actor_cont(a);
     wait_until(lease_left("late/renewal") > 2000);
-    assert_int_equal(losses_of(a), 0);
+    assert_int_equal(actor_losses(a), 0);
     assert_int_equal(actor_value(a, "token late/renewal"), token);
     assert_result(dmutex_trylock(&mutex), EBUSY);
     actor_do(a, "0", "unlock late/renewal");
@@ -65,7 +59,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     assert_true(lease_left("late/too-late") > 10000);
     promise_within(AT_ONCE);
     actor_cont(a);
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     actor_do(a, "0 0", "remaining late/too-late");
     assert_result(dmutex_lock(&mutex), EOWNERDEAD);
     assert_kept();
@@ -74,7 +68,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_consistent(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
-    assert_int_equal(losses_of(a), 1);
+    assert_int_equal(actor_losses(a), 1);
     actor_end(a);
 }
 
@@ -88,7 +82,7 @@ static void test_a_loss_is_told_in_time_when_the_server_becomes_a_replica(void *
     actor_do(a, "0", "init late/replica lease=4000");
     actor_do(a, "0", "lock late/replica");
     side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     assert_true(lease_left("late/replica") > 0);
     actor_do(a, "EPERM", "unlock late/replica");
     side_text(the_server->side, "REPLICAOF NO ONE");
@@ -119,7 +113,7 @@ static void test_unlock_is_done_later_when_a_replica_refuses_it(void **state)
         assert_result(dmutex_lock(&mutex), 0); /* no death, either */
         assert_kept();
         assert_result(dmutex_unlock(&mutex), 0);
-        assert_int_equal(losses_of(a), 0);
+        assert_int_equal(actor_losses(a), 0);
         actor_end(a);
     }
 }

@@ -11,22 +11,6 @@
 
 static dmutex_t mutex;
 
-static int losses_of(struct actor *actor)
-{
-    actor_send(actor, "lost");
-    return (int)strtol(actor_answer(actor), NULL, 10);
-}
-
-static void check_sentence(struct actor *actor, const char *words)
-{
-    const char *said;
-
-    actor_send(actor, "strerror");
-    said = actor_answer(actor);
-    if (!strstr(said, words))
-        fail_msg("\"%s\" does not tell of \"%s\"", said, words);
-}
-
 /* An actor with calls that give up after half a second. */
 static struct actor *start_impatient(const char *environment)
 {
@@ -69,7 +53,7 @@ static void test_the_owner_holds_on_when_the_server_was_restarted(void **state)
     assert_result(dmutex_lock(&mutex), 0);
     assert_true(token_of(&mutex) > (uint64_t)token);
     assert_result(dmutex_unlock(&mutex), 0);
-    assert_int_equal(losses_of(a), 0);
+    assert_int_equal(actor_losses(a), 0);
     actor_end(a);
 }
 
@@ -87,7 +71,7 @@ static void test_the_owner_learns_of_its_loss_when_another_came_first_after_a_re
     server_restart(the_server);
     assert_result(dmutex_lock(&mutex), 0);
     actor_cont(a);
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     actor_do(a, "EPERM", "unlock fault/first");
     assert_int_equal(actor_value(a, "islocked fault/first"), 1);
     assert_true(remaining_of(&mutex) > 0);
@@ -196,9 +180,9 @@ static void test_lock_says_enolck_when_ondown_is_fail(void **state)
     wait_until(waiters_of(&mutex) == 1);
     server_kill(the_server);
     actor_do(a, "ENOLCK", "lock fault/down");
-    check_sentence(a, "lock server cannot be used");
+    actor_assert_words(a, "lock server cannot be used");
     actor_expect(b, "ENOLCK");
-    check_sentence(b, "lock server");
+    actor_assert_words(b, "lock server");
     server_restart(the_server);
     actor_do(a, "0", "lock fault/down");
     actor_do(a, "0", "unlock fault/down");
@@ -311,7 +295,7 @@ static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void 
         side_text(the_server->side, "SCRIPT FLUSH");
         assert_result(dmutex_consistent(&mutex), 0);
         assert_result(dmutex_unlock(&mutex), 0);
-        wait_until(losses_of(a) == i + 1);
+        wait_until(actor_losses(a) == i + 1);
         actor_do(a, "EPERM", "unlock fault/scripts");
     }
     actor_end(a);

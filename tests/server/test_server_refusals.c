@@ -15,22 +15,6 @@
 
 static dmutex_t mutex;
 
-static int losses_of(struct actor *actor)
-{
-    actor_send(actor, "lost");
-    return (int)strtol(actor_answer(actor), NULL, 10);
-}
-
-static void check_sentence(struct actor *actor, const char *words)
-{
-    const char *said;
-
-    actor_send(actor, "strerror");
-    said = actor_answer(actor);
-    if (!strstr(said, words))
-        fail_msg("\"%s\" does not tell of \"%s\"", said, words);
-}
-
 static pid_t impostor; /* listens in the server's place; 0: none */
 
 static void end_impostor(void)
@@ -64,7 +48,7 @@ static void check_refused(struct actor *actor, const char *name, const char *wor
         promise_within(AT_ONCE); /* lock does not wait, and timedlock not for the deadline */
         actor_do(actor, "ENOLCK", "%s %s %d", ways[i], name, LONG_LEASE);
         assert_kept();
-        check_sentence(actor, words);
+        actor_assert_words(actor, words);
     }
     assert_int_equal(actor_value(actor, "holdcount %s", name), 0);
 }
@@ -83,7 +67,7 @@ static void test_calls_say_enolck_when_a_right_is_taken_away(void **state)
     side_text(server->side, "ACL SETUSER default -eval -evalsha");
     check_refused(a, "fault/refused", "NOPERM");
     actor_do(a, "ENOLCK", "renew fault/held");
-    check_sentence(a, "NOPERM");
+    actor_assert_words(a, "NOPERM");
     assert_true(actor_value(a, "remaining fault/held") > 0);
     actor_do(a, "0", "unlock fault/given");
     side_text(server->side, "ACL SETUSER default +eval +evalsha");
@@ -133,7 +117,7 @@ static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
     actor_do(a, "0", "init fault/taken lease=600");
     actor_do(a, "0", "lock fault/taken");
     side_text(the_server->side, "SET %s precious", key_of("lock", "fault/taken"));
-    wait_until(losses_of(a) == 1);
+    wait_until(actor_losses(a) == 1);
     actor_do(a, "EPERM", "unlock fault/taken");
     side_text(the_server->side, "DEL %s", key_of("lock", "fault/taken"));
     actor_do(a, "0", "lock fault/taken");
@@ -170,7 +154,7 @@ static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
     snprintf(url, sizeof url, "DMUTEX_URL=unix://%s?command_timeout=300", server->path);
     a = actor_start_with(server, url, NULL);
     actor_do(a, "ENOLCK", "trylock fault/mark");
-    check_sentence(a, "the key dmutex:server is not the library's");
+    actor_assert_words(a, "the key dmutex:server is not the library's");
     actor_end(a);
     server_end(server);
 }
@@ -190,13 +174,13 @@ static void test_lock_waits_when_the_password_is_wrong(void **state)
     failing = actor_start_with(server, url, "DMUTEX_ONDOWN=fail", NULL);
     actor_send(waiter, "lock fault/password");
     actor_do(asker, "ENOLCK", "trylock fault/password");
-    check_sentence(asker, "password or user is refused: WRONGPASS");
+    actor_assert_words(asker, "password or user is refused: WRONGPASS");
     actor_send(asker, "strerror");
     assert_null(strstr(actor_answer(asker), "opensesame"));
     actor_do(asker, "ETIMEDOUT", "timedlock fault/password 50");
-    check_sentence(asker, "WRONGPASS");
+    actor_assert_words(asker, "WRONGPASS");
     actor_do(failing, "ENOLCK", "lock fault/password");
-    check_sentence(failing, "WRONGPASS");
+    actor_assert_words(failing, "WRONGPASS");
     assert_true(actor_is_silent(waiter));
     side_text(server->side, "CONFIG SET requirepass opensesame");
     promise_within(AT_ONCE);
@@ -226,7 +210,7 @@ static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **st
     snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/quoted", server->folder);
     a = actor_start_with(server, url, log, NULL);
     actor_do(a, "ENOLCK", "trylock fault/quoted");
-    check_sentence(a, "password or user is refused: ERR");
+    actor_assert_words(a, "password or user is refused: ERR");
     actor_send(a, "strerror");
     assert_null(strstr(actor_answer(a), "opensesame"));
     command_run("grep refused %s/quoted && ! grep opensesame %s/quoted", server->folder, server->folder);
@@ -245,10 +229,10 @@ static void test_lock_says_which_when_the_database_does_not_exist(void **state)
     snprintf(url, sizeof url, "DMUTEX_URL=%s&command_timeout=300&db=99", the_server->url);
     a = actor_start_with(the_server, url, "DMUTEX_ONDOWN=fail", NULL);
     actor_do(a, "ENOLCK", "lock fault/db");
-    check_sentence(a, "database cannot be selected");
+    actor_assert_words(a, "database cannot be selected");
     actor_do(a, "ENOLCK", "trylock fault/db");
     actor_do(a, "ETIMEDOUT", "timedlock fault/db 50");
-    check_sentence(a, "database cannot be selected");
+    actor_assert_words(a, "database cannot be selected");
     actor_end(a);
     assert_string_equal(side_text(the_server->side, "KEYS *fault*:db"), "");
 }
@@ -345,7 +329,7 @@ static void test_lock_waits_when_the_server_is_none(void **state)
         begin_impostor(the_server, impostors[i].bytes, impostors[i].is_closing);
         actor_send(waiter, "lock fault/impostor");
         actor_do(asker, "ENOLCK", "trylock fault/impostor");
-        check_sentence(asker, the_server->path);
+        actor_assert_words(asker, the_server->path);
         actor_do(asker, "ETIMEDOUT", "timedlock fault/impostor 100");
         actor_do(asker, "ENOLCK", "islocked fault/impostor");
         assert_true(actor_is_silent(waiter));

@@ -14,12 +14,6 @@
 #define LONG_LEASE 60000
 #define AT_ONCE 8000
 
-static int losses_of(struct actor *actor)
-{
-    actor_send(actor, "lost");
-    return (int)strtol(actor_answer(actor), NULL, 10);
-}
-
 /* ---- states ------------------------------------------------------------------------------- */
 
 /* A command that keeps the server busy for any time, sent by a separate process. */
@@ -322,7 +316,7 @@ static void check_nothing_changed(struct party *party)
     actor_do(party->waiter, "0", "unlock fault/held");
     insist(party->owner, "consistent fault/dead");
     actor_do(party->owner, "0", "unlock fault/dead");
-    assert_int_equal(losses_of(party->owner), 0);
+    assert_int_equal(actor_losses(party->owner), 0);
     for (int i = 0; i < 3; i++) {
         actor_do(party->newcomer, "0", "lock %s", failed[i]);
         actor_do(party->newcomer, "0", "unlock %s", failed[i]);
