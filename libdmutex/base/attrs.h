@@ -6,7 +6,10 @@
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 #define DM_MUST_CHECK __attribute__((__warn_unused_result__))
 
-/* gcc and clang announce sanitizers in different ways. */
+/*
+ * gcc and clang announce sanitizers in different ways. Two places read DM_UNDER_TSAN: real.c, because the sanitizer
+ * must see the locks, and self.c, because the sanitizer forgets a thread one pass early.
+ */
 #if defined(__SANITIZE_THREAD__)
 #define DM_UNDER_TSAN 1
 #elif defined(__has_feature)

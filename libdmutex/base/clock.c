@@ -11,6 +11,10 @@ static int64_t to_ns(struct timespec time)
     return (int64_t)time.tv_sec * DM_NS_PER_S + time.tv_nsec;
 }
 
+/*
+ * Cannot fail: the library reads three clocks, which Linux always has, and the public functions refuse every other
+ * clock.
+ */
 static struct timespec read_clock(clockid_t clock)
 {
     struct timespec now;
@@ -24,6 +28,7 @@ int64_t dm_clock_boot_ns(void)
     return to_ns(read_clock(CLOCK_BOOTTIME));
 }
 
+/* `ns` is not negative; so tv_nsec stays in 0..999999999, and sem_clockwait() takes the result. */
 static struct timespec add_ns(struct timespec time, int64_t ns)
 {
     int64_t nsec = time.tv_nsec + ns % DM_NS_PER_S;
@@ -33,6 +38,11 @@ static struct timespec add_ns(struct timespec time, int64_t ns)
     return time;
 }
 
+/*
+ * CLOCK_MONOTONIC and not CLOCK_BOOTTIME, because sem_clockwait() takes only CLOCK_MONOTONIC and CLOCK_REALTIME. A
+ * sleep of the machine makes such a wait longer; no hold depends on that, because certainty is compared with
+ * CLOCK_BOOTTIME.
+ */
 struct dm_deadline dm_deadline_in_ms(int64_t ms)
 {
     return (struct dm_deadline){
@@ -57,6 +67,10 @@ int64_t dm_deadline_left_ns(const struct dm_deadline *deadline)
     return left > LONGEST_NS ? LONGEST_NS : (int64_t)left;
 }
 
+/*
+ * The caller's own deadline comes back unchanged if it is the sooner: a timed call never ends early, not even by
+ * rounding (POSIX, pthread_mutex_timedlock()).
+ */
 struct dm_deadline dm_deadline_sooner(const struct dm_deadline *deadline, int64_t limit_ns)
 {
     clockid_t clock = deadline->is_endless ? CLOCK_MONOTONIC : deadline->clock;

@@ -17,7 +17,10 @@
 
 enum section { SECTION_NONE, SECTION_SERVER, SECTION_DEFAULTS };
 
-/* The state of reading one file. */
+/*
+ * The state of reading one file. `password_file` points into the text of the file, so join() runs before read_open()
+ * frees the text.
+ */
 struct reader {
     const char *path;
     struct dm_conffile *file;
@@ -29,6 +32,10 @@ struct reader {
     bool has_url;
 };
 
+/*
+ * Writes the sentence and returns false. The first fault ends the reading, so the sentence is written once. The path is
+ * cut at 200 bytes, so `used` is always below the room.
+ */
 static bool complain(const struct reader *reader, const char *format, ...) DM_PRINTF(2, 3);
 static bool complain(const struct reader *reader, const char *format, ...)
 {
@@ -47,6 +54,7 @@ static bool complain(const struct reader *reader, const char *format, ...)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
+/* Refuses a long value and never cuts it: a URL that is cut may name another server. */
 static bool copy(const struct reader *reader, char *to, size_t room, const char *value)
 {
     if (strlen(value) >= room)
@@ -55,6 +63,10 @@ static bool copy(const struct reader *reader, char *to, size_t room, const char 
     return true;
 }
 
+/*
+ * Replaces the URL of an earlier file together with the password file that join() has added to the URL: the system's
+ * password never goes to a server that the user's file names.
+ */
 static bool read_url(struct reader *reader, char *value)
 {
     if (!*value)
@@ -80,7 +92,10 @@ static bool read_local(struct reader *reader, char *value)
     return copy(reader, reader->file->forbidden_by, sizeof reader->file->forbidden_by, reader->path);
 }
 
-/* 10s, 500ms, 2min, or bare milliseconds: as in dmutex-preload(5). */
+/*
+ * 10s, 500ms, 2min, or bare milliseconds: as in dmutex-preload(5). The first byte must be a digit, because strtoul()
+ * would take blanks and a sign. The number is compared before the multiplication, which cannot overflow then.
+ */
 static bool read_lease(struct reader *reader, char *value)
 {
     static const struct {
@@ -103,6 +118,7 @@ static bool read_lease(struct reader *reader, char *value)
         reader, "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds", value);
 }
 
+/* The index of a key is the key's bit in reader.seen. */
 static const struct key {
     const char *name;
     enum section section;
@@ -114,6 +130,7 @@ static const struct key {
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
+/* '\r' counts, so that files with CR LF at the line ends mean the same. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -131,6 +148,7 @@ static char *strip(char *text)
     return text;
 }
 
+/* Unknown sections and keys are failures and not skipped: a misspelt Local=forbid would allow, in silence. */
 static bool read_section(struct reader *reader, const char *line)
 {
     if (strcmp(line, "[server]") == 0)
@@ -173,7 +191,11 @@ static bool read_line(struct reader *reader, char *line)
     return *line == '[' ? read_section(reader, line) : read_key(reader, line);
 }
 
-/* Adds the password file to the URL, as an option. */
+/*
+ * Adds the password file to the URL, as an option. Bytes other than RFC 3986's unreserved bytes and '/' are
+ * percent-encoded, so the path cannot add another option. If the first snprintf() has no room, the look before the
+ * path's first byte says so: the path is absolute, and has a byte.
+ */
 static bool join(struct reader *reader)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -208,6 +230,10 @@ static bool read_text(struct reader *reader, char *text)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
+/*
+ * Checks the file itself, by its descriptor; the folders on the way are checked already (base/place.h). The size is a
+ * hint only, because a file may grow: read() takes LARGEST bytes at most.
+ */
 static bool check_status(struct reader *reader, const struct stat *status)
 {
     if (!S_ISREG(status->st_mode) || status->st_size > LARGEST)
@@ -220,6 +246,10 @@ static bool check_status(struct reader *reader, const struct stat *status)
     return true;
 }
 
+/*
+ * A NUL byte within the text is refused: the functions for strings would see the part before the NUL only, and a key
+ * behind the NUL would be lost without a word.
+ */
 static bool read_open(struct reader *reader, int fd)
 {
     struct stat status;
@@ -250,6 +280,10 @@ static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
     return complain(reader, "%s", strerror(fault->error));
 }
 
+/*
+ * The file itself may not be a symbolic link, because the folders of the link's target are not checked. O_NONBLOCK: the
+ * open() of a FIFO would wait for a writer, and check_status() refuses the FIFO afterwards.
+ */
 bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reason[DM_CONFFILE_REASON_ROOM])
 {
     struct reader reader = { .path = path, .file = file, .reason = ret_reason };
@@ -276,6 +310,7 @@ bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reaso
     return is_good;
 }
 
+/* A relative path in XDG_CONFIG_HOME is ignored, as the XDG Base Directory Specification says. */
 bool dm_conffile_user_path(char ret_path[DM_CONFFILE_PATH_ROOM])
 {
     const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");

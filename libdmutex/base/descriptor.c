@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Below the usual limit of 1024 descriptors. With a lower RLIMIT_NOFILE the F_DUPFD fails, and the low number stays. */
 #define LEAST 256
 
 int dm_descriptor_move_up(int fd)
@@ -20,11 +21,17 @@ int dm_descriptor_move_up(int fd)
     return higher;
 }
 
+/* EFD_NONBLOCK, because a bell may be rung with the lock STATE or CONN held: neither ring nor answer may wait. */
 int dm_bell_open(void)
 {
     return dm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
+/*
+ * Several threads may find the bell gone at once: the first puts the new bell there, the other threads close theirs.
+ * The old number is not closed, because the number may belong to the program by now. Without free descriptors the bell
+ * is -1, which poll() passes over; the next ring gets EBADF and tries again.
+ */
 static void replace(int *bell, int old)
 {
     int other = dm_bell_open();
@@ -33,8 +40,10 @@ static void replace(int *bell, int old)
         close(other);
 }
 
-/* Errors other than EBADF mean that the bell rings already, or that the bell has woken another sleeper. */
-
+/*
+ * Errors other than EBADF mean that the bell rings already, or that the bell has woken another sleeper. Relaxed loads
+ * are enough: the lock of the caller guards what the ring announces, the number itself guards nothing.
+ */
 void dm_bell_ring(int *bell)
 {
     int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);

@@ -17,6 +17,10 @@ static const struct {
 #undef X
 };
 
+/*
+ * Belong to the thread: dmutex_strerror_np() returns a pointer to these bytes, which the thread's next failure
+ * overwrites. Nothing is freed at the thread's end.
+ */
 static __thread char composed[DM_SENTENCE_ROOM];
 static __thread const char *last; /* `composed`, or a sentence of the table; NULL: no failure yet */
 
@@ -35,6 +39,7 @@ int dm_fail(enum dm_failure failure, const char *detail, ...)
     if (!detail)
         return fail_plainly(failure);
     used = snprintf(composed, sizeof composed, "%s", table[failure].sentence);
+    /* The ": " is written last, so that a detail without bytes leaves the bare sentence. */
     if (used < (int)sizeof composed - 3) {
         va_start(args, detail);
         if (vsnprintf(composed + used + 2, sizeof composed - (size_t)used - 2, detail, args) > 0)

@@ -13,6 +13,10 @@
 
 #include "base/clock.h"
 
+/*
+ * 0 is drawn again, because 0 stands for "not drawn yet" in an object's id. getrandom() fails where a filter of system
+ * calls forbids it; the words are hard to guess no more then, but still differ between processes and moments.
+ */
 void dm_ident_random(uint64_t *ret_words, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -23,7 +27,10 @@ void dm_ident_random(uint64_t *ret_words, unsigned count)
     }
 }
 
-/* Labels are words for people: every byte that is not printable ASCII, or is a space, becomes '_'. */
+/*
+ * Labels are words for people: every byte that is not printable ASCII, or is a space, becomes '_'. Never empty: the
+ * label on the server is three words between spaces, and dmutex_getinfo_np() reads the three words back.
+ */
 static void copy_word(char *to, size_t room, const char *from)
 {
     size_t length = strnlen(from, room - 1);

@@ -26,6 +26,10 @@ static uintptr_t end_of_readonly(const struct dl_phdr_info *info, const ElfW(Phd
     return info->dlpi_addr + start;
 }
 
+/*
+ * A segment beyond the room is left out. The safe side: an object in it belongs to no module, so its automatic name is
+ * refused (rule 3 of api/automatic.h).
+ */
 static void add_part(struct dm_image *image, const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
 {
     uintptr_t start = end_of_readonly(info, segment), bytes = info->dlpi_addr + segment->p_vaddr;
@@ -47,6 +51,10 @@ static bool has(const struct dm_image *image, uintptr_t address)
     return false;
 }
 
+/*
+ * Runs under the lock of the loader, so without malloc(), a lock of the library or a callback. dl_iterate_phdr(3) shows
+ * the program first.
+ */
 static int look(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct search *search = user;

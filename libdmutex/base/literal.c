@@ -14,6 +14,10 @@ static int is_name(unsigned named, const char *name, size_t room)
     return (named == DM_NAMED || named == DM_NAMED_AUTOMATICALLY) && length > 0 && length < room;
 }
 
+/*
+ * Compare all that an initialiser fixes, because the bytes may be any variable of a program: the caller writes dm_named
+ * and the name of what is found here.
+ */
 static int is_mutex(const dmutex_t *mutex)
 {
     return mutex->dm_state == DMUTEX_PRIVATE_STATIC_MUTEX && mutex->dm_type <= 3 && mutex->dm_robust <= 1 &&
@@ -77,6 +81,10 @@ static int depends_on_folder(const char *unit)
     return 0;
 }
 
+/*
+ * Works in place, because the name never grows. A part that is "/" alone is the second slash of "//". The look for ".."
+ * comes before the first change, so a refused name is whole.
+ */
 int dm_literal_normalise(char *name)
 {
     char *from = name + strcspn(name, "/"), *to;

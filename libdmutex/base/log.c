@@ -19,13 +19,17 @@
 #define LINE_ROOM 600
 #define HEAD_ROOM 40
 
+/* A message that was logged with a lock held, and waits for the application's callback. */
 struct line {
     struct line *next;
     int level;
     char text[LINE_ROOM];
 };
 
-/* lock guards all below.  Rank LOG: nothing nests in it; not held while the callback runs. */
+/*
+ * lock guards the callback, its user and the lines that wait. Rank LOG: nothing nests in it; not held while the
+ * callback runs. env_level and env_fd are written once, before any thread reads them, by pthread_once().
+ */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
 static void *callback_user;
@@ -60,7 +64,8 @@ static size_t write_head(int level, char head[HEAD_ROOM])
 
 /*
  * A line is dropped where the write would have to wait, as in a pipe without a reader: the caller may hold a
- * connection's lock, and the loop thread must renew.  The next line says how many lines were dropped.
+ * connection's lock, and the loop thread must renew. The next line says how many lines were dropped. Standard error is
+ * not made non-blocking instead, because other programs share its open file description.
  */
 static bool is_writable(int fd)
 {
@@ -77,7 +82,10 @@ static void tell_dropped(int fd)
         dprintf(fd, "libdmutex[%d]: warning: %u lines of the log were dropped\n", (int)getpid(), dropped);
 }
 
-/* The line has room for one more byte. */
+/*
+ * The line has room for one more byte. One write() for the line and its end: lines of several processes in one file
+ * stay whole (O_APPEND), and in a pipe a line is below PIPE_BUF.
+ */
 static void write_line(int fd, char *line, size_t length)
 {
     if (!is_writable(fd)) {
@@ -90,7 +98,10 @@ static void write_line(int fd, char *line, size_t length)
         return; /* no place to tell the loss */
 }
 
-/* About the log itself, to where the log goes now. */
+/*
+ * About the log itself, to where the log goes now. Not by emit(): this runs within env_once, and emit() would wait
+ * there for its own thread.
+ */
 static void DM_PRINTF(1, 2) say(const char *format, ...)
 {
     char line[HEAD_ROOM + LINE_ROOM];
@@ -166,6 +177,10 @@ static void keep_line(int level, const char *message)
     dm_mutex_unlock(&lock);
 }
 
+/*
+ * The callback is fetched together with the lines. A thread that has fetched a callback may call it even after
+ * dmutex_setlog_np() has put another there.
+ */
 static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
 {
     struct line *lines;
@@ -180,6 +195,13 @@ static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
     return lines;
 }
 
+/*
+ * The first look, without the lock, is a hint. It may miss a line that another thread is just adding; that thread holds
+ * a lock and comes here when it gives the last one back.
+ *
+ * The callback may call the library, and each unlock there comes here again: is_delivering ends the nested call. A line
+ * that is logged meanwhile with a lock held waits for a later unlock, of any thread.
+ */
 void dm_log_deliver(void)
 {
     static __thread bool is_delivering;
@@ -210,6 +232,7 @@ bool dm_log_is_heard(int level)
     return is_heard;
 }
 
+/* Any thread, with any lock but LOG held. The callback runs outside all locks, because it may call the library. */
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;
@@ -290,6 +313,7 @@ void dm_log_fork_parent(void)
     dm_mutex_unlock(&lock);
 }
 
+/* Forgets the lines and frees none: the parent tells them, and after a bare fork the list may be half changed. */
 void dm_log_fork_child(void)
 {
     waiting = NULL;

@@ -5,6 +5,10 @@
 
 #define ROOM_MIN 16
 
+/*
+ * Called when a claim is made, which may fail; so dm_order_put(), which runs in every step of an attempt, cannot. The
+ * room never shrinks. One more pointer than the room, because place 0 stays empty and means "in no order".
+ */
 bool dm_order_reserve(struct dm_order *order, size_t count)
 {
     size_t room = order->room ? order->room : ROOM_MIN;
@@ -60,6 +64,7 @@ static void move_down(struct dm_order *order, struct dm_moment *moment)
     set(order, place, moment);
 }
 
+/* A moment may have become earlier or later: at most one of the two moves changes its place. */
 void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_ns)
 {
     if (moment->place && moment->due_ns == due_ns)
@@ -71,6 +76,7 @@ void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_
     move_down(order, moment);
 }
 
+/* The last moment comes into the gap, and may belong up as well as down: the gap need not be above its old place. */
 void dm_order_remove(struct dm_order *order, struct dm_moment *moment)
 {
     size_t place = moment->place;

@@ -10,8 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Bounds the recursion of walk(), so the stack too, which may be 16 KiB (doc/design/threads-and-fork.md). */
 #define MOST_LINKS 8
 #define TARGET_ROOM 256
+/* O_PATH: a folder on the way needs no right to be read, and to open a FIFO or a device has no effect. */
 #define STEP_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 /* Not /proc/self: the first thread has no descriptors any more once that thread has ended. */
@@ -35,6 +37,7 @@ static int fail(struct dm_fault *fault, enum dm_fault_kind kind, int error)
     return -1;
 }
 
+/* Called before any close(), which may change errno. */
 static int fail_by_error(struct dm_fault *fault)
 {
     return fail(fault, errno == ENOENT ? DM_FAULT_ABSENT : DM_FAULT_ERROR, errno);
@@ -63,7 +66,10 @@ bool dm_place_is_trusted(uid_t owner)
     return owner == 0 || owner == geteuid() || (stat("/", &root) == 0 && owner == root.st_uid);
 }
 
-/* Checks a folder or link on the way.  The target of a link is checked in a step of its own. */
+/*
+ * Checks a folder or link on the way. The target of a link is checked in a step of its own, and the mode of a link
+ * means nothing. The mode of a file at the end is for the caller to check.
+ */
 static bool check_step(const struct stat *status, struct dm_fault *fault)
 {
     if (!dm_place_is_trusted(status->st_uid))
@@ -110,7 +116,10 @@ static int take_step(int from, const char *name, int links, struct dm_fault *fau
     return fd;
 }
 
-/* Walks from the folder `from`, and closes `from`.  Returns the folder at the end of the path. */
+/*
+ * Walks from the folder `from`, and closes `from`. Returns the folder at the end of the path. ".." needs no rule: the
+ * folder behind it is checked as every other folder. "/" is checked by walk_from_root(), where every walk begins.
+ */
 static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault)
 {
     const char *at = path, *end = path + length;
@@ -197,6 +206,10 @@ static bool check_own(int fd, struct dm_fault *fault)
     return true;
 }
 
+/*
+ * EEXIST is no fault: another process of this user may have been quicker, and check_own() refuses a folder of any
+ * other. The umask can only take from 0700.
+ */
 int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault)
 {
     const char *leaf;
@@ -220,7 +233,7 @@ int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_faul
 
 /* ---- a socket in it ---------------------------------------------------------------------- */
 
-/* Writes OWN_DESCRIPTORS, the descriptor's number, the name. */
+/* Writes OWN_DESCRIPTORS, the descriptor's number, the name. Without snprintf(), which is not async-signal-safe. */
 bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_address)
 {
     char digits[12], *at = digits + sizeof digits - 1;
@@ -253,7 +266,10 @@ static int fail_to_connect(struct dm_fault *fault, int error)
     return fail(fault, is_absent ? DM_FAULT_ABSENT : DM_FAULT_ERROR, error);
 }
 
-/* SO_PEERCRED tells the user at the time of listen(). */
+/*
+ * SO_PEERCRED tells the user at the time of listen(). The check comes after connect() and before the first byte,
+ * because a socket's file says nothing of the process that listens.
+ */
 static bool check_peer(int fd, struct dm_fault *fault)
 {
     struct ucred peer;
@@ -266,6 +282,10 @@ static bool check_peer(int fd, struct dm_fault *fault)
     return true;
 }
 
+/*
+ * A local socket connects whole or not at all, so connect() is repeated after EINTR; a TCP socket would go on
+ * connecting by itself.
+ */
 int dm_place_connect(int folder, const char *name, int type, struct dm_fault *ret_fault)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };

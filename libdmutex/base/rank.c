@@ -6,7 +6,8 @@
 
 /*
  * How many of the library's locks the calling thread holds, or is about to take or has just given up: a signal handler
- * that finds 0 has interrupted no section.
+ * that finds 0 has interrupted no section. Counted before the lock and after the unlock, because a handler in between
+ * must rather see a lock too many: then the handler leaves the locks alone.
  */
 static __thread unsigned held_count;
 
@@ -18,6 +19,7 @@ static __thread unsigned held_count;
 /* How often the calling thread holds a lock of each rank; connections are two of one rank. */
 static __thread unsigned char held[DM_RANK_COUNT];
 
+/* A second lock of the same rank passes: fork() takes the locks of both connections. */
 static void check_order(enum dm_rank rank)
 {
     for (int higher = (int)rank + 1; higher < DM_RANK_COUNT; higher++) {
@@ -67,6 +69,10 @@ void dm_mutex_lock(struct dm_mutex *mutex)
     note(mutex->rank, 1);
 }
 
+/*
+ * The last unlock delivers kept log lines, so the application's callback may run in here and may have called the
+ * library: the caller looks anew at all that the lock guarded.
+ */
 void dm_mutex_unlock(struct dm_mutex *mutex)
 {
     note(mutex->rank, -1);
@@ -85,6 +91,10 @@ void dm_mutex_reset(struct dm_mutex *mutex)
     mutex->mutex = fresh;
 }
 
+/*
+ * Not called after a bare fork, in a handler that has interrupted a section: the section goes on in the child, and
+ * counts its locks down itself.
+ */
 void dm_mutex_fork_child(void)
 {
     held_count = 0;

@@ -25,7 +25,10 @@ static const struct {
     const char *name;
 } wanted[] = { FUNCTIONS(SLOT) };
 
-/* dlsym() finds the newest version of a name, and <pthread.h> has the types of the newest version. */
+/*
+ * dlsym() finds the newest version of a name, and <pthread.h> has the types of the newest version. Asks libc.so.6
+ * itself and not RTLD_NEXT, which finds the next module in the order of loading, perhaps another wrapper.
+ */
 __attribute__((constructor)) static void resolve(void)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);

@@ -15,6 +15,7 @@ static bool is_ending;
 static __thread bool is_ending_here;
 
 static uint64_t last_serial;
+/* Written once, by the library's constructor, before the first thread is known: read without a lock. */
 static pthread_key_t end_key;
 static void (*end_report)(struct dm_self *);
 
@@ -49,6 +50,10 @@ struct dm_self *dm_self_get(void)
     return &self;
 }
 
+/*
+ * False also after a signal handler (EINTR): the caller compares the deadline itself. Both waits are cancellation
+ * points; the caller decides whether cancellation is on.
+ */
 bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
 {
     if (deadline->is_endless)
@@ -56,6 +61,10 @@ bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
     return sem_clockwait(&sleeper->wake, deadline->clock, &deadline->at) == 0;
 }
 
+/*
+ * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
+ * there.
+ */
 void dm_self_wake(struct dm_self *sleeper)
 {
     sem_post(&sleeper->wake);
@@ -78,6 +87,10 @@ void dm_self_park(void)
         pause();
 }
 
+/*
+ * Claims are forgotten unfreed: the registry that they stand in is the parent's. The serial stays, because the child
+ * has another uuid.
+ */
 void dm_self_fork_child(void)
 {
     is_ending = is_ending_here = false;

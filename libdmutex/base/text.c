@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length that the first byte of a UTF-8 sequence announces; 0: no sequence begins so. */
+/*
+ * The length that the first byte of a UTF-8 sequence announces; 0: no sequence begins so (RFC 3629: C0, C1 and F5 to
+ * FF).
+ */
 static size_t announced_length(unsigned char first)
 {
     if (first < 0x80)
@@ -17,7 +20,10 @@ static size_t announced_length(unsigned char first)
     return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
 }
 
-/* The character of a sequence of `length` bytes; UINT32_MAX if the sequence is cut or longer than needed. */
+/*
+ * The character of a sequence of `length` bytes; UINT32_MAX if the sequence is cut or longer than needed. Never reads
+ * behind the end, because the NUL is no continuation byte.
+ */
 static uint32_t decode(const unsigned char *at, size_t length)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -16,8 +16,9 @@
 
 /*
  * A new thread inherits policy, priority, nice value and cores of the thread that makes the new thread, which may be
- * the least of the process, bound to one core.  The library's own thread, which all holds depend on, gets the values of
- * the process from the time when the library was loaded.
+ * the least of the process, bound to one core. The library's own thread, which all holds depend on, gets the values of
+ * the process from the time when the library was loaded. (A library that is loaded by dlopen() notes the values of the
+ * thread that calls dlopen().)
  */
 static struct {
     bool is_known;
@@ -74,6 +75,11 @@ static void describe(pthread_attr_t *attributes)
         pthread_attr_setstacksize(attributes, STACK_MIN);
 }
 
+/*
+ * Signals are blocked before the thread begins, because a mask that the new thread sets itself comes too late for a
+ * signal in between. begin() frees the task, or this function if there is no thread. Detached: nothing is torn down at
+ * exit, so nothing joins.
+ */
 int dm_thread_start(void *(*run)(void *), void *user)
 {
     pthread_t thread;
