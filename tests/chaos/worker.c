@@ -380,24 +380,13 @@ static void *play(void *user)
     return NULL;
 }
 
-static int count_threads(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    int count = -2; /* "." and ".." */
-
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* Counts threads and descriptors until the round is over, because a broken connection may just be coming back. */
 static void end(int descriptors_before)
 {
     struct card *card = self->card;
 
     while (phase() != PHASE_GONE) {
-        __atomic_store_n(&card->threads, count_threads() - 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&card->threads, proc_own_threads() - 1, __ATOMIC_RELEASE);
         __atomic_store_n(&card->descriptors, open_descriptors() - descriptors_before, __ATOMIC_RELEASE);
         __atomic_store_n(&card->is_done, 1, __ATOMIC_RELEASE);
         wait_nap();

@@ -179,17 +179,6 @@ void cut_connections(void)
         shutdown(fd, SHUT_RDWR);
 }
 
-static int count_threads(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    int count = -2; /* "." and ".." */
-
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* Later calls work as if no call had failed, and nothing is left. */
 static void look_after(void)
 {
@@ -198,7 +187,7 @@ static void look_after(void)
 
     use(&mutex);
     use(&spare);
-    await(count_threads() == 2); /* the main thread and the loop thread */
+    await(proc_own_threads() == 2); /* the main thread and the loop thread */
     outcome->descriptors = open_descriptors();
     await(open_descriptors() == usual->descriptors);
 }

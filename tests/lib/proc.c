@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "proc.h"
 
+#include <dirent.h>
 #include <stdio.h>
 
 static bool look(pid_t id, char *ret_state, int *ret_parent)
@@ -39,4 +40,15 @@ pid_t proc_parent(pid_t id)
     int parent;
 
     return look(id, &state, &parent) ? (pid_t)parent : 0;
+}
+
+int proc_own_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int count = -2; /* "." and ".." */
+
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
 }

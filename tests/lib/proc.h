@@ -15,4 +15,7 @@ bool proc_is_alive(pid_t id);
 /* 0: there is none. */
 pid_t proc_parent(pid_t id);
 
+/* The number of threads of this process. */
+int proc_own_threads(void);
+
 #endif

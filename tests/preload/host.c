@@ -325,6 +325,12 @@ int job_end(struct job *job)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void job_finish(struct job *job)
+{
+    job_go(job);
+    assert_int_equal(job_end(job), 0);
+}
+
 /* ---- the server's view ------------------------------------------------------------------- */
 
 static const char *key(const char *kind, const char *file)

@@ -83,6 +83,9 @@ pid_t job_pid(const struct job *job);
 /* Awaits the end of the job and frees the job: the exit status, or 128 and the signal. */
 int job_end(struct job *job);
 
+/* Sends a line; the job then ends with status 0. */
+void job_finish(struct job *job);
+
 /* True if the descriptor is readable within WAIT_LIMIT_MS. */
 bool await_readable(int fd);
 

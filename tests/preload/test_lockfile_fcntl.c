@@ -32,12 +32,6 @@ static void assert_is_free_at_once(void)
     assert_false(side_is_control_over(the_server->side, "bound"));
 }
 
-static void end(struct job *job)
-{
-    job_go(job);
-    assert_int_equal(job_end(job), 0);
-}
-
 /* ---- the forms --------------------------------------------------------------------------- */
 
 /* Each form of a lock keeps out each form of a try on another host. */
@@ -61,7 +55,7 @@ static void test_every_form_excludes_every_form_of_another_host(void **state)
         assert_prints(b, "setlk ofd-setlk tlock ltest get ofd-get flock-try",
                       "setlk EAGAIN\nofd-setlk EAGAIN\ntlock EAGAIN\nltest EACCES\nget far\nofd-get far\n"
                       "flock-try EAGAIN\n");
-        end(holder);
+        job_finish(holder);
     }
 }
 
@@ -83,7 +77,7 @@ static void test_every_form_of_unlock_frees_it_for_the_other_host(void **state)
         job_expect(holder, holders[i].first);
         job_expect(holder, holders[i].second);
         assert_is_free_at_once();
-        end(holder);
+        job_finish(holder);
     }
 }
 
@@ -106,7 +100,7 @@ static void test_every_waiting_form_gets_the_lock_when_the_other_host_ends(void 
         waiter = host_start(b, waiters[i].script);
         wait_until(waiters_for("x.lock") == 1);
         assert_false(job_has_spoken(waiter));
-        end(holder);
+        job_finish(holder);
         job_expect(waiter, waiters[i].said);
         assert_int_equal(job_end(waiter), 0);
     }
@@ -129,7 +123,7 @@ static void test_getlk_tells_who_has_the_lock(void **state)
     job_expect(holder, "get free");
     assert_prints(a, "get", "get here\n");
     assert_prints(b, "get", "get far\n");
-    end(holder);
+    job_finish(holder);
 }
 
 /* A lock of a part of a file, and a shared lock, fail, and leave nothing locked, here or on another host. */
@@ -148,7 +142,7 @@ static void test_a_part_of_a_file_and_a_shared_lock_are_refused(void **state)
     local = host_start(a, "DMUTEX_MAP= $LOCKER x.lock setlk flock-try");
     assert_string_equal(job_rest(local), "setlk 0\nflock-try 0\n");
     assert_int_equal(job_end(local), 0);
-    end(holder);
+    job_finish(holder);
 }
 
 /* A rule for fcntl() does not concern flock(). */
@@ -163,7 +157,7 @@ static void test_flock_is_local_when_the_rule_is_for_fcntl(void **state)
     job_go(holder);
     job_expect(holder, "setlk 0");
     assert_prints(b, "flock-try", "flock-try EAGAIN\n");
-    end(holder);
+    job_finish(holder);
 }
 
 /* flock() and fcntl() of one program do not disturb each other, as in the kernel, and are one mutex for other hosts. */
@@ -184,7 +178,7 @@ static void test_flock_and_fcntl_of_one_host_share_the_mutex(void **state)
     job_go(holder);
     job_expect(holder, "unlck 0");
     assert_is_free_at_once();
-    end(holder);
+    job_finish(holder);
 }
 
 /* ---- the lock's owner -------------------------------------------------------------------- */
@@ -197,7 +191,7 @@ static void test_the_lock_ends_when_any_descriptor_of_the_file_is_closed(void **
     (void)state;
     job_expect(holder, "setlkw 0");
     assert_is_free_at_once();
-    end(holder);
+    job_finish(holder);
 }
 
 /* A child of fork() does not have its parent's lock. */
@@ -245,7 +239,7 @@ static void test_locking_again_changes_nothing(void **state)
     job_expect(holder, "unlck 0");
     job_expect(waiter, "setlkw 0");
     assert_int_equal(job_end(waiter), 0);
-    end(holder);
+    job_finish(holder);
 }
 
 /* A host that locks again at once after an unlock waits behind the other host's waiter. */
@@ -261,9 +255,9 @@ static void test_a_host_that_locks_again_at_once_waits_behind_the_other(void **s
     job_expect(holder, "unlck 0");
     job_expect(waiter, "setlkw 0");
     assert_false(job_has_spoken(holder));
-    end(waiter);
+    job_finish(waiter);
     job_expect(holder, "setlkw 0");
-    end(holder);
+    job_finish(holder);
 }
 
 /* The lock of a process outlives exec(). */
@@ -277,7 +271,7 @@ static void test_the_lock_is_kept_over_exec(void **state)
     (void)state;
     job_expect(holder, "has");
     assert_prints(b, "setlk", "setlk EAGAIN\n");
-    end(holder);
+    job_finish(holder);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
@@ -293,8 +287,8 @@ static void test_setlkw_fails_with_eintr_when_a_handler_has_run(void **state)
     wait_until((job_signal(waiter, SIGALRM), job_has_spoken(waiter)));
     job_expect(waiter, "setlkw EINTR");
     assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock setlk"), 0); /* the kernel's lock is free again */
-    end(holder);
-    end(waiter);
+    job_finish(holder);
+    job_finish(waiter);
 }
 
 /* F_SETLKW is a cancellation point; a cancelled wait leaves neither a lock of the server nor of the kernel. */
@@ -315,8 +309,8 @@ static void test_setlkw_is_cancelled_while_it_waits(void **state)
         job_expect(local, "setlk 0");
         assert_int_equal(job_end(local), 0);
     }
-    end(holder);
-    end(waiter);
+    job_finish(holder);
+    job_finish(waiter);
 }
 
 /* Python's fcntl.lockf(), common in scripts, excludes the other host. */
@@ -331,7 +325,7 @@ static void test_python_locks(void **state)
                                  "try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
                                  "except BlockingIOError: sys.exit(9)'"),
                      9);
-    end(holder);
+    job_finish(holder);
 }
 
 int main(int argc, char **argv)

@@ -24,12 +24,6 @@ static struct job *start_holder(struct host *host)
     return holder;
 }
 
-static void end(struct job *job)
-{
-    job_go(job);
-    assert_int_equal(job_end(job), 0);
-}
-
 static void await_no_keeper(struct host *host)
 {
     wait_until(host_keeper(host) == 0);
@@ -135,7 +129,7 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     content = strstr(content_of(pid, "status", &length), "SigIgn:");
     assert_non_null(content);
     assert_int_equal(strtoull(content + 7, NULL, 16) & (1ULL << (SIGALRM - 1)), 0);
-    end(holder);
+    job_finish(holder);
 }
 
 /* The number of keepers that can be called. */
@@ -167,7 +161,7 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
                                  "test $(tail -n 17 log | grep -c 'is locked') = 16"),
                      0);
     for (int i = 0; i < 16; i++)
-        end(jobs[i]);
+        job_finish(jobs[i]);
 }
 
 /* True if unshare works: on some machines it is forbidden, or for some users. */
@@ -193,15 +187,15 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
     job_expect(other, "has");
     assert_int_equal(count_sockets(a), 2);
-    end(other);
+    job_finish(other);
     if (can_unshare(a, "-n")) {
         wait_until(count_sockets(a) == 1); /* the other keeper is gone */
         other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go'");
         job_expect(other, "has");
         assert_int_equal(count_sockets(a), 2);
-        end(other);
+        job_finish(other);
     }
-    end(holder);
+    job_finish(holder);
 }
 
 /* If the keeper's program is missing or fails, a lock fails with a reason, and leaves nothing locked. */
@@ -242,7 +236,7 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
     (void)state;
     assert_true(keeper >= 0);
     promise_within(AT_ONCE);
-    end(holder);
+    job_finish(holder);
     assert_true(await_readable(keeper));
     assert_kept();
     close(keeper);
@@ -258,7 +252,7 @@ static void test_it_ends_when_its_folder_was_deleted(void **state)
     (void)state;
     assert_true(keeper >= 0);
     assert_int_equal(host_run(a, "rm -r keeper"), 0);
-    end(holder);
+    job_finish(holder);
     assert_true(await_readable(keeper));
     close(keeper);
 }
@@ -276,7 +270,7 @@ static void test_it_lives_as_long_as_a_lock(void **state)
     assert_int_equal(poll(&(struct pollfd){ .fd = keeper, .events = POLLIN }, 1, 0), 0);
     assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
     close(keeper);
-    end(holder);
+    job_finish(holder);
 }
 
 /* A program that locks while the keeper is about to end gets the lock. */
@@ -307,10 +301,10 @@ static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(v
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
     assert_int_equal(host_run(a, "mv x.lock y.lock"), 0);
-    end(holder);
+    job_finish(holder);
     job_expect(waiter, "flock 0");
     promise_within(AT_ONCE);
-    end(waiter);
+    job_finish(waiter);
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
     assert_kept();
 }
@@ -327,7 +321,7 @@ static void test_it_ignores_signals_that_ask_it_to_end(void **state)
     assert_return_code(kill(pid, SIGHUP), errno);
     assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
     assert_int_equal(host_keeper(a), pid);
-    end(holder);
+    job_finish(holder);
 }
 
 /* ---- the death --------------------------------------------------------------------------- */
@@ -346,7 +340,7 @@ static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
     job_expect(waiter, "has");
     assert_kept();
     assert_int_equal(job_end(waiter), 0);
-    end(holder);
+    job_finish(holder);
     host_end(c);
 }
 
@@ -359,7 +353,7 @@ static void test_another_is_started_when_it_was_killed(void **state)
     (void)state;
     assert_return_code(kill(host_keeper(c), SIGKILL), errno);
     assert_int_equal(host_run(c, "flock y.lock true"), 0);
-    end(holder);
+    job_finish(holder);
     assert_int_equal(host_run(c, "flock x.lock true"), 0);
     host_end(c);
 }
@@ -462,7 +456,7 @@ static void test_a_line_is_said_when_the_lock_is_lost(void **state)
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     wait_until(host_has_said(c, "dmutex: the lease of f/x.lock has ended while "));
     assert_true(host_has_said(c, "/x.lock was locked: others may have it from now on (OnLost= ends the program)\n"));
-    end(holder);
+    job_finish(holder);
     assert_int_equal(host_run(c, "test $(grep -c 'the lease of' said) = 1"), 0);
     host_end(c);
 }
@@ -488,7 +482,7 @@ static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state
     for (int i = 0; i < 10; i++)
         assert_int_equal(host_run(b, "flock -w 0.1 -E 9 x.lock true"), 9);
     promise_within(SHORT_LEASE_MS + SLACK);
-    end(holder);
+    job_finish(holder);
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
     assert_kept();
     host_end(c);

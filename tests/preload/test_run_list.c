@@ -69,14 +69,20 @@ static int build(void **state)
 
 /* ---- output ------------------------------------------------------------------------------ */
 
-/* Asserts the rule's line: the count, two blanks, the rule, and perhaps a remark. */
-static void assert_listed(int count, const char *rule)
+/* Asserts a line, which begins with `sign` and the count, two blanks, the rule, and perhaps a remark. */
+__attribute__((format(printf, 3, 4))) static void assert_line(char sign, int count, const char *format, ...)
 {
     char line[400];
+    int length = snprintf(line, sizeof line, "%c%9d  ", sign, count);
+    va_list words;
 
-    snprintf(line, sizeof line, "%10d  %s", count, rule);
+    va_start(words, format);
+    vsnprintf(line + length, sizeof line - (size_t)length, format, words);
+    va_end(words);
     assert_errors(line);
 }
+
+#define assert_listed(count, ...) assert_line(' ', count, __VA_ARGS__)
 
 /* --list names symbols, elements of arrays, and conditions; the most used object comes first. */
 static void test_list_names_symbols_when_there_are_some(void **state)
@@ -132,30 +138,23 @@ static void test_list_names_mappings_when_memory_is_shared(void **state)
     snprintf(rule, sizeof rule, "/dev/shm%s", shm);
     unlink(rule);
     assert_status(0);
-    snprintf(rule, sizeof rule, "map:%s/mapped+0x40  # robust\n", folder);
-    assert_listed(5, rule);
-    snprintf(rule, sizeof rule, "shm:%s+0x40  # robust\n", shm);
-    assert_listed(4, rule);
+    assert_listed(5, "map:%s/mapped+0x40  # robust\n", folder);
+    assert_listed(4, "shm:%s+0x40  # robust\n", shm);
 }
 
 /* --list names a lock file by the path as the kernel knows the path. */
 static void test_list_names_a_lock_file_when_it_was_locked(void **state)
 {
-    char rule[200];
-
     (void)state;
     command_run("cd %s && mkdir -p real && ln -sfn real link && exec %s --list flock link/job.lock true", folder,
                 dmutex_run);
     assert_status(0);
-    snprintf(rule, sizeof rule, "flock:%s/real/job.lock\n", folder);
-    assert_listed(1, rule);
+    assert_listed(1, "flock:%s/real/job.lock\n", folder);
 }
 
 /* --list proposes no rule for byte ranges, as of databases, because a rule would make such locks fail. */
 static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **state)
 {
-    char line[300];
-
     (void)state;
     write_file("ranges.c", 0644,
                "#include <fcntl.h>\n#include <sys/file.h>\n"
@@ -174,19 +173,12 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
     compile("ranges.c", "ranges", "");
     command_run("cd %s && exec %s --list ./ranges", folder, dmutex_run);
     assert_status(0);
-    snprintf(line, sizeof line,
-             "#        2  fcntl:%s/db  # parts of this file are locked, as databases do: that cannot be "
-             "distributed\n",
-             folder);
-    assert_errors(line);
-    snprintf(line, sizeof line, "#        2  fcntl:%s/both  # parts of this file", folder);
-    assert_errors(line);
-    snprintf(line, sizeof line, "fcntl:%s/whole\n", folder);
-    assert_listed(1, line);
-    snprintf(line, sizeof line, "fcntl:%s/readers  # shared locks, too: these need Shared=exclusive\n", folder);
-    assert_listed(1, line);
-    snprintf(line, sizeof line, "flock:%s/read  # shared locks, too: these need Shared=exclusive\n", folder);
-    assert_listed(1, line);
+    assert_line('#', 2, "fcntl:%s/db  # parts of this file are locked, as databases do: that cannot be distributed\n",
+                folder);
+    assert_line('#', 2, "fcntl:%s/both  # parts of this file", folder);
+    assert_listed(1, "fcntl:%s/whole\n", folder);
+    assert_listed(1, "fcntl:%s/readers  # shared locks, too: these need Shared=exclusive\n", folder);
+    assert_listed(1, "flock:%s/read  # shared locks, too: these need Shared=exclusive\n", folder);
 }
 
 /* --list tells of lock files that are made, not locked, although no rule can help. */

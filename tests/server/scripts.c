@@ -316,6 +316,18 @@ const char *cond_signal(const char *cond, const char *leaf, int most, const char
                       SERVER, NULL);
 }
 
+const char *signal_one(void)
+{
+    return cond_signal("c", "x", 1, "");
+}
+
+void assert_moved(const char *answer, int left, int more)
+{
+    assert_answer(answer, "moved");
+    assert_int_equal(number_of(answer, 2), left);
+    assert_int_equal(number_of(answer, 3), more);
+}
+
 void fall_asleep(struct who *who)
 {
     assert_answer(acquire(who, TRY), "owned");
@@ -363,6 +375,26 @@ long long size_of(const char *kind, const char *leaf)
 long long lifetime(const char *kind, const char *leaf)
 {
     return command_number("PTTL %s", key(kind, leaf));
+}
+
+void set_token(const char *token)
+{
+    command("HSET %s token %s", key("state", "x"), token);
+}
+
+long long sleepers(void)
+{
+    return size_of("cond", "c");
+}
+
+long long queued(void)
+{
+    return size_of("queue", "x");
+}
+
+const char *newest(void)
+{
+    return command("HGET %s arrival", key("sleeper", "c"));
 }
 
 const char *dump(void)

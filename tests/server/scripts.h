@@ -73,6 +73,16 @@ const char *cond_drop(const char *cond, const char *how);
 /* leaf: the mutex that the caller believes to be bound, NULL for none; upto: "" for all. */
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto);
 
+const char *signal_one(void); /* a waiter of "t/c" with "t/x" */
+
+/* The answer {moved, newest meant, left, more} has these last two. */
+void assert_moved(const char *answer, int left, int more);
+
+/* The number of waiters of the condition "t/c", and of the mutex "t/x"; the newest arrival at the condition. */
+long long sleepers(void);
+long long queued(void);
+const char *newest(void);
+
 /* Takes the mutex by the attempt, and gives the mutex up for the condition by the next attempt. */
 void fall_asleep(struct who *who);
 
@@ -104,6 +114,9 @@ long long command_number(const char *format, ...);
 const char *owner(const char *leaf);
 long long size_of(const char *kind, const char *leaf);
 long long lifetime(const char *kind, const char *leaf);
+
+/* The last token of "t/x". */
+void set_token(const char *token);
 
 /* All keys with their values, without lifetimes and without the time of a waiter's last word. */
 const char *dump(void);

@@ -10,11 +10,6 @@
 
 #define THREE_LEASES (3 * LEASE)
 
-static long long sleepers(void)
-{
-    return size_of("cond", "c");
-}
-
 /* The place of an attempt of thread 1 of the process: in the queue, on the condition, or "". */
 static const char *rank(const char *kind, const char *uuid, int attempt)
 {

@@ -7,32 +7,9 @@
 
 #define AT_ONCE 256
 
-static long long sleepers(void)
-{
-    return size_of("cond", "c");
-}
-
-static long long queued(void)
-{
-    return size_of("queue", "x");
-}
-
 static const char *broadcast(const char *upto)
 {
     return cond_signal("c", "x", AT_ONCE, upto);
-}
-
-/* {moved, newest meant, left, more} */
-static void assert_moved(const char *answer, int left, int more)
-{
-    assert_answer(answer, "moved");
-    assert_int_equal(number_of(answer, 2), left);
-    assert_int_equal(number_of(answer, 3), more);
-}
-
-static const char *newest(void)
-{
-    return command("HGET %s arrival", key("sleeper", "c"));
 }
 
 /* Each is told the place and told once, also waiters that do not hear the message. */

@@ -15,16 +15,6 @@
 
 static struct who a, b, c;
 
-static long long sleepers(void)
-{
-    return size_of("cond", "c");
-}
-
-static const char *signal_one(void)
-{
-    return cond_signal("c", "x", 1, "");
-}
-
 /* How many signals are owed to the waiters of a condition, "" for none. */
 static const char *debt_to(const char *cond)
 {

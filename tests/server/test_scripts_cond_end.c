@@ -6,16 +6,6 @@
 
 #include "scripts.h"
 
-static long long sleepers(void)
-{
-    return size_of("cond", "c");
-}
-
-static const char *signal_one(void)
-{
-    return cond_signal("c", "x", 1, "");
-}
-
 /* "a" waits on the condition; "b" owns the mutex. */
 static void begin(struct who *a, struct who *b)
 {

@@ -35,11 +35,6 @@ static const char *wait_again(void)
     return cond_wait(&a, 1);
 }
 
-static const char *signal_one(void)
-{
-    return cond_signal("c", "x", 1, "");
-}
-
 static const char *broadcast(void)
 {
     return cond_signal("c", "x", 256, "");

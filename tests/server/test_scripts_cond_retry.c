@@ -390,7 +390,7 @@ static void step_twice(enum step step, struct who *who)
         who->attempt++;
 }
 
-static void signal_one(void)
+static void signal_and_look(void)
 {
     int signals = now.signals, sleepers = now.sleepers;
 
@@ -435,7 +435,7 @@ static void disturb(const struct who *who)
         fall_silent(who);
         return;
     default:
-        signal_one();
+        signal_and_look();
     }
 }
 

@@ -9,34 +9,6 @@
 #define AT_ONCE 256 /* of a broadcast */
 #define MARK " @dmutex:{t}:cond:c "
 
-static long long sleepers(void)
-{
-    return size_of("cond", "c");
-}
-
-static long long queued(void)
-{
-    return size_of("queue", "x");
-}
-
-static const char *signal_one(void)
-{
-    return cond_signal("c", "x", 1, "");
-}
-
-/* {moved, newest meant, left, more} */
-static void assert_moved(const char *answer, int left, int more)
-{
-    assert_answer(answer, "moved");
-    assert_int_equal(number_of(answer, 2), left);
-    assert_int_equal(number_of(answer, 3), more);
-}
-
-static const char *newest(void)
-{
-    return command("HGET %s arrival", key("sleeper", "c"));
-}
-
 /* The server's notes about a waiter in the queue of the mutex. */
 static const char *entry_of(const char *id)
 {

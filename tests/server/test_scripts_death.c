@@ -11,11 +11,6 @@ static const char *health(void)
     return command("HGET %s health", key("state", "x"));
 }
 
-static void set_token(const char *token)
-{
-    command("HSET %s token %s", key("state", "x"), token);
-}
-
 /* ---- death ------------------------------------------------------------------------------- */
 
 /* POSIX scenario 38: the next robust owner learns of a death, whichever call finds the lease ended. */

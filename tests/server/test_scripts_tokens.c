@@ -16,11 +16,6 @@ static long long wall_us(void)
     return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
-static void set_token(const char *token)
-{
-    command("HSET %s token %s", key("state", "x"), token);
-}
-
 /* Finding 19, I2: a token is above the last one, above all that the caller has seen, and no less than the time. */
 static void test_a_token_is_above_all_before_when_given(void **state)
 {
