@@ -139,4 +139,5 @@ EXTRA_DIST += \
     doc/design/preload.md \
     doc/design/programs.md \
     doc/design/protocol.md \
+    doc/design/store.md \
     doc/design/threads-and-fork.md

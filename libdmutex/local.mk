@@ -75,6 +75,9 @@ libdmutex_libcore_la_SOURCES = \
 noinst_LTLIBRARIES += libdmutex/libstore.la
 libdmutex_libstore_la_CFLAGS = $(floor_cflags)
 libdmutex_libstore_la_SOURCES = \
+    libdmutex/store/calls.h \
+    libdmutex/store/drivers.h \
+    libdmutex/store/store.h \
     libdmutex/store/url.c \
     libdmutex/store/url.h
 
@@ -95,6 +98,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/conn_open.c \
     libdmutex/redis/conn_parts.h \
     libdmutex/redis/conn_slot.c \
+    libdmutex/redis/driver.c \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
     libdmutex/redis/keys.c \
@@ -105,7 +109,6 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/socket.c \
     libdmutex/redis/socket.h \
     libdmutex/redis/store.c \
-    libdmutex/redis/store.h \
     libdmutex/redis/store_cond.c \
     libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \

@@ -10,7 +10,7 @@
 #define DM_API_BINDING_H
 
 #include "dmutex/types.h"
-#include "redis/store.h"
+#include "store/calls.h"
 
 /* The length of the group in a mutex's key, with the letter before the group: all of an anonymous mutex. */
 int dm_binding_group_length(const char *mutex);

@@ -122,7 +122,7 @@ int dmutex_renew_np(dmutex_t *mutex)
 
 /* ---- asking the server about a name ------------------------------------------------------ */
 
-/* A question about a name, which needs the name's keys; the answer goes to `user`. */
+/* A question about a name, which needs the name's place; the answer goes to `user`. */
 typedef enum dm_verdict (*question)(struct dm_runtime *runtime, struct dm_name *name,
                                     const struct dm_deadline *deadline, void *user, char *ret_reason);
 
@@ -142,7 +142,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
     deadline = dm_runtime_call_deadline(runtime);
     dm_state_lock();
     is_new = !dm_registry_find(&runtime->registry, target.key);
-    name = dm_registry_name(&runtime->registry, runtime->url->prefix, target.key);
+    name = dm_registry_name(&runtime->registry, target.key);
     if (name)
         dm_registry_pin(name);
     dm_state_unlock();
@@ -163,12 +163,12 @@ static int ask(dmutex_t *mutex, question put, void *user)
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
-    const struct dm_ask ask = { .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
+    const struct dm_ask ask = { .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
     struct dm_info info;
     enum dm_verdict verdict;
 
     do
-        verdict = dm_store_info(&runtime->store, &ask, deadline, &info, ret_reason);
+        verdict = dm_store_info(runtime->store, &ask, deadline, &info, ret_reason);
     while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(deadline));
     if (verdict == DM_SAYS_DONE)
         *(dmutex_info_t *)user = info.shown;
@@ -202,7 +202,7 @@ static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *nam
     dm_state_lock();
     broken = holding_attempt(name);
     dm_state_unlock();
-    verdict = dm_store_force(&runtime->store, name->keys, deadline, &must_serve, ret_reason);
+    verdict = dm_store_force(runtime->store, name->place, deadline, &must_serve, ret_reason);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     dm_state_lock();

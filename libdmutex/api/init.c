@@ -100,7 +100,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     struct dm_name *name = dm_registry_find(&runtime->registry, target->key);
 
     if (!name && (target->is_anonymous ? is_used : target->is_robust))
-        name = dm_registry_name(&runtime->registry, runtime->url->prefix, target->key);
+        name = dm_registry_name(&runtime->registry, target->key);
     if (name) {
         close_lost(runtime, name);
         if (is_used_here(name))
@@ -122,7 +122,7 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     if (!target->is_anonymous && !target->is_robust && !name->is_not_recoverable)
         return 0;
     deadline = dm_runtime_call_deadline(runtime);
-    verdict = dm_store_drop(&runtime->store, name->keys, target->is_anonymous, &deadline, reason);
+    verdict = dm_store_drop(runtime->store, name->place, target->is_anonymous, &deadline, reason);
     return verdict == DM_SAYS_BUSY && target->is_anonymous ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
 }
 

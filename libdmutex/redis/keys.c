@@ -12,8 +12,8 @@ static const char *const condition_kinds[] = { "cond", "sleeper" };
 _Static_assert(sizeof mutex_kinds / sizeof *mutex_kinds == DM_KEY_COUNT, "one kind for each key");
 _Static_assert(sizeof condition_kinds / sizeof *condition_kinds == DM_COND_KEY_COUNT, "one kind for each key");
 
-/* The parts common to all keys of one object. */
-struct place {
+/* The parts common to all keys of one mutex or condition. */
+struct object {
     const char *prefix;
     const char *name; /* group and leaf, or the id that an anonymous mutex has as its group */
     int is_anonymous;
@@ -39,38 +39,38 @@ static char *encode(char *to, const char *from, size_t length)
     return to;
 }
 
-static char *write_key(char *to, const struct place *place, const char *kind)
+static char *write_key(char *to, const struct object *object, const char *kind)
 {
-    size_t group = place->is_anonymous ? strlen(place->name) : strcspn(place->name, "/");
-    const char *leaf = place->name[group] ? place->name + group + 1 : "";
+    size_t group = object->is_anonymous ? strlen(object->name) : strcspn(object->name, "/");
+    const char *leaf = object->name[group] ? object->name + group + 1 : "";
 
-    to += sprintf(to, "%s:{", place->prefix);
-    if (place->is_anonymous)
-        to += sprintf(to, "%s", place->name);
+    to += sprintf(to, "%s:{", object->prefix);
+    if (object->is_anonymous)
+        to += sprintf(to, "%s", object->name);
     else
-        to = encode(to, place->name, group);
+        to = encode(to, object->name, group);
     to += sprintf(to, "}:%s:", kind);
-    if (place->leaf_id)
-        to += sprintf(to, "%s", place->leaf_id);
+    if (object->leaf_id)
+        to += sprintf(to, "%s", object->leaf_id);
     else
         to = encode(to, leaf, strlen(leaf));
     *to = '\0';
     return to;
 }
 
-static struct dm_keys *write_keys(const struct place *place, const char *const *kinds, int count)
+static struct dm_place *write_keys(const struct object *object, const char *const *kinds, int count)
 {
-    size_t longest = strlen(place->prefix) + 3 * strlen(place->name) +
-                     sizeof ":{}:sleeper:" + (place->leaf_id ? strlen(place->leaf_id) : 0);
-    struct dm_keys *keys = calloc(1, sizeof *keys + (size_t)count * longest);
-    struct dm_keys *fitted;
+    size_t longest = strlen(object->prefix) + 3 * strlen(object->name) +
+                     sizeof ":{}:sleeper:" + (object->leaf_id ? strlen(object->leaf_id) : 0);
+    struct dm_place *keys = calloc(1, sizeof *keys + (size_t)count * longest);
+    struct dm_place *fitted;
     char *at, *end;
 
     if (!keys)
         return NULL;
     at = (char *)(keys + 1);
     for (int key = 0; key < count; key++) {
-        end = write_key(at, place, kinds[key]);
+        end = write_key(at, object, kinds[key]);
         keys->length[key] = (size_t)(end - at);
         at = end + 1;
     }
@@ -84,16 +84,32 @@ static struct dm_keys *write_keys(const struct place *place, const char *const *
     return keys;
 }
 
-struct dm_keys *dm_keys_new(const char *prefix, const char *name, int is_anonymous)
+struct dm_place *dm_keys_new(const char *prefix, const char *name, int is_anonymous)
 {
-    struct place place = { prefix, name, is_anonymous, NULL };
+    struct object object = { prefix, name, is_anonymous, NULL };
 
-    return write_keys(&place, mutex_kinds, DM_KEY_COUNT);
+    return write_keys(&object, mutex_kinds, DM_KEY_COUNT);
 }
 
-struct dm_keys *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous)
+struct dm_place *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous)
 {
-    struct place place = { prefix, name, is_anonymous, id };
+    struct object object = { prefix, name, is_anonymous, id };
 
-    return write_keys(&place, condition_kinds, DM_COND_KEY_COUNT);
+    return write_keys(&object, condition_kinds, DM_COND_KEY_COUNT);
+}
+
+struct dm_place *dm_keys_of(const char *prefix, const char *key)
+{
+    const char *group = strchr(key, ' ');
+    struct dm_place *keys;
+    char *id;
+
+    if (key[0] == 'c')
+        return dm_keys_new_condition(prefix, NULL, key + 1, 0);
+    if (key[0] != 'd')
+        return dm_keys_new(prefix, key + 1, key[0] == 'a');
+    id = strndup(key + 1, (size_t)(group - key - 1));
+    keys = id ? dm_keys_new_condition(prefix, id, group + 2, group[1] == 'a') : NULL;
+    free(id);
+    return keys;
 }

@@ -15,8 +15,8 @@
 enum dm_key { DM_KEY_LOCK, DM_KEY_STATE, DM_KEY_QUEUE, DM_KEY_WAITER, DM_KEY_COUNT }; /* of a mutex */
 enum { DM_KEY_COND, DM_KEY_SLEEPER, DM_COND_KEY_COUNT };                              /* of a condition */
 
-/* Of a mutex, or of a condition, which has fewer. */
-struct dm_keys {
+/* A name on this store: the keys of a mutex, or of a condition, which has fewer. */
+struct dm_place {
     const char *text[DM_KEY_COUNT];
     size_t length[DM_KEY_COUNT];
 };
@@ -25,12 +25,15 @@ struct dm_keys {
  * The keys of a name of `length` bytes; of an anonymous mutex when the name begins with '~' and is_anonymous is set.
  * One block of memory, to be freed by free(); NULL without memory.
  */
-struct dm_keys *dm_keys_new(const char *prefix, const char *name, int is_anonymous);
+struct dm_place *dm_keys_new(const char *prefix, const char *name, int is_anonymous);
 
 /*
  * The keys of the condition of that name; or, if `id` is not NULL, of the anonymous condition `id` (which begins with
  * '~') in the group of the mutex `name`.
  */
-struct dm_keys *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous);
+struct dm_place *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous);
+
+/* The keys of a name that has this key in the process: see store/store.h. */
+struct dm_place *dm_keys_of(const char *prefix, const char *key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "redis/store.h"
+#include "redis/store_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "redis/reply.h"
-#include "redis/store_parts.h"
 
 #define OWED_NUMBERS 3
 
-void dm_store_init(struct dm_store *store, struct dm_conn *conn, const char *prefix, const char *uuid,
+void dm_redis_init(struct dm_redis *redis, struct dm_conn *commands, const char *prefix, const char *uuid,
                    const char *label)
 {
-    store->conn = conn;
-    store->uuid = uuid;
-    store->label = label;
-    snprintf(store->inbox_prefix, sizeof store->inbox_prefix, "%s:inbox:", prefix);
+    redis->commands = commands;
+    redis->prefix = prefix;
+    redis->uuid = uuid;
+    redis->label = label;
+    snprintf(redis->inbox_prefix, sizeof redis->inbox_prefix, "%s:inbox:", prefix);
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -39,12 +39,12 @@ int dm_store_count_keys(const struct dm_ask *ask)
 
 void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
 {
-    dm_store_put_keys(args, ask->keys, DM_KEY_COUNT);
+    dm_store_put_keys(args, ask->place, DM_KEY_COUNT);
     if (ask->condition)
         dm_store_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
 }
 
-void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int count)
+void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int count)
 {
     for (int key = 0; key < count; key++)
         dm_args_bytes(args, keys->text[key], keys->length[key]);
@@ -53,9 +53,10 @@ void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int cou
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                        uint32_t lease_ms)
 {
-    snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, store->uuid, thread);
+    snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, dm_redis(store)->uuid, thread);
     snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
-    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s", identity->id, lease_ms, store->label);
+    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s", identity->id, lease_ms,
+             dm_redis(store)->label);
 }
 
 const char *dm_store_flag(bool is_set)
@@ -77,7 +78,7 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     if (row == DM_ROW_REFUSED)
         return DM_SAYS_REFUSED;
     if (row == DM_ROW_REDISCOVER)
-        dm_conn_distrust(store->conn, reply->str);
+        dm_conn_distrust(dm_redis(store)->commands, reply->str);
     return DM_SAYS_NOTHING;
 }
 
@@ -94,7 +95,7 @@ struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args)
 {
     struct dm_command command;
     struct dm_server server;
-    uint64_t number = dm_conn_server(store->conn, &server);
+    uint64_t number = dm_conn_server(dm_redis(store)->commands, &server);
 
     dm_args_set_server(args, server.born_us, server.run);
     command = dm_args_format(args);
@@ -111,7 +112,7 @@ static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, co
 
     do {
         command = dm_store_format(store, args);
-        result = dm_conn_call(store->conn, &command, deadline, ret_reply);
+        result = dm_conn_call(dm_redis(store)->commands, &command, deadline, ret_reply);
         dm_command_free(&command);
     } while (result == DM_CONN_OTHER);
     return result;
@@ -146,7 +147,7 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
     if (result == DM_CONN_NO_MEMORY)
         return dm_store_no_memory(ret_reason);
     if (result != DM_CONN_OK) {
-        note_conn_reason(store->conn, ret_reason);
+        note_conn_reason(dm_redis(store)->commands, ret_reason);
         return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
     if (verdict == DM_SAYS_DONE)
@@ -285,7 +286,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
         dm_args_number(args, ask->arrival);
     else
         dm_args_text(args, "");
-    dm_args_text(args, store->inbox_prefix);
+    dm_args_text(args, dm_redis(store)->inbox_prefix);
     dm_args_born(args);
     dm_args_run(args);
 }
@@ -300,7 +301,7 @@ static void put_owed(struct dm_args *args, const struct dm_owed *owed)
     dm_args_text(args, text);
 }
 
-struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
 {
@@ -322,7 +323,7 @@ struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *a
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
-struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
     struct dm_script script = SCRIPT(cancel);
@@ -334,7 +335,7 @@ struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *as
     if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 4, 2))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
-    dm_store_put_keys(&args, ask->keys, DM_KEY_COUNT);
+    dm_store_put_keys(&args, ask->place, DM_KEY_COUNT);
     dm_args_text(&args, identity.id);
     dm_args_number(&args, ask->lease_ms);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
@@ -354,7 +355,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->id);
     dm_args_number(args, end);
-    dm_args_text(args, store->inbox_prefix);
+    dm_args_text(args, dm_redis(store)->inbox_prefix);
     dm_args_born(args);
     dm_args_run(args);
     return true;
@@ -373,7 +374,7 @@ struct dm_answer dm_store_read_release(const redisReply *reply, int index)
     return answer;
 }
 
-struct dm_answer dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
@@ -393,7 +394,7 @@ struct dm_answer dm_store_release(struct dm_store *store, const struct dm_ask *a
     return answer;
 }
 
-bool dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
+bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                            void *user)
 {
     struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RELEASE, 1, handler, user);
@@ -404,6 +405,7 @@ bool dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enu
         dm_posting_send(posting, &args, dm_conn_post))
         return true;
     free(posting);
+    dm_conn_want(dm_redis(store)->commands);
     return false;
 }
 
@@ -420,8 +422,8 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_all_keys(args, &asks[i]);
-    dm_args_text(args, store->inbox_prefix);
-    dm_args_text(args, store->label);
+    dm_args_text(args, dm_redis(store)->inbox_prefix);
+    dm_args_text(args, dm_redis(store)->label);
     dm_args_born(args);
     dm_args_run(args);
     for (int i = 0; i < count; i++) {
@@ -436,7 +438,7 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
     return true;
 }
 
-bool dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
+bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
     struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, count, handler, user);
     struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
@@ -468,7 +470,7 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * DM_KEY_COUNT, count * 5, count * 3))
         return false;
     for (int i = 0; i < count; i++)
-        dm_store_put_keys(args, renewals[i].keys, DM_KEY_COUNT);
+        dm_store_put_keys(args, renewals[i].place, DM_KEY_COUNT);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
         dm_args_text(args, identities[i].owner);
@@ -480,7 +482,7 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     return true;
 }
 
-bool dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                          void *user)
 {
     struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RENEW, count, handler, user);
@@ -508,7 +510,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     return answer;
 }
 
-struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
+struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };

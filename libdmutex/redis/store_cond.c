@@ -6,7 +6,7 @@
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
-struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_script script = SCRIPT(cond_wait);
@@ -28,7 +28,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     dm_args_number(&args, ask->request.serial);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, leaving->mutex);
-    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, dm_redis(store)->inbox_prefix);
     dm_args_born(&args);
     dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
@@ -37,7 +37,7 @@ struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask 
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
-struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
                                       char ret_reason[DM_REASON_ROOM])
 {
@@ -56,7 +56,7 @@ struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_as
     dm_args_number(&args, ask->seen);
     dm_args_number(&args, ask->request.serial);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
-    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, dm_redis(store)->inbox_prefix);
     dm_args_born(&args);
     dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
@@ -93,23 +93,23 @@ static bool read_signalled(const struct redisReply *reply, struct dm_signalled *
     return dm_reply_is(reply, "moved");
 }
 
-struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm_signal *signal,
                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_signalled signalled = { 0 };
     struct dm_args args;
     struct redisReply *reply = NULL;
 
-    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->keys ? DM_KEY_COUNT : 0), 6,
+    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->place ? DM_KEY_COUNT : 0), 6,
                         4)) {
         signalled.verdict = dm_store_no_memory(ret_reason);
         return signalled;
     }
     dm_store_put_keys(&args, signal->condition, DM_COND_KEY_COUNT);
-    if (signal->keys)
-        dm_store_put_keys(&args, signal->keys, DM_KEY_COUNT);
+    if (signal->place)
+        dm_store_put_keys(&args, signal->place, DM_KEY_COUNT);
     dm_args_text(&args, signal->mutex);
-    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, dm_redis(store)->inbox_prefix);
     dm_args_number(&args, (uint64_t)signal->most);
     if (signal->upto)
         dm_args_number(&args, signal->upto);
@@ -126,7 +126,7 @@ struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm
     return signalled;
 }
 
-enum dm_verdict dm_store_cond_drop(struct dm_store *store, const struct dm_keys *condition, bool is_anonymous,
+enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_args args;

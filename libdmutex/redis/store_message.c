@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads messages of an inbox. */
+/* Reads messages of an inbox, and tells the process. */
 #include <string.h>
 
+#include "base/log.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
@@ -49,10 +50,10 @@ static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], ui
     return true;
 }
 
-bool dm_store_read_message(const char *text, struct dm_message *ret_message)
+bool dm_store_read_message(const char *text, struct dm_message *ret_message, uint64_t *ret_run)
 {
     struct dm_message message = { 0 };
-    uint64_t numbers[MESSAGE_NUMBERS] = { 0 };
+    uint64_t numbers[MESSAGE_NUMBERS] = { 0 }, run = 0;
 
     if (is_words(text, "lost", 1, numbers)) {
         message.kind = DM_MESSAGE_LOST;
@@ -63,7 +64,7 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,
                                              .position = numbers[1],
                                              .remaining_ms = dm_store_time_of(numbers[2]) };
-    } else if (is_grant(text, numbers, &message.run)) {
+    } else if (is_grant(text, numbers, &run)) {
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];
         message.answer =
@@ -73,5 +74,29 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message)
     }
     message.attempt = numbers[0];
     *ret_message = message;
+    *ret_run = run;
     return true;
+}
+
+/*
+ * Believe a grant only if the inbox is connected to the server that made the grant.  A server passes messages on to its
+ * replicas, and counts no receiver there: such a grant is a hint, like a grant that names no request.
+ */
+static bool is_hint(uint64_t run, const struct dm_server *server)
+{
+    return !dm_server_is_same_run(server, &(struct dm_server){ .run = run });
+}
+
+void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server)
+{
+    struct dm_message message;
+    uint64_t run;
+
+    if (!dm_store_read_message(text, &message, &run)) {
+        dm_log_debug("a message of an unknown kind: %.60s", text);
+        return;
+    }
+    if (is_hint(run, server))
+        message.request = 0;
+    redis->host.on_message(redis->host.user, &message);
 }

@@ -7,7 +7,7 @@
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
-enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
+enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_identity identity;
@@ -16,12 +16,12 @@ enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask 
     if (!dm_store_begin(&args, SCRIPT(consistent), false, 1, 1, 0))
         return dm_store_no_memory(ret_reason);
     dm_store_identify(&identity, store, ask->thread, ask->attempt, 0);
-    dm_args_bytes(&args, ask->keys->text[DM_KEY_STATE], ask->keys->length[DM_KEY_STATE]);
+    dm_args_bytes(&args, ask->place->text[DM_KEY_STATE], ask->place->length[DM_KEY_STATE]);
     dm_args_text(&args, identity.id);
     return dm_store_run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
-enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *keys, const struct dm_deadline *deadline,
+enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
                                bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_args args;
@@ -31,7 +31,7 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
     if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 2, 1))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, dm_redis(store)->inbox_prefix);
     dm_args_run(&args);
     verdict = dm_store_run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
@@ -43,7 +43,7 @@ enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_keys *key
     return verdict;
 }
 
-enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys, bool is_anonymous,
+enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *keys, bool is_anonymous,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_args args;
@@ -52,7 +52,7 @@ enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_keys *keys
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, is_anonymous ? "delete" : "clean");
-    dm_args_text(&args, store->inbox_prefix);
+    dm_args_text(&args, dm_redis(store)->inbox_prefix);
     return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 
@@ -96,7 +96,7 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
     ret_info->grace_ms = dm_store_time_at(reply, 10);
 }
 
-enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_identity identity;
@@ -107,7 +107,7 @@ enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask, 
     if (!dm_store_begin(&args, SCRIPT(info), false, 3, 3, 2))
         return dm_store_no_memory(ret_reason);
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
-    dm_store_put_keys(&args, ask->keys, 3);
+    dm_store_put_keys(&args, ask->place, 3);
     dm_args_text(&args, ask->attempt ? identity.id : "");
     dm_args_number(&args, ask->lease_ms);
     dm_args_born(&args);

@@ -1,10 +1,97 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parts that the files of the store share: how a script call is written, run, posted and read. */
+/*
+ * The lock store on a Redis or Valkey server: each operation is one script, one round trip.  The scripts' promises
+ * stand in lua/ and in doc/design/protocol.md, the operations' promises in store/store.h.
+ *
+ *   driver.c         the table of operations; the two connections
+ *   store.c          acquire, cancel, release, renew, poll; how any script call is written, run and read
+ *   store_cond.c     conditions
+ *   store_name.c     operations on a name, for every holder
+ *   store_post.c     posted requests
+ *   store_message.c  messages of the inbox
+ */
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
+#include "redis/conn.h"
+#include "redis/keys.h"
 #include "redis/scripts.h"
-#include "redis/store.h"
+#include "store/store.h"
+
+/* The scripts that are posted. */
+enum dm_posted_script { DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
+
+struct dm_redis {
+    struct dm_store store; /* first: see dm_redis() */
+    struct dm_host host;
+    struct dm_conn *commands;
+    struct dm_conn *inbox;
+    const char *prefix;
+    const char *uuid;
+    const char *label;
+    char inbox_prefix[96];              /* of all processes' inboxes */
+    bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
+
+    /* The loop thread's. */
+    uint64_t activity; /* of the commands, when the loop went to sleep */
+    bool is_ticking;   /* callers read the commands' replies; the loop looks every TICK_NS */
+};
+
+/* The whole of a store of this folder. */
+static inline struct dm_redis *dm_redis(const struct dm_store *store)
+{
+    return (struct dm_redis *)(uintptr_t)store;
+}
+
+/* Sets all that the operations need, but no inbox and no table. */
+void dm_redis_init(struct dm_redis *redis, struct dm_conn *commands, const char *prefix, const char *uuid,
+                   const char *label);
+
+/* ---- operations: store.c, store_cond.c, store_name.c ------------------------------------- */
+
+struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                  const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                 char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
+                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
+                           void *user);
+bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
+                        void *user);
+bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                         void *user);
+enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                      const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                      char ret_reason[DM_REASON_ROOM]);
+struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* A message came from a server.  No lock held. */
+void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server);
+
+/*
+ * False for a message of another kind: a later version's, or nonsense.  ret_run: of the server that granted; 0: not
+ * told.
+ */
+bool dm_store_read_message(const char *text, struct dm_message *ret_message, uint64_t *ret_run);
+
+/* ---- script calls ------------------------------------------------------------------------ */
 
 struct dm_script {
     const char *sha;
@@ -25,7 +112,7 @@ void dm_store_identify(struct dm_identity *identity, const struct dm_store *stor
 
 /* EVALSHA sha n, or EVAL text n.  `arguments` follow the keys, `numbers` of them by dm_args_number(). */
 bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers);
-void dm_store_put_keys(struct dm_args *args, const struct dm_keys *keys, int count);
+void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int count);
 
 /* Of the mutex, and of the condition that the attempt waits on. */
 int dm_store_count_keys(const struct dm_ask *ask);

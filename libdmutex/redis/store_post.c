@@ -3,8 +3,8 @@
  * Posted requests: sent without waiting, and answered in the store's words.
  *
  * A script that the server does not know is not sent again here.  The release of a hold may have been posted meanwhile,
- * and a renewal behind the release would put the hold back on a server without data; so the caller is told AGAIN, chooses
- * the contents anew, and the next post of that script sends the text.
+ * and a renewal behind the release would put the hold back on a server without data; so the caller is told AGAIN and
+ * chooses the contents anew, and the next post of that script sends the text.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script 
         return NULL;
     posting->store = store;
     posting->script = script;
-    posting->is_by_text = __atomic_exchange_n(&store->is_unknown[script], false, __ATOMIC_RELAXED);
+    posting->is_by_text = __atomic_exchange_n(&dm_redis(store)->is_unknown[script], false, __ATOMIC_RELAXED);
     posting->read = readers[script];
     posting->handler = handler;
     posting->user = user;
@@ -41,9 +41,9 @@ static const char *heed(struct dm_posting *posting, const redisReply *reply, boo
 
     *ret_is_unknown = row == DM_ROW_SCRIPT;
     if (row == DM_ROW_SCRIPT)
-        __atomic_store_n(&posting->store->is_unknown[posting->script], true, __ATOMIC_RELAXED);
+        __atomic_store_n(&dm_redis(posting->store)->is_unknown[posting->script], true, __ATOMIC_RELAXED);
     if (row == DM_ROW_REDISCOVER)
-        dm_conn_distrust(posting->store->conn, reply->str);
+        dm_conn_distrust(dm_redis(posting->store)->commands, reply->str);
     return row == DM_ROW_REFUSED ? reply->str : NULL;
 }
 
@@ -74,7 +74,7 @@ bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_f
 
     do {
         command = dm_store_format(store, args);
-        result = post(store->conn, &command, answered, posting);
+        result = post(dm_redis(store)->commands, &command, answered, posting);
         dm_command_free(&command);
     } while (result == DM_CONN_OTHER);
     dm_args_free(args);

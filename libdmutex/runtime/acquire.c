@@ -142,8 +142,8 @@ static void ask(struct dm_wait *wait)
     struct dm_answer answer;
     struct dm_ask request;
     int owed_count;
-    bool may_queue = wait->may_wait && dm_conn_is_ready(runtime->inbox);
-    struct dm_server server;
+    bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, DM_TELLS);
+    struct dm_origin origin = dm_store_origin(runtime->store);
 
     dm_wait_lock(wait);
     wait->claim->is_asking = wait->claim->attempt.phase == DM_ASKING; /* or a message was quicker */
@@ -155,13 +155,11 @@ static void ask(struct dm_wait *wait)
     owed_count = collect_owed(wait->name, &owed);
     dm_state_unlock();
 
-    dm_conn_server(runtime->commands, &server);
     do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
-        answer =
-            dm_store_acquire(&runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+        answer = dm_store_acquire(runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
-    wait->asked = answer.verdict == DM_SAYS_NOTHING ? server : (struct dm_server){ 0 };
+    wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
 
     dm_wait_lock(wait);
     wait->claim->is_asking = false;
@@ -172,7 +170,7 @@ static void ask(struct dm_wait *wait)
         dm_step(runtime, wait->claim,
                 &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
     dm_state_unlock();
-    if (answer.verdict == DM_SAYS_NOTHING && dm_conn_is_ready(runtime->commands))
+    if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, DM_ASKS))
         dm_wait_rest(wait);
 }
 
@@ -228,12 +226,12 @@ static void close_refused(struct dm_wait *wait)
  */
 static bool is_promoted_since_asked(struct dm_wait *wait)
 {
-    struct dm_server server;
+    struct dm_origin now;
 
-    if (!wait->asked.run || !dm_conn_await_ready(wait->runtime->commands, &wait->patience))
+    if (!wait->asked.run || !dm_store_await_able(wait->runtime->store, DM_ASKS, &wait->patience))
         return false;
-    dm_conn_server(wait->runtime->commands, &server);
-    return dm_server_is_same_run(&server, &wait->asked) && !dm_server_is_same(&server, &wait->asked);
+    now = dm_store_origin(wait->runtime->store);
+    return now.run == wait->asked.run && now.epoch != wait->asked.epoch;
 }
 
 /*
@@ -334,7 +332,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     dm_wait_lock(wait);
     request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
     dm_state_unlock();
-    answer = dm_store_cancel(&wait->runtime->store, &request, &soon, wait->reason);
+    answer = dm_store_cancel(wait->runtime->store, &request, &soon, wait->reason);
     if (answer.verdict == DM_SAYS_OWNED) {
         dm_wait_lock(wait);
         dm_step(wait->runtime, wait->claim,
@@ -377,8 +375,8 @@ void dm_wait_for_inbox(struct dm_wait *wait)
 {
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
 
-    if (!dm_conn_await_ready(wait->runtime->inbox, &until))
-        dm_conn_reason(wait->runtime->inbox, wait->reason);
+    if (!dm_store_await_able(wait->runtime->store, DM_TELLS, &until))
+        dm_store_reason(wait->runtime->store, DM_TELLS, wait->reason);
 }
 
 static bool is_asked(struct dm_wait *wait)
@@ -406,7 +404,7 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
     if (left_ns >= SETTLE_NS)
         return wait->deadline;
-    if (dm_conn_is_ready(wait->runtime->commands))
+    if (dm_store_is_able(wait->runtime->store, DM_ASKS))
         return dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
     return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
@@ -419,10 +417,10 @@ static bool is_server_gone(struct dm_wait *wait)
 {
     if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
         return false;
-    wait->looks_in_vain = dm_conn_is_ready(wait->runtime->commands) ? 0 : wait->looks_in_vain + 1;
+    wait->looks_in_vain = dm_store_is_able(wait->runtime->store, DM_ASKS) ? 0 : wait->looks_in_vain + 1;
     if (wait->looks_in_vain < 2)
         return false;
-    dm_conn_reason(wait->runtime->commands, wait->reason);
+    dm_store_reason(wait->runtime->store, DM_ASKS, wait->reason);
     return true;
 }
 
@@ -498,7 +496,7 @@ static int begin(struct dm_wait *wait)
 
     if (wait->runtime->is_retired)
         return dm_fail(DM_FAIL_SWITCHED, NULL);
-    wait->name = dm_registry_name(&wait->runtime->registry, wait->runtime->url->prefix, wait->target->key);
+    wait->name = dm_registry_name(&wait->runtime->registry, wait->target->key);
     if (!wait->name)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     result = look_at_own(wait);

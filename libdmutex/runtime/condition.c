@@ -196,7 +196,7 @@ static int give_up_hold(struct condition_wait *self)
         wait->claim->is_asking = true; /* no release may come before */
         ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
         dm_state_unlock();
-        answer = dm_store_cond_wait(&wait->runtime->store, &ask, &self->leaving, &wait->patience, wait->reason);
+        answer = dm_store_cond_wait(wait->runtime->store, &ask, &self->leaving, &wait->patience, wait->reason);
         note_answered(wait);
         if (is_reclaimed(self, &answer))
             continue;
@@ -207,7 +207,7 @@ static int give_up_hold(struct condition_wait *self)
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)
             return fail(self, dm_runtime_fail_unanswered(wait->runtime, wait->reason));
-        if (dm_conn_is_ready(wait->runtime->commands))
+        if (dm_store_is_able(wait->runtime->store, DM_ASKS))
             dm_wait_rest(wait);
     }
 }
@@ -238,7 +238,7 @@ static void leave_condition(struct condition_wait *self)
         ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
         dm_state_unlock();
         deadline = dm_runtime_call_deadline(wait->runtime);
-        answer = dm_store_cond_cancel(&wait->runtime->store, &ask, &deadline, &self->is_signalled, wait->reason);
+        answer = dm_store_cond_cancel(wait->runtime->store, &ask, &deadline, &self->is_signalled, wait->reason);
         if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED || answer.verdict == DM_SAYS_UNKNOWN ||
             answer.verdict == DM_SAYS_NOT_RECOVERABLE)
             break;
@@ -312,7 +312,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
 static struct dm_name *take_condition(struct dm_runtime *runtime, const struct dm_condition *object,
                                       struct dm_name *mutex)
 {
-    struct dm_name *condition = dm_registry_name(&runtime->registry, runtime->url->prefix, object->key);
+    struct dm_name *condition = dm_registry_name(&runtime->registry, object->key);
 
     if (!condition)
         return NULL;
@@ -396,7 +396,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
 
     if (runtime->settings.fails_when_down)
         self.wait.patience = dm_runtime_call_deadline(runtime);
-    if (!dm_conn_is_ready(runtime->inbox))
+    if (!dm_store_is_able(runtime->store, DM_TELLS))
         dm_wait_for_inbox(&self.wait); /* a signal must be able to reach us */
     dm_wait_lock(&self.wait);
     result = begin(&self);
@@ -440,20 +440,20 @@ static void take_mutex(struct signalling *self, struct dm_name *mutex)
 
 static struct dm_name *find_mutex(struct dm_runtime *runtime, const char *key)
 {
-    return key[0] ? dm_registry_name(&runtime->registry, runtime->url->prefix, key) : NULL;
+    return key[0] ? dm_registry_name(&runtime->registry, key) : NULL;
 }
 
 static struct dm_signalled send_signal(struct signalling *self, int most, uint64_t upto)
 {
     struct dm_signal signal = {
-        .condition = self->condition->keys,
-        .keys = self->mutex ? self->mutex->keys : NULL,
+        .condition = self->condition->place,
+        .place = self->mutex ? self->mutex->place : NULL,
         .mutex = self->mutex ? self->mutex->key : "",
         .most = most,
         .upto = upto,
     };
 
-    return dm_store_cond_signal(&self->runtime->store, &signal, &self->deadline, self->reason);
+    return dm_store_cond_signal(self->runtime->store, &signal, &self->deadline, self->reason);
 }
 
 /*
@@ -536,7 +536,7 @@ enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_co
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
         return DM_SAYS_NOTHING;
     }
-    verdict = dm_store_cond_drop(&runtime->store, condition->keys, object->is_anonymous, &deadline, ret_reason);
+    verdict = dm_store_cond_drop(runtime->store, condition->place, object->is_anonymous, &deadline, ret_reason);
     dm_state_lock();
     if (verdict != DM_SAYS_BUSY)
         dm_registry_forget(&runtime->registry, condition);

@@ -75,7 +75,7 @@ static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
     ask = dm_step_ask(wait->claim, (struct dm_request){ 0 });
     dm_state_unlock();
     wait->reason[0] = '\0';
-    if (dm_store_info(&runtime->store, &ask, deadline, &info, wait->reason) == DM_SAYS_DONE)
+    if (dm_store_info(runtime->store, &ask, deadline, &info, wait->reason) == DM_SAYS_DONE)
         describe(wait, &info, wait->reason, sizeof wait->reason);
 }
 
@@ -99,6 +99,6 @@ void dm_explain_timeout(struct dm_wait *wait)
 {
     struct dm_deadline soon = dm_deadline_in_ms(TIMEOUT_MS);
 
-    if (dm_clock_boot_ns() - wait->began_ns >= FIRST_NS && dm_conn_is_ready(wait->runtime->commands))
+    if (dm_clock_boot_ns() - wait->began_ns >= FIRST_NS && dm_store_is_able(wait->runtime->store, DM_ASKS))
         explain(wait, &soon);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process's one inbox: messages of the server become events of the core. */
+/* The process's one inbox: messages of the store become events of the core. */
 #ifndef DM_RUNTIME_INBOX_H
 #define DM_RUNTIME_INBOX_H
 
-struct dm_server;
+struct dm_message;
 
-/* A dm_conn_hooks.on_message; user is the struct dm_runtime. */
-void dm_inbox_take(void *user, const char *text, const struct dm_server *server);
+/* A dm_host.on_message; user is the struct dm_runtime. */
+void dm_inbox_take(void *user, const struct dm_message *message);
 
 #endif

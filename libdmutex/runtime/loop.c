@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -17,23 +18,13 @@
 #include "runtime/runtime.h"
 #include "runtime/schedule.h"
 
-/* How long bytes may lie on the command connection while callers seem to read there. */
-#define TICK_NS (10 * DM_NS_PER_MS)
-
-/* A connection as the loop polls it. */
-struct watched {
-    struct pollfd poll;
-    uint64_t activity; /* at the last turn */
-};
-
 struct dm_loop {
     struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
     GMainContext *context;
     GSource *source;
-    struct watched commands, inbox;
-    int bell;           /* dm_loop_nudge() rings the bell */
-    int64_t planned_ns; /* when the next turn is due, whatever happens */
-    bool is_ticking;    /* callers read the command connection; we look every TICK_NS */
+    struct dm_watch watch; /* of the store */
+    int bell;              /* dm_loop_nudge() rings the bell */
+    int64_t planned_ns;    /* when the next turn is due, whatever happens */
 
     /* Guarded by dm_state_lock(): when the schedule runs next. */
     int64_t due_ns;
@@ -68,18 +59,19 @@ void dm_loop_enter_gate(void)
 static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 {
     struct dm_loop *loop = own_loop;
-    struct pollfd polled[] = { { .fd = __atomic_load_n(&loop->bell, __ATOMIC_RELAXED), .events = POLLIN },
-                               loop->inbox.poll,
-                               loop->commands.poll };
+    struct dm_watch *watch = &loop->watch;
+    struct pollfd polled[1 + DM_WATCHED_MOST] = { { .fd = __atomic_load_n(&loop->bell, __ATOMIC_RELAXED),
+                                                    .events = POLLIN } };
     bool is_any;
 
+    memcpy(polled + 1, watch->polled, sizeof watch->polled);
     dm_mutex_unlock(&gate);
-    is_any = poll(polled, 3, timeout_ms) > 0;
+    is_any = poll(polled, (nfds_t)(1 + watch->count), timeout_ms) > 0;
     dm_mutex_lock(&gate);
     if (is_any && polled[0].revents)
         dm_bell_answer(&loop->bell);
-    loop->inbox.poll.revents = is_any ? polled[1].revents : 0;
-    loop->commands.poll.revents = is_any ? polled[2].revents : 0;
+    for (int i = 0; i < watch->count; i++)
+        watch->polled[i].revents = is_any ? polled[1 + i].revents : 0;
     for (guint i = 0; i < count; i++)
         fds[i].revents = 0;
     return 0;
@@ -96,84 +88,15 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 
 /* ---- events to wait for ------------------------------------------------------------------ */
 
-/* The shortest lease of all holds; 0: no hold. */
-static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
-{
-    unsigned shortest_ms = 0;
-
-    for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        const struct dm_attempt *attempt = &claim->attempt;
-
-        if (attempt->phase == DM_HELD && (shortest_ms == 0 || attempt->lease_ms < shortest_ms))
-            shortest_ms = attempt->lease_ms;
-    }
-    return shortest_ms;
-}
-
-/*
- * While there is any claim, a connection that broke is opened again, by the connection's own back-off, without waiting
- * for a call: waiters need their inbox, holds their renewals.
- */
-static void watch_conn(struct dm_runtime *runtime, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
-{
-    bool is_needed;
-    unsigned lease_ms;
-
-    dm_conn_watch(conn, ret_watch);
-    if (!ret_watch->is_closed || !ret_watch->was_wanted)
-        return;
-    dm_state_lock();
-    is_needed = runtime->registry.claims != NULL;
-    lease_ms = shortest_lease_ms(runtime);
-    dm_state_unlock();
-    if (!is_needed)
-        return;
-    dm_conn_note_lease(conn, lease_ms);
-    dm_conn_want(conn);
-    dm_conn_watch(conn, ret_watch);
-}
-
-/* The inbox is ours: always polled. */
-static int64_t plan_inbox(struct dm_loop *loop, struct dm_runtime *runtime)
-{
-    struct dm_conn_watch watch;
-
-    watch_conn(runtime, runtime->inbox, &watch);
-    loop->inbox.poll = (struct pollfd){ .fd = watch.fd, .events = watch.events };
-    return watch.due_ns;
-}
-
-/*
- * Callers read their own replies.  While callers read, the loop keeps away from the descriptor, because every wake of
- * the loop would cost the callers time, and looks every TICK_NS instead; when nobody has read for a tick the loop polls
- * the descriptor, for the answers to posted commands, and for the end of the connection.
- */
-static int64_t plan_commands(struct dm_loop *loop, struct dm_runtime *runtime)
-{
-    struct dm_conn_watch watch;
-    bool is_busy;
-
-    watch_conn(runtime, runtime->commands, &watch);
-    is_busy = watch.activity != loop->commands.activity || watch.is_attended;
-    loop->commands.activity = watch.activity;
-    loop->is_ticking = is_busy;
-    if (!is_busy) {
-        loop->commands.poll = (struct pollfd){ .fd = watch.fd, .events = watch.events };
-        return watch.due_ns;
-    }
-    loop->commands.poll = (struct pollfd){ .fd = -1 };
-    return MIN(watch.due_ns, dm_clock_boot_ns() + TICK_NS);
-}
-
 static void plan(struct dm_loop *loop)
 {
     struct dm_runtime *runtime = served(loop);
-    int64_t inbox_ns = plan_inbox(loop, runtime), commands_ns = plan_commands(loop, runtime);
 
+    dm_store_watch(runtime->store, &loop->watch);
     dm_state_lock();
-    loop->planned_ns = MIN(MIN(inbox_ns, commands_ns), loop->due_ns);
+    loop->planned_ns = MIN(loop->watch.due_ns, loop->due_ns);
     dm_state_unlock();
-    dm_conn_note_look(runtime->commands, loop->planned_ns);
+    dm_store_note_look(runtime->store, loop->planned_ns);
 }
 
 static struct dm_loop *loop_of(GSource *source)
@@ -203,22 +126,14 @@ static gboolean check(GSource *source)
 {
     struct dm_loop *loop = loop_of(source);
 
-    return loop->inbox.poll.revents || loop->commands.poll.revents || loop->planned_ns <= dm_clock_boot_ns();
+    for (int i = 0; i < loop->watch.count; i++) {
+        if (loop->watch.polled[i].revents)
+            return TRUE;
+    }
+    return loop->planned_ns <= dm_clock_boot_ns();
 }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
-
-/* While callers read, the loop reads only bytes that have been lying for a whole tick. */
-static void turn_commands(struct dm_loop *loop, struct dm_conn *commands)
-{
-    struct dm_conn_watch watch;
-
-    dm_conn_watch(commands, &watch);
-    if (watch.activity != loop->commands.activity)
-        return;
-    if (loop->is_ticking || !watch.is_attended)
-        dm_conn_work(commands);
-}
 
 static bool is_schedule_due(struct dm_loop *loop)
 {
@@ -237,8 +152,7 @@ static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
 
     (void)callback;
     (void)user;
-    dm_conn_work(runtime->inbox);
-    turn_commands(loop, runtime->commands);
+    dm_store_turn(runtime->store);
     if (is_schedule_due(loop))
         dm_schedule_run(runtime);
     return G_SOURCE_CONTINUE;
@@ -308,7 +222,6 @@ static struct dm_loop *make(struct dm_runtime *runtime)
         return NULL;
     loop->runtime = runtime;
     loop->due_ns = DM_NEVER;
-    loop->commands.poll.fd = loop->inbox.poll.fd = -1;
     loop->bell = dm_bell_open();
     if (loop->bell < 0 || !can_have_context()) {
         close(loop->bell);

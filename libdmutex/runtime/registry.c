@@ -26,8 +26,9 @@ void dm_state_fork_child(void)
     dm_mutex_reset(&state_lock);
 }
 
-void dm_registry_init(struct dm_registry *registry, uint64_t first_serial)
+void dm_registry_init(struct dm_registry *registry, struct dm_store *store, uint64_t first_serial)
 {
+    registry->store = store;
     registry->last_serial = first_serial;
     registry->sweep_at = SWEEP_LEAST;
     registry->names = g_hash_table_new(g_str_hash, g_str_equal);
@@ -50,24 +51,8 @@ struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
 static void free_name(struct dm_name *name)
 {
     free(name->key);
-    free(name->keys);
+    free(name->place);
     free(name);
-}
-
-static struct dm_keys *make_keys(const char *prefix, const char *key)
-{
-    const char *group = strchr(key, ' ');
-    struct dm_keys *keys;
-    char *id;
-
-    if (key[0] == 'c')
-        return dm_keys_new_condition(prefix, NULL, key + 1, false);
-    if (key[0] != 'd')
-        return dm_keys_new(prefix, key + 1, key[0] == 'a');
-    id = strndup(key + 1, (size_t)(group - key - 1));
-    keys = id ? dm_keys_new_condition(prefix, id, group + 2, group[1] == 'a') : NULL;
-    free(id);
-    return keys;
 }
 
 /*
@@ -116,7 +101,7 @@ static void sweep(struct dm_registry *registry)
     registry->sweep_at = MAX(SWEEP_LEAST, 2 * g_hash_table_size(registry->names));
 }
 
-struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key)
+struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key)
 {
     struct dm_name *name = dm_registry_find(registry, key);
 
@@ -131,8 +116,8 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefi
         return NULL;
     name->seen = registry->seen;
     name->key = strdup(key);
-    name->keys = make_keys(prefix, key);
-    if (!name->key || !name->keys) {
+    name->place = dm_store_place(registry->store, key);
+    if (!name->key || !name->place) {
         free_name(name);
         return NULL;
     }

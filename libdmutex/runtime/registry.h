@@ -15,19 +15,19 @@
 
 #include "base/self.h"
 #include "core/attempt.h"
-#include "redis/store.h"
 #include "runtime/due.h"
+#include "store/calls.h"
 
 struct dm_claim;
 
 struct dm_name {
     char *key; /* in the table: see dm_registry_name() */
-    struct dm_keys *keys;
+    struct dm_place *place;
     struct dm_claim *claims;
     uint64_t seen;           /* the highest of the store's tokens that we know of */
     bool is_not_recoverable; /* the store said so last */
     bool must_serve;         /* waiters are left that a poll of ours is to serve */
-    unsigned pins;           /* calls and batches that use the keys without the lock */
+    unsigned pins;           /* calls and batches that use the place without the lock */
     bool is_forgotten;       /* to be freed with the last pin */
     struct dm_name *mutex;   /* of a condition: the bound mutex when we last heard; pinned */
 };
@@ -40,7 +40,7 @@ struct dm_claim {
     bool is_waiting; /* the thread is inside a call about the claim: self may be woken, and the claim is not dropped */
     bool is_asking;  /* the thread asks for the lock, again after a break: no release may come before the request */
 
-    uint64_t server; /* the server that confirmed the hold last, as dm_conn_server() counts servers */
+    uint64_t server; /* the server that confirmed the hold last, a number of struct dm_origin */
 
     /* Owed: given back, and the store has not confirmed the release. */
     bool is_owed;
@@ -60,6 +60,7 @@ struct dm_claim {
 };
 
 struct dm_registry {
+    struct dm_store *store;
     GHashTable *names;   /* key -> struct dm_name */
     GHashTable *serials; /* &attempt.serial -> struct dm_claim */
     struct dm_claim *claims;
@@ -77,7 +78,7 @@ void dm_state_unlock(void);
 void dm_state_fork_child(void);
 
 /* Attempts are numbered from first_serial + 1 on. */
-void dm_registry_init(struct dm_registry *registry, uint64_t first_serial);
+void dm_registry_init(struct dm_registry *registry, struct dm_store *store, uint64_t first_serial);
 
 /* Undoes dm_registry_init(), for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
@@ -89,16 +90,10 @@ void dm_registry_empty(struct dm_registry *registry);
 bool dm_claim_is_in_use(const struct dm_claim *claim);
 
 /*
- * The record of a mutex or a condition, made if there is none.  NULL without memory.  To make a record may free idle
- * records: a caller pins any other record that the caller goes on using.  The key is
- *
- *      n NAME          of a mutex              c NAME              of a condition
- *      a ID            anonymous mutex         d ID GROUP          anonymous condition
- *
- * where GROUP is a blank and the key of any mutex of the group (n without the leaf), and each letter is followed by its
- * word at once.
+ * The record of a mutex or a condition, made if there is none; store/store.h describes the key.  NULL without memory.
+ * To make a record may free idle records: a caller pins any other record that the caller goes on using.
  */
-struct dm_name *dm_registry_name(struct dm_registry *registry, const char *prefix, const char *key);
+struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key);
 
 /* The record, or NULL. */
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
@@ -106,7 +101,7 @@ struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
 /* Forgets a record that nothing uses any more. */
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name);
 
-/* A pinned record stays, so that the keys can be used without the lock. */
+/* A pinned record stays, so that the place can be used without the lock. */
 void dm_registry_pin(struct dm_name *name);
 void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name);
 

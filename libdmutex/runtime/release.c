@@ -63,7 +63,7 @@ static int await(struct dm_runtime *runtime, const struct sending *sending)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
-    struct dm_answer answer = dm_store_release(&runtime->store, &sending->ask, sending->end, &deadline, reason);
+    struct dm_answer answer = dm_store_release(runtime->store, &sending->ask, sending->end, &deadline, reason);
     struct dm_claim *claim;
     bool was_lost = false;
 
@@ -152,7 +152,7 @@ void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *nam
         if (!is_owed || dm_deadline_left_ns(deadline) == 0)
             return;
         dm_schedule_send_owed(runtime);
-        if (!dm_conn_drain(runtime->commands, deadline))
+        if (!dm_store_drain(runtime->store, deadline))
             dm_runtime_pause(deadline);
     }
 }
@@ -176,7 +176,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     dm_state_unlock();
 
     do
-        answer = dm_store_renew(&runtime->store, &renewal, &deadline, ret_reason);
+        answer = dm_store_renew(runtime->store, &renewal, &deadline, ret_reason);
     while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
 
     dm_state_lock();
@@ -240,7 +240,7 @@ static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct d
     enum dm_verdict verdict;
 
     do
-        verdict = dm_store_consistent(&runtime->store, ask, &deadline, ret_reason);
+        verdict = dm_store_consistent(runtime->store, ask, &deadline, ret_reason);
     while ((verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline)) ||
            (verdict == DM_SAYS_UNKNOWN && dm_release_reclaim(runtime, ask->attempt) == DM_SAYS_OWNED));
     return verdict;

@@ -17,6 +17,7 @@
 #include "runtime/release.h"
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
+#include "store/drivers.h"
 
 /* Between two tries while the server is not ready. */
 #define PAUSE_NS (5 * DM_NS_PER_MS)
@@ -30,15 +31,14 @@ static char *switched_url; /* goes before configured_url */
 static dmutex_lost_fn lost_callback;
 static void *lost_user;
 
-static void commands_ready(void *user)
-{
-    struct dm_runtime *runtime = user;
+/* ---- the process, as the store calls it -------------------------------------------------- */
 
-    dm_conn_retry_soon(runtime->inbox);
+static void store_ready(void *user)
+{
     dm_schedule_reconnected(user);
 }
 
-static void inbox_ready(void *user)
+static void store_tells(void *user)
 {
     dm_schedule_resubscribed(user);
 }
@@ -51,34 +51,76 @@ static void nudge(void *user)
         dm_loop_nudge(runtime->loop);
 }
 
-static bool open_connections(struct dm_runtime *runtime)
+/* The shortest lease of all holds; 0: no hold. */
+static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
 {
-    struct dm_conn_hooks hooks = { .open_local = dm_local_open, .on_change = nudge, .user = runtime };
-    char channel[160];
+    unsigned shortest_ms = 0;
 
-    hooks.on_ready = commands_ready;
-    runtime->commands = dm_conn_new(runtime->url, NULL, &hooks);
-    hooks.on_ready = inbox_ready;
-    hooks.on_message = dm_inbox_take;
-    snprintf(channel, sizeof channel, "%s:inbox:%s", runtime->url->prefix, runtime->ident.uuid);
-    runtime->inbox = dm_conn_new(runtime->url, channel, &hooks);
-    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
-    return runtime->commands && runtime->inbox;
+    for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
+        const struct dm_attempt *attempt = &claim->attempt;
+
+        if (attempt->phase == DM_HELD && (shortest_ms == 0 || attempt->lease_ms < shortest_ms))
+            shortest_ms = attempt->lease_ms;
+    }
+    return shortest_ms;
 }
+
+static bool is_in_need(void *user, unsigned *ret_lease_ms)
+{
+    struct dm_runtime *runtime = user;
+    bool has_claims;
+
+    dm_state_lock();
+    has_claims = runtime->registry.claims != NULL;
+    *ret_lease_ms = shortest_lease_ms(runtime);
+    dm_state_unlock();
+    return has_claims;
+}
+
+static struct dm_store *open_store(struct dm_runtime *runtime)
+{
+    const struct dm_host host = {
+        .user = runtime,
+        .on_ready = store_ready,
+        .on_inbox = store_tells,
+        .on_message = dm_inbox_take,
+        .on_change = nudge,
+        .is_in_need = is_in_need,
+        .open_local = dm_local_open,
+    };
+
+    return dm_redis_open(runtime->url, &runtime->ident, &host);
+}
+
+/* ---- beginning --------------------------------------------------------------------------- */
 
 static void undo(struct dm_runtime *runtime)
 {
-    dm_conn_free_unused(runtime->commands);
-    dm_conn_free_unused(runtime->inbox);
-    dm_registry_clear(&runtime->registry);
+    if (runtime->store) {
+        dm_registry_clear(&runtime->registry);
+        dm_store_free_unused(runtime->store);
+    }
     dm_url_free(runtime->url);
     free(runtime);
+}
+
+/* False with errno. */
+static bool start_runtime(struct dm_runtime *runtime)
+{
+    uint64_t random;
+
+    errno = 0;
+    runtime->store = open_store(runtime);
+    if (!runtime->store)
+        return false;
+    dm_ident_random(&random, 1);
+    dm_registry_init(&runtime->registry, runtime->store, random >> 1); /* no stranger guesses an attempt's number */
+    return dm_loop_serve(runtime);
 }
 
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
-    uint64_t random;
     int error;
 
     if (!runtime)
@@ -91,10 +133,7 @@ static int make(struct dm_runtime **ret_runtime)
         free(runtime);
         return error;
     }
-    dm_ident_random(&random, 1);
-    dm_registry_init(&runtime->registry, random >> 1); /* no stranger guesses the number of an attempt */
-    errno = 0;
-    if (!open_connections(runtime) || !dm_loop_serve(runtime)) {
+    if (!start_runtime(runtime)) {
         error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
         undo(runtime);
         return error;
@@ -219,10 +258,8 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
         await_owed(runtime, patience_ms);
     runtime = change_url(&copy, &error);
     free(copy); /* the old URL, or, if refused, the new URL */
-    if (runtime) {
-        dm_conn_end(runtime->commands);
-        dm_conn_end(runtime->inbox);
-    }
+    if (runtime)
+        dm_store_end(runtime->store);
     return error;
 }
 
@@ -244,7 +281,7 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
 
 int dm_runtime_fail_unanswered(const struct dm_runtime *runtime, const char *reason)
 {
-    return dm_fail(dm_conn_is_ready(runtime->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
+    return dm_fail(dm_store_is_able(runtime->store, DM_ASKS) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
 }
 
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
@@ -278,10 +315,8 @@ void dm_runtime_fork_prepare(void)
     dm_loop_fork_prepare();
     dm_mutex_lock(&start);
     dm_state_lock();
-    if (current) {
-        dm_conn_fork_prepare(current->commands);
-        dm_conn_fork_prepare(current->inbox);
-    }
+    if (current)
+        dm_store_fork_prepare(current->store);
     dm_log_fork_prepare();
 }
 
@@ -290,10 +325,8 @@ void dm_runtime_fork_parent(void)
     if (is_fork_bare)
         return;
     dm_log_fork_parent();
-    if (current) {
-        dm_conn_fork_parent(current->inbox);
-        dm_conn_fork_parent(current->commands);
-    }
+    if (current)
+        dm_store_fork_parent(current->store);
     dm_state_unlock();
     dm_mutex_unlock(&start);
     dm_loop_fork_parent();
@@ -309,8 +342,7 @@ void dm_runtime_fork_child(void)
     dm_log_fork_child();
     if (current) {
         current->is_retired = true;
-        dm_conn_fork_child(current->inbox);
-        dm_conn_fork_child(current->commands);
+        dm_store_fork_child(current->store);
     }
     current = NULL;
     dm_state_fork_child();

@@ -10,9 +10,9 @@
 
 #include "base/ident.h"
 #include "dmutex/error.h"
-#include "redis/store.h"
 #include "runtime/registry.h"
 #include "runtime/settings.h"
+#include "store/calls.h"
 
 struct dm_loop;
 
@@ -21,9 +21,7 @@ struct dm_runtime {
     struct dm_settings settings;
     struct dm_ident ident;
     struct dm_url *url;
-    struct dm_conn *commands;
-    struct dm_conn *inbox;
-    struct dm_store store;
+    struct dm_store *store;
     struct dm_loop *loop;
     struct dm_runtime *retired_before; /* the list of the retired runtimes */
 

@@ -54,7 +54,7 @@ static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now
 static void add_serving(struct batch *batch, struct dm_name *name)
 {
     name->must_serve = false;
-    batch->of.asks[batch->count] = (struct dm_ask){ .keys = name->keys, .lease_ms = DM_LEASE_DEFAULT_MS };
+    batch->of.asks[batch->count] = (struct dm_ask){ .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
     batch->names[batch->count++] = name;
     dm_registry_pin(name);
 }
@@ -183,7 +183,7 @@ static void batch_answered(void *user, const struct dm_answer *answers, int coun
 
 static bool post_batch(struct batch *batch)
 {
-    struct dm_store *store = &batch->runtime->store;
+    struct dm_store *store = batch->runtime->store;
 
     if (batch->kind == POLLS)
         return dm_store_post_poll(store, batch->of.asks, batch->count, batch_answered, batch);
@@ -269,11 +269,10 @@ static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, e
 
     if (posted) {
         *posted = (struct posted){ runtime, ask->attempt };
-        if (dm_store_post_release(&runtime->store, ask, end, release_answered, posted))
+        if (dm_store_post_release(runtime->store, ask, end, release_answered, posted))
             return;
     }
     free(posted);
-    dm_conn_want(runtime->commands);
     dm_state_lock();
     take_release(runtime, ask->attempt, NULL);
     dm_state_unlock();
@@ -323,7 +322,7 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 /* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
-    return dm_due_is_any(&runtime->registry, DM_DUE_POLL) ? dm_conn_look(runtime->commands) : DM_NEVER;
+    return dm_due_is_any(&runtime->registry, DM_DUE_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
 }
 
 /* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
@@ -357,7 +356,7 @@ void dm_schedule_run(struct dm_runtime *runtime)
         continue;
     while (run_batch(runtime, POLLS))
         continue;
-    dm_conn_work(runtime->commands);
+    dm_store_work(runtime->store);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
     dm_schedule_send_owed(runtime);
     plan_next(runtime);
@@ -366,18 +365,6 @@ void dm_schedule_run(struct dm_runtime *runtime)
 static void ask(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
-}
-
-/*
- * Commands and inbox go to one server: if the address now leads to another server, the connection that greeted last is
- * right.
- */
-static void keep_together(struct dm_conn *newest, struct dm_conn *other)
-{
-    struct dm_server server;
-
-    dm_conn_server(newest, &server);
-    dm_conn_distrust_other(other, &server, "leads to another server than before");
 }
 
 /*
@@ -391,7 +378,6 @@ static bool can_miss_a_grant(const struct dm_claim *claim)
 
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
-    keep_together(runtime->inbox, runtime->commands);
     dm_state_lock();
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (can_miss_a_grant(claim))
@@ -405,7 +391,6 @@ void dm_schedule_reconnected(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
 
-    keep_together(runtime->commands, runtime->inbox);
     dm_state_lock();
     for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
         if (claim->is_owed && claim->owed_due_ns != DM_NEVER)

@@ -11,10 +11,10 @@
 /* Does the work that is due and plans the next run.  The loop thread, gate held. */
 void dm_schedule_run(struct dm_runtime *runtime);
 
-/* The command connection is there again: owed releases go first, then waiting claims are polled. */
+/* The store can be asked again: owed releases go first, then waiting claims are polled. */
 void dm_schedule_reconnected(struct dm_runtime *runtime);
 
-/* The inbox is subscribed (again): messages may have been missed, so all waiters are polled. */
+/* The store tells (again): messages may have been missed, so all waiters are polled. */
 void dm_schedule_resubscribed(struct dm_runtime *runtime);
 
 /* Sends the releases that are due.  Any thread, no lock held. */

@@ -14,6 +14,9 @@
 
 #define RETRY_MIN_NS (50 * DM_NS_PER_MS)
 
+/* Waiting threads send nothing: so soon the schedule looks at the server for them, by dm_store_look(). */
+#define LOOK_NS DM_NS_PER_S
+
 static int64_t lease_ns(const struct dm_claim *claim)
 {
     return claim->attempt.lease_ms * DM_NS_PER_MS;
@@ -50,9 +53,7 @@ static enum dm_end end_of_lost(const struct dm_claim *claim)
 
 static uint64_t server_now(const struct dm_runtime *runtime)
 {
-    struct dm_server server;
-
-    return dm_conn_server(runtime->commands, &server);
+    return dm_store_origin(runtime->store).number;
 }
 
 unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
@@ -79,7 +80,7 @@ unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struc
         dm_self_wake(claim->self);
     dm_due_plan(&runtime->registry, claim);
     if (dm_attempt_is_waiting(&claim->attempt))
-        dm_loop_wake_at(runtime->loop, now_ns + DM_LOOK_NS); /* looks at the server for the waiting threads */
+        dm_loop_wake_at(runtime->loop, now_ns + LOOK_NS);
     dm_loop_wake_at(runtime->loop, dm_attempt_next_ns(&claim->attempt));
     return actions;
 }
@@ -226,8 +227,8 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
 {
     dm_assert_held(DM_RANK_STATE);
     return (struct dm_ask){
-        .keys = claim->name->keys,
-        .condition = claim->condition ? claim->condition->keys : NULL,
+        .place = claim->name->place,
+        .condition = claim->condition ? claim->condition->place : NULL,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
         .request = request,
@@ -252,7 +253,7 @@ struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *c
 
     dm_due_plan(&runtime->registry, claim);
     return (struct dm_renewal){
-        .keys = claim->name->keys,
+        .place = claim->name->place,
         .thread = claim->attempt.thread,
         .attempt = claim->attempt.serial,
         .request = request,

@@ -42,7 +42,7 @@ void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
 /* The store's clock was `store_us` between two moments of ours: a step is logged. */
 void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);
 
-/* Describes a claim's request for the store; the keys are valid while the name is pinned. */
+/* Describes a claim's request for the store; the places are valid while the names are pinned. */
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
 
 /* The same for a poll that is due: the answer plans the next poll. */

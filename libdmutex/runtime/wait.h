@@ -33,7 +33,7 @@ struct dm_wait {
 
     bool is_inbox_needed;   /* the store said busy before we could be told of a grant */
     int64_t grace_ms;       /* of the last answer */
-    struct dm_server asked; /* the server of a request without an answer; run 0: none */
+    struct dm_origin asked; /* the server of a request without an answer; run 0: none */
     int64_t pause_ns;
     int64_t began_ns, explain_ns; /* see explain.h */
     int looks_in_vain;            /* see is_server_gone() */

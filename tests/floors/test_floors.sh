@@ -78,6 +78,19 @@ complain_about 'included ~ /hiredis/ && floor != height["redis"] {
         complain("is hiredis, which is used in redis/ only") }'
 result "hiredis is included in redis/ only"
 
+complain_about 'floor > height["redis"] && target == height["redis"] {
+        complain("is behind the wall: include store/store.h") }'
+result "runtime/ and api/ know a store by store/ alone"
+
+complain_about 'included == "store/drivers.h" && floor > height["redis"] && file != "runtime/runtime.c" {
+        complain("is for the file that opens a store") }'
+result "one file names the stores that there are"
+
+(cd "$srcdir/libdmutex" &&
+    grep -nE '(\<redis[A-Z]|\<freeReply|\<REDIS_[A-Z])' base/*.[ch] core/*.[ch] store/*.[ch] runtime/*.[ch] api/*.[ch]) \
+    >"$scratch/complaints"
+result "names of hiredis appear in redis/ only"
+
 complain_about 'floor == height["core"] && included ~ /^(pthread|time)\.h$/ {
         complain("is not for core/, which has neither threads nor a clock") }'
 result "core/ includes neither <pthread.h> nor <time.h>"

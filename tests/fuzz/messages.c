@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "redis/store_parts.h"
 #include "runtime/inbox.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
+#include "store/drivers.h"
 
 #define RUN "0123456789abcdef"
 #define LEASE_MS 600000 /* no pause of the machine ends the lease */
@@ -91,7 +93,7 @@ static struct dm_claim *claim_by(uint64_t serial)
 
 static void make_claims(void)
 {
-    struct dm_name *name = dm_registry_name(&runtime.registry, "dmutex", "ng/l");
+    struct dm_name *name = dm_registry_name(&runtime.registry, "ng/l");
 
     must(name);
     runtime.registry.last_serial = 0;
@@ -118,8 +120,7 @@ static void begin(void)
     make_claims();
     answer(claim_by(QUEUED), DM_SAYS_QUEUED);
     enter(claim_by(HELD));
-    dm_registry_set_condition(&runtime.registry, claim_by(WAITING),
-                              dm_registry_name(&runtime.registry, "dmutex", "cg/c"));
+    dm_registry_set_condition(&runtime.registry, claim_by(WAITING), dm_registry_name(&runtime.registry, "cg/c"));
     answer(claim_by(WAITING), DM_SAYS_WAITING);
     enter(claim_by(LEAVING));
     tell(claim_by(LEAVING), DM_EV_LEAVE);
@@ -146,15 +147,15 @@ static void must_be_right(void)
     }
 }
 
-/* With a connection that is never opened. */
+/* With a store that is never connected. */
 static void set_up(void)
 {
-    static const struct dm_conn_hooks hooks;
+    const struct dm_host host = { .user = &runtime, .on_message = dm_inbox_take };
     char reason[DM_REASON_ROOM];
 
-    dm_registry_init(&runtime.registry, 0);
-    runtime.commands = dm_conn_new(dm_url_parse("unix:///nowhere", reason), NULL, &hooks);
-    must(runtime.commands);
+    runtime.store = dm_redis_open(dm_url_parse("unix:///nowhere", reason), &runtime.ident, &host);
+    must(runtime.store);
+    dm_registry_init(&runtime.registry, runtime.store, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -169,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     begin();
     dm_state_unlock();
     while ((line = strsep(&rest, "\n"))) {
-        dm_inbox_take(&runtime, line, &server);
+        dm_redis_hear(dm_redis(runtime.store), line, &server);
         must_be_right();
     }
     dm_state_lock();

@@ -78,9 +78,9 @@ static void must_be_key(const char *key, size_t length)
     must(leaf && strspn(leaf + 1, usual) == strlen(leaf + 1));
 }
 
-static struct dm_keys *keys_of(const char *name, int is_condition)
+static struct dm_place *keys_of(const char *name, int is_condition)
 {
-    struct dm_keys *keys =
+    struct dm_place *keys =
         is_condition ? dm_keys_new_condition("dmutex", NULL, name, 0) : dm_keys_new("dmutex", name, 0);
 
     must(keys);
@@ -96,7 +96,7 @@ static size_t tag_of(const char *key)
 
 static void must_be_apart(const char *one, const char *other)
 {
-    struct dm_keys *a = keys_of(one, 0), *b = keys_of(other, 0), *c = keys_of(one, 1);
+    struct dm_place *a = keys_of(one, 0), *b = keys_of(other, 0), *c = keys_of(one, 1);
     size_t group = strcspn(one, "/"), tag = tag_of(a->text[0]);
     int is_one_group = group == strcspn(other, "/") && strncmp(one, other, group) == 0;
 

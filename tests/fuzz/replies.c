@@ -12,7 +12,7 @@
 #include "redis/greeting.h"
 #include "redis/keys.h"
 #include "redis/reply.h"
-#include "redis/store.h"
+#include "redis/store_parts.h"
 
 static const char *const seeds[] = {
     "a*4\r\n$5\r\nowned\r\n$16\r\n1700000000000000\r\n:1\r\n:1700000000000000\r\n",
@@ -167,6 +167,11 @@ void dm_conn_distrust(struct dm_conn *conn, const char *reason)
     must(reason);
 }
 
+void dm_conn_want(struct dm_conn *conn)
+{
+    (void)conn;
+}
+
 void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
 {
     (void)conn;
@@ -175,8 +180,8 @@ void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-static struct dm_store store;
-static struct dm_keys *mutex_keys, *condition_keys;
+static struct dm_redis redis;
+static struct dm_place *mutex_keys, *condition_keys;
 static struct dm_ask ask;
 static char reason[DM_REASON_ROOM];
 
@@ -202,29 +207,29 @@ static void ask_acquire(void)
 {
     const struct dm_owed owed[] = { { 1, 2, DM_END_UNLOCKED }, { 1, 3, DM_END_DIED } };
 
-    must_not_be_made_up(dm_store_acquire(&store, &ask, true, owed, 2, &dm_deadline_endless, reason));
+    must_not_be_made_up(dm_redis_acquire(&redis.store, &ask, true, owed, 2, &dm_deadline_endless, reason));
 }
 
 static void ask_try(void)
 {
-    must_not_be_made_up(dm_store_acquire(&store, &ask, false, NULL, 0, &dm_deadline_endless, reason));
+    must_not_be_made_up(dm_redis_acquire(&redis.store, &ask, false, NULL, 0, &dm_deadline_endless, reason));
 }
 
 static void ask_cancel(void)
 {
-    must_not_be_made_up(dm_store_cancel(&store, &ask, &dm_deadline_endless, reason));
+    must_not_be_made_up(dm_redis_cancel(&redis.store, &ask, &dm_deadline_endless, reason));
 }
 
 static void ask_release(void)
 {
-    must(dm_store_release(&store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason).verdict <= DM_SAYS_DONE);
+    must(dm_redis_release(&redis.store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason).verdict <= DM_SAYS_DONE);
 }
 
 static void post_release(void)
 {
     int asked = 1;
 
-    must(dm_store_post_release(&store, &ask, DM_END_UNLOCKED, must_be_answers, &asked) && asked == 0);
+    must(dm_redis_post_release(&redis.store, &ask, DM_END_UNLOCKED, must_be_answers, &asked) && asked == 0);
 }
 
 static void post_polls(void)
@@ -232,40 +237,40 @@ static void post_polls(void)
     const struct dm_ask asks[] = { ask, ask, ask, ask };
     int asked = 4;
 
-    must(dm_store_post_poll(&store, asks, asked, must_be_answers, &asked) && asked == 0);
+    must(dm_redis_post_poll(&redis.store, asks, asked, must_be_answers, &asked) && asked == 0);
 }
 
 static void post_renewals(void)
 {
-    const struct dm_renewal one = { .keys = mutex_keys, .thread = 1, .attempt = 4, .lease_ms = 1000 };
+    const struct dm_renewal one = { .place = mutex_keys, .thread = 1, .attempt = 4, .lease_ms = 1000 };
     const struct dm_renewal renewals[] = { one, one, one, one };
     int asked = 4;
 
-    must(dm_store_post_renew(&store, renewals, asked, must_be_answers, &asked) && asked == 0);
+    must(dm_redis_post_renew(&redis.store, renewals, asked, must_be_answers, &asked) && asked == 0);
 }
 
 static void ask_consistent(void)
 {
-    must(dm_store_consistent(&store, &ask, &dm_deadline_endless, reason) <= DM_SAYS_DONE);
+    must(dm_redis_consistent(&redis.store, &ask, &dm_deadline_endless, reason) <= DM_SAYS_DONE);
 }
 
 static void ask_force(void)
 {
     bool must_serve = false;
 
-    dm_store_force(&store, mutex_keys, &dm_deadline_endless, &must_serve, reason);
+    dm_redis_force(&redis.store, mutex_keys, &dm_deadline_endless, &must_serve, reason);
 }
 
 static void ask_drop(void)
 {
-    dm_store_drop(&store, mutex_keys, true, &dm_deadline_endless, reason);
+    dm_redis_drop(&redis.store, mutex_keys, true, &dm_deadline_endless, reason);
 }
 
 static void ask_info(void)
 {
     struct dm_info info;
 
-    if (dm_store_info(&store, &ask, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
+    if (dm_redis_info(&redis.store, &ask, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
         return;
     must(memchr(info.shown.owner, '\0', sizeof info.shown.owner) &&
          memchr(info.shown.host, '\0', sizeof info.shown.host));
@@ -277,7 +282,7 @@ static void ask_wait(void)
     const struct dm_leaving leaving = { .attempt = 3, .end = DM_END_UNLOCKED, .mutex = "ng/l" };
 
     ask.condition = condition_keys;
-    must_not_be_made_up(dm_store_cond_wait(&store, &ask, &leaving, &dm_deadline_endless, reason));
+    must_not_be_made_up(dm_redis_cond_wait(&redis.store, &ask, &leaving, &dm_deadline_endless, reason));
 }
 
 static void ask_cond_cancel(void)
@@ -285,13 +290,13 @@ static void ask_cond_cancel(void)
     bool is_signalled = false;
 
     ask.condition = condition_keys;
-    must_not_be_made_up(dm_store_cond_cancel(&store, &ask, &dm_deadline_endless, &is_signalled, reason));
+    must_not_be_made_up(dm_redis_cond_cancel(&redis.store, &ask, &dm_deadline_endless, &is_signalled, reason));
 }
 
 static void ask_signal(void)
 {
-    const struct dm_signal signal = { .condition = condition_keys, .keys = mutex_keys, .mutex = "ng/l", .most = 1 };
-    struct dm_signalled signalled = dm_store_cond_signal(&store, &signal, &dm_deadline_endless, reason);
+    const struct dm_signal signal = { .condition = condition_keys, .place = mutex_keys, .mutex = "ng/l", .most = 1 };
+    struct dm_signalled signalled = dm_redis_cond_signal(&redis.store, &signal, &dm_deadline_endless, reason);
 
     if (signalled.verdict == DM_SAYS_BOUND)
         must(memchr(signalled.mutex, '\0', sizeof signalled.mutex) && strlen(signalled.mutex) > 1);
@@ -299,7 +304,7 @@ static void ask_signal(void)
 
 static void ask_cond_drop(void)
 {
-    dm_store_cond_drop(&store, condition_keys, false, &dm_deadline_endless, reason);
+    dm_redis_cond_drop(&redis.store, condition_keys, false, &dm_deadline_endless, reason);
 }
 
 /* ---- greetings --------------------------------------------------------------------------- */
@@ -348,7 +353,7 @@ static void (*const questions[])(void) = {
 
 static void begin(void)
 {
-    dm_store_init(&store, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    dm_redis_init(&redis, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     mutex_keys = dm_keys_new("dmutex", "g/l", 0);
     condition_keys = dm_keys_new_condition("dmutex", NULL, "g/c", 0);
     must(mutex_keys && condition_keys);
@@ -360,7 +365,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         return 0;
     if (!mutex_keys)
         begin();
-    ask = (struct dm_ask){ .keys = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
+    ask = (struct dm_ask){ .place = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
     reader = dm_reply_reader_new();
     must(reader);
     to_come.bytes = (const char *)bytes + 1;

@@ -26,7 +26,7 @@ struct hold {
 
 /* The facts known of a name. */
 struct known {
-    struct dm_keys *keys, *condition;
+    struct dm_place *keys, *condition;
     char hold[80];                      /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token; /* since the last loss of data */
     uint64_t ever_token;                /* the highest token ever */
@@ -62,7 +62,7 @@ extern struct check check;
 
 /* ---- look.c: the server's data ------------------------------------------------------------- */
 
-struct key *look_key(const struct dm_keys *keys, int which);
+struct key *look_key(const struct dm_place *keys, int which);
 
 /* "" where there is none. */
 const char *look_field(const struct key *key, const char *name);

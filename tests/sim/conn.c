@@ -387,3 +387,43 @@ void dm_conn_end(struct dm_conn *conn)
 {
     conn_forget(conn);
 }
+
+void dm_conn_retry_soon(struct dm_conn *conn)
+{
+    if (conn->state != CLOSED || !conn->is_wanted)
+        return;
+    conn->retry_ns = dm_clock_boot_ns();
+    conn_plan(conn);
+}
+
+void dm_conn_note_lease(struct dm_conn *conn, unsigned lease_ms)
+{
+    (void)conn;
+    (void)lease_ms;
+}
+
+void dm_conn_note_look(struct dm_conn *conn, int64_t look_ns)
+{
+    (void)conn;
+    (void)look_ns;
+}
+
+void dm_conn_free_unused(struct dm_conn *conn)
+{
+    (void)conn;
+}
+
+void dm_conn_fork_prepare(struct dm_conn *conn)
+{
+    (void)conn;
+}
+
+void dm_conn_fork_parent(struct dm_conn *conn)
+{
+    (void)conn;
+}
+
+void dm_conn_fork_child(struct dm_conn *conn)
+{
+    (void)conn;
+}

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "fiber.h"
 #include "process.h"
+#include "redis/store_parts.h"
 #include "server.h"
 #include "work.h"
 #include "world.h"
@@ -139,8 +140,8 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    blacken(process->runtime.commands);
-    blacken(process->runtime.inbox);
+    blacken(dm_redis(process->runtime.store)->commands);
+    blacken(dm_redis(process->runtime.store)->inbox);
     process_kill(process);
 }
 

@@ -221,7 +221,7 @@ static void check_over(const struct known *known, int name)
 
 /* ---- I10: keys left behind --------------------------------------------------------------------- */
 
-static void check_lifetimes(const struct dm_keys *keys, int count)
+static void check_lifetimes(const struct dm_place *keys, int count)
 {
     for (int i = 0; i < count; i++) {
         const struct key *key = look_key(keys, i);

@@ -47,7 +47,7 @@ void look_note_over(struct text id)
 
 /* ---- the server's data --------------------------------------------------------------------- */
 
-struct key *look_key(const struct dm_keys *keys, int which)
+struct key *look_key(const struct dm_place *keys, int which)
 {
     return store_find(server_store(), (struct text){ keys->text[which], keys->length[which] });
 }

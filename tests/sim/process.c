@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
-#include "redis/conn.h"
+#include "redis/store_parts.h"
 #include "runtime/ending.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
 #include "runtime/loop.h"
 #include "runtime/schedule.h"
+#include "store/drivers.h"
 #include "work.h"
 #include "world.h"
 
@@ -314,24 +315,14 @@ void dm_loop_enter_gate(void)
 {
 }
 
-/* Opens a broken connection again, while there is a claim. */
-static void want_again(struct dm_runtime *runtime, struct dm_conn *conn)
-{
-    struct dm_conn_watch watch;
-
-    dm_conn_watch(conn, &watch);
-    if (watch.is_closed && watch.was_wanted && runtime->registry.claims)
-        dm_conn_want(conn);
-}
-
 static void run_loop(struct thread *thread)
 {
     struct dm_loop *loop = &thread->process->loop;
     struct dm_runtime *runtime = &thread->process->runtime;
+    struct dm_watch watch; /* the network wakes this thread, not a descriptor */
 
     for (;;) {
-        want_again(runtime, runtime->inbox);
-        want_again(runtime, runtime->commands);
+        dm_store_watch(runtime->store, &watch);
         if (!loop->is_nudged && loop->due_ns > dm_clock_boot_ns())
             thread_wait(loop->due_ns);
         loop->is_nudged = false;
@@ -361,7 +352,7 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
 
 int dm_runtime_fail_unanswered(const struct dm_runtime *of, const char *reason)
 {
-    return dm_fail(dm_conn_is_ready(of->commands) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
+    return dm_fail(dm_store_is_able(of->store, DM_ASKS) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
 }
 
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
@@ -389,12 +380,12 @@ void dm_runtime_fork_child(void)
 {
 }
 
-static void commands_ready(void *user)
+static void store_ready(void *user)
 {
     dm_schedule_reconnected(user);
 }
 
-static void inbox_ready(void *user)
+static void store_tells(void *user)
 {
     dm_schedule_resubscribed(user);
 }
@@ -404,18 +395,24 @@ static void changed(void *user)
     dm_loop_nudge(((struct dm_runtime *)user)->loop);
 }
 
-static void open_connections(struct dm_runtime *runtime)
+static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
-    struct dm_conn_hooks hooks = { .on_change = changed, .user = runtime };
-    char channel[80];
+    *ret_lease_ms = 0; /* the made-up connections plan their tries without leases */
+    return ((struct dm_runtime *)user)->registry.claims != NULL;
+}
 
-    hooks.on_ready = commands_ready;
-    runtime->commands = dm_conn_new(runtime->url, NULL, &hooks);
-    hooks.on_ready = inbox_ready;
-    hooks.on_message = dm_inbox_take;
-    snprintf(channel, sizeof channel, "%s:inbox:%s", runtime->url->prefix, runtime->ident.uuid);
-    runtime->inbox = dm_conn_new(runtime->url, channel, &hooks);
-    dm_store_init(&runtime->store, runtime->commands, runtime->url->prefix, runtime->ident.uuid, runtime->ident.label);
+static void open_store(struct dm_runtime *runtime)
+{
+    const struct dm_host host = {
+        .user = runtime,
+        .on_ready = store_ready,
+        .on_inbox = store_tells,
+        .on_message = dm_inbox_take,
+        .on_change = changed,
+        .is_in_need = is_in_need,
+    };
+
+    runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
 }
 
 static void make_runtime(struct process *process)
@@ -434,8 +431,8 @@ static void make_runtime(struct process *process)
     snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,
              (unsigned long long)chance_word(CHANCE_WORK));
     snprintf(runtime->ident.label, sizeof runtime->ident.label, "%d host sim", process->number);
-    dm_registry_init(&runtime->registry, UINT64_C(9223372036854770000) + process->number);
-    open_connections(runtime);
+    open_store(runtime);
+    dm_registry_init(&runtime->registry, runtime->store, UINT64_C(9223372036854770000) + process->number);
 }
 
 /* ---- a process --------------------------------------------------------------------------- */
@@ -503,8 +500,8 @@ void process_kill(struct process *process)
             fiber_forget(thread->fiber);
         thread->fiber = NULL;
     }
-    conn_forget(process->runtime.commands);
-    conn_forget(process->runtime.inbox);
+    conn_forget(dm_redis(process->runtime.store)->commands);
+    conn_forget(dm_redis(process->runtime.store)->inbox);
     free_registry(&process->runtime.registry);
 }
 
@@ -576,8 +573,8 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    conn_look(process->runtime.commands);
-    conn_look(process->runtime.inbox);
+    conn_look(dm_redis(process->runtime.store)->commands);
+    conn_look(dm_redis(process->runtime.store)->inbox);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 
 #include "runtime/runtime.h"
 
+struct dm_conn;
 struct fiber;
 struct thread;
 

@@ -139,7 +139,7 @@ static void recover(const struct dm_target *target)
     name = dm_registry_find(&runtime()->registry, target->key);
     check_end_look();
     if (name)
-        dm_store_drop(&runtime()->store, name->keys, false, &deadline, reason);
+        dm_store_drop(runtime()->store, name->place, false, &deadline, reason);
 }
 
 static bool lock(int name, const struct dm_target *target)

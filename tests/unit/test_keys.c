@@ -18,7 +18,7 @@
 
 static void assert_keys(const char *name, int is_anonymous, const char *lock, const char *waiter)
 {
-    struct dm_keys *keys = dm_keys_new("dmutex", name, is_anonymous);
+    struct dm_place *keys = dm_keys_new("dmutex", name, is_anonymous);
 
     assert_non_null(keys);
     assert_string_equal(keys->text[DM_KEY_LOCK], lock);
@@ -29,7 +29,7 @@ static void assert_keys(const char *name, int is_anonymous, const char *lock, co
 /* The keys are as in doc/design/protocol.md. */
 static void test_keys_are_as_documented_when_the_name_is_plain(void **state)
 {
-    struct dm_keys *keys = dm_keys_new("dmutex", "billing/ledger", 0);
+    struct dm_place *keys = dm_keys_new("dmutex", "billing/ledger", 0);
 
     (void)state;
     assert_string_equal(keys->text[DM_KEY_LOCK], "dmutex:{billing}:lock:ledger");
@@ -72,7 +72,7 @@ static void test_keys_of_anonymous_mutexes_are_no_names_keys(void **state)
 static void test_keys_fit_when_the_name_is_the_longest(void **state)
 {
     char name[NAME_MAX_BYTES + 1];
-    struct dm_keys *keys;
+    struct dm_place *keys;
 
     (void)state;
     memset(name, '\n', sizeof name - 1);
@@ -88,7 +88,7 @@ static void test_keys_fit_when_the_name_is_the_longest(void **state)
 static void assert_condition_keys(const char *id, const char *name, int is_anonymous, const char *cond,
                                   const char *sleeper)
 {
-    struct dm_keys *keys = dm_keys_new_condition("dmutex", id, name, is_anonymous);
+    struct dm_place *keys = dm_keys_new_condition("dmutex", id, name, is_anonymous);
 
     assert_non_null(keys);
     assert_string_equal(keys->text[DM_KEY_COND], cond);
@@ -135,8 +135,8 @@ static void test_keys_of_a_condition_have_the_tag_of_its_mutex(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         int is_anonymous = names[i][0] == '~';
-        struct dm_keys *mutex = dm_keys_new("dmutex", names[i], is_anonymous);
-        struct dm_keys *condition = dm_keys_new_condition("dmutex", "~1", names[i], is_anonymous);
+        struct dm_place *mutex = dm_keys_new("dmutex", names[i], is_anonymous);
+        struct dm_place *condition = dm_keys_new_condition("dmutex", "~1", names[i], is_anonymous);
         size_t tag = strcspn(mutex->text[DM_KEY_LOCK], "}") + 1;
 
         for (int key = 0; key < DM_COND_KEY_COUNT; key++)
@@ -151,7 +151,7 @@ static void test_keys_of_a_condition_fit_when_the_name_is_the_longest(void **sta
 {
     static const char id[] = "~0123456789abcdef0123456789abcdef-1-4294967295";
     char name[NAME_MAX_BYTES + 1];
-    struct dm_keys *keys;
+    struct dm_place *keys;
 
     (void)state;
     memset(name, '\n', sizeof name - 1);
@@ -222,7 +222,7 @@ static bool has_empty_part(const char *name)
 }
 
 /* Asserts that the name can be read back from each key; frees the keys. */
-static void assert_read_back(const char *name, struct dm_keys *keys, int count)
+static void assert_read_back(const char *name, struct dm_place *keys, int count)
 {
     static const char plain[] = "{}:%._-"
                                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

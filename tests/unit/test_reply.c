@@ -287,34 +287,36 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
 static void test_message_names_the_server_when_it_is_a_grant(void **state)
 {
     struct dm_message message;
+    uint64_t run;
 
     (void)state;
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0 0123456789abcdef", &message));
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0 0123456789abcdef", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
-    assert_true(message.run == UINT64_C(0x0123456789abcdef));
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message));
-    assert_true(message.run == 0);
+    assert_true(run == UINT64_C(0x0123456789abcdef));
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message, &run));
+    assert_true(run == 0);
 }
 
 /* The messages "granted", "lost" and "ask" are read with all numbers. */
 static void test_message_is_read_when_it_is_one_of_ours(void **state)
 {
     struct dm_message message;
+    uint64_t run;
 
     (void)state;
-    assert_true(dm_store_read_message("granted 12 3 4503599627370495 1000 1", &message));
+    assert_true(dm_store_read_message("granted 12 3 4503599627370495 1000 1", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
     assert_int_equal(message.attempt, 12);
     assert_int_equal(message.request, 3);
     assert_int_equal(message.answer.verdict, DM_SAYS_OWNED);
     assert_true(message.answer.token == UINT64_C(4503599627370495));
     assert_true(message.answer.is_owner_dead);
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message));
+    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message, &run));
     assert_false(message.answer.is_owner_dead);
-    assert_true(dm_store_read_message("lost 5", &message));
+    assert_true(dm_store_read_message("lost 5", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_LOST);
     assert_int_equal(message.attempt, 5);
-    assert_true(dm_store_read_message("ask 6", &message));
+    assert_true(dm_store_read_message("ask 6", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_ASK);
     assert_int_equal(message.attempt, 6);
 }
@@ -346,10 +348,11 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
                                          "granted1 2 3 4 0",
                                          "lostx 5" };
     struct dm_message message;
+    uint64_t run;
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        if (dm_store_read_message(texts[i], &message))
+        if (dm_store_read_message(texts[i], &message, &run))
             fail_msg("taken for a message: \"%s\"", texts[i]);
     }
 }
@@ -366,10 +369,11 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
                                          "ask -1",
                                          "lost 99999999999999999999" };
     struct dm_message message;
+    uint64_t run;
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        if (dm_store_read_message(texts[i], &message))
+        if (dm_store_read_message(texts[i], &message, &run))
             fail_msg("taken for a message: \"%s\"", texts[i]);
     }
 }
@@ -455,11 +459,12 @@ static void test_message_is_read_or_refused_when_it_is_random(void **state)
     while (texts-- > 0) {
         char text[256] = "";
         struct dm_message message;
+        uint64_t run;
         int used = 0;
 
         for (unsigned count = random_below(8); count > 0; count--)
             used += snprintf(text + used, sizeof text - (size_t)used, "%s ", words[random_below(COUNT(words))]);
-        if (dm_store_read_message(text, &message) && message.kind == DM_MESSAGE_GRANTED)
+        if (dm_store_read_message(text, &message, &run) && message.kind == DM_MESSAGE_GRANTED)
             assert_memory_equal(text, "granted ", 8);
     }
 }
