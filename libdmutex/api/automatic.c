@@ -15,8 +15,9 @@
 enum fault { NO_FAULT, TWICE, FOLDER, PLACE };
 
 /*
- * An entry of the list has one object, or with the fault PLACE a name of no listed object.  Entries are added in front
- * and never freed: readers need no lock.  Modules are loaded one at a time, under the loader's lock.
+ * An entry of the list has one object, or with the fault PLACE a name of no listed object. Entries are added in front
+ * and never freed: readers need no lock, and no pointer comes back for another use. Modules are loaded one at a time,
+ * under the loader's lock. An unloaded module's entries stay, and are used again.
  */
 struct entry {
     struct entry *next;
@@ -32,7 +33,10 @@ static struct entry *first(void)
     return __atomic_load_n(&entries, __ATOMIC_ACQUIRE);
 }
 
-/* Finds the entry of an object.  The memory of an unloaded module belongs to no module, and has no entry. */
+/*
+ * Finds the entry of an object. The memory of an unloaded module belongs to no module, and has no entry. The look at
+ * the module comes last and for a hit only, because it takes the loader's lock.
+ */
 static struct entry *find_object(const void *object)
 {
     struct entry *entry = first();
@@ -80,7 +84,10 @@ static int fail(enum fault fault, const char *name)
     return dm_fail(failures[fault], "\"%s\"", name);
 }
 
-/* Programs that were written for pthread mutexes ignore EINVAL: the sentence goes to standard error as well. */
+/*
+ * Programs that were written for pthread mutexes ignore EINVAL: the sentence goes to standard error as well. Once for
+ * each entry: the later calls on the object fail without a line.
+ */
 static int complain(enum fault fault, const char *name, const char *where)
 {
     int error = fail(fault, name);
@@ -89,6 +96,7 @@ static int complain(enum fault fault, const char *name, const char *where)
     return error;
 }
 
+/* Rule 3. Without memory for the entry the sentence may be told again; the object is refused all the same. */
 static int note_place(const char *name, const void *object)
 {
     struct entry *entry = next_of_name(NULL, name);
@@ -103,7 +111,10 @@ static int note_place(const char *name, const void *object)
 
 /* ---- names of a module that is loaded ---------------------------------------------------- */
 
-/* False for an entry without an object, or with the object of an unloaded module. */
+/*
+ * False for an entry without an object, or with the object of an unloaded module. The name is compared, because another
+ * module may lie at the same address by now.
+ */
 static bool is_loaded(const struct entry *entry)
 {
     struct dm_image image;
@@ -125,6 +136,11 @@ static struct entry *find_other(const char *name, const void *object)
     return entry;
 }
 
+/*
+ * Rule 2. The other object was usable, and becomes unchecked again, so that its next use comes to dm_automatic_settle()
+ * and finds the fault. A thread that locks it in this moment may still go through: its module was loaded, and used,
+ * before the second object existed.
+ */
 static int note_twice(struct entry *other, void *object, const char *name)
 {
     bool is_known = __atomic_exchange_n(&other->fault, TWICE, __ATOMIC_RELAXED) == TWICE;
@@ -151,6 +167,7 @@ static struct entry *list_alone(void *object, const char *name)
     return entry;
 }
 
+/* Runs before the code of the module, so nothing else reads these bytes yet, and plain stores are enough. */
 static int list_object(void *object, enum dm_literal_kind kind)
 {
     char *name = dm_literal_name(object, kind);
@@ -169,6 +186,7 @@ static int list_object(void *object, enum dm_literal_kind kind)
     return 0;
 }
 
+/* One bad object does not keep the others from their names; the first error is returned. */
 static int list_objects(uintptr_t from, uintptr_t end)
 {
     int result = 0;
@@ -188,6 +206,10 @@ static int list_objects(uintptr_t from, uintptr_t end)
     return result;
 }
 
+/*
+ * Each unit of a module has a constructor that comes here; *is_read belongs to the module, so the first call reads all
+ * of the module, and the later ones nothing.
+ */
 int dmutex_readnames_np(char *is_read)
 {
     struct dm_image image;
@@ -209,7 +231,10 @@ int dmutex_readnames_np(char *is_read)
 
 /* ---- first use --------------------------------------------------------------------------- */
 
-/* All threads write the same bytes here; dm_named is written last. */
+/*
+ * All threads write the same bytes here; dm_named is written last, with release: a thread that reads DM_NAMED with
+ * acquire (dm_object_settle_mutex()) finds the whole name.
+ */
 static void write_name(void *object, enum dm_literal_kind kind, const char *name)
 {
     char *to = dm_literal_name(object, kind);
@@ -221,8 +246,9 @@ static void write_name(void *object, enum dm_literal_kind kind, const char *name
 }
 
 /*
- * A program may hold a library's variable: the loader has copied the bytes of the library to the zeros of the
- * program, and library and program use the copy ("copy relocation").
+ * A program may hold a library's variable: the loader has copied the bytes of the library to the zeros of the program,
+ * and library and program use the copy ("copy relocation"). The entry moves to the copy, which has the name from then
+ * on (rule 1).
  */
 static struct entry *find_original(void *object, const char *name)
 {
@@ -248,6 +274,10 @@ static void copy_name(void *object, enum dm_literal_kind kind, char ret_name[DMU
     ret_name[length] = '\0';
 }
 
+/*
+ * The name comes from the list and not from the object, whose bytes a later assignment may have changed (rule 1). Two
+ * threads may come here at once; both find the same entry and write the same name.
+ */
 int dm_automatic_settle(void *object, enum dm_literal_kind kind)
 {
     char name[DMUTEX_PRIVATE_NAME_ROOM];

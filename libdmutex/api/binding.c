@@ -33,6 +33,10 @@ uint64_t *dm_binding_id(dcond_t *cond)
     return (void *)cond->dm_name;
 }
 
+/*
+ * A version never goes back to 0. A signaller that still reads 0 was before the first binding, so before the first wait
+ * gave its mutex up: there was nobody to wake.
+ */
 bool dm_binding_exists(const dcond_t *cond)
 {
     return __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE) != 0;
@@ -105,6 +109,10 @@ bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM])
     return false;
 }
 
+/*
+ * The exchange decides between writers: one makes the version odd, the others look again. After a writer that died, the
+ * version goes from odd to the next odd number, so a reader never takes the two halves for one text.
+ */
 static void write_text(dcond_t *cond, const char text[TEXT_ROOM])
 {
     uint32_t version, writing;

@@ -14,6 +14,10 @@
 
 /* ---- the object -------------------------------------------------------------------------- */
 
+/*
+ * As in init.c: built beside the object and written last. libc's variable is always set up, because a condition with a
+ * name may be waited on with a local mutex; its copy is sound as long as no thread waits.
+ */
 static int set_up(dcond_t *cond, const char *name, const dcondattr_t *attr)
 {
     dcond_t fresh = { .dm_state = 0 };
@@ -59,13 +63,19 @@ static int check(const dcond_t *cond)
     return cond->dm_named ? dm_object_check_name(cond->dm_name, sizeof cond->dm_name) : 0;
 }
 
-/* True if libc's condition variable in the object can be used: a look at one word, for calls that may end there. */
+/*
+ * True if libc's condition variable in the object can be used: a look at one word, for calls that may end there. The
+ * full checks copy 256 bytes, and may write the object.
+ */
 static bool is_usable(const dcond_t *cond)
 {
     return cond && (cond->dm_state == 0 || cond->dm_state == DMUTEX_PRIVATE_STATIC_COND);
 }
 
-/* Copies the object and checks the copy.  0, or an errno value, noted. */
+/*
+ * Copies the object and checks the copy. 0, or an errno value, noted. NULL, automatic name, then the bytes, as
+ * dm_object_take().
+ */
 static int take(const dcond_t *cond, dcond_t *ret_copy)
 {
     int error;
@@ -89,12 +99,19 @@ int dcond_getname_np(const dcond_t *cond, char *buf, size_t size)
 
 /* ---- the key of a condition -------------------------------------------------------------- */
 
-/* A condition on the way through a call: the object, and the copy that was checked. */
+/*
+ * A condition on the way through a call: the object, and the copy that was checked. Of the object only the id and the
+ * binding are read again, by atomic steps; all else comes from the copy.
+ */
 struct seen {
     dcond_t *object;
     dcond_t copy;
 };
 
+/*
+ * The mutex's group stands in the key, so that a script may use the keys of both: the server of a cluster chooses by
+ * the group. A private condition has the process in the key: a forked child's copy is another condition.
+ */
 static void write_anonymous_key(const struct seen *cond, const struct dm_runtime *runtime, const char *mutex,
                                 struct dm_condition *ret_condition)
 {
@@ -109,6 +126,7 @@ static void write_anonymous_key(const struct seen *cond, const struct dm_runtime
     snprintf(ret_condition->mutex, sizeof ret_condition->mutex, "%s", mutex);
 }
 
+/* Never true for an anonymous mutex, which has a group of its own: a named condition needs a named mutex. */
 static bool is_same_group(const char *condition_name, const char *mutex)
 {
     size_t length = (size_t)dm_binding_group_length(mutex) - 1;
@@ -143,7 +161,11 @@ static bool find(const struct seen *cond, const struct dm_runtime *runtime, stru
     return true;
 }
 
-/* No waiter may be left under the key that an anonymous condition has now. */
+/*
+ * No waiter may be left under the key that an anonymous condition has now. The server decides, because waiters may be
+ * in other processes: BUSY is POSIX's undefined case of two mutexes at once, told as EINVAL. Without an answer the
+ * binding stays, and the wait fails with ENOLCK before the mutex is given up.
+ */
 static int unbind(struct dm_runtime *runtime, const struct dm_condition *condition)
 {
     char reason[DM_REASON_ROOM];
@@ -160,7 +182,11 @@ static int unbind(struct dm_runtime *runtime, const struct dm_condition *conditi
     }
 }
 
-/* Finds the condition for a waiter with this mutex: an anonymous condition is bound to the mutex. */
+/*
+ * Finds the condition for a waiter with this mutex: an anonymous condition is bound to the mutex. The former key is
+ * empty on the server before the new one is written, so that no signaller can look past a waiter. The caller holds the
+ * mutex, so of all correct waiters one at a time is here.
+ */
 static int find_for(const struct seen *cond, struct dm_runtime *runtime, const char *mutex,
                     struct dm_condition *ret_condition)
 {
@@ -183,7 +209,12 @@ static int find_for(const struct seen *cond, struct dm_runtime *runtime, const c
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* With a mutex of the server. */
+/*
+ * With a mutex of the server. The order is the order of errors: bad condition, bad mutex (EINVAL), not the holder
+ * (EPERM), then the group and the binding. The holder is asked for before the binding, because a wrong caller must not
+ * bind the condition for others; dm_condition_wait() asks once more, under the lock. A cancellation can end the sleep
+ * only, which is why the caller's own state goes along.
+ */
 static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -204,6 +235,10 @@ static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline 
     return dm_visit_end(visit, result);
 }
 
+/*
+ * An invalid time is EINVAL at once and not, as for lock, when there is a reason to wait: a wait on a condition always
+ * waits. A time that is over is no error here: the wait gives the mutex up and returns ETIMEDOUT with the mutex.
+ */
 static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
     struct dm_deadline deadline = { .clock = clock_id };
@@ -216,7 +251,11 @@ static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, 
     return wait_shared(cond, mutex, &deadline);
 }
 
-/* True if the mutex is libc's; then the wait is libc's too, whatever name the condition has. */
+/*
+ * True if the mutex is libc's; then the wait is libc's too, whatever name the condition has. libc's wait is a
+ * cancellation point by itself, so there is no visit. A condition that is not usable goes the other way, where take()
+ * says why.
+ */
 static bool is_local_wait(const dcond_t *cond, const dmutex_t *mutex)
 {
     return is_usable(cond) && dm_local_is(mutex);
@@ -243,6 +282,7 @@ int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const st
     return timedwait_shared(cond, mutex, clock_id, abstime);
 }
 
+/* The condition is looked at before the mutex, because its clock is needed. */
 int dcond_timedwait(dcond_t *cond, dmutex_t *mutex, const struct timespec *abstime)
 {
     if (!cond || !abstime)
@@ -254,6 +294,10 @@ int dcond_timedwait(dcond_t *cond, dmutex_t *mutex, const struct timespec *absti
 
 /* ---- signalling -------------------------------------------------------------------------- */
 
+/*
+ * Starts a runtime if need be: threads of other processes may wait on a named or shared condition. The mutex need not
+ * be held (POSIX), so nothing is asked of it.
+ */
 static int signal_shared(dcond_t *cond, bool is_broadcast)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -270,8 +314,9 @@ static int signal_shared(dcond_t *cond, bool is_broadcast)
 }
 
 /*
- * True if only threads of this process can wait: with local mutexes.  The server is asked about a named condition
- * always, about an anonymous condition from the first wait with a mutex of the server on.
+ * True if only threads of this process can wait: with local mutexes. The server is asked about a named condition
+ * always, about an anonymous condition from the first wait with a mutex of the server on. A private condition that only
+ * local mutexes know costs no network.
  */
 static bool is_local(const dcond_t *cond)
 {
@@ -280,7 +325,7 @@ static bool is_local(const dcond_t *cond)
 
 /*
  * Wakes waiters with a local mutex and waiters with a mutex of the server; a program has one of the two kinds at a
- * time.
+ * time. libc comes first, because its call cannot block; a failure of the server takes nothing back.
  */
 int dcond_signal(dcond_t *cond)
 {
@@ -302,6 +347,7 @@ int dcond_broadcast(dcond_t *cond)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
+/* Starts a runtime only if another process may have waiters: shared, and bound at some time. */
 static int end_shared(struct seen *seen)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -315,7 +361,10 @@ static int end_shared(struct seen *seen)
     return error;
 }
 
-/* libc's destroy awaits waiters that were woken and have not left yet. */
+/*
+ * libc's destroy awaits waiters that were woken and have not left yet. It comes after the server, which can say that
+ * the condition is in use (EBUSY), because libc's destroy cannot be taken back. The mark comes last.
+ */
 int dcond_destroy(dcond_t *cond)
 {
     struct dm_visit visit = dm_visit_begin();

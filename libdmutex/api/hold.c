@@ -9,7 +9,10 @@
 #include "runtime/release.h"
 #include "runtime/steps.h"
 
-/* The state of the calling thread's hold, read under the lock. */
+/*
+ * The state of the calling thread's hold, read under the lock STATE. A copy, which ages: the hold may be lost just
+ * after.
+ */
 struct hold {
     enum dm_phase phase; /* DM_OVER: there is none */
     unsigned depth;
@@ -25,6 +28,11 @@ static struct hold look_inside(dmutex_t *mutex)
     return (struct hold){ depth ? DM_HELD : DM_OVER, depth, 0, INT64_MAX };
 }
 
+/*
+ * No question to the server: the process itself knows its holds. Time passes for the claim first, so that a hold whose
+ * certainty has just ended is told as lost and not as held. No runtime means no hold, which is no failure here: each
+ * caller has an answer of its own.
+ */
 static int look_up(dmutex_t *mutex, struct hold *ret_hold)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -60,6 +68,10 @@ static int look(dmutex_t *mutex, struct hold *ret_hold)
     return 0;
 }
 
+/*
+ * A lost hold still has its token, because the thread must be able to name the hold to the resource, which refuses the
+ * token if a later one has come (P2). A local mutex has none, and nothing remembers one.
+ */
 int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
 {
     struct hold hold;
@@ -75,6 +87,10 @@ int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
     return 0;
 }
 
+/*
+ * A lost hold has 0 ms and is no failure: the thread has not unlocked yet. Rounded down, because the caller must not
+ * count on more.
+ */
 int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms)
 {
     struct hold hold;
@@ -101,6 +117,10 @@ int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count)
     return error;
 }
 
+/*
+ * Of the questions about the own hold the only one that goes to the server: blocks for command_timeout at most, and
+ * never past the hold's certainty.
+ */
 static int renew(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -126,6 +146,12 @@ int dmutex_renew_np(dmutex_t *mutex)
 typedef enum dm_verdict (*question)(struct dm_runtime *runtime, struct dm_name *name,
                                     const struct dm_deadline *deadline, void *user, char *ret_reason);
 
+/*
+ * Under STATE the name is found or made, and pinned, because the record must outlive the question, during which no lock
+ * is held (I11). The object is checked first, then the runtime is started: a bad object never starts a server.
+ *
+ * Blocks for command_timeout at most. NOTHING and REFUSED are both ENOLCK; the sentence tells the two apart.
+ */
 static int ask(dmutex_t *mutex, question put, void *user)
 {
     struct dm_runtime *runtime = NULL;
@@ -160,6 +186,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
                                       : dm_fail(DM_FAIL_REFUSED, "%s", reason);
 }
 
+/* Repeated until the deadline, because a look changes nothing on the server. */
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
@@ -175,7 +202,11 @@ static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name
     return verdict;
 }
 
-/* The attempt by which a thread of this process holds the name, 0 if none does. */
+/*
+ * The attempt by which a thread of this process holds the name, 0 if none does. The first is enough, because at most
+ * one attempt is certain (I1). A grant that has not reached its thread does not count: there the thread finds out by
+ * itself, and asks anew. State lock held.
+ */
 static uint64_t holding_attempt(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
@@ -215,6 +246,10 @@ static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *nam
     return verdict;
 }
 
+/*
+ * The answer is built in `found` and copied on success only. Another struct_size is refused, because no other version
+ * of the structure exists yet.
+ */
 int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -247,6 +282,7 @@ int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked)
     return error;
 }
 
+/* libc's mutex cannot be taken from its holder: ENOTSUP, before anything is asked. */
 int dmutex_forceunlock_np(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();

@@ -10,7 +10,10 @@
 #include "runtime/release.h"
 #include "runtime/steps.h"
 
-/* Across hosts there are no priorities; the drop-in header takes inheritance for a hint. */
+/*
+ * Across hosts there are no priorities; the drop-in header takes inheritance for a hint. Asked for mutexes of the
+ * server only: libc does the rest for a local mutex, and libc's error wins there.
+ */
 static int check_protocol(const dmutexattr_t *attr)
 {
     if (attr->dm_protocol == PTHREAD_PRIO_NONE || (attr->dm_protocol == PTHREAD_PRIO_INHERIT && attr->dm_hint))
@@ -30,6 +33,12 @@ static void copy_attributes(dmutex_t *mutex, const dmutexattr_t *attr)
     mutex->dm_protocol = attr->dm_protocol;
 }
 
+/*
+ * Builds the mutex beside the object and writes the object last, so that a failure leaves the object as it was. libc's
+ * mutex is set up in `fresh` and copied with it: a mutex of glibc that no thread has locked holds no address of itself.
+ * The name must be checked already. An object in use is not noticed (POSIX: undefined), because a caller may reuse
+ * memory without destroying.
+ */
 static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
 {
     dmutex_t fresh = { .dm_state = 0 };
@@ -51,6 +60,7 @@ static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
     return error;
 }
 
+/* The mark of the attributes is checked by set_up(), before the name is read through the pointer. */
 int dmutex_init(dmutex_t *mutex, const dmutexattr_t *attr)
 {
     return set_up(mutex, attr && attr->dm_named == 1 ? attr->dm_name : NULL, attr);
@@ -74,7 +84,7 @@ int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
     return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
-/* True if a thread of this process holds the name or waits for the name. */
+/* True if a thread of this process holds the name or waits for the name. State lock held. */
 static bool is_used_here(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
@@ -84,7 +94,10 @@ static bool is_used_here(const struct dm_name *name)
     return claim != NULL;
 }
 
-/* Closes the rest of a lost hold of the caller: the caller has no more use for the claim. */
+/*
+ * Closes the rest of a lost hold of the caller: the caller has no more use for the claim. Another thread's lost hold
+ * stays, because that thread must still be told by its unlock. State lock held.
+ */
 static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 {
     struct dm_claim *claim = dm_name_hold(name, dm_self_get()->serial);
@@ -93,7 +106,11 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
         dm_step_close(runtime, claim);
 }
 
-/* Pins the record, if the name is of any interest to this process or the server. */
+/*
+ * Pins the record, if the name is of any interest to this process or the server: an anonymous mutex that was used
+ * leaves keys, a robust mutex may be not recoverable. Any other mutex that this process has no record of costs no
+ * command. State lock held.
+ */
 static int take_record(struct dm_runtime *runtime, const struct dm_target *target, bool is_used,
                        struct dm_name **ret_name)
 {
@@ -111,7 +128,11 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     return 0;
 }
 
-/* On the server: an anonymous mutex goes, a mutex that is not recoverable becomes clean. */
+/*
+ * On the server: an anonymous mutex goes, a mutex that is not recoverable becomes clean. Pending releases come first: a
+ * hold that the server still knows would make an anonymous mutex busy. Only "busy" is a failure: without the server the
+ * rest of the keys expires, and destroy returns 0 (errors.md).
+ */
 static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
@@ -126,6 +147,10 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     return verdict == DM_SAYS_BUSY && target->is_anonymous ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
 }
 
+/*
+ * STATE is given up for the question; the pin keeps the record. A thread that locks meanwhile breaks POSIX's rule for
+ * destroy, and does no harm to the record.
+ */
 static int end(struct dm_runtime *runtime, const struct dm_target *target, bool is_used)
 {
     struct dm_name *name = NULL;
@@ -145,6 +170,10 @@ static int end(struct dm_runtime *runtime, const struct dm_target *target, bool 
     return error;
 }
 
+/*
+ * libc first: if the mutex is locked, EBUSY, and the object stays whole. dm_named changes as well, because
+ * dm_local_is() reads only that byte and dm_pshared: the next call goes the other way, and finds the mark.
+ */
 static int destroy_local(dmutex_t *mutex)
 {
     int error = dm_real.mutex_destroy(dm_local_mutex(mutex));
@@ -156,6 +185,10 @@ static int destroy_local(dmutex_t *mutex)
     return 0;
 }
 
+/*
+ * The mark is written last: a mutex that is in use (EBUSY) can still be used. A runtime is started only for an
+ * anonymous mutex that other processes may have; without a runtime this process itself has used none.
+ */
 static int destroy_shared(dmutex_t *mutex)
 {
     struct dm_runtime *runtime = dm_runtime_peek();

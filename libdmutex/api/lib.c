@@ -7,6 +7,9 @@
 #include "dmutex/version.h"
 #include "runtime/runtime.h"
 
+/*
+ * The first use of a mutex may be under way in another thread: then this call waits for the lock START, and is EBUSY.
+ */
 int dmutex_configure_np(const char *url)
 {
     struct dm_visit visit = dm_visit_begin();

@@ -26,6 +26,10 @@ _Static_assert(PTHREAD_MUTEX_RECURSIVE_NP == 1 && PTHREAD_MUTEX_ERRORCHECK_NP ==
 
 /* ---- the mode ---------------------------------------------------------------------------- */
 
+/*
+ * Read by each lock and unlock without a lock, and changed once, from UNREAD: a thread that still reads UNREAD comes to
+ * dm_local_read_mode(), and never to a wrong side.
+ */
 enum dm_local_mode dm_local_mode;
 
 bool dm_local_read_mode(void)
@@ -51,6 +55,7 @@ static int note(enum dm_failure failure, int error)
     return error;
 }
 
+/* Cold, and out of the way of a lock that succeeds. The number is libc's, always; only the sentence is chosen here. */
 int dm_local_fail(int error)
 {
     switch (error) {
@@ -80,7 +85,10 @@ int dm_local_fail_wait(int error)
 
 /* ---- setting up -------------------------------------------------------------------------- */
 
-/* libc's attributes, for `attr`; 0, or libc's error.  To be destroyed by the caller after 0. */
+/*
+ * libc's attributes, for `attr`; 0, or libc's error. To be destroyed by the caller after 0. A ceiling of 0 is "not
+ * said", and libc's default stays.
+ */
 static int translate(const dmutexattr_t *attr, pthread_mutexattr_t *ret_attr)
 {
     int error = pthread_mutexattr_init(ret_attr);
@@ -114,6 +122,10 @@ int dm_local_init_mutex(dmutex_t *mutex, const dmutexattr_t *attr)
     return dm_local_result(error);
 }
 
+/*
+ * Always, also for a condition with a name and for PTHREAD_PROCESS_SHARED, because a wait follows the mutex, and the
+ * mutex may be local. libc's variable is private to the process, as the local mutex is.
+ */
 int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr)
 {
     pthread_condattr_t translated;
@@ -128,6 +140,7 @@ int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr)
     return dm_local_result(error);
 }
 
+/* The attributes are this library's, so the ceiling is tried on libc's and kept as a number. */
 int dm_local_set_ceiling(dmutexattr_t *attr, int ceiling)
 {
     pthread_mutexattr_t translated;
@@ -156,7 +169,11 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling)
 
 /* ---- looking inside ---------------------------------------------------------------------- */
 
-/* glibc's bits of a mutex: the kind, and the futex words of kinds that the kernel knows. */
+/*
+ * glibc's bits of a mutex: the kind, and the futex words of kinds that the kernel knows. No public function tells a
+ * mutex's holder. glibc cannot move __kind, because static initialisers have compiled its place into programs. TID and
+ * OWNER_DIED are FUTEX_TID_MASK and FUTEX_OWNER_DIED of <linux/futex.h>.
+ */
 #define KIND_TYPE 3
 #define KIND_ROBUST 0x10
 #define KIND_INHERIT 0x20
@@ -165,7 +182,11 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling)
 #define OWNER_INCONSISTENT INT_MAX
 #define OWNER_NOT_RECOVERABLE (INT_MAX - 1)
 
-/* The kernel's id of the thread that holds the mutex, 0: none. */
+/*
+ * The kernel's id of the thread that holds the mutex, 0: none. Read without the mutex, so a hint about other threads;
+ * right about the calling thread, unless a dead thread of the same id has left the mutex locked. Robust and inheriting
+ * kinds have the id in the futex word; __owner of a robust mutex may say "inconsistent" instead.
+ */
 static int holder_of(const pthread_mutex_t *mutex)
 {
     if (mutex->__data.__kind & (KIND_ROBUST | KIND_INHERIT))
@@ -180,6 +201,7 @@ static unsigned depth_of(const pthread_mutex_t *mutex)
     return __atomic_load_n(&mutex->__data.__count, __ATOMIC_RELAXED);
 }
 
+/* After fork() the child's thread has another id: 0, although the child's copy of the mutex is locked. */
 unsigned dm_local_depth(dmutex_t *mutex)
 {
     const pthread_mutex_t *own = dm_local_mutex(mutex);
@@ -198,6 +220,7 @@ static uint32_t health_of(const pthread_mutex_t *mutex)
     return owner == OWNER_INCONSISTENT || (__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & LOCK_OWNER_DIED);
 }
 
+/* Several loads, between which the holder may change: information for people, never for a decision. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
 {
     const pthread_mutex_t *own = dm_local_mutex(mutex);

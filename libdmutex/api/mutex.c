@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "runtime/release.h"
 
+/*
+ * The visit is the outermost: cancellation is off before the first look at the object, and errno is given back after
+ * the last. dm_object_open() refuses a bad object before a runtime is started.
+ */
 static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -29,11 +33,16 @@ static __attribute__((__noinline__)) int lock_other(dmutex_t *mutex)
     return acquire(mutex, true, &dm_deadline_endless);
 }
 
+/*
+ * A plain mutex needs no visit: libc's lock is no cancellation point, keeps errno, and cannot fail for this kind. NULL
+ * takes the other way, and is EINVAL.
+ */
 int dmutex_lock(dmutex_t *mutex)
 {
     return dm_local_is_plain(mutex) ? dm_real.mutex_lock(dm_local_mutex(mutex)) : lock_other(mutex);
 }
 
+/* Without waiting in the queue, but not without the network: the runtime bounds the question by command_timeout. */
 int dmutex_trylock(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
@@ -43,7 +52,8 @@ int dmutex_trylock(dmutex_t *mutex)
 
 /*
  * A free mutex is locked at any time, also with an invalid time: an invalid time is found out only when there is a
- * reason to wait.
+ * reason to wait (POSIX, pthread_mutex_timedlock(): "the validity of the abstime parameter need not be checked if the
+ * mutex can be locked immediately"). EDEADLK wins over EINVAL, because no time would make that call succeed.
  */
 static int acquire_untimed(dmutex_t *mutex)
 {
@@ -58,6 +68,10 @@ static int acquire_untimed(dmutex_t *mutex)
     return dm_fail(DM_FAIL_BAD_TIME, NULL);
 }
 
+/*
+ * The clock comes first, because a moment has a meaning only on its clock. A bad clock is told before a bad object:
+ * both are EINVAL, and only the sentence differs.
+ */
 static int acquire_timed(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
     struct dm_deadline deadline = { .clock = clock_id };
@@ -70,6 +84,7 @@ static int acquire_timed(dmutex_t *mutex, clockid_t clock_id, const struct times
     return acquire(mutex, true, &deadline);
 }
 
+/* libc checks clock and time of a local mutex itself, in its own order. */
 int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
     if (!abstime)
@@ -88,6 +103,11 @@ int dmutex_timedlock(dmutex_t *mutex, const struct timespec *abstime)
     return acquire_timed(mutex, CLOCK_REALTIME, abstime);
 }
 
+/*
+ * Peeks for the runtime and never starts one: a process without a runtime holds nothing. A bad object (EINVAL) wins
+ * over EPERM. The object is not touched after dm_object_read(), because another thread may destroy a mutex as soon as
+ * its release is sent.
+ */
 static int release(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -112,6 +132,10 @@ int dmutex_unlock(dmutex_t *mutex)
     return dm_local_is_plain(mutex) ? dm_real.mutex_unlock(dm_local_mutex(mutex)) : unlock_other(mutex);
 }
 
+/*
+ * That the mutex is not robust is known here, so the server is not asked. Without a runtime the process holds nothing,
+ * so there is nothing to mend.
+ */
 static int make_consistent(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -126,6 +150,7 @@ static int make_consistent(dmutex_t *mutex)
     return dm_visit_end(visit, result);
 }
 
+/* Each failure of libc here is EINVAL, with the one sentence of this library. */
 int dmutex_consistent(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
@@ -133,7 +158,10 @@ int dmutex_consistent(dmutex_t *mutex)
     return make_consistent(mutex);
 }
 
-/* libc's functions take the mutex as const or not const; a preload layer leaves these functions alone. */
+/*
+ * libc's functions take the mutex as const or not const; a preload layer leaves these functions alone, so the table of
+ * base/real.h has none of them. A mutex of the server is not looked at: no such mutex has a ceiling.
+ */
 int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling)
 {
     if (dm_local_is(mutex))

@@ -36,6 +36,10 @@ int dm_visit_end(struct dm_visit visit, int result)
     return result;
 }
 
+/*
+ * The order decides the sentence, and EINVAL is the number of all three. A literal that is too long has no NUL within
+ * the room, so nothing reads behind the room.
+ */
 int dm_object_check_name(const char *name, size_t room)
 {
     size_t length = strnlen(name, room);
@@ -51,6 +55,10 @@ int dm_object_check_name(const char *name, size_t room)
     return 0;
 }
 
+/*
+ * All of the room is cleared, so that no byte of a former name is left: an anonymous condition has its binding there,
+ * whose version begins as 0.
+ */
 void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const char *name)
 {
     memset(ret_room, 0, room);
@@ -59,6 +67,7 @@ void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const 
         memcpy(ret_room, name, strnlen(name, DMUTEX_NAME_MAX_NP));
 }
 
+/* EINVAL, ENOENT, ERANGE, in this order; the buffer is untouched by a failure. */
 int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
 {
     if (!buf)
@@ -71,6 +80,10 @@ int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
     return 0;
 }
 
+/*
+ * Words and not bytes, because each lock comes here; atomic, because another process may write. The words may be of
+ * different moments: so the copy is checked, and never the object.
+ */
 void dm_object_copy(const void *object, void *ret_copy)
 {
     const uint64_t *from = object;
@@ -80,6 +93,11 @@ void dm_object_copy(const void *object, void *ret_copy)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
+/*
+ * The state comes first: a destroyed local mutex has a dm_named out of range, too, and shall be told as destroyed. Each
+ * field that is later used as an index, or as a choice, is bounded here, because shared memory can hold anything.
+ * dm_named is settled (DM_NAMED_AUTOMATICALLY is gone) or was refused before.
+ */
 static int check(const dmutex_t *mutex)
 {
     if (mutex->dm_state == DM_MARK_DESTROYED)
@@ -106,6 +124,7 @@ int dm_object_settle_cond(const dcond_t *cond)
     return dm_automatic_settle((dcond_t *)cond, DM_LITERAL_COND);
 }
 
+/* NULL, automatic name, then the bytes: settling writes the object, so it comes before the copy. */
 int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
     int error;
@@ -150,7 +169,10 @@ void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
     }
 }
 
-/* A private mutex has the process in the name: a forked child's copy is another mutex. */
+/*
+ * A private mutex has the process in the name: a forked child's copy is another mutex. Without a runtime there is no
+ * uuid and no user of the mutex: the id is not drawn, and the key is "", which no record has.
+ */
 static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct dm_runtime *runtime, char *key,
                                 size_t size)
 {
@@ -167,6 +189,10 @@ static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct d
         snprintf(key, size, "a~%016" PRIx64 "%016" PRIx64, id[0], id[1]);
 }
 
+/*
+ * A private mutex comes here only with DMUTEX_PRIVATE=server. Without a runtime the lease stays 0: nothing is asked
+ * then. PTHREAD_MUTEX_ADAPTIVE_NP is a normal mutex for the server; adaptive spinning is libc's affair.
+ */
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target)
 {
     dmutex_t copy;
@@ -189,6 +215,10 @@ int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_
     return 0;
 }
 
+/*
+ * Twice over the object, because a bad object must be refused before dm_runtime_get() starts a thread and, for local:,
+ * perhaps a server, and the key of a private mutex needs the runtime.
+ */
 int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target)
 {
     dmutex_t copy;

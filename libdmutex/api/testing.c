@@ -20,6 +20,7 @@ int dmutex_test_server_start(dmutex_test_server_t **ret_server)
     return dm_visit_end(visit, dm_testserver_start(ret_server));
 }
 
+/* NULL is no failure, as for free(): a teardown may run after a setup that failed. */
 int dmutex_test_server_stop(dmutex_test_server_t *server)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -32,6 +33,10 @@ const char *dmutex_test_server_url(const dmutex_test_server_t *server)
     return server ? dm_testserver_url(server) : "";
 }
 
+/*
+ * The reaper carries the order out. A forked child may not give orders (EPERM): the conversation belongs to the process
+ * that started the server.
+ */
 static int order(dmutex_test_server_t *server, enum dm_reaper_order order)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -61,6 +66,10 @@ int dmutex_test_server_resume(dmutex_test_server_t *server)
     return order(server, DM_REAPER_RESUME);
 }
 
+/*
+ * A local mutex is refused before the object is read: its place of the name holds libc's mutex. Without a runtime the
+ * process holds nothing, so the answer is EPERM and no runtime is started.
+ */
 int dmutex_test_abandon(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -73,6 +82,7 @@ int dmutex_test_abandon(dmutex_t *mutex)
     return dm_visit_end(visit, result);
 }
 
+/* The sentence goes to standard error, because cmocka tells only that a setup has failed. */
 int dmutex_test_group_setup(void **state)
 {
     dmutex_test_server_t *server;
@@ -85,7 +95,11 @@ int dmutex_test_group_setup(void **state)
     return error;
 }
 
-/* A failed test has not come to its unlock: the group's end is told, the next group can begin. */
+/*
+ * A failed test has not come to its unlock: the group's end is told, the next group can begin. The holds of the calling
+ * thread only are abandoned; a hold of another thread keeps the server, and EBUSY. The first error is returned although
+ * the second try may succeed, so that the forgotten unlock is seen.
+ */
 int dmutex_test_group_teardown(void **state)
 {
     dmutex_test_server_t *server = state ? *state : NULL;
