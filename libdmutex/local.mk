@@ -82,22 +82,40 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/url.h
 
 # ---------------------------------------------------------------------------
-# redis: hiredis is seen here only
+# link: a connection that knows no locks; hiredis from here up to redis
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/liblink.la
+libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
+libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS)
+libdmutex_liblink_la_SOURCES = \
+    libdmutex/link/command.c \
+    libdmutex/link/command.h \
+    libdmutex/link/greeter.h \
+    libdmutex/link/link.c \
+    libdmutex/link/link.h \
+    libdmutex/link/link_parts.h \
+    libdmutex/link/pipe.c \
+    libdmutex/link/pipe.h \
+    libdmutex/link/reader.c \
+    libdmutex/link/reader.h \
+    libdmutex/link/retry.c \
+    libdmutex/link/retry.h \
+    libdmutex/link/session.c \
+    libdmutex/link/session.h \
+    libdmutex/link/stream.c \
+    libdmutex/link/stream.h \
+    libdmutex/link/turns.c \
+    libdmutex/link/turns.h
+
+# ---------------------------------------------------------------------------
+# redis: the lock store on links
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libredis.la
 libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
 libdmutex_libredis_la_SOURCES = \
-    libdmutex/redis/command.c \
-    libdmutex/redis/command.h \
     libdmutex/redis/conn.c \
     libdmutex/redis/conn.h \
-    libdmutex/redis/conn_call.c \
-    libdmutex/redis/conn_io.c \
-    libdmutex/redis/conn_look.c \
-    libdmutex/redis/conn_open.c \
-    libdmutex/redis/conn_parts.h \
-    libdmutex/redis/conn_slot.c \
     libdmutex/redis/driver.c \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
@@ -106,8 +124,6 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/reply.c \
     libdmutex/redis/reply.h \
     libdmutex/redis/scripts.h \
-    libdmutex/redis/socket.c \
-    libdmutex/redis/socket.h \
     libdmutex/redis/store.c \
     libdmutex/redis/store_cond.c \
     libdmutex/redis/store_message.c \
@@ -225,7 +241,8 @@ libdmutex_libapi_la_SOURCES = \
 up_to_base = libdmutex/libbase.la
 up_to_core = libdmutex/libcore.la $(up_to_base)
 up_to_store = libdmutex/libstore.la $(up_to_core)
-up_to_redis = libdmutex/libredis.la $(up_to_store)
+up_to_link = libdmutex/liblink.la $(up_to_store)
+up_to_redis = libdmutex/libredis.la $(up_to_link)
 up_to_runtime = libdmutex/libruntime.la $(up_to_redis)
 up_to_api = libdmutex/libapi.la $(up_to_runtime)
 

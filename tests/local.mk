@@ -386,6 +386,7 @@ sim_sources = \
 sim_cflags = $(AM_CFLAGS) -fexceptions
 sim_wraps = \
     -Wl,--wrap=dm_attempt_step \
+    -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
     -Wl,--wrap=pthread_setcancelstate
@@ -469,7 +470,8 @@ clang_archive = \
 	$(clang_compile) -fsanitize=fuzzer-no-link -c -o $$object $$source && $(AR) cr $@ $$object || exit; \
     done
 tests/fuzz/clang/parts.a: \
-    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) \
+    $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
     $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "redis/command.h"
+#include "link/command.h"
 #include "store/url.h"
 
 struct redisReply; /* hiredis stays below this floor */

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "redis/reply.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
-#define ELEMENTS_MAX 1024
-#define ELEMENTS_OF_REPLY_MAX 4096
-#define BUFFERED_MAX (256 * 1024)
 
 static const struct {
     const char *prefix;
@@ -73,84 +67,4 @@ bool dm_reply_is(const redisReply *reply, const char *word)
         return false;
     first = reply->element[0];
     return first->type == REDIS_REPLY_STRING && first->len == strlen(word) && memcmp(first->str, word, first->len) == 0;
-}
-
-/* hiredis's own functions, except the function that would reserve as much room as a reply announces. */
-static redisReplyObjectFunctions capped;
-
-#if HIREDIS_MAJOR >= 1
-typedef size_t element_count;
-#else
-typedef int element_count;
-#endif
-
-static void *(*create_array)(const redisReadTask *, element_count);
-
-/* False if a reply would have more elements than any of ours, in one array or in all. */
-static bool is_within_budget(struct dm_reply_budget *budget, element_count elements)
-{
-    if (elements > ELEMENTS_MAX)
-        return false;
-    if (budget && elements > 0)
-        budget->elements += (size_t)elements;
-    return !budget || budget->elements <= ELEMENTS_OF_REPLY_MAX;
-}
-
-static void *create_array_capped(const redisReadTask *task, element_count elements)
-{
-    return is_within_budget(task->privdata, elements) ? create_array(task, elements) : NULL;
-}
-
-/* Always the same values, so two threads may write them in any order. */
-static void learn_functions(const redisReader *reader)
-{
-    __atomic_store_n(&create_array, reader->fn->createArray, __ATOMIC_RELAXED);
-    capped = *reader->fn;
-    capped.createArray = create_array_capped;
-}
-
-redisReader *dm_reply_reader_new(void)
-{
-    static bool is_learned;
-    redisReader *reader = redisReaderCreate();
-
-    if (!reader)
-        return NULL;
-    if (!__atomic_load_n(&is_learned, __ATOMIC_ACQUIRE)) {
-        learn_functions(reader);
-        __atomic_store_n(&is_learned, true, __ATOMIC_RELEASE);
-    }
-    reader->fn = &capped;
-    return reader;
-}
-
-void dm_reply_reader_count(redisReader *reader, struct dm_reply_budget *budget)
-{
-    *budget = (struct dm_reply_budget){ 0 };
-    reader->privdata = budget;
-}
-
-bool dm_reply_reader_feed(redisReader *reader, const char *bytes, size_t length)
-{
-    struct dm_reply_budget *budget = reader->privdata;
-
-    budget->bytes += length;
-    return budget->bytes <= BUFFERED_MAX && redisReaderFeed(reader, bytes, length) == REDIS_OK;
-}
-
-bool dm_reply_reader_next(redisReader *reader, void **ret_reply)
-{
-    struct dm_reply_budget *budget = reader->privdata;
-
-    *ret_reply = NULL;
-    if (redisReaderGetReply(reader, ret_reply) != REDIS_OK || !dm_reply_reader_is_sane(reader))
-        return false;
-    if (*ret_reply)
-        *budget = (struct dm_reply_budget){ .bytes = reader->len - reader->pos };
-    return true;
-}
-
-bool dm_reply_reader_is_sane(const redisReader *reader)
-{
-    return reader->len <= BUFFERED_MAX;
 }

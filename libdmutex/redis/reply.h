@@ -31,24 +31,4 @@ bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number
 /* True if `reply` is an array whose first element is the text `word`. */
 bool dm_reply_is(const redisReply *reply, const char *word);
 
-/* A reader that refuses replies no script of ours gives: too many elements, too long. */
-redisReader *dm_reply_reader_new(void);
-
-/* Sizes of the reply that a reader is in, so far. */
-struct dm_reply_budget {
-    size_t bytes, elements;
-};
-
-/* From here on the reader counts each reply into `budget`, which lives as long as the reader. */
-void dm_reply_reader_count(redisReader *reader, struct dm_reply_budget *budget);
-
-/* For readers that count.  False for a reply of more than 256 KiB, or without memory. */
-bool dm_reply_reader_feed(redisReader *reader, const char *bytes, size_t length);
-
-/* The next whole reply, or NULL.  False for bytes that cannot be a reply of ours. */
-bool dm_reply_reader_next(redisReader *reader, void **ret_reply);
-
-/* True while the reader's buffered bytes can still be a reply of ours. */
-bool dm_reply_reader_is_sane(const redisReader *reader);
-
 #endif

@@ -100,7 +100,7 @@ struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args)
     dm_args_set_server(args, server.born_us, server.run);
     command = dm_args_format(args);
     if (args->born_at || args->run_at)
-        command.server = number;
+        command.peer = number;
     return command;
 }
 

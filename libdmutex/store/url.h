@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Room for a reason in one sentence, here and in all code that speaks to the server. */
-#define DM_REASON_ROOM 320
+#include "base/text.h"
 
 enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
 

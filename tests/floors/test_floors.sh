@@ -38,7 +38,7 @@ as_triples()
 complain_about()
 {
     awk 'BEGIN {
-        floors = split("base core store redis runtime api", order, " ")
+        floors = split("base core store link redis runtime api", order, " ")
         for (i = 1; i <= floors; i++)
             height[order[i]] = i
     }
@@ -68,17 +68,33 @@ includes | as_triples >"$scratch/includes"
 complain_about 'floor && target > floor { complain("is on a higher floor") }
     !floor && target { complain("is not public") }
     included ~ /\.\.\// { complain("is not spelled as floor/file.h") }'
-result "includes go down: base < core < store < redis < runtime < api"
+result "includes go down: base < core < store < link < redis < runtime < api"
 
 complain_about 'included ~ /^(glib|gio|gobject)[.\/-]/ && (!floor || floor < height["runtime"]) {
         complain("is glib, which is used from runtime/ up") }'
 result "glib is included from runtime/ up only"
 
-complain_about 'included ~ /hiredis/ && floor != height["redis"] {
-        complain("is hiredis, which is used in redis/ only") }'
-result "hiredis is included in redis/ only"
+complain_about 'included ~ /hiredis/ && floor != height["link"] && floor != height["redis"] {
+        complain("is hiredis, which is used in link/ and redis/ only") }'
+result "hiredis is included in link/ and redis/ only"
 
-complain_about 'floor > height["redis"] && target == height["redis"] {
+complain_about 'floor == height["link"] && target && target != floor && target != height["base"] {
+        complain("is of the locks, which link/ does not know") }'
+result "link/ includes base/ and itself only"
+
+# A file of link/ includes only files that stand before it in the list of link.h.
+complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
+    BEGIN {
+        parts = split("command stream reader pipe retry greeter session link turns", list, " ")
+        for (i = 1; i <= parts; i++)
+            place[list[i]] = i
+    }
+    floor == height["link"] && !place[part_of(file)] { complain("is in a file without a place in link/") }
+    floor == height["link"] && target == floor && place[part_of(included)] > place[part_of(file)] {
+        complain("stands behind the file that includes it") }'
+result "the files of link/ include in one direction"
+
+complain_about 'floor > height["redis"] && (target == height["redis"] || target == height["link"]) {
         complain("is behind the wall: include store/store.h") }'
 result "runtime/ and api/ know a store by store/ alone"
 
@@ -89,7 +105,7 @@ result "one file names the stores that there are"
 (cd "$srcdir/libdmutex" &&
     grep -nE '(\<redis[A-Z]|\<freeReply|\<REDIS_[A-Z])' base/*.[ch] core/*.[ch] store/*.[ch] runtime/*.[ch] api/*.[ch]) \
     >"$scratch/complaints"
-result "names of hiredis appear in redis/ only"
+result "names of hiredis appear in link/ and redis/ only"
 
 complain_about 'floor == height["core"] && included ~ /^(pthread|time)\.h$/ {
         complain("is not for core/, which has neither threads nor a clock") }'
@@ -131,7 +147,7 @@ done
 for header in "$srcdir"/libdmutex/*/*.h; do
     floor=$(basename "$(dirname "$header")")
     case $floor in
-        redis) library_cflags=$HIREDIS_CFLAGS ;;
+        link | redis) library_cflags=$HIREDIS_CFLAGS ;;
         runtime | api) library_cflags=$GLIB_CFLAGS ;;
         *) library_cflags= ;;
     esac

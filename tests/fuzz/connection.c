@@ -2,8 +2,8 @@
 /*
  * All bytes that a server can send to a connection, from the greeting on: the connection takes the bytes or is closed;
  * each handler is called once, and nothing is left behind. The first byte of an input chooses between the two
- * connections, and how the bytes are cut into pieces. Replaces the beginning of the sockets (socket.c): the server is
- * the other end of a pair.
+ * connections, and how the bytes are cut into pieces. The server is
+ * the other end of a pair of sockets.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "redis/conn_parts.h"
+#include "link/link_parts.h"
+#include "redis/conn.h"
 
 #define POSTS 3
 #define GREETED "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n:7\r\n$31\r\n\nrun_id:0123456789abcdef01234567\r\n+OK\r\n:9\r\n"
@@ -51,48 +52,21 @@ static const char *const words[] = {
 
 const struct fuzzer fuzzer = { "connection", seeds, words, 15000, 800000 };
 
-/* ---- sockets ----------------------------------------------------------------------------- */
+/* ---- the socket -------------------------------------------------------------------------- */
 
-struct dm_addresses {
-    int unused;
-};
-static struct dm_addresses somewhere;
 static int server_fd; /* the server's end; -1 none */
 
-struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block, char ret_reason[DM_REASON_ROOM])
-{
-    (void)url;
-    (void)may_block;
-    ret_reason[0] = '\0';
-    return &somewhere;
-}
-
-void dm_addresses_free(struct dm_addresses *addresses)
-{
-    must(!addresses || addresses == &somewhere);
-}
-
-bool dm_addresses_has_more(const struct dm_addresses *addresses)
-{
-    (void)addresses;
-    return false;
-}
-
-int dm_socket_connect(struct dm_addresses *addresses, unsigned user_timeout_ms)
+static int open_pair(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM])
 {
     int ends[2];
 
-    (void)user_timeout_ms;
-    must(addresses == &somewhere && server_fd < 0);
+    (void)url;
+    (void)may_start;
+    (void)ret_reason;
+    must(server_fd < 0);
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     server_fd = ends[1];
     return ends[0];
-}
-
-int dm_socket_error(int fd)
-{
-    (void)fd;
-    return 0;
 }
 
 /* ---- a connection ------------------------------------------------------------------------ */
@@ -132,25 +106,29 @@ static void send_bytes(const uint8_t *bytes, size_t length)
  * to use a connection. */
 static void free_conn(struct dm_conn *conn)
 {
+    struct dm_link *link = conn->link;
+    struct dm_pipe *pipe = &link->session.pipe;
     struct dm_slot *slot;
 
-    must(!conn->first && !conn->finished && !conn->reader && !conn->out && conn->fd < 0 && conn->leader_bell < 0);
-    while ((slot = conn->spare)) {
-        conn->spare = slot->next;
+    must(!pipe->first && !pipe->reader.hiredis && !pipe->out && pipe->stream.fd < 0);
+    must(!link->session.finished && !link->finished && link->leader_bell < 0);
+    while ((slot = pipe->spare)) {
+        pipe->spare = slot->next;
         free(slot);
     }
+    free(link);
     free(conn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    static struct dm_url url = { .kind = DM_URL_UNIX,
+    static struct dm_url url = { .kind = DM_URL_LOCAL,
                                  .path = (char *)"/s",
                                  .prefix = (char *)"dmutex",
                                  .has_grace = true,
                                  .connect_timeout_ms = 60000,
                                  .command_timeout_ms = 60000 };
-    const struct dm_conn_hooks hooks = { .on_message = take_message };
+    const struct dm_conn_hooks hooks = { .open_local = open_pair, .on_message = take_message };
     struct dm_conn *conn;
     size_t piece;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Replies to every script and greeting: only the library's own answer is a grant, and no reply does harm. The first
- * byte of an input chooses the question, the rest is the server's reply. Replaces the connection (conn.c and its
- * parts).
+ * byte of an input chooses the question, the rest is the server's reply. Replaces the connection (conn.c).
  */
 #include <hiredis.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "fuzz.h"
+#include "link/reader.h"
 #include "redis/greeting.h"
 #include "redis/keys.h"
 #include "redis/reply.h"
@@ -92,7 +92,7 @@ const struct fuzzer fuzzer = { "replies", seeds, words, 60000, 5000000 };
 
 /* ---- the connection ---------------------------------------------------------------------- */
 
-static redisReader *reader;
+static struct dm_reader reader;
 static struct {
     const char *bytes;
     size_t length;
@@ -101,19 +101,18 @@ static bool says_owned; /* the last reply says so, and has a token */
 
 static void feed(size_t length)
 {
-    redisReaderFeed(reader, to_come.bytes, length);
+    must(dm_reader_feed(&reader, to_come.bytes, length));
     to_come.bytes += length;
     to_come.length -= length;
 }
 
 static redisReply *next_reply(void)
 {
-    void *reply = NULL;
+    redisReply *reply;
     uint64_t token;
 
-    while (redisReaderGetReply(reader, &reply) == REDIS_OK && !reply && to_come.length)
+    while (dm_reader_next(&reader, &reply) && !reply && to_come.length)
         feed(to_come.length);
-    must(dm_reply_reader_is_sane(reader));
     says_owned = reply && dm_reply_is(reply, "owned") && dm_reply_number(reply, 1, &token);
     return reply;
 }
@@ -366,12 +365,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (!mutex_keys)
         begin();
     ask = (struct dm_ask){ .place = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
-    reader = dm_reply_reader_new();
-    must(reader);
+    must(dm_reader_begin(&reader));
     to_come.bytes = (const char *)bytes + 1;
     to_come.length = length - 1;
     feed(to_come.length / 2);
     questions[(unsigned)(bytes[0] + 256 - 'a') % (sizeof questions / sizeof questions[0])]();
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
     return 0;
 }

@@ -92,11 +92,11 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     conn = dm_conn_new(url, NULL, &hooks);
     dm_conn_want(conn);
     assert_true(dm_conn_await_ready(conn, &soon));
-    command.server = dm_conn_server(conn, &before);
+    command.peer = dm_conn_server(conn, &before);
     assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OK);
     server_kill(the_server);
     server_restart(the_server);
-    wait_until(is_another_server(command.server));
+    wait_until(is_another_server(command.peer));
     dm_conn_server(conn, &server);
     assert_false(dm_server_is_same_run(&before, &server));
     assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OTHER);

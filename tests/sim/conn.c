@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's redis/conn.h on the simulated network.  As in the real connection: slots in the order of the
- * bytes, the greeting (the real redis/greeting.c), timeouts and back-off, handlers called without
- * locks, real parsing of replies.  Left out: leaders and followers, because bytes are read here on arrival;
+ * The library's link/link.h and link/turns.h on the simulated network.  As in the real link: slots in the order of
+ * the bytes, the rounds of the greeting, timeouts and back-off, handlers called without locks, real parsing of replies
+ * (link/reader.c).  Left out: leaders and followers, because bytes are read here on arrival;
  * the look at the server's identity once in a second of use.
  */
 #include "conn_parts.h"
@@ -13,41 +13,36 @@
 
 #include "check.h"
 #include "fiber.h"
-#include "hooks.h"
-#include "redis/reply.h"
 #include "redis/store_parts.h"
 
 #define RETRY_MIN_NS (10 * MS)
 #define RETRY_MAX_NS (250 * MS)
 #define UNANSWERED_MAX (16 * 1024)
 
-struct dm_conn *dm_conn_new(struct dm_url *url, const char *inbox, const struct dm_conn_hooks *hooks)
+struct dm_link *dm_link_new(const struct dm_link_options *options, const struct dm_greeter *greeter,
+                            const struct dm_link_hooks *hooks)
 {
-    struct dm_conn *conn = world_new(sizeof *conn);
+    struct dm_link *conn = world_new(sizeof *conn);
 
     conn->process = process_current();
-    conn->url = url;
+    conn->process->links[options->is_listening] = conn;
+    conn->options = *options;
+    conn->greeter = *greeter;
     conn->hooks = *hooks;
-    conn->greeting.url = url;
     conn->last = &conn->first;
     conn->finished_last = &conn->finished;
     conn->planned_ns = DM_NEVER;
-    conn->server_number = 1;
-    if (inbox) {
-        snprintf(conn->channel, sizeof conn->channel, "%s", inbox);
-        conn->greeting.inbox = conn->channel;
-    }
     return conn;
 }
 
-struct link *conn_link(struct dm_conn *conn)
+struct link *conn_link(struct dm_link *conn)
 {
     return conn->link;
 }
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-struct slot *conn_push(struct dm_conn *conn, size_t bytes)
+struct slot *conn_push(struct dm_link *conn, size_t bytes)
 {
     struct slot *slot = world_new(sizeof *slot);
 
@@ -60,7 +55,7 @@ struct slot *conn_push(struct dm_conn *conn, size_t bytes)
     return slot;
 }
 
-struct slot *conn_pop(struct dm_conn *conn)
+struct slot *conn_pop(struct dm_link *conn)
 {
     struct slot *slot = conn->first;
 
@@ -75,13 +70,13 @@ struct slot *conn_pop(struct dm_conn *conn)
     return slot;
 }
 
-void conn_finish_later(struct dm_conn *conn, struct slot *slot)
+void conn_finish_later(struct dm_link *conn, struct slot *slot)
 {
     *conn->finished_last = slot;
     conn->finished_last = &slot->next;
 }
 
-void conn_finish(struct dm_conn *conn, struct slot *slot, redisReply *reply)
+void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply)
 {
     slot->reply = reply;
     slot->is_done = true;
@@ -94,34 +89,24 @@ void conn_finish(struct dm_conn *conn, struct slot *slot, redisReply *reply)
         freeReplyObject(reply);
 }
 
-void conn_wake_waiting(struct dm_conn *conn)
+void conn_wake_waiting(struct dm_link *conn)
 {
     while (conn->waiting_count > 0)
         thread_wake(conn->waiting[--conn->waiting_count]);
 }
 
-static void take_message(struct dm_conn *conn, const char *text, const struct dm_server *server)
+static void call_handler(struct dm_link *conn, struct slot *slot)
 {
-    const char *last = strrchr(text, ' ');
-    struct dm_server named = { .run = last ? dm_server_read_run(last + 1) : 0 };
-
-    conn->hooks.on_message(conn->hooks.user, text, hooks_has(INBOX_BELIEVES_ANY) && named.run ? &named : server);
-}
-
-static void call_handler(struct dm_conn *conn, struct slot *slot)
-{
-    if (slot->is_message) {
-        if (slot->reply->elements == 3 && dm_reply_is(slot->reply, "message"))
-            take_message(conn, slot->reply->element[2]->str, &slot->server);
-    } else if (slot->handler) {
+    if (slot->is_message)
+        conn->hooks.on_message(conn->hooks.user, slot->reply, slot->peer);
+    else if (slot->handler)
         slot->handler(slot->user, slot->reply);
-    }
     if (slot->reply)
         freeReplyObject(slot->reply);
     slot->reply = NULL;
 }
 
-void conn_leave(struct dm_conn *conn)
+void conn_leave(struct dm_link *conn)
 {
     while (conn->finished || conn->is_ready_news || conn->is_change_news) {
         struct slot *slot = conn->finished;
@@ -143,15 +128,13 @@ void conn_leave(struct dm_conn *conn)
 
 /* ---- the end of a connection ------------------------------------------------------------- */
 
-void conn_fail(struct dm_conn *conn, const char *reason)
+void conn_fail(struct dm_link *conn, const char *reason)
 {
     struct slot *slot;
 
     if (conn->link && !conn->link->is_shut_by_client)
         net_shut(conn->link);
-    if (conn->reader)
-        redisReaderFree(conn->reader);
-    conn->reader = NULL;
+    dm_reader_end(&conn->reader);
     conn->link = NULL;
     conn->state = CLOSED;
     conn->is_wanted = false;
@@ -162,7 +145,7 @@ void conn_fail(struct dm_conn *conn, const char *reason)
                      chance_below(CHANCE_THREADS, (uint32_t)(conn->back_off_ns / 2 / 1000)) * DM_NS_PER_US;
     snprintf(conn->reason, sizeof conn->reason, "%s", reason);
     conn->is_change_news = true;
-    world_note("p%d %s fails: %s", conn->process->number, conn->channel[0] ? "inbox" : "commands", reason);
+    world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -176,12 +159,11 @@ static void free_posting(struct dm_posting *posting)
     free(posting);
 }
 
-void conn_forget(struct dm_conn *conn)
+void conn_forget(struct dm_link *conn)
 {
     if (conn->link && !conn->link->is_shut_by_client)
         net_shut(conn->link);
-    if (conn->reader)
-        redisReaderFree(conn->reader);
+    dm_reader_end(&conn->reader);
     for (struct slot *slot = conn->finished; slot; slot = slot->next) {
         if (slot->reply)
             freeReplyObject(slot->reply);
@@ -190,14 +172,13 @@ void conn_forget(struct dm_conn *conn)
     for (struct slot *slot = conn->first; slot; slot = slot->next)
         free_posting(slot->user);
     conn->first = conn->finished = NULL;
-    conn->reader = NULL;
     conn->link = NULL;
     conn->state = CLOSED;
 }
 
 /* ---- the library's calls ----------------------------------------------------------------- */
 
-static void await_ready(struct dm_conn *conn, int64_t until_ns)
+static void await_ready(struct dm_link *conn, int64_t until_ns)
 {
     conn->is_wanted = conn->was_wanted = true;
     conn_open_if_due(conn);
@@ -225,33 +206,27 @@ static int64_t deadline_ns(const struct dm_deadline *deadline)
     return left == DM_NEVER ? DM_NEVER : dm_clock_boot_ns() + left;
 }
 
-static bool is_for_server(const struct dm_conn *conn, const struct dm_command *command)
+static bool is_for_peer(const struct dm_link *conn, const struct dm_command *command)
 {
-    return command->server == 0 || command->server == conn->server_number;
+    return command->peer == 0 || command->peer == conn->peer;
 }
 
-uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
-{
-    *ret_server = conn->server;
-    return conn->server_number;
-}
-
-static struct slot *send_command(struct dm_conn *conn, const struct dm_command *command)
+static struct slot *send_command(struct dm_link *conn, const struct dm_command *command)
 {
     net_send(conn->link, TO_SERVER, command->bytes, command->length);
     return conn_push(conn, command->length);
 }
 
-enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
+enum dm_link_result dm_link_call(struct dm_link *conn, const struct dm_command *command,
                                  const struct dm_deadline *deadline, redisReply **ret_reply)
 {
     struct slot *slot = NULL;
 
-    check_no_lock("dm_conn_call");
+    check_no_lock("dm_link_call");
     thread_preempt();
     while (!slot || !slot->is_done) {
-        if (!slot && conn->state == READY && !is_for_server(conn, command))
-            return DM_CONN_OTHER;
+        if (!slot && conn->state == READY && !is_for_peer(conn, command))
+            return DM_LINK_OTHER;
         if (!slot && conn->state == READY) {
             slot = send_command(conn, command);
             slot->caller = thread_current();
@@ -267,44 +242,44 @@ enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *
     conn_leave(conn);
     if (slot && !slot->is_done) {
         slot->caller = NULL;
-        return DM_CONN_LATE;
+        return DM_LINK_LATE;
     }
     if (!slot)
-        return DM_CONN_LATE;
+        return DM_LINK_LATE;
     *ret_reply = slot->reply;
-    return slot->is_broken ? DM_CONN_BROKEN : DM_CONN_OK;
+    return slot->is_broken ? DM_LINK_BROKEN : DM_LINK_OK;
 }
 
-enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+enum dm_link_result dm_link_post_quietly(struct dm_link *conn, const struct dm_command *command, dm_reply_fn handler,
                                          void *user)
 {
     size_t before = conn->unanswered;
     struct slot *slot;
 
     if (conn->state != READY)
-        return DM_CONN_DOWN;
-    if (!is_for_server(conn, command))
-        return DM_CONN_OTHER;
+        return DM_LINK_DOWN;
+    if (!is_for_peer(conn, command))
+        return DM_LINK_OTHER;
     slot = send_command(conn, command);
     slot->handler = handler;
     slot->user = user;
     conn_plan(conn);
-    return before <= UNANSWERED_MAX ? DM_CONN_OK : DM_CONN_LATE;
+    return before <= UNANSWERED_MAX ? DM_LINK_OK : DM_LINK_LATE;
 }
 
-enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
+enum dm_link_result dm_link_post(struct dm_link *conn, const struct dm_command *command, dm_reply_fn handler,
                                  void *user)
 {
-    enum dm_conn_result result;
+    enum dm_link_result result;
 
-    check_no_lock("dm_conn_post");
+    check_no_lock("dm_link_post");
     thread_preempt();
-    result = dm_conn_post_quietly(conn, command, handler, user);
+    result = dm_link_post_quietly(conn, command, handler, user);
     conn_leave(conn);
     return result;
 }
 
-void dm_conn_want(struct dm_conn *conn)
+void dm_link_want(struct dm_link *conn)
 {
     bool is_known = conn->is_wanted;
 
@@ -316,79 +291,75 @@ void dm_conn_want(struct dm_conn *conn)
     conn_plan(conn);
 }
 
-void dm_conn_distrust(struct dm_conn *conn, const char *reason)
+void dm_link_distrust(struct dm_link *conn, uint64_t peer, const char *reason)
 {
-    if (conn->state == READY)
+    if (conn->state == READY && (peer == 0 || peer == conn->peer))
         conn_fail(conn, reason);
     conn_leave(conn);
 }
 
-void dm_conn_distrust_other(struct dm_conn *conn, const struct dm_server *server, const char *reason)
-{
-    if (conn->state == READY && conn->server.run && server->run && !dm_server_is_same(&conn->server, server))
-        conn_fail(conn, reason);
-    conn_leave(conn);
-}
-
-/*
- * Never looks: a former master answers READONLY to a script.  A promotion and the way back can stay unseen, see
- * UNSEEN_NS in faults.c.
- */
-int64_t dm_conn_look(struct dm_conn *conn)
+/* A server here does not change while connections to it stay open. */
+bool dm_link_look(struct dm_link *conn)
 {
     (void)conn;
-    return DM_NEVER;
+    return false;
 }
 
-bool dm_conn_is_ready(struct dm_conn *conn)
+bool dm_link_is_ready(struct dm_link *conn)
 {
     return conn->state == READY;
 }
 
-bool dm_conn_await_ready(struct dm_conn *conn, const struct dm_deadline *deadline)
+bool dm_link_await_ready(struct dm_link *conn, const struct dm_deadline *deadline)
 {
-    check_no_lock("dm_conn_await_ready");
+    check_no_lock("dm_link_await_ready");
     while (conn->state != READY && dm_deadline_left_ns(deadline) > 0)
         await_ready(conn, deadline_ns(deadline));
     return conn->state == READY;
 }
 
 /* Waits for the answers to all commands sent before the call; looks now and then. */
-bool dm_conn_drain(struct dm_conn *conn, const struct dm_deadline *deadline)
+bool dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
 {
     uint64_t all = conn->pushed;
 
-    check_no_lock("dm_conn_drain");
+    check_no_lock("dm_link_drain");
     while (conn->popped < all && dm_deadline_left_ns(deadline) > 0)
         thread_pass(MS);
     return conn->popped >= all && conn->state == READY;
 }
 
-void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
+void dm_link_reason(struct dm_link *conn, char ret_reason[DM_REASON_ROOM])
 {
     memcpy(ret_reason, conn->reason, DM_REASON_ROOM);
 }
 
-void dm_conn_watch(struct dm_conn *conn, struct dm_conn_watch *ret_watch)
+void dm_link_watch(struct dm_link *conn, struct dm_link_watch *ret_watch)
 {
-    *ret_watch = (struct dm_conn_watch){ .fd = -1, .due_ns = DM_NEVER };
+    *ret_watch = (struct dm_link_watch){ .fd = -1, .due_ns = DM_NEVER };
     ret_watch->is_closed = conn->state == CLOSED;
     ret_watch->was_wanted = conn->was_wanted;
 }
 
-void dm_conn_work(struct dm_conn *conn)
+void dm_link_work(struct dm_link *conn)
 {
     conn_leave(conn);
 }
 
-/* ---- of redis/conn.h, without a caller here ---------------------------------------------------- */
+/* ---- of link/link.h, without effect here ------------------------------------------------------- */
 
-void dm_conn_end(struct dm_conn *conn)
+void dm_link_end(struct dm_link *conn, const char *reason)
 {
+    (void)reason;
     conn_forget(conn);
 }
 
-void dm_conn_retry_soon(struct dm_conn *conn)
+void dm_link_free_unused(struct dm_link *conn)
+{
+    (void)conn; /* the world's memory */
+}
+
+void dm_link_retry_soon(struct dm_link *conn)
 {
     if (conn->state != CLOSED || !conn->is_wanted)
         return;
@@ -396,34 +367,29 @@ void dm_conn_retry_soon(struct dm_conn *conn)
     conn_plan(conn);
 }
 
-void dm_conn_note_lease(struct dm_conn *conn, unsigned lease_ms)
+void dm_link_note_lease(struct dm_link *conn, unsigned lease_ms)
 {
     (void)conn;
     (void)lease_ms;
 }
 
-void dm_conn_note_look(struct dm_conn *conn, int64_t look_ns)
+void dm_link_note_turn(struct dm_link *conn, int64_t turn_ns)
 {
     (void)conn;
-    (void)look_ns;
+    (void)turn_ns;
 }
 
-void dm_conn_free_unused(struct dm_conn *conn)
-{
-    (void)conn;
-}
-
-void dm_conn_fork_prepare(struct dm_conn *conn)
+void dm_link_fork_prepare(struct dm_link *conn)
 {
     (void)conn;
 }
 
-void dm_conn_fork_parent(struct dm_conn *conn)
+void dm_link_fork_parent(struct dm_link *conn)
 {
     (void)conn;
 }
 
-void dm_conn_fork_child(struct dm_conn *conn)
+void dm_link_fork_child(struct dm_link *conn)
 {
     (void)conn;
 }

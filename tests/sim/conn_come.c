@@ -4,56 +4,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/reply.h"
-
 #define KEEPALIVE_NS (3000 * MS) /* then a silent peer is noticed; the real connection takes 11 s */
 
 /* ---- the beginning ----------------------------------------------------------------------- */
 
-static void note_server(struct dm_conn *conn)
+static void greet(struct dm_link *conn)
 {
-    const struct dm_server *server = &conn->greeting.server;
-    bool is_same = dm_server_is_same(server, &conn->server) && server->born_us == conn->server.born_us;
-
-    conn->server = *server;
-    if (!is_same)
-        conn->server_number++;
-}
-
-static void greet(struct dm_conn *conn)
-{
-    struct dm_command round = dm_greeting_round(&conn->greeting);
+    struct dm_command round;
 
     conn->state = GREETING;
-    if (conn->greeting.step_count == 0) {
-        note_server(conn);
+    conn->greetings = conn->greeter.round(conn->greeter.user, &round);
+    if (conn->greetings == 0) {
+        conn->peer = conn->greeter.ready(conn->greeter.user);
         conn->state = READY;
         conn->back_off_ns = 0;
         conn->is_ready_news = conn->is_change_news = true;
-        world_note("p%d %s ready", conn->process->number, conn->channel[0] ? "inbox" : "commands");
+        world_note("p%d %s ready", conn->process->number, conn->options.is_listening ? "inbox" : "commands");
         conn_wake_waiting(conn);
         return;
     }
     net_send(conn->link, TO_SERVER, round.bytes, round.length);
     free(round.bytes);
-    for (int i = 0; i < conn->greeting.step_count; i++)
+    for (int i = 0; i < conn->greetings; i++)
         conn_push(conn, 0)->is_greeting = true;
 }
 
-void conn_open_if_due(struct dm_conn *conn)
+void conn_open_if_due(struct dm_link *conn)
 {
     if (conn->state != CLOSED || !conn->is_wanted || dm_clock_boot_ns() < conn->retry_ns)
         return;
     conn->state = CONNECTING;
-    conn->deadline_ns = dm_clock_boot_ns() + conn->url->connect_timeout_ms * DM_NS_PER_MS;
-    conn->reader = dm_reply_reader_new();
-    dm_greeting_begin(&conn->greeting);
+    conn->deadline_ns = dm_clock_boot_ns() + conn->options.connect_timeout_ms * DM_NS_PER_MS;
+    dm_reader_begin(&conn->reader);
+    conn->greeter.begin(conn->greeter.user);
     conn->link = net_connect(conn);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-int64_t conn_due_ns(const struct dm_conn *conn)
+int64_t conn_due_ns(const struct dm_link *conn)
 {
     switch (conn->state) {
     case CLOSED:
@@ -64,12 +53,12 @@ int64_t conn_due_ns(const struct dm_conn *conn)
     case READY:
         break;
     }
-    if (conn->channel[0])
+    if (conn->options.is_listening)
         return conn->link->is_black ? conn->heard_ns + KEEPALIVE_NS : DM_NEVER;
-    return conn->first ? conn->first->sent_ns + conn->url->command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
+    return conn->first ? conn->first->sent_ns + conn->options.command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
 }
 
-void conn_check_time(struct dm_conn *conn)
+void conn_check_time(struct dm_link *conn)
 {
     if (conn->state == CLOSED || dm_clock_boot_ns() < conn_due_ns(conn))
         return;
@@ -78,14 +67,14 @@ void conn_check_time(struct dm_conn *conn)
 
 static void time_comes(void *object, uint64_t number)
 {
-    struct dm_conn *conn = object;
+    struct dm_link *conn = object;
 
     (void)number;
     conn->planned_ns = DM_NEVER;
     conn_look(conn);
 }
 
-void conn_plan(struct dm_conn *conn)
+void conn_plan(struct dm_link *conn)
 {
     int64_t due = conn_due_ns(conn);
 
@@ -105,26 +94,26 @@ struct lying {
     char bytes[];
 };
 
-static void take_greeting(struct dm_conn *conn, redisReply *reply)
+static void take_greeting(struct dm_link *conn, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
-    bool is_good = dm_greeting_take(&conn->greeting, reply, reason);
+    bool is_good = conn->greeter.take(conn->greeter.user, reply, reason);
 
     freeReplyObject(reply);
     if (!is_good)
         conn_fail(conn, reason);
-    else if (dm_greeting_is_round_over(&conn->greeting))
+    else if (--conn->greetings == 0)
         greet(conn);
 }
 
-static void take_reply(struct dm_conn *conn, redisReply *reply)
+static void take_reply(struct dm_link *conn, redisReply *reply)
 {
     struct slot *slot;
 
-    if (conn->channel[0] && conn->state == READY) {
+    if (conn->options.is_listening && conn->state == READY) {
         slot = world_new(sizeof *slot);
         slot->is_message = true;
-        slot->server = conn->server;
+        slot->peer = conn->peer;
         slot->reply = reply;
         conn_finish_later(conn, slot);
         return;
@@ -140,17 +129,17 @@ static void take_reply(struct dm_conn *conn, redisReply *reply)
     }
 }
 
-static void take_bytes(struct dm_conn *conn, const char *bytes, size_t length)
+static void take_bytes(struct dm_link *conn, const char *bytes, size_t length)
 {
-    void *reply = NULL;
+    redisReply *reply;
 
     conn->heard_ns = dm_clock_boot_ns();
-    redisReaderFeed(conn->reader, bytes, length);
-    while (conn->reader && redisReaderGetReply(conn->reader, &reply) == REDIS_OK && reply)
+    dm_reader_feed(&conn->reader, bytes, length);
+    while (conn->reader.hiredis && dm_reader_next(&conn->reader, &reply) && reply)
         take_reply(conn, reply);
 }
 
-static void take(struct dm_conn *conn, const struct lying *lying)
+static void take(struct dm_link *conn, const struct lying *lying)
 {
     if (conn->link != lying->link)
         return;
@@ -162,7 +151,7 @@ static void take(struct dm_conn *conn, const struct lying *lying)
         take_bytes(conn, lying->bytes, lying->length);
 }
 
-static void look_locked(struct dm_conn *conn)
+static void look_locked(struct dm_link *conn)
 {
     conn_open_if_due(conn);
     conn_check_time(conn);
@@ -170,7 +159,7 @@ static void look_locked(struct dm_conn *conn)
     conn_plan(conn);
 }
 
-static void arrive(struct dm_conn *conn, const struct lying *lying)
+static void arrive(struct dm_link *conn, const struct lying *lying)
 {
     struct process *before = process_enter(conn->process);
 
@@ -187,7 +176,7 @@ static void arrive_now(void *object, uint64_t number)
     arrive(lying->link->conn, lying);
 }
 
-static void receive(struct dm_conn *conn, struct link *link, int what, const char *bytes, size_t length)
+static void receive(struct dm_link *conn, struct link *link, int what, const char *bytes, size_t length)
 {
     struct lying *lying;
 
@@ -202,22 +191,22 @@ static void receive(struct dm_conn *conn, struct link *link, int what, const cha
     process_deliver(conn->process, arrive_now, lying);
 }
 
-void conn_connected(struct dm_conn *conn, struct link *link)
+void conn_connected(struct dm_link *conn, struct link *link)
 {
     receive(conn, link, CONNECTED, NULL, 0);
 }
 
-void conn_bytes(struct dm_conn *conn, struct link *link, const char *bytes, size_t length)
+void conn_bytes(struct dm_link *conn, struct link *link, const char *bytes, size_t length)
 {
     receive(conn, link, BYTES, bytes, length);
 }
 
-void conn_closed(struct dm_conn *conn, struct link *link)
+void conn_closed(struct dm_link *conn, struct link *link)
 {
     receive(conn, link, BROKEN, NULL, 0);
 }
 
-void conn_look(struct dm_conn *conn)
+void conn_look(struct dm_link *conn)
 {
     struct process *before;
 

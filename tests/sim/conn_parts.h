@@ -8,9 +8,10 @@
 
 #include <hiredis.h>
 
+#include "link/reader.h"
+#include "link/turns.h"
 #include "net.h"
 #include "process.h"
-#include "redis/conn.h"
 #include "world.h"
 
 enum state { CLOSED, CONNECTING, GREETING, READY };
@@ -26,18 +27,18 @@ struct slot {
     size_t bytes;
     int64_t sent_ns;
     redisReply *reply;
-    struct dm_server server; /* of a message: the sender */
+    uint64_t peer; /* of a message: the number of the server that sent the message */
 };
 
-struct dm_conn {
+struct dm_link {
     struct process *process;
-    struct dm_url *url;
-    struct dm_conn_hooks hooks;
-    char channel[80];
-    struct dm_greeting greeting;
+    struct dm_link_options options;
+    struct dm_greeter greeter;
+    struct dm_link_hooks hooks;
+    int greetings; /* replies of the round of the greeting that have not come yet */
     enum state state;
     struct link *link;
-    redisReader *reader;
+    struct dm_reader reader;
     struct slot *first, **last;             /* not answered */
     struct slot *finished, **finished_last; /* slots with handlers to call */
     struct thread *waiting[64];             /* for a ready connection */
@@ -46,35 +47,34 @@ struct dm_conn {
     uint64_t pushed, popped;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    uint64_t server_number; /* counted as by the real connection */
-    struct dm_server server;
+    uint64_t peer; /* the server's number */
     char reason[DM_REASON_ROOM];
 };
 
 /* ---- conn.c ------------------------------------------------------------------------------ */
 
-struct slot *conn_push(struct dm_conn *conn, size_t bytes);
-struct slot *conn_pop(struct dm_conn *conn);
+struct slot *conn_push(struct dm_link *conn, size_t bytes);
+struct slot *conn_pop(struct dm_link *conn);
 
 /* reply: NULL, the connection broke. */
-void conn_finish(struct dm_conn *conn, struct slot *slot, redisReply *reply);
-void conn_finish_later(struct dm_conn *conn, struct slot *slot);
+void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply);
+void conn_finish_later(struct dm_link *conn, struct slot *slot);
 
 /* Wakes the threads that wait for a ready connection; the threads look again. */
-void conn_wake_waiting(struct dm_conn *conn);
+void conn_wake_waiting(struct dm_link *conn);
 
 /* Calls all handlers due; the caller holds no lock. */
-void conn_leave(struct dm_conn *conn);
+void conn_leave(struct dm_link *conn);
 
-void conn_fail(struct dm_conn *conn, const char *reason);
+void conn_fail(struct dm_link *conn, const char *reason);
 
 /* ---- conn_come.c ------------------------------------------------------------------------- */
 
-void conn_open_if_due(struct dm_conn *conn);
+void conn_open_if_due(struct dm_link *conn);
 
 /* The connection's next deadline, in the time of the connection's process; the connection fails then. */
-int64_t conn_due_ns(const struct dm_conn *conn);
-void conn_check_time(struct dm_conn *conn);
-void conn_plan(struct dm_conn *conn);
+int64_t conn_due_ns(const struct dm_link *conn);
+void conn_check_time(struct dm_link *conn);
+void conn_plan(struct dm_link *conn);
 
 #endif

@@ -4,7 +4,6 @@
 #include "check.h"
 #include "fiber.h"
 #include "process.h"
-#include "redis/store_parts.h"
 #include "server.h"
 #include "work.h"
 #include "world.h"
@@ -91,7 +90,7 @@ static void kill_client(const struct fault *fault)
     server_kill_client(fault->a);
 }
 
-static void blacken(struct dm_conn *conn)
+static void blacken(struct dm_link *conn)
 {
     struct link *link = conn_link(conn);
 
@@ -140,8 +139,8 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    blacken(dm_redis(process->runtime.store)->commands);
-    blacken(dm_redis(process->runtime.store)->inbox);
+    blacken(process->links[0]);
+    blacken(process->links[1]);
     process_kill(process);
 }
 

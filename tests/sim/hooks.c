@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hooks.h"
 
+#include <string.h>
+
 #include "base/units.h"
 #include "check.h"
 #include "core/attempt.h"
+#include "redis/store_parts.h"
 #include "world.h"
 
 static enum core_defect defect;
@@ -16,6 +19,18 @@ void hooks_set(enum core_defect wanted)
 bool hooks_has(enum core_defect asked)
 {
     return defect == asked;
+}
+
+/* Called by the linker's --wrap at every message of an inbox. */
+void __real_dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server);
+void __wrap_dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server);
+
+void __wrap_dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server)
+{
+    const char *last = strrchr(text, ' ');
+    struct dm_server named = { .run = last ? dm_server_read_run(last + 1) : 0 };
+
+    __real_dm_redis_hear(redis, text, defect == INBOX_BELIEVES_ANY && named.run ? &named : server);
 }
 
 /* Called by the linker's --wrap at every step of every attempt. */

@@ -133,7 +133,7 @@ static void reach_server(void *object, uint64_t number)
         world_at(world_now() + some_delay(), closed, link, 0);
 }
 
-struct link *net_connect(struct dm_conn *conn)
+struct link *net_connect(struct dm_link *conn)
 {
     struct link *link = world_new(sizeof *link);
 

@@ -9,7 +9,7 @@
 
 #include "scripting.h"
 
-struct dm_conn;
+struct dm_link;
 
 enum way { TO_SERVER, TO_CLIENT, WAYS };
 
@@ -22,7 +22,7 @@ struct stream {
 struct link {
     struct link *next;  /* of the links known to the server */
     struct link *older; /* of all of this run */
-    struct dm_conn *conn;
+    struct dm_link *conn;
     struct stream streams[WAYS];
     bool is_black;          /* neither end hears anything, and neither is told */
     bool is_shut_by_client; /* bytes sent before are still on the way */
@@ -36,7 +36,7 @@ struct link {
 };
 
 /* Asks for a connection; conn_connected() or conn_closed() follows, or nothing. */
-struct link *net_connect(struct dm_conn *conn);
+struct link *net_connect(struct dm_link *conn);
 
 void net_send(struct link *link, enum way way, const char *bytes, size_t length);
 
@@ -57,8 +57,8 @@ void net_end(void);
 void net_set_delay(int64_t usual_ns, int64_t most_ns);
 
 /* Events at the client's end: conn.c. */
-void conn_connected(struct dm_conn *conn, struct link *link);
-void conn_bytes(struct dm_conn *conn, struct link *link, const char *bytes, size_t length);
-void conn_closed(struct dm_conn *conn, struct link *link);
+void conn_connected(struct dm_link *conn, struct link *link);
+void conn_bytes(struct dm_link *conn, struct link *link, const char *bytes, size_t length);
+void conn_closed(struct dm_link *conn, struct link *link);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
-#include "redis/store_parts.h"
 #include "runtime/ending.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
@@ -500,8 +499,10 @@ void process_kill(struct process *process)
             fiber_forget(thread->fiber);
         thread->fiber = NULL;
     }
-    conn_forget(dm_redis(process->runtime.store)->commands);
-    conn_forget(dm_redis(process->runtime.store)->inbox);
+    conn_forget(process->links[0]);
+    conn_forget(process->links[1]);
+    dm_store_free_unused(process->runtime.store);
+    process->runtime.store = NULL;
     free_registry(&process->runtime.registry);
 }
 
@@ -573,8 +574,8 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    conn_look(dm_redis(process->runtime.store)->commands);
-    conn_look(dm_redis(process->runtime.store)->inbox);
+    conn_look(process->links[0]);
+    conn_look(process->links[1]);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

@@ -2,20 +2,20 @@
 /*
  * Processes and their threads.
  *
- * Real are the library's core, redis/ without the connection, and all deciding parts of runtime/:
+ * Real are the library's core, redis/, and all deciding parts of runtime/:
  * acquire, release, condition, steps, schedule, registry, inbox, loss, ending, lifetime.  Here
  * the simulator replaces files of the library:
  *
  *      base/clock.c, base/self.c, base/log.c    clocks and threads of a simulated process
  *      runtime/runtime.c, runtime/loop.c        the making of a runtime; the loop thread
- *      redis/conn*.c, redis/socket.c            the connection (conn.c), on a made-up network
+ *      link/ but command.c, reader.c            the link (conn.c), on a made-up network
  */
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
 
 #include "runtime/runtime.h"
 
-struct dm_conn;
+struct dm_link;
 struct fiber;
 struct thread;
 
@@ -35,6 +35,7 @@ struct process {
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
+    struct dm_link *links[2]; /* of the commands, of the inbox */
     uint64_t last_serial;
     struct thread *threads, *loop_thread;
     struct delivery *deliveries, **last_delivery; /* arrived while the process was stopped */
@@ -113,8 +114,8 @@ int64_t process_local_ns(const struct process *process);
 /* ---- conn.c ------------------------------------------------------------------------------ */
 
 /* The process is gone, or goes on after it was stopped. */
-void conn_forget(struct dm_conn *conn);
-void conn_look(struct dm_conn *conn);
-struct link *conn_link(struct dm_conn *conn);
+void conn_forget(struct dm_link *conn);
+void conn_look(struct dm_link *conn);
+struct link *conn_link(struct dm_link *conn);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "link/command.h"
 #include "random.h"
-#include "redis/command.h"
 
 static void assert_bytes(const struct dm_args *args, const char *bytes, size_t length)
 {

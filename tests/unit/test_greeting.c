@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "link/reader.h"
 #include "redis/greeting.h"
 #include "redis/reply.h"
 
@@ -59,16 +60,17 @@ static void assert_round(const char *const *words)
 
 static bool take(const char *bytes)
 {
-    redisReader *reader = dm_reply_reader_new();
-    void *reply = NULL;
+    struct dm_reader reader;
+    redisReply *reply;
     bool is_good;
 
-    redisReaderFeed(reader, bytes, strlen(bytes));
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_true(dm_reader_begin(&reader));
+    assert_true(dm_reader_feed(&reader, bytes, strlen(bytes)));
+    assert_true(dm_reader_next(&reader, &reply));
     assert_non_null(reply);
     is_good = dm_greeting_take(&greeting, reply, reason);
     freeReplyObject(reply);
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
     return is_good;
 }
 
@@ -258,15 +260,16 @@ static void write_replication(const char *role, const char *run_id, const char *
 
 static bool is_still_the_same(const char *bytes)
 {
-    redisReader *reader = dm_reply_reader_new();
-    void *reply = NULL;
+    struct dm_reader reader;
+    redisReply *reply;
     bool is_same;
 
-    redisReaderFeed(reader, bytes, strlen(bytes));
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_true(dm_reader_begin(&reader));
+    assert_true(dm_reader_feed(&reader, bytes, strlen(bytes)));
+    assert_true(dm_reader_next(&reader, &reply));
     is_same = dm_greeting_take_look(&greeting, reply, reason);
     freeReplyObject(reply);
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
     return is_same;
 }
 

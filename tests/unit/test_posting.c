@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "link/reader.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
@@ -88,17 +89,18 @@ void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
 /* Gives the reply that `text` is; NULL: the connection breaks. */
 static void reply_with(const char *text)
 {
-    redisReader *reader = dm_reply_reader_new();
-    void *reply = NULL;
+    struct dm_reader reader;
+    redisReply *reply = NULL;
 
+    assert_true(dm_reader_begin(&reader));
     if (text) {
-        assert_int_equal(redisReaderFeed(reader, text, strlen(text)), REDIS_OK);
-        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+        assert_true(dm_reader_feed(&reader, text, strlen(text)));
+        assert_true(dm_reader_next(&reader, &reply));
         assert_non_null(reply);
     }
     handler(handler_user, reply);
     freeReplyObject(reply);
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
 }
 
 /* ---- questions --------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "link/reader.h"
 #include "random.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
@@ -22,13 +23,13 @@
 /* Reads the reply from the bytes; NULL: no reply, or refused. */
 static redisReply *read_bytes(const char *bytes, size_t length)
 {
-    redisReader *reader = dm_reply_reader_new();
-    void *reply = NULL;
+    struct dm_reader reader;
+    redisReply *reply;
 
-    assert_non_null(reader);
-    if (redisReaderFeed(reader, bytes, length) != REDIS_OK || redisReaderGetReply(reader, &reply) != REDIS_OK)
+    assert_true(dm_reader_begin(&reader));
+    if (!dm_reader_feed(&reader, bytes, length) || !dm_reader_next(&reader, &reply))
         reply = NULL;
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
     return reply;
 }
 
@@ -149,13 +150,14 @@ static void test_reader_refuses_an_array_when_too_many_elements_are_announced(vo
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        redisReader *reader = dm_reply_reader_new();
-        void *reply = NULL;
+        struct dm_reader reader;
+        redisReply *reply;
 
-        redisReaderFeed(reader, texts[i], strlen(texts[i]));
-        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_ERR);
+        assert_true(dm_reader_begin(&reader));
+        assert_true(dm_reader_feed(&reader, texts[i], strlen(texts[i])));
+        assert_false(dm_reader_next(&reader, &reply));
         assert_null(reply);
-        redisReaderFree(reader);
+        dm_reader_end(&reader);
     }
 }
 
@@ -179,24 +181,24 @@ static void test_reader_takes_an_array_when_it_is_as_long_as_ours(void **state)
 }
 
 /* A bulk without an end is given up before the bulk fills the memory. */
-static void test_reader_is_not_sane_when_a_bulk_grows_without_end(void **state)
+static void test_reader_takes_no_more_when_a_bulk_grows_without_end(void **state)
 {
-    redisReader *reader = dm_reply_reader_new();
+    struct dm_reader reader;
     char piece[4096];
     size_t fed = 0;
-    void *reply;
+    redisReply *reply;
 
     (void)state;
     memset(piece, 'x', sizeof piece);
-    redisReaderFeed(reader, "$500000000\r\n", 12);
-    while (dm_reply_reader_is_sane(reader)) {
-        redisReaderFeed(reader, piece, sizeof piece);
+    assert_true(dm_reader_begin(&reader));
+    assert_true(dm_reader_feed(&reader, "$500000000\r\n", 12));
+    while (dm_reader_feed(&reader, piece, sizeof piece)) {
         fed += sizeof piece;
         assert_true(fed < 1024 * 1024);
-        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+        assert_true(dm_reader_next(&reader, &reply));
         assert_null(reply);
     }
-    redisReaderFree(reader);
+    dm_reader_end(&reader);
 }
 
 /* ---- answers to posted scripts ----------------------------------------------------------- */
@@ -478,7 +480,7 @@ int main(void)
         cmocka_unit_test(test_reply_is_a_word_when_the_first_element_says_it),
         cmocka_unit_test(test_reader_refuses_an_array_when_too_many_elements_are_announced),
         cmocka_unit_test(test_reader_takes_an_array_when_it_is_as_long_as_ours),
-        cmocka_unit_test(test_reader_is_not_sane_when_a_bulk_grows_without_end),
+        cmocka_unit_test(test_reader_takes_no_more_when_a_bulk_grows_without_end),
         cmocka_unit_test(test_release_is_read_when_answered),
         cmocka_unit_test(test_poll_is_read_for_each_attempt_when_answered),
         cmocka_unit_test(test_renewal_is_read_for_each_lock_when_answered),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "redis/socket.h"
+#include "link/stream.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct dm_addresses {
     struct sockaddr_un path;
 };
 
+/* ---- addresses --------------------------------------------------------------------------- */
+
 static struct dm_addresses *unix_address(const char *path)
 {
     struct dm_addresses *addresses = calloc(1, sizeof *addresses);
@@ -31,7 +34,7 @@ static struct dm_addresses *unix_address(const char *path)
     return addresses;
 }
 
-static struct dm_addresses *tcp_addresses(const struct dm_url *url, bool may_block, char *ret_reason)
+static struct dm_addresses *tcp_addresses(const struct dm_address *address, bool may_block, char *ret_reason)
 {
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
     struct dm_addresses *addresses = calloc(1, sizeof *addresses);
@@ -40,23 +43,24 @@ static struct dm_addresses *tcp_addresses(const struct dm_url *url, bool may_blo
     if (!addresses)
         return NULL;
     hints.ai_flags = may_block ? AI_ADDRCONFIG : AI_NUMERICHOST;
-    error = getaddrinfo(url->host, url->port, &hints, &addresses->found);
+    error = getaddrinfo(address->host, address->port, &hints, &addresses->found);
     addresses->next = addresses->found;
     if (error == 0)
         return addresses;
     if (may_block || error != EAI_NONAME)
-        snprintf(ret_reason, DM_REASON_ROOM, "the host name %.80s cannot be looked up: %s", url->host,
+        snprintf(ret_reason, DM_REASON_ROOM, "the host name %.80s cannot be looked up: %s", address->host,
                  gai_strerror(error));
     free(addresses);
     return NULL;
 }
 
-struct dm_addresses *dm_addresses_find(const struct dm_url *url, bool may_block, char ret_reason[DM_REASON_ROOM])
+struct dm_addresses *dm_addresses_find(const struct dm_address *address, bool may_block,
+                                       char ret_reason[DM_REASON_ROOM])
 {
     ret_reason[0] = '\0';
-    if (url->kind == DM_URL_TCP)
-        return tcp_addresses(url, may_block, ret_reason);
-    return unix_address(url->path);
+    if (address->host)
+        return tcp_addresses(address, may_block, ret_reason);
+    return unix_address(address->path);
 }
 
 void dm_addresses_free(struct dm_addresses *addresses)
@@ -70,6 +74,8 @@ bool dm_addresses_has_more(const struct dm_addresses *addresses)
 {
     return addresses && addresses->next;
 }
+
+/* ---- connecting -------------------------------------------------------------------------- */
 
 /*
  * Commands are small and awaited: no Nagle.  Keepalive notices a peer that has silently gone when we only listen, and
@@ -107,23 +113,66 @@ static int connect_to(const struct sockaddr *address, socklen_t length, unsigned
     return fd;
 }
 
-int dm_socket_connect(struct dm_addresses *addresses, unsigned user_timeout_ms)
+bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses, unsigned user_timeout_ms)
 {
-    const struct addrinfo *next;
+    const struct addrinfo *next = addresses->next;
 
-    if (!addresses->found)
-        return connect_to((const struct sockaddr *)&addresses->path, sizeof addresses->path, user_timeout_ms);
-    next = addresses->next;
-    addresses->next = next->ai_next;
-    return connect_to(next->ai_addr, next->ai_addrlen, user_timeout_ms);
+    if (!addresses->found) {
+        stream->fd = connect_to((const struct sockaddr *)&addresses->path, sizeof addresses->path, user_timeout_ms);
+    } else {
+        addresses->next = next->ai_next;
+        stream->fd = connect_to(next->ai_addr, next->ai_addrlen, user_timeout_ms);
+    }
+    return stream->fd >= 0;
 }
 
-int dm_socket_error(int fd)
+int dm_stream_error(const struct dm_stream *stream)
 {
+    struct pollfd poller = { .fd = stream->fd, .events = POLLOUT };
     int error = 0;
     socklen_t length = sizeof error;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+    if (poll(&poller, 1, 0) <= 0)
+        return EINPROGRESS;
+    if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
         return errno;
     return error;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length)
+{
+    ssize_t sent = send(stream->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (sent >= 0)
+        return sent;
+    return errno == EAGAIN || errno == EINTR ? 0 : -1;
+}
+
+ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t length)
+{
+    ssize_t got = recv(stream->fd, room, length, MSG_DONTWAIT);
+
+    if (got > 0)
+        return got;
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    errno = 0;
+    return -1;
+}
+
+/* close() alone does not wake a thread that sleeps in poll() on the socket. */
+void dm_stream_close(struct dm_stream *stream)
+{
+    if (stream->fd >= 0)
+        shutdown(stream->fd, SHUT_RDWR);
+    dm_stream_forget(stream);
+}
+
+void dm_stream_forget(struct dm_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    stream->fd = -1;
 }

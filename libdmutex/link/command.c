@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "redis/command.h"
+#include "link/command.h"
 
 #include <hiredis.h>
 #include <inttypes.h>

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A command in the words of the wire: made of arguments, sent as bytes. */
-#ifndef DM_REDIS_COMMAND_H
-#define DM_REDIS_COMMAND_H
+/* A command in the words of the wire: made of arguments, sent as bytes, answered by a reply. */
+#ifndef DM_LINK_COMMAND_H
+#define DM_LINK_COMMAND_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+struct redisReply; /* hiredis stays below */
+
+/*
+ * Takes a reply, or NULL when the connection broke before the reply came (whether the command was executed is then not
+ * known).  Called once, without locks, by any thread.
+ */
+typedef void (*dm_reply_fn)(void *user, const struct redisReply *reply);
+
 struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
-    uint64_t server; /* for which the command was written, as dm_conn_server() counts servers; 0: for any */
+    uint64_t peer; /* the number of the server for which the command was written (struct dm_greeter); 0: any */
 };
 
 /*

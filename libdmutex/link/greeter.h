@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a link knows of its server: where the server is, how the server is greeted, and the code that takes the news.  A
+ * link does not know what the commands mean.
+ */
+#ifndef DM_LINK_GREETER_H
+#define DM_LINK_GREETER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "link/command.h"
+#include "link/stream.h"
+
+/*
+ * The questions to a server: the greeting of each new connection, and a look now and then at whether the server is
+ * still the server of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
+ */
+struct dm_greeter {
+    /* A connection is being opened; what the greeter knows of the connection before becomes old. */
+    void (*begin)(void *user);
+    /*
+     * The commands of the next round, to be sent together; freed by free(), bytes NULL without memory.  Returns the
+     * number of replies; 0: the greeting is over.
+     */
+    int (*round)(void *user, struct dm_command *ret_round);
+    /* Takes the next reply of the round.  False with the reason if the server cannot be used. */
+    bool (*take)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+    /*
+     * The server can be used now.  Returns the server's number, at least 1: commands written for another number are not
+     * sent (struct dm_command).
+     */
+    uint64_t (*ready)(void *user);
+    /*
+     * The command to send ahead of the next command; bytes NULL: none is due, or there is no memory.  Freed by free().
+     * take_look: false with the reason if the server has changed; the link closes then, and commands sent behind the
+     * look have no answer.  Both NULL: no look is ever taken.
+     */
+    struct dm_command (*look)(void *user);
+    bool (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+    void *user;
+};
+
+#define DM_LINK_NAME_ROOM 108
+
+/* Where a server is, and how long the server may take. */
+struct dm_link_options {
+    char name[DM_LINK_NAME_ROOM]; /* of the server, for people, without secrets */
+    struct dm_address address;
+    /*
+     * Opens the socket instead of the address, or NULL.  Without may_block, under the link's lock: never blocks.  With
+     * may_block, in a thread of its own.  Returns the socket, or -1 with the reason; a failure with may_block is
+     * permanent: waiting is useless, and the calls that want the server fail.
+     */
+    int (*open)(void *user, bool may_block, char ret_reason[DM_REASON_ROOM]);
+    void *open_user;
+    unsigned connect_timeout_ms;
+    unsigned command_timeout_ms;
+    bool is_listening; /* after the greeting the server sends messages, and takes no commands */
+};
+
+/* Called without locks, by any thread that uses the link. */
+struct dm_link_hooks {
+    /* The link can be used now, for the first time or again. */
+    void (*on_ready)(void *user);
+    /* A message, and the number of the server that sent the message; the message is valid during the call. */
+    void (*on_message)(void *user, const struct redisReply *message, uint64_t peer);
+    /* dm_link_watch() has something new to say. */
+    void (*on_change)(void *user);
+    void *user;
+};
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/link.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "base/thread.h"
+#include "link/link_parts.h"
+
+/* ---- replies to their threads ------------------------------------------------------------ */
+
+void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asleep)
+{
+    link->asleep = link->asleep - call->is_asleep + is_asleep;
+    call->is_asleep = is_asleep;
+}
+
+/* A follower sleeps on the thread's semaphore; the leader in ppoll(), if another thread has read the reply. */
+void dm_link_wake(struct dm_link *link, struct dm_call *call)
+{
+    if (call == link->leader)
+        dm_bell_ring(&link->leader_bell);
+    if (call->is_asleep) {
+        dm_link_note_sleep(link, call, false);
+        dm_self_wake(call->self);
+    }
+}
+
+static void wake_all(struct dm_link *link)
+{
+    for (struct dm_call *call = link->calls; call; call = call->next)
+        dm_link_wake(link, call);
+}
+
+static void wake_drained(struct dm_link *link)
+{
+    for (struct dm_call *call = link->draining ? link->calls : NULL; call; call = call->next) {
+        if (call->drains && link->session.pipe.popped >= call->drains)
+            dm_link_wake(link, call);
+    }
+}
+
+/* To the thread that waits; without a thread nobody wants the reply any more. */
+static void give_to_call(struct dm_link *link, struct dm_slot *slot)
+{
+    struct dm_call *call = slot->call;
+
+    if (call) {
+        call->reply = slot->reply;
+        call->result = slot->reply ? DM_LINK_OK : DM_LINK_BROKEN;
+        call->is_done = true;
+        dm_link_wake(link, call);
+    } else if (slot->reply) {
+        freeReplyObject(slot->reply);
+    }
+    dm_pipe_spare_slot(&link->session.pipe, slot);
+}
+
+static void keep_for_leave(struct dm_link *link, struct dm_slot *slot)
+{
+    slot->next = NULL;
+    *link->finished_end = slot;
+    link->finished_end = &slot->next;
+}
+
+void dm_link_hand_out(struct dm_link *link)
+{
+    struct dm_slot *slot;
+
+    dm_assert_held(DM_RANK_CONN);
+    while ((slot = dm_session_take_finished(&link->session)) != NULL) {
+        if (slot->handler || slot->kind == DM_SLOT_MESSAGE)
+            keep_for_leave(link, slot);
+        else
+            give_to_call(link, slot);
+    }
+    wake_drained(link);
+    if (link->session.is_state_news)
+        wake_all(link);
+    link->session.is_state_news = false;
+}
+
+/* ---- the lock ---------------------------------------------------------------------------- */
+
+static void enter(struct dm_link *link)
+{
+    dm_mutex_lock(&link->lock);
+}
+
+static void leave_quietly(struct dm_link *link)
+{
+    dm_link_hand_out(link);
+    dm_mutex_unlock(&link->lock);
+}
+
+bool dm_link_has_news(const struct dm_link *link)
+{
+    const struct dm_session *session = &link->session;
+
+    return link->finished || session->is_ready_news || session->is_change_news || session->must_prepare;
+}
+
+static void call_handlers(const struct dm_link *link, struct dm_slot *finished)
+{
+    while (finished) {
+        struct dm_slot *slot = finished;
+
+        finished = slot->next;
+        if (slot->kind == DM_SLOT_MESSAGE)
+            link->hooks.on_message(link->hooks.user, slot->reply, slot->peer);
+        else
+            slot->handler(slot->user, slot->reply);
+        if (slot->reply)
+            freeReplyObject(slot->reply);
+        free(slot);
+    }
+}
+
+/* The helper thread: looks a name up or starts a server, which can block for long. */
+static void *prepare(void *user)
+{
+    struct dm_link *link = user;
+    struct dm_prepared prepared;
+
+    dm_session_prepare(&link->session, &prepared);
+    enter(link);
+    dm_session_go_on(&link->session, &prepared);
+    dm_link_leave(link);
+    return NULL;
+}
+
+static void start_preparing(struct dm_link *link)
+{
+    if (dm_thread_start(prepare, link) == 0)
+        return;
+    enter(link);
+    if (link->session.state == DM_SESSION_PREPARING)
+        dm_session_fail(&link->session, "cannot be opened (no thread for the look-up)");
+    dm_link_leave(link);
+}
+
+void dm_link_leave(struct dm_link *link)
+{
+    struct dm_session *session = &link->session;
+    struct dm_slot *finished;
+    bool is_ready_news, is_change_news, must_prepare;
+
+    dm_link_hand_out(link);
+    finished = link->finished;
+    is_ready_news = session->is_ready_news;
+    is_change_news = session->is_change_news;
+    must_prepare = session->must_prepare;
+    link->finished = NULL;
+    link->finished_end = &link->finished;
+    session->is_ready_news = session->is_change_news = session->must_prepare = false;
+    dm_mutex_unlock(&link->lock);
+    call_handlers(link, finished);
+    if (is_ready_news && link->hooks.on_ready)
+        link->hooks.on_ready(link->hooks.user);
+    if (is_change_news && link->hooks.on_change)
+        link->hooks.on_change(link->hooks.user);
+    if (must_prepare)
+        start_preparing(link);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+struct dm_link *dm_link_new(const struct dm_link_options *options, const struct dm_greeter *greeter,
+                            const struct dm_link_hooks *hooks)
+{
+    struct dm_link *link = calloc(1, sizeof *link);
+
+    if (!link)
+        return NULL;
+    link->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_CONN);
+    link->hooks = *hooks;
+    link->finished_end = &link->finished;
+    link->leader_bell = dm_bell_open();
+    if (link->leader_bell < 0) {
+        free(link);
+        return NULL;
+    }
+    dm_session_init(&link->session, options, greeter);
+    return link;
+}
+
+void dm_link_free_unused(struct dm_link *link)
+{
+    if (link)
+        close(link->leader_bell);
+    free(link);
+}
+
+void dm_link_free_bell(struct dm_link *link)
+{
+    if (link->session.state != DM_SESSION_ENDED || link->calls || link->leader_bell < 0)
+        return;
+    close(link->leader_bell);
+    link->leader_bell = -1;
+}
+
+void dm_link_end(struct dm_link *link, const char *reason)
+{
+    enter(link);
+    dm_session_end(&link->session, reason);
+    dm_link_hand_out(link); /* before the bell goes: rings for the leader */
+    dm_link_free_bell(link);
+    dm_link_leave(link);
+}
+
+/* ---- posts ------------------------------------------------------------------------------- */
+
+bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command)
+{
+    return command->peer == 0 || command->peer == link->session.peer;
+}
+
+/* Nobody waits for a posted command: the loop finds out that no answer comes. */
+static void want_turn(struct dm_link *link, const struct dm_slot *slot)
+{
+    int64_t due_ns = slot->sent_ns + link->session.options.command_timeout_ms * DM_NS_PER_MS;
+
+    if (link->turn_ns <= due_ns)
+        return;
+    link->turn_ns = due_ns;
+    link->session.is_change_news = true;
+}
+
+static enum dm_link_result post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler, void *user)
+{
+    struct dm_slot *slot;
+
+    if (link->session.state != DM_SESSION_READY)
+        return DM_LINK_DOWN;
+    if (!dm_link_is_for_peer(link, command))
+        return DM_LINK_OTHER;
+    slot = dm_session_send(&link->session, command->bytes, command->length);
+    if (!slot)
+        return DM_LINK_DOWN;
+    slot->handler = handler;
+    slot->user = user;
+    want_turn(link, slot);
+    return DM_LINK_OK;
+}
+
+enum dm_link_result dm_link_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
+                                 void *user)
+{
+    enum dm_link_result result;
+    sigset_t all, mask;
+
+    if (!command->bytes)
+        return DM_LINK_DOWN;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    enter(link);
+    result = post(link, command, handler, user);
+    dm_link_leave(link);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return result;
+}
+
+enum dm_link_result dm_link_post_quietly(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
+                                         void *user)
+{
+    enum dm_link_result result;
+
+    if (!command->bytes)
+        return DM_LINK_DOWN;
+    enter(link);
+    result = post(link, command, handler, user);
+    leave_quietly(link);
+    return result;
+}
+
+/* ---- wishes ------------------------------------------------------------------------------ */
+
+void dm_link_want(struct dm_link *link)
+{
+    struct dm_session *session = &link->session;
+    bool is_known;
+
+    enter(link);
+    is_known = session->is_wanted;
+    session->is_wanted = session->was_wanted = true;
+    dm_session_open_if_due(session);
+    session->is_wanted = true;                            /* also after a failure at once: the next try is planned */
+    if (!is_known || session->state != DM_SESSION_CLOSED) /* else a caller that wants it each turn wakes itself */
+        session->is_change_news = true;
+    dm_link_leave(link);
+}
+
+void dm_link_note_lease(struct dm_link *link, unsigned lease_ms)
+{
+    enter(link);
+    dm_retry_note_lease(&link->session.retry, lease_ms);
+    dm_link_leave(link);
+}
+
+void dm_link_retry_soon(struct dm_link *link)
+{
+    enter(link);
+    if (link->session.state == DM_SESSION_CLOSED && link->session.is_wanted) {
+        link->session.retry.due_ns = dm_clock_boot_ns();
+        link->session.is_change_news = true;
+    }
+    dm_link_leave(link);
+}
+
+void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
+{
+    enter(link);
+    if (link->session.state == DM_SESSION_READY && (peer == 0 || peer == link->session.peer))
+        dm_session_fail(&link->session, "%s", reason);
+    dm_link_leave(link);
+}
+
+bool dm_link_look(struct dm_link *link)
+{
+    bool is_ready;
+
+    enter(link);
+    if (link->session.state == DM_SESSION_READY)
+        dm_session_look_if_due(&link->session);
+    is_ready = link->session.state == DM_SESSION_READY;
+    leave_quietly(link);
+    return is_ready;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+bool dm_link_is_ready(struct dm_link *link)
+{
+    bool is_ready;
+
+    enter(link);
+    is_ready = link->session.state == DM_SESSION_READY;
+    dm_link_leave(link);
+    return is_ready;
+}
+
+void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
+{
+    enter(link);
+    memcpy(ret_reason, link->session.reason, DM_REASON_ROOM);
+    dm_link_leave(link);
+}
+
+void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
+{
+    const struct dm_session *session = &link->session;
+
+    enter(link);
+    ret_watch->fd = session->pipe.stream.fd;
+    ret_watch->events = ret_watch->fd >= 0 ? dm_session_events(session) : 0;
+    ret_watch->due_ns = dm_session_due_ns(session);
+    ret_watch->is_attended = link->leader != NULL;
+    ret_watch->activity = session->activity;
+    ret_watch->is_closed = session->state == DM_SESSION_CLOSED;
+    ret_watch->was_wanted = session->was_wanted;
+    dm_link_leave(link);
+}
+
+void dm_link_note_turn(struct dm_link *link, int64_t turn_ns)
+{
+    enter(link);
+    link->turn_ns = turn_ns;
+    dm_link_leave(link);
+}
+
+void dm_link_work(struct dm_link *link)
+{
+    enter(link);
+    dm_session_work(&link->session);
+    dm_link_leave(link);
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+void dm_link_fork_prepare(struct dm_link *link)
+{
+    dm_mutex_lock(&link->lock);
+}
+
+void dm_link_fork_parent(struct dm_link *link)
+{
+    dm_mutex_unlock(&link->lock);
+}
+
+void dm_link_fork_child(struct dm_link *link)
+{
+    dm_stream_forget(&link->session.pipe.stream);
+    if (link->leader_bell >= 0)
+        close(link->leader_bell);
+    link->leader_bell = -1;
+    link->session.state = DM_SESSION_ENDED;
+    link->session.must_prepare = false;
+    dm_mutex_reset(&link->lock);
+}

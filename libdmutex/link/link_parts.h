@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a link, for link.c and turns.c alone.  Every function here wants the lock held. */
+#ifndef DM_LINK_LINK_PARTS_H
+#define DM_LINK_LINK_PARTS_H
+
+#include "base/rank.h"
+#include "base/self.h"
+#include "link/link.h"
+#include "link/session.h"
+
+/* A thread that waits for the link; on the thread's stack, in link->calls during the call. */
+struct dm_call {
+    struct dm_call *next, **link;
+    struct dm_self *self;
+    struct dm_slot *slot; /* once sent */
+    redisReply *reply;
+    enum dm_link_result result;
+    bool is_done;
+    bool is_asleep;              /* as a follower */
+    unsigned permanent_failures; /* the session's, when the call began */
+    uint64_t drains;             /* waits until so many slots were answered; 0: for another event */
+};
+
+/* lock guards all below.  Rank CONN: nothing but NODE and LOG nests in lock. */
+struct dm_link {
+    struct dm_mutex lock;
+    struct dm_link_hooks hooks;
+    struct dm_session session;
+    int64_t turn_ns; /* see dm_link_note_turn() */
+
+    struct dm_call *calls;
+    struct dm_call *leader;    /* sleeps in ppoll() on the socket and the bell */
+    int leader_bell;           /* an eventfd */
+    unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
+    unsigned glances_missed, glances_left_out; /* see turns.c */
+
+    struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
+};
+
+/* Hands finished replies out: wakes the threads, and keeps handlers for dm_link_leave(). */
+void dm_link_hand_out(struct dm_link *link);
+
+/* Unlocks, then calls the handlers of slots that have finished meanwhile; starts the thread that an opening needs. */
+void dm_link_leave(struct dm_link *link);
+
+/* True if dm_link_leave() has more to do than to unlock: then no thread may sleep before. */
+bool dm_link_has_news(const struct dm_link *link);
+
+/* Wakes a call's thread if the thread leads or sleeps. */
+void dm_link_wake(struct dm_link *link, struct dm_call *call);
+void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asleep);
+
+/* False if the command was written for another server than the server now connected. */
+bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command);
+
+/* Closes the bell of a link that has ended, once no thread can sleep on the bell. */
+void dm_link_free_bell(struct dm_link *link);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+void dm_pipe_init(struct dm_pipe *pipe)
+{
+    pipe->stream.fd = -1;
+}
+
+bool dm_pipe_begin(struct dm_pipe *pipe)
+{
+    return dm_reader_begin(&pipe->reader);
+}
+
+void dm_pipe_close(struct dm_pipe *pipe)
+{
+    dm_stream_close(&pipe->stream);
+    dm_reader_end(&pipe->reader);
+    free(pipe->out);
+    pipe->out = NULL;
+    pipe->out_length = 0;
+}
+
+/* ---- slots ------------------------------------------------------------------------------- */
+
+struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe)
+{
+    struct dm_slot *slot = pipe->spare;
+
+    if (!slot)
+        return calloc(1, sizeof *slot);
+    pipe->spare = slot->next;
+    memset(slot, 0, sizeof *slot);
+    return slot;
+}
+
+void dm_pipe_spare_slot(struct dm_pipe *pipe, struct dm_slot *slot)
+{
+    slot->next = pipe->spare;
+    pipe->spare = slot;
+}
+
+void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot)
+{
+    slot->next = NULL;
+    slot->sent_ns = dm_clock_boot_ns();
+    if (pipe->last)
+        pipe->last->next = slot;
+    else
+        pipe->first = slot;
+    pipe->last = slot;
+    pipe->pushed++;
+}
+
+struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe)
+{
+    struct dm_slot *slot = pipe->first;
+
+    if (!slot)
+        return NULL;
+    pipe->first = slot->next;
+    if (!pipe->first)
+        pipe->last = NULL;
+    pipe->popped++;
+    return slot;
+}
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t length)
+{
+    char *out = realloc(pipe->out, pipe->out_length + length);
+
+    if (!out)
+        return false;
+    memcpy(out + pipe->out_length, bytes, length);
+    pipe->out = out;
+    pipe->out_length += length;
+    return true;
+}
+
+/* Bytes that the kernel does not take belong to the pipe; nothing overtakes the bytes. */
+bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
+{
+    ssize_t sent = pipe->out_length ? 0 : dm_stream_send(&pipe->stream, bytes, length);
+
+    if (sent < 0)
+        return false;
+    if ((size_t)sent == length)
+        return true;
+    return keep_for_later(pipe, bytes + sent, length - (size_t)sent);
+}
+
+bool dm_pipe_flush(struct dm_pipe *pipe)
+{
+    ssize_t sent;
+
+    if (pipe->out_length == 0)
+        return true;
+    sent = dm_stream_send(&pipe->stream, pipe->out, pipe->out_length);
+    if (sent < 0)
+        return false;
+    pipe->out_length -= (size_t)sent;
+    memmove(pipe->out, pipe->out + sent, pipe->out_length);
+    return true;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe)
+{
+    ssize_t got = dm_stream_receive(&pipe->stream, pipe->in, sizeof pipe->in);
+
+    if (got < 0)
+        return errno ? DM_PIPE_BROKEN : DM_PIPE_CLOSED;
+    if (got == 0)
+        return DM_PIPE_NOTHING;
+    if (!dm_reader_feed(&pipe->reader, pipe->in, (size_t)got))
+        return DM_PIPE_ENDLESS;
+    return got == sizeof pipe->in ? DM_PIPE_FULL : DM_PIPE_SOME;
+}
+
+bool dm_pipe_next(struct dm_pipe *pipe, redisReply **ret_reply)
+{
+    return dm_reader_next(&pipe->reader, ret_reply);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/retry.h"
+
+#include "base/clock.h"
+#include "base/ident.h"
+
+#define RETRY_MIN_MS 10
+#define RETRY_USUAL_MS 250
+#define RETRY_MAX_MS 2000
+#define FAILURES_USUAL 64   /* with that limit */
+#define FAILURES_STEP 8     /* with each limit behind it */
+#define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
+#define RETRIES_IN_LEASE 20
+
+/* So long a connection must be of use before the connection counts as back. */
+#define USE_NS DM_NS_PER_S
+
+static int64_t sooner(int64_t limit_ms, int64_t other_ms)
+{
+    return limit_ms < other_ms ? limit_ms : other_ms;
+}
+
+static int64_t limit_ms_of(const struct dm_retry *retry)
+{
+    unsigned failures = retry->failures;
+    int64_t limit_ms = sooner(RETRY_MIN_MS << sooner(failures - 1, 5), RETRY_USUAL_MS);
+    int64_t lease_ms = retry->lease_ms / RETRIES_IN_LEASE;
+
+    if (failures > FAILURES_USUAL)
+        limit_ms = sooner(RETRY_USUAL_MS << sooner(1 + (failures - FAILURES_USUAL) / FAILURES_STEP, 3), RETRY_MAX_MS);
+    if (retry->lease_ms)
+        limit_ms = sooner(limit_ms, lease_ms > RETRY_MIN_MS ? lease_ms : RETRY_MIN_MS);
+    return limit_ms;
+}
+
+/* Behind a failure.  The random part stays the same, also if the limit has changed since. */
+static void plan(struct dm_retry *retry)
+{
+    retry->due_ns = retry->failed_ns + limit_ms_of(retry) * (DM_NS_PER_MS / 1000) * retry->part;
+}
+
+void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
+{
+    uint64_t random;
+
+    dm_ident_random(&random, 1);
+    retry->part = (int64_t)(random % 1000);
+    retry->failed_ns = now_ns;
+    retry->failures++;
+    plan(retry);
+}
+
+void dm_retry_note_answer(struct dm_retry *retry)
+{
+    if (retry->failures > FAILURES_ANSWERED)
+        retry->failures = FAILURES_ANSWERED;
+}
+
+bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
+{
+    if (now_ns - retry->ready_ns < USE_NS)
+        return false;
+    retry->failures = 0;
+    return true;
+}
+
+void dm_retry_note_lease(struct dm_retry *retry, unsigned lease_ms)
+{
+    if (retry->lease_ms == lease_ms)
+        return;
+    retry->lease_ms = lease_ms;
+    if (retry->failures)
+        plan(retry);
+}

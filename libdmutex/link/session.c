@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define PIECES_AT_ONCE 4
+
+/* The reason while no failure is known. */
+#define NO_ANSWER "gave no answer"
+
+void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
+                     const struct dm_greeter *greeter)
+{
+    session->options = *options;
+    session->greeter = *greeter;
+    session->finished_end = &session->finished;
+    dm_pipe_init(&session->pipe);
+    dm_session_note_reason(session, NO_ANSWER);
+}
+
+/* ---- closing ----------------------------------------------------------------------------- */
+
+/* Behind the server's name, which leaves at least 200 bytes for the reason. */
+static void DM_PRINTF(2, 0) note_reason(struct dm_session *session, const char *format, va_list args)
+{
+    int used = snprintf(session->reason, sizeof session->reason, "%s: ", session->options.name);
+
+    vsnprintf(session->reason + used, sizeof session->reason - (size_t)used, format, args);
+}
+
+void dm_session_note_reason(struct dm_session *session, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note_reason(session, format, args);
+    va_end(args);
+}
+
+static void finish(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    slot->next = NULL;
+    *session->finished_end = slot;
+    session->finished_end = &slot->next;
+}
+
+struct dm_slot *dm_session_take_finished(struct dm_session *session)
+{
+    struct dm_slot *slot = session->finished;
+
+    if (!slot)
+        return NULL;
+    session->finished = slot->next;
+    if (!session->finished)
+        session->finished_end = &session->finished;
+    return slot;
+}
+
+static void shut(struct dm_session *session, enum dm_session_state state)
+{
+    struct dm_slot *slot;
+
+    dm_pipe_close(&session->pipe);
+    if (session->state != DM_SESSION_ENDED) /* for good: in a forked child the parent owns the socket */
+        session->state = state;
+    session->is_wanted = session->must_prepare = false;
+    while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
+        if (slot->kind == DM_SLOT_COMMAND)
+            finish(session, slot, NULL);
+        else
+            dm_pipe_spare_slot(&session->pipe, slot);
+    }
+    session->is_state_news = session->is_change_news = true;
+}
+
+static void note_use(struct dm_session *session)
+{
+    if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
+        !dm_retry_note_use(&session->retry, dm_clock_boot_ns()))
+        return;
+    if (session->is_told)
+        dm_log_info("the connection is back");
+    session->is_told = false;
+}
+
+void dm_session_fail(struct dm_session *session, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note_reason(session, format, args);
+    va_end(args);
+    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
+        note_use(session);
+    if (!session->is_told)
+        dm_log_warn("the connection to %s", session->reason);
+    session->is_told = true;
+    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
+    shut(session, DM_SESSION_CLOSED);
+}
+
+void dm_session_end(struct dm_session *session, const char *reason)
+{
+    snprintf(session->reason, sizeof session->reason, "%s", reason);
+    shut(session, DM_SESSION_ENDED);
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static void begin_connecting(struct dm_session *session)
+{
+    if (!dm_pipe_begin(&session->pipe)) {
+        dm_session_fail(session, "cannot be opened (out of memory)");
+        return;
+    }
+    session->greeter.begin(session->greeter.user);
+    session->state = DM_SESSION_CONNECTING;
+    session->deadline_ns = dm_clock_boot_ns() + session->options.connect_timeout_ms * DM_NS_PER_MS;
+    session->is_state_news = session->is_change_news = true;
+}
+
+static void connect_next(struct dm_session *session)
+{
+    if (dm_stream_connect(&session->pipe.stream, session->addresses, session->options.command_timeout_ms))
+        begin_connecting(session);
+    else
+        dm_session_fail(session, "cannot be opened (%s)", strerror(errno));
+}
+
+static void start_preparing(struct dm_session *session)
+{
+    session->state = DM_SESSION_PREPARING;
+    session->must_prepare = true;
+}
+
+/* A socket that can be opened at once needs no preparing; the preparing finds out why not. */
+static void open_by_hook(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+
+    session->pipe.stream.fd = session->options.open(session->options.open_user, false, reason);
+    if (session->pipe.stream.fd >= 0)
+        begin_connecting(session);
+    else
+        start_preparing(session);
+}
+
+/*
+ * All addresses of a name are tried, one after the other; then the addresses are looked up again, because the server
+ * may have moved.
+ */
+static void open_by_address(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (dm_addresses_has_more(session->addresses)) {
+        connect_next(session);
+        return;
+    }
+    dm_addresses_free(session->addresses);
+    session->addresses = dm_addresses_find(&session->options.address, false, reason);
+    if (session->addresses)
+        connect_next(session);
+    else if (reason[0])
+        dm_session_fail(session, "%s", reason);
+    else
+        start_preparing(session);
+}
+
+void dm_session_open_if_due(struct dm_session *session)
+{
+    if (session->state != DM_SESSION_CLOSED || !session->is_wanted || dm_clock_boot_ns() < session->retry.due_ns)
+        return;
+    if (session->options.open)
+        open_by_hook(session);
+    else
+        open_by_address(session);
+}
+
+void dm_session_prepare(const struct dm_session *session, struct dm_prepared *ret_prepared)
+{
+    const struct dm_link_options *options = &session->options;
+
+    *ret_prepared = (struct dm_prepared){ .stream.fd = -1 };
+    if (options->open)
+        ret_prepared->stream.fd = options->open(options->open_user, true, ret_prepared->reason);
+    else
+        ret_prepared->addresses = dm_addresses_find(&options->address, true, ret_prepared->reason);
+}
+
+void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
+{
+    if (session->options.open)
+        session->permanent_failures += prepared->stream.fd < 0;
+    if (session->state != DM_SESSION_PREPARING) { /* the session has ended meanwhile */
+        dm_stream_close(&prepared->stream);
+        dm_addresses_free(prepared->addresses);
+        return;
+    }
+    dm_addresses_free(session->addresses);
+    session->addresses = prepared->addresses;
+    session->pipe.stream = prepared->stream;
+    if (session->pipe.stream.fd >= 0)
+        begin_connecting(session);
+    else if (session->addresses)
+        connect_next(session);
+    else
+        dm_session_fail(session, "%s", prepared->reason);
+}
+
+/* ---- greeting ---------------------------------------------------------------------------- */
+
+static void become_ready(struct dm_session *session)
+{
+    session->peer = session->greeter.ready(session->greeter.user);
+    dm_addresses_free(session->addresses);
+    session->addresses = NULL;
+    session->state = DM_SESSION_READY;
+    session->retry.ready_ns = dm_clock_boot_ns();
+    dm_session_note_reason(session, NO_ANSWER);
+    session->is_ready_news = session->is_change_news = session->is_state_news = true;
+}
+
+/* One slot for each reply to the round. */
+static bool push_greetings(struct dm_session *session)
+{
+    for (int i = 0; i < session->greetings; i++) {
+        struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
+
+        if (!slot)
+            return false;
+        slot->kind = DM_SLOT_GREETING;
+        dm_pipe_push(&session->pipe, slot);
+    }
+    return true;
+}
+
+/* The next round of the greeting, or ready. */
+static void greet(struct dm_session *session)
+{
+    struct dm_command round = { 0 };
+    bool is_written;
+
+    session->state = DM_SESSION_GREETING;
+    session->greetings = session->greeter.round(session->greeter.user, &round);
+    if (session->greetings == 0) {
+        free(round.bytes);
+        become_ready(session);
+        return;
+    }
+    is_written = round.bytes && dm_pipe_write(&session->pipe, round.bytes, round.length);
+    session->is_change_news |= session->pipe.out_length > 0;
+    free(round.bytes);
+    if (!is_written)
+        dm_session_fail(session, "broke in the greeting");
+    else if (!push_greetings(session))
+        dm_session_fail(session, "cannot be opened (out of memory)");
+}
+
+static void take_greeting(struct dm_session *session, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_good = session->greeter.take(session->greeter.user, reply, reason);
+
+    freeReplyObject(reply);
+    if (!is_good)
+        dm_session_fail(session, "%s", reason);
+    else if (--session->greetings == 0)
+        greet(session);
+}
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
+{
+    if (!dm_pipe_write(&session->pipe, bytes, length)) {
+        dm_session_fail(session, "broke while sending (%s)", strerror(errno));
+        return false;
+    }
+    session->is_change_news |= session->pipe.out_length > 0;
+    return true;
+}
+
+/* Without memory the look stays due. */
+void dm_session_look_if_due(struct dm_session *session)
+{
+    struct dm_slot *slot = session->greeter.look ? dm_pipe_take_slot(&session->pipe) : NULL;
+    struct dm_command command;
+
+    if (!slot)
+        return;
+    command = session->greeter.look(session->greeter.user);
+    if (command.bytes && write_bytes(session, command.bytes, command.length)) {
+        slot->kind = DM_SLOT_LOOK;
+        dm_pipe_push(&session->pipe, slot);
+    } else {
+        dm_pipe_spare_slot(&session->pipe, slot);
+    }
+    free(command.bytes);
+}
+
+static void take_look(struct dm_session *session, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_good = session->greeter.take_look(session->greeter.user, reply, reason);
+
+    freeReplyObject(reply);
+    if (!is_good)
+        dm_session_fail(session, "%s", reason);
+}
+
+struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length)
+{
+    struct dm_slot *slot;
+
+    dm_session_look_if_due(session);
+    if (session->state != DM_SESSION_READY)
+        return NULL;
+    slot = dm_pipe_take_slot(&session->pipe);
+    if (!slot) {
+        dm_session_fail(session, "cannot be used (out of memory)");
+        return NULL;
+    }
+    if (!write_bytes(session, bytes, length)) {
+        dm_pipe_spare_slot(&session->pipe, slot);
+        return NULL;
+    }
+    dm_pipe_push(&session->pipe, slot);
+    return slot;
+}
+
+static void flush(struct dm_session *session)
+{
+    if (!dm_pipe_flush(&session->pipe))
+        dm_session_fail(session, "broke while sending (%s)", strerror(errno));
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* Takes a message that the server sends unasked. */
+static void take_message(struct dm_session *session, redisReply *reply)
+{
+    struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
+
+    if (!slot) {
+        freeReplyObject(reply);
+        dm_session_fail(session, "lost a message (out of memory)");
+        return;
+    }
+    dm_retry_note_answer(&session->retry);
+    slot->kind = DM_SLOT_MESSAGE;
+    slot->peer = session->peer;
+    finish(session, slot, reply);
+}
+
+static void take_answer(struct dm_session *session, redisReply *reply)
+{
+    struct dm_slot *slot = dm_pipe_pop(&session->pipe);
+    enum dm_slot_kind kind;
+
+    if (!slot) {
+        freeReplyObject(reply);
+        dm_session_fail(session, "sent a reply to nothing: is this a Redis server?");
+        return;
+    }
+    kind = slot->kind;
+    if (kind == DM_SLOT_COMMAND) {
+        dm_retry_note_answer(&session->retry);
+        finish(session, slot, reply);
+        return;
+    }
+    dm_pipe_spare_slot(&session->pipe, slot);
+    if (kind == DM_SLOT_GREETING)
+        take_greeting(session, reply);
+    else
+        take_look(session, reply);
+}
+
+static void take_replies(struct dm_session *session)
+{
+    redisReply *reply;
+
+    while (session->pipe.stream.fd >= 0) {
+        if (!dm_pipe_next(&session->pipe, &reply)) {
+            dm_session_fail(session, "sent nonsense: is this a Redis server?");
+            return;
+        }
+        if (!reply)
+            return;
+        session->activity++;
+        note_use(session);
+        if (session->options.is_listening && session->state == DM_SESSION_READY)
+            take_message(session, reply);
+        else
+            take_answer(session, reply);
+    }
+}
+
+/* True if there may be more bytes. */
+static bool read_piece(struct dm_session *session)
+{
+    enum dm_pipe_read found = dm_pipe_read(&session->pipe);
+
+    switch (found) {
+    case DM_PIPE_CLOSED:
+        dm_session_fail(session, "was closed by the server");
+        return false;
+    case DM_PIPE_BROKEN:
+        dm_session_fail(session, "broke (%s)", strerror(errno));
+        return false;
+    case DM_PIPE_ENDLESS:
+        dm_session_fail(session, "sent a reply without end: is this a Redis server?");
+        return false;
+    case DM_PIPE_SOME:
+    case DM_PIPE_FULL:
+        take_replies(session);
+        return found == DM_PIPE_FULL && session->pipe.stream.fd >= 0;
+    case DM_PIPE_NOTHING:
+        break;
+    }
+    return false;
+}
+
+/*
+ * Reads the bytes that are there, but no more than some pieces: handlers, deadlines and the other links have their turn
+ * before the rest, also if the server never stops talking.
+ */
+static void read_all(struct dm_session *session)
+{
+    int piece = 0;
+
+    while (piece < PIECES_AT_ONCE && read_piece(session))
+        piece++;
+}
+
+/* ---- work -------------------------------------------------------------------------------- */
+
+int64_t dm_session_due_ns(const struct dm_session *session)
+{
+    const struct dm_slot *first = session->pipe.first;
+
+    switch (session->state) {
+    case DM_SESSION_CLOSED:
+        return session->is_wanted ? session->retry.due_ns : DM_NEVER;
+    case DM_SESSION_CONNECTING:
+    case DM_SESSION_GREETING:
+        return session->deadline_ns;
+    case DM_SESSION_READY:
+        return first ? first->sent_ns + session->options.command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
+    case DM_SESSION_PREPARING:
+    case DM_SESSION_ENDED:
+        break;
+    }
+    return DM_NEVER;
+}
+
+short dm_session_events(const struct dm_session *session)
+{
+    if (session->state == DM_SESSION_CONNECTING)
+        return POLLOUT;
+    return (short)(POLLIN | (session->pipe.out_length ? POLLOUT : 0));
+}
+
+static void check_time(struct dm_session *session)
+{
+    if (session->state == DM_SESSION_CLOSED || dm_clock_boot_ns() < dm_session_due_ns(session))
+        return;
+    if (session->state == DM_SESSION_READY)
+        dm_session_fail(session, "gave no answer within command_timeout");
+    else
+        dm_session_fail(session, "could not be opened within connect_timeout");
+}
+
+static void check_connect(struct dm_session *session)
+{
+    int error = dm_stream_error(&session->pipe.stream);
+
+    if (error == 0)
+        greet(session);
+    else if (error != EINPROGRESS)
+        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
+}
+
+void dm_session_work(struct dm_session *session)
+{
+    dm_session_open_if_due(session);
+    if (session->state == DM_SESSION_CONNECTING)
+        check_connect(session);
+    if (session->state == DM_SESSION_GREETING || session->state == DM_SESSION_READY)
+        flush(session);
+    if (session->state == DM_SESSION_GREETING || session->state == DM_SESSION_READY)
+        read_all(session);
+    check_time(session);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One connection to the server after another: opened when wanted, greeted, used, closed with a reason, opened again
+ * behind a pause.  Never blocks and knows no threads: the caller guards the session by a lock, and afterwards does the
+ * work that has been noted (finished slots, news).
+ */
+#ifndef DM_LINK_SESSION_H
+#define DM_LINK_SESSION_H
+
+#include "base/attrs.h"
+#include "link/greeter.h"
+#include "link/pipe.h"
+#include "link/retry.h"
+
+enum dm_session_state {
+    DM_SESSION_CLOSED,    /* opened again from retry.due_ns on, if wanted */
+    DM_SESSION_PREPARING, /* a thread of its own finds the address */
+    DM_SESSION_CONNECTING,
+    DM_SESSION_GREETING,
+    DM_SESSION_READY,
+    DM_SESSION_ENDED /* for good */
+};
+
+/* Invariant: the state is DM_SESSION_READY or DM_SESSION_GREETING if the pipe has slots. */
+struct dm_session {
+    struct dm_link_options options;
+    struct dm_greeter greeter;
+    enum dm_session_state state;
+    struct dm_pipe pipe;
+    struct dm_retry retry;
+    struct dm_addresses *addresses;
+    uint64_t peer;       /* the number of the server that greeted last; 0: none yet */
+    int greetings;       /* replies of the round of the greeting that have not come yet */
+    int64_t deadline_ns; /* DM_SESSION_CONNECTING, DM_SESSION_GREETING */
+    bool is_wanted, was_wanted;
+    bool is_told;                /* the log has told the break, and not yet the return */
+    unsigned permanent_failures; /* how many times a connection turned out impossible */
+    uint64_t activity;           /* grows with every reply */
+    char reason[DM_REASON_ROOM];
+
+    /* For the caller to do and to take back. */
+    struct dm_slot *finished, **finished_end; /* replies in order, messages too */
+    bool must_prepare;                        /* state PREPARING: somebody must call dm_session_prepare() */
+    bool is_state_news;                       /* threads that wait for this session look again */
+    bool is_ready_news, is_change_news;
+};
+
+void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
+                     const struct dm_greeter *greeter);
+
+/* Opens the connection if closed, wanted and due. */
+void dm_session_open_if_due(struct dm_session *session);
+
+/*
+ * The part of the opening that may block; without the lock, by one thread at a time.  dm_session_go_on() takes the
+ * result under the lock.
+ */
+struct dm_prepared {
+    struct dm_addresses *addresses;
+    struct dm_stream stream;
+    char reason[DM_REASON_ROOM];
+};
+void dm_session_prepare(const struct dm_session *session, struct dm_prepared *ret_prepared);
+void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared);
+
+/* Does all work that can be done now: opens, connects, writes, reads, gives up. */
+void dm_session_work(struct dm_session *session);
+
+/* When there is work to do without an event of the socket; DM_NEVER. */
+int64_t dm_session_due_ns(const struct dm_session *session);
+
+/* The events to poll the socket for. */
+short dm_session_events(const struct dm_session *session);
+
+/* State READY: sends a look at the server, if the greeter says that a look is due.  May break the connection. */
+void dm_session_look_if_due(struct dm_session *session);
+
+/* State READY: sends, behind a look that is due, and takes a slot for the reply; NULL if the connection broke. */
+struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length);
+
+/* The connection is broken or useless: closes the connection and finishes all slots without a reply. */
+void dm_session_fail(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);
+
+/* The same for good; the reason alone is the sentence. */
+void dm_session_end(struct dm_session *session, const char *reason);
+
+/* Copies into `reason` of the session: the server's address, and the failure. */
+void dm_session_note_reason(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);
+
+/* The next finished slot, or NULL. */
+struct dm_slot *dm_session_take_finished(struct dm_session *session);
+
+#endif

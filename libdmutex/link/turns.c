@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/turns.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "base/descriptor.h"
+#include "link/link_parts.h"
+
+/*
+ * How long a leader looks before sleeping; after how many looks in vain the leader stops; how often the leader tries
+ * again.
+ */
+#define GLANCE_NS (50 * DM_NS_PER_US)
+#define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
+#define GLANCES_IN_VAIN 4
+#define GLANCE_AGAIN 64
+
+static void do_work(struct dm_link *link)
+{
+    dm_session_work(&link->session);
+    dm_link_hand_out(link);
+}
+
+static struct timespec to_timespec(int64_t ns)
+{
+    return (struct timespec){ .tv_sec = (time_t)(ns / DM_NS_PER_S), .tv_nsec = (long)(ns % DM_NS_PER_S) };
+}
+
+/* How long to sleep: until the caller's deadline, or until the session has something to do. */
+static int64_t sleep_ns(const struct dm_link *link, const struct dm_deadline *deadline)
+{
+    int64_t left = dm_deadline_left_ns(deadline), due = dm_session_due_ns(&link->session);
+
+    if (due != DM_NEVER) {
+        int64_t until_due = due - dm_clock_boot_ns();
+
+        if (until_due < left)
+            left = until_due > 0 ? until_due : 0;
+    }
+    return left;
+}
+
+/*
+ * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first looks for a
+ * while.  Where answers take longer, or others need this core (on a machine with one core: the server), the leader
+ * stops looking, except for a try now and then.
+ */
+static bool is_glance_worthwhile(struct dm_link *link)
+{
+    return link->glances_missed < GLANCES_IN_VAIN || ++link->glances_left_out % GLANCE_AGAIN == 0;
+}
+
+static bool is_core_wanted(int64_t *now_ns)
+{
+    int64_t before_ns = *now_ns;
+
+    sched_yield();
+    *now_ns = dm_clock_boot_ns();
+    return *now_ns - before_ns > YIELD_NS;
+}
+
+/* Returns whether looking was of use. */
+static bool glance(struct pollfd *pollers, nfds_t count)
+{
+    int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + GLANCE_NS;
+
+    while (now_ns < end_ns) {
+        if (is_core_wanted(&now_ns))
+            return false;
+        if (poll(pollers, count, 0) > 0)
+            return true;
+    }
+    return false;
+}
+
+static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+{
+    struct pollfd pollers[] = { { .fd = link->session.pipe.stream.fd, .events = dm_session_events(&link->session) },
+                                { .fd = link->leader_bell, .events = POLLIN } };
+    int64_t left = sleep_ns(link, deadline);
+    struct timespec timeout = to_timespec(left);
+    bool is_worthwhile = is_glance_worthwhile(link), is_seen;
+
+    link->leader = me;
+    dm_mutex_unlock(&link->lock);
+    is_seen = is_worthwhile && glance(pollers, 2);
+    if (!is_seen)
+        ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, mask);
+    dm_mutex_lock(&link->lock);
+    link->leader = NULL;
+    if (is_worthwhile)
+        link->glances_missed = is_seen ? 0 : link->glances_missed + 1;
+    if (pollers[1].revents)
+        dm_bell_answer(&link->leader_bell);
+}
+
+static void follow(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+{
+    int64_t left = sleep_ns(link, deadline);
+    struct dm_deadline until = left == DM_NEVER ? *deadline : dm_deadline_sooner(deadline, left);
+    sigset_t masked;
+
+    dm_link_note_sleep(link, me, true);
+    dm_link_leave(link);
+    pthread_sigmask(SIG_SETMASK, mask, &masked);
+    dm_self_sleep(me->self, &until);
+    pthread_sigmask(SIG_SETMASK, &masked, NULL);
+    dm_mutex_lock(&link->lock);
+    dm_link_note_sleep(link, me, false);
+}
+
+/* Reads bytes that are there already: a server that shares our core has answered within our send. */
+static bool has_read_at_once(struct dm_link *link)
+{
+    uint64_t before = link->session.activity;
+
+    do_work(link);
+    return link->session.activity != before || dm_link_has_news(link);
+}
+
+static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline,
+                      const sigset_t *mask)
+{
+    bool is_leader = link->session.pipe.stream.fd >= 0 && !link->leader;
+
+    if (is_leader && has_read_at_once(link))
+        return;
+    if (is_leader)
+        lead(link, me, deadline, mask);
+    else
+        follow(link, me, deadline, mask);
+    if (!me->is_done)
+        do_work(link);
+}
+
+/* Somebody must sleep in ppoll() while threads wait. */
+static void promote(struct dm_link *link)
+{
+    struct dm_call *call = link->leader || link->asleep == 0 ? NULL : link->calls;
+
+    while (call && (call->is_done || !call->is_asleep))
+        call = call->next;
+    if (call)
+        dm_link_wake(link, call);
+}
+
+static void add_call(struct dm_link *link, struct dm_call *call)
+{
+    call->self = dm_self_get();
+    call->permanent_failures = link->session.permanent_failures;
+    call->next = link->calls;
+    call->link = &link->calls;
+    if (call->next)
+        call->next->link = &call->next;
+    link->calls = call;
+}
+
+static void remove_call(struct dm_link *link, struct dm_call *call)
+{
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
+    link->draining -= call->drains != 0;
+    if (call->slot && !call->is_done)
+        call->slot->call = NULL; /* the slot stays: the reply will come */
+    promote(link);
+    dm_link_free_bell(link);
+}
+
+/*
+ * Runs a call until is_over says so or the deadline passes.  Signals are masked except during the sleeps, so that no
+ * handler finds this thread with the lock held.
+ */
+static bool run_call(struct dm_link *link, struct dm_call *call, const struct dm_deadline *deadline,
+                     bool (*is_over)(struct dm_link *, struct dm_call *, void *), void *user)
+{
+    sigset_t all, mask;
+    bool is_over_now;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    dm_mutex_lock(&link->lock);
+    add_call(link, call);
+    for (;;) {
+        is_over_now = is_over(link, call, user);
+        if (is_over_now || dm_deadline_left_ns(deadline) == 0)
+            break;
+        if (link->session.permanent_failures != call->permanent_failures || link->session.state == DM_SESSION_ENDED) {
+            call->result = DM_LINK_DOWN;
+            break;
+        }
+        link->session.is_wanted = link->session.was_wanted = true;
+        dm_session_open_if_due(&link->session);
+        if (dm_link_has_news(link)) { /* due handlers must not wait for our sleep */
+            dm_link_leave(link);
+            dm_mutex_lock(&link->lock);
+            continue;
+        }
+        wait_turn(link, call, deadline, &mask);
+    }
+    remove_call(link, call);
+    dm_link_leave(link);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return is_over_now;
+}
+
+static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
+{
+    const struct dm_command *command = user;
+
+    if (!call->slot && !call->is_done && link->session.state == DM_SESSION_READY) {
+        if (!dm_link_is_for_peer(link, command)) {
+            call->result = DM_LINK_OTHER;
+            return true;
+        }
+        call->slot = dm_session_send(&link->session, command->bytes, command->length);
+        if (call->slot)
+            call->slot->call = call;
+    }
+    return call->is_done;
+}
+
+enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, redisReply **ret_reply)
+{
+    struct dm_call call = { .result = DM_LINK_LATE };
+
+    if (!command->bytes)
+        return DM_LINK_NO_MEMORY;
+    run_call(link, &call, deadline, is_answered, (void *)command);
+    if (call.result == DM_LINK_OK)
+        *ret_reply = call.reply;
+    return call.result;
+}
+
+static bool is_ready(struct dm_link *link, struct dm_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+    return link->session.state == DM_SESSION_READY;
+}
+
+bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
+{
+    struct dm_call call = { .result = DM_LINK_LATE };
+
+    return run_call(link, &call, deadline, is_ready, NULL);
+}
+
+/* True once all requests sent before the call are answered; later requests of others do not count. */
+static bool is_drained(struct dm_link *link, struct dm_call *call, void *user)
+{
+    (void)user;
+    if (call->drains == 0) {
+        call->drains = link->session.pipe.pushed;
+        link->draining += call->drains != 0;
+    }
+    return link->session.pipe.popped >= call->drains;
+}
+
+bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
+{
+    struct dm_call call = { .result = DM_LINK_LATE };
+
+    return run_call(link, &call, deadline, is_drained, NULL) && dm_link_is_ready(link);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads that wait for a link take turns to read (leader and followers): one thread, the leader, sleeps in ppoll();
+ * any thread that finds bytes reads the bytes for all, hands each reply to its slot and wakes the slot's thread.
+ * Leadership is the sleep only.  Reading and dispatch do not block and run under a short lock, so that any thread can
+ * do both: the loop thread does, when nobody else has for a while.  A leader that is stopped, or leaves by its
+ * deadline, stops nobody.
+ */
+#ifndef DM_LINK_TURNS_H
+#define DM_LINK_TURNS_H
+
+#include "link/link.h"
+
+/*
+ * Sends the command, once the link is ready, and waits for the reply, which the caller frees with freeReplyObject().
+ * Blocks until the deadline at most; takes no longer than command_timeout once sent.  *ret_reply is set if and only if
+ * DM_LINK_OK.
+ */
+enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
+                                 const struct dm_deadline *deadline, struct redisReply **ret_reply);
+
+/* Waits until the link is ready.  False when the deadline has passed. */
+bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline);
+
+/*
+ * Waits until all requests sent before are answered.  False when the deadline has passed, or there is no connection.
+ */
+bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline);
+
+#endif
