@@ -79,7 +79,9 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/drivers.h \
     libdmutex/store/store.h \
     libdmutex/store/url.c \
-    libdmutex/store/url.h
+    libdmutex/store/url.h \
+    libdmutex/store/verdict.c \
+    libdmutex/store/verdict.h
 
 # ---------------------------------------------------------------------------
 # link: a connection that knows no locks; hiredis from here up to redis

@@ -25,7 +25,8 @@ unit_tests = \
     tests/unit/test_place \
     tests/unit/test_posting \
     tests/unit/test_reply \
-    tests/unit/test_url
+    tests/unit/test_url \
+    tests/unit/test_verdict
 tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_cond_LDADD = $(test_libs) $(up_to_core)
 tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
@@ -43,6 +44,7 @@ tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
 tests_unit_test_posting_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
 tests_unit_test_url_LDADD = $(test_libs) $(up_to_store)
+tests_unit_test_verdict_LDADD = $(test_libs) $(up_to_store)
 EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own

@@ -11,6 +11,7 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "runtime/condition.h"
+#include "store/verdict.h"
 
 /* ---- the object -------------------------------------------------------------------------- */
 
@@ -169,17 +170,11 @@ static bool find(const struct seen *cond, const struct dm_runtime *runtime, stru
 static int unbind(struct dm_runtime *runtime, const struct dm_condition *condition)
 {
     char reason[DM_REASON_ROOM];
+    enum dm_verdict verdict = dm_condition_drop(runtime, condition, reason);
 
-    switch (dm_condition_drop(runtime, condition, reason)) {
-    case DM_SAYS_DONE:
+    if (verdict == DM_SAYS_DONE)
         return 0;
-    case DM_SAYS_BUSY:
-        return dm_fail(DM_FAIL_BOUND, NULL);
-    case DM_SAYS_REFUSED:
-        return dm_fail(DM_FAIL_REFUSED, "%s", reason);
-    default:
-        return dm_runtime_fail_unanswered(runtime, reason);
-    }
+    return dm_verdict_fail(runtime->store, verdict == DM_SAYS_BUSY ? DM_SAYS_BOUND : verdict, reason);
 }
 
 /*

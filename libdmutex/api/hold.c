@@ -8,6 +8,7 @@
 #include "dmutex/mutex.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
+#include "store/verdict.h"
 
 /*
  * The state of the calling thread's hold, read under the lock STATE. A copy, which ages: the hold may be lost just
@@ -180,10 +181,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
         dm_registry_forget(&runtime->registry, name);
     dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
-    if (verdict == DM_SAYS_DONE)
-        return 0;
-    return verdict == DM_SAYS_NOTHING ? dm_runtime_fail_unanswered(runtime, reason)
-                                      : dm_fail(DM_FAIL_REFUSED, "%s", reason);
+    return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
 }
 
 /* Repeated until the deadline, because a look changes nothing on the server. */

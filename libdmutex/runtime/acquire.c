@@ -12,6 +12,7 @@
 #include "runtime/explain.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
+#include "store/verdict.h"
 
 /*
  * A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
@@ -190,7 +191,7 @@ static int fail_without_answer(struct dm_wait *wait)
     abandon(wait);
     if (wait->may_wait && !wait->deadline.is_endless)
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
-    return dm_runtime_fail_unanswered(wait->runtime, wait->reason);
+    return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
 }
 
 static bool make_claim(struct dm_wait *wait)
@@ -271,19 +272,9 @@ static int fail_refused(struct dm_wait *wait)
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
     close_refused(wait);
     dm_state_unlock();
-    switch (refusal) {
-    case DM_SAYS_BUSY:
-        return wait->grace_ms ? dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000)
-                              : dm_fail(DM_FAIL_BUSY, NULL);
-    case DM_SAYS_FULL:
-        return dm_fail(DM_FAIL_QUEUE_FULL, NULL);
-    case DM_SAYS_NO_MEMORY:
-        return dm_fail(DM_FAIL_SERVER_FULL, "%s", wait->reason);
-    case DM_SAYS_NOT_RECOVERABLE:
-        return dm_fail(DM_FAIL_NOT_RECOVERABLE, NULL);
-    default:
-        return dm_fail(DM_FAIL_REFUSED, "%s", wait->reason);
-    }
+    if (refusal == DM_SAYS_BUSY && wait->grace_ms)
+        return dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000);
+    return dm_verdict_fail(wait->runtime->store, refusal, wait->reason);
 }
 
 /* The hold is this thread's from here on.  False if the hold ended before the thread got here. */

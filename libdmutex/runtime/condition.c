@@ -11,6 +11,7 @@
 #include "runtime/release.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
+#include "store/verdict.h"
 
 /* The most waiters that a broadcast moves in one script. */
 #define MOST_AT_ONCE 256
@@ -136,6 +137,8 @@ static int take_answer(struct condition_wait *self, const struct dm_ask *ask, co
 
 static int look_at(struct condition_wait *self, const struct dm_ask *ask, const struct dm_answer *answer)
 {
+    struct dm_wait *wait = &self->wait;
+
     switch (answer->verdict) {
     case DM_SAYS_WAITING:
     case DM_SAYS_QUEUED:
@@ -145,14 +148,8 @@ static int look_at(struct condition_wait *self, const struct dm_ask *ask, const 
         return self->has_unanswered ? come_back(self) : fail_lost(self);
     case DM_SAYS_NOT_RECOVERABLE:
         return fail_not_recoverable(self);
-    case DM_SAYS_BOUND:
-        return fail(self, dm_fail(DM_FAIL_BOUND, NULL));
-    case DM_SAYS_FULL:
-        return fail(self, dm_fail(DM_FAIL_QUEUE_FULL, NULL));
-    case DM_SAYS_NO_MEMORY:
-        return fail(self, dm_fail(DM_FAIL_SERVER_FULL, "%s", self->wait.reason));
     default:
-        return fail(self, dm_fail(DM_FAIL_REFUSED, "%s", self->wait.reason));
+        return fail(self, dm_verdict_fail(wait->runtime->store, answer->verdict, wait->reason));
     }
 }
 
@@ -206,7 +203,7 @@ static int give_up_hold(struct condition_wait *self)
         if (is_known_to_wait(self))
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)
-            return fail(self, dm_runtime_fail_unanswered(wait->runtime, wait->reason));
+            return fail(self, dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason));
         if (dm_store_is_able(wait->runtime->store, DM_ASKS))
             dm_wait_rest(wait);
     }
@@ -462,10 +459,13 @@ static struct dm_signalled send_signal(struct signalling *self, int most, uint64
  */
 static int heed(struct signalling *self, const struct dm_signalled *signalled)
 {
-    if (signalled->verdict == DM_SAYS_REFUSED)
-        return dm_fail(DM_FAIL_REFUSED, "%s", self->reason);
-    if (signalled->verdict != DM_SAYS_BOUND)
-        return dm_runtime_pause(&self->deadline) ? DM_GO_ON : dm_runtime_fail_unanswered(self->runtime, self->reason);
+    if (signalled->verdict != DM_SAYS_BOUND) {
+        bool is_refused = signalled->verdict == DM_SAYS_REFUSED;
+
+        if (!is_refused && dm_runtime_pause(&self->deadline))
+            return DM_GO_ON;
+        return dm_verdict_fail(self->runtime->store, is_refused ? DM_SAYS_REFUSED : DM_SAYS_NOTHING, self->reason);
+    }
     if (dm_deadline_left_ns(&self->deadline) == 0)
         return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");
     dm_state_lock();

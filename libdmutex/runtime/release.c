@@ -5,6 +5,7 @@
 #include "runtime/ending.h"
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
+#include "store/verdict.h"
 
 /* ---- unlock ------------------------------------------------------------------------------ */
 
@@ -226,11 +227,9 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     claim = dm_registry_attempt(&runtime->registry, attempt);
     is_held = claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
     dm_state_unlock();
-    if (answer.verdict == DM_SAYS_UNKNOWN || !is_held)
+    if (!is_held)
         return dm_fail(DM_FAIL_LOST, NULL);
-    if (answer.verdict == DM_SAYS_REFUSED)
-        return dm_fail(DM_FAIL_REFUSED, "%s", reason);
-    return answer.verdict == DM_SAYS_OWNED ? 0 : dm_runtime_fail_unanswered(runtime, reason);
+    return answer.verdict == DM_SAYS_OWNED ? 0 : dm_verdict_fail(runtime->store, answer.verdict, reason);
 }
 
 static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct dm_ask *ask,
@@ -279,6 +278,5 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         return 0;
     if (verdict == DM_SAYS_UNKNOWN)
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, "the hold was lost");
-    return verdict == DM_SAYS_REFUSED ? dm_fail(DM_FAIL_REFUSED, "%s", reason)
-                                      : dm_runtime_fail_unanswered(runtime, reason);
+    return dm_verdict_fail(runtime->store, verdict, reason);
 }

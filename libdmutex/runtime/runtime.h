@@ -59,9 +59,6 @@ void dm_runtime_set_lost(dmutex_lost_fn lost, void *user);
 void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);
 
 /* How long a call that must not wait for a lease may take. */
-/* Notes why a call has no answer: the server cannot be reached, or took too long.  Returns ENOLCK. */
-int dm_runtime_fail_unanswered(const struct dm_runtime *runtime, const char *reason);
-
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime);
 
 /* The server answered that the server is not ready: waits a little.  False when the deadline has passed. */

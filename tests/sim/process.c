@@ -349,11 +349,6 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
     *ret_user = NULL;
 }
 
-int dm_runtime_fail_unanswered(const struct dm_runtime *of, const char *reason)
-{
-    return dm_fail(dm_store_is_able(of->store, DM_ASKS) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN, "%s", reason);
-}
-
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
 {
     return dm_deadline_in_ms(runtime->url->command_timeout_ms);
