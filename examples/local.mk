@@ -1,8 +1,7 @@
 # Examples: one idea each, built with the library, not installed. ./quickstart demo runs `demo`;
 # run-examples.sh runs all examples.
 #
-# A new example is a line here, and examples_NAME_LDADD = libdmutex/libdmutex.la; then a word in
-# run-examples.sh and in Makefile.standalone.
+# A new example is a line here, and a word in run-examples.sh and in Makefile.standalone.
 example_programs = \
     examples/counter \
     examples/demo \
@@ -13,16 +12,7 @@ example_programs = \
     examples/rendezvous \
     examples/robust \
     examples/timed
-
-examples_counter_LDADD = libdmutex/libdmutex.la
-examples_demo_LDADD = libdmutex/libdmutex.la
-examples_fencing_LDADD = libdmutex/libdmutex.la
-examples_lostlease_LDADD = libdmutex/libdmutex.la
-examples_queue_LDADD = libdmutex/libdmutex.la
-examples_recursive_LDADD = libdmutex/libdmutex.la
-examples_rendezvous_LDADD = libdmutex/libdmutex.la
-examples_robust_LDADD = libdmutex/libdmutex.la
-examples_timed_LDADD = libdmutex/libdmutex.la
+$(example_programs): private LDADD = libdmutex/libdmutex.la
 
 # one source of plain pthread, compiled unchanged, and with one header in front
 example_programs += examples/ported/before examples/ported/after

@@ -1,54 +1,54 @@
 # The tests: `make check` runs all of TESTS.
 #
-# A new test is a line in its group. It is linked to tests/lib and the shared library, as a user's
-# program is. A test of a part says in a second line up to which floor it is linked instead, so that
-# what it tests cannot call upward:  tests_unit_test_clock_LDADD = $(test_libs) $(up_to_base)
+# A new test is a line in its group, and its source has the program's name.  Helpers of several tests are in a library
+# of the folder, and the libraries of a group are said once, for all its programs, by a variable of make's that these
+# targets alone have:
+#
+#     $(group): private LDADD = ...       what a program is linked with, instead of LDADD below
+#     $(group): ...                       the same libraries again, so that a change links the program anew
+#
+# A test without such a group is linked to tests/lib and the shared library, as a user's program is.  A test of a part
+# is linked up to the part's layer instead, so that what it tests cannot call upward.
 
 # ---------------------------------------------------------------------------
 # Groups, one folder each
 # ---------------------------------------------------------------------------
 # one part, alone: no server, no other process
-unit_tests = \
+unit_base_tests = \
+    tests/unit/test_clean \
+    tests/unit/test_clock \
+    tests/unit/test_error \
+    tests/unit/test_order
+unit_core_tests = \
     tests/unit/test_attempt \
     tests/unit/test_attempt_cond \
     tests/unit/test_attempt_hold \
     tests/unit/test_attempt_store \
-    tests/unit/test_attempt_walk \
-    tests/unit/test_clean \
-    tests/unit/test_clock \
-    tests/unit/test_command \
-    tests/unit/test_conffile \
-    tests/unit/test_error \
-    tests/unit/test_greeting \
-    tests/unit/test_keys \
-    tests/unit/test_order \
-    tests/unit/test_place \
-    tests/unit/test_posting \
-    tests/unit/test_reply \
+    tests/unit/test_attempt_walk
+unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_verdict
-tests_unit_test_attempt_LDADD = $(test_libs) $(up_to_core)
-tests_unit_test_attempt_cond_LDADD = $(test_libs) $(up_to_core)
-tests_unit_test_attempt_hold_LDADD = $(test_libs) $(up_to_core)
-tests_unit_test_attempt_store_LDADD = $(test_libs) $(up_to_core)
-tests_unit_test_attempt_walk_LDADD = $(test_libs) $(up_to_core)
-tests_unit_test_clean_LDADD = $(test_libs) $(up_to_base)
-tests_unit_test_clock_LDADD = $(test_libs) $(up_to_base)
-tests_unit_test_command_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_conffile_LDADD = $(test_libs) $(up_to_api)
-tests_unit_test_error_LDADD = $(test_libs) $(up_to_base)
-tests_unit_test_greeting_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_keys_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_order_LDADD = $(test_libs) $(up_to_base)
-tests_unit_test_place_LDADD = $(test_libs) $(up_to_api)
-tests_unit_test_posting_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_reply_LDADD = $(test_libs) $(up_to_redis)
-tests_unit_test_url_LDADD = $(test_libs) $(up_to_store)
-tests_unit_test_verdict_LDADD = $(test_libs) $(up_to_store)
+unit_redis_tests = \
+    tests/unit/test_command \
+    tests/unit/test_greeting \
+    tests/unit/test_keys \
+    tests/unit/test_posting \
+    tests/unit/test_reply
+unit_api_tests = \
+    tests/unit/test_conffile \
+    tests/unit/test_place
+unit_tests = $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_redis_tests) $(unit_api_tests)
+$(unit_base_tests): private LDADD = $(test_libs) $(up_to_base)
+$(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
+$(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
+$(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
+$(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
+$(unit_tests): $(up_to_api)
 EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
+    $(server_inner_tests) \
     tests/server/test_cond_cancel \
     tests/server/test_cond_crowd \
     tests/server/test_cond_ends \
@@ -58,7 +58,6 @@ server_tests = \
     tests/server/test_cond_server \
     tests/server/test_cond_storm \
     tests/server/test_conditions \
-    tests/server/test_conn \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
@@ -77,7 +76,6 @@ server_tests = \
     tests/server/test_late \
     tests/server/test_limits \
     tests/server/test_local \
-    tests/server/test_local_strangers \
     tests/server/test_loop_thread \
     tests/server/test_logs \
     tests/server/test_loss \
@@ -85,6 +83,18 @@ server_tests = \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_remains \
+    tests/server/test_server_faults \
+    tests/server/test_server_refusals \
+    tests/server/test_server_states \
+    tests/server/test_switch \
+    tests/server/test_testing \
+    tests/server/test_testing_abandon \
+    tests/server/test_turns
+# the scripts and the connection, without the shared library; and a test with copies that run where the shared library
+# cannot be reached
+server_inner_tests = \
+    tests/server/test_conn \
+    tests/server/test_local_strangers \
     tests/server/test_scripts_cond \
     tests/server/test_scripts_cond_broadcast \
     tests/server/test_scripts_cond_death \
@@ -99,36 +109,15 @@ server_tests = \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
     tests/server/test_scripts_retry \
-    tests/server/test_scripts_tokens \
-    tests/server/test_server_faults \
-    tests/server/test_server_refusals \
-    tests/server/test_server_states \
-    tests/server/test_switch \
-    tests/server/test_testing \
-    tests/server/test_testing_abandon \
-    tests/server/test_turns
-tests_server_test_local_strangers_LDADD = $(test_libs) $(up_to_api) # copies of it run where the library cannot be reached
-# the Lua scripts, without the library
-tests_server_test_cond_cancel_SOURCES = tests/server/test_cond_cancel.c tests/server/pair.c tests/server/pair.h
-tests_server_test_cond_ends_SOURCES = tests/server/test_cond_ends.c tests/server/pair.c tests/server/pair.h
-scripts_libs = tests/server/libscripts.la $(test_libs) $(up_to_api)
-tests_server_test_conn_LDADD = $(test_libs) $(up_to_api)
-tests_server_libscripts_la_SOURCES = tests/server/scripts.c tests/server/scripts.h
-tests_server_test_scripts_cond_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_broadcast_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_death_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_end_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_faults_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_retry_LDADD = $(scripts_libs)
-tests_server_test_scripts_cond_signal_LDADD = $(scripts_libs)
-tests_server_test_scripts_dead_LDADD = $(scripts_libs)
-tests_server_test_scripts_death_LDADD = $(scripts_libs)
-tests_server_test_scripts_faults_LDADD = $(scripts_libs)
-tests_server_test_scripts_grace_LDADD = $(scripts_libs)
-tests_server_test_scripts_own_LDADD = $(scripts_libs)
-tests_server_test_scripts_queue_LDADD = $(scripts_libs)
-tests_server_test_scripts_retry_LDADD = $(scripts_libs)
-tests_server_test_scripts_tokens_LDADD = $(scripts_libs)
+    tests/server/test_scripts_tokens
+tests_server_libhelp_la_SOURCES = \
+    tests/server/pair.c \
+    tests/server/pair.h \
+    tests/server/scripts.c \
+    tests/server/scripts.h
+$(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
+$(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
+$(server_tests): tests/server/libhelp.la $(up_to_api)
 
 # what POSIX says about each function
 conformance_tests = \
@@ -180,20 +169,16 @@ dropin_long_cppflags = \
 visits_sources = tests/conformance/dropin/visits.c tests/conformance/dropin/visits.h
 tests_conformance_dropin_visits_anonymous_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_anonymous_CPPFLAGS = $(dropin_cppflags)
-tests_conformance_dropin_visits_anonymous_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_group_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_group_CPPFLAGS = $(dropin_cppflags) -DDMUTEX_GROUP='"dropin"'
-tests_conformance_dropin_visits_group_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_longest_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_longest_CPPFLAGS = $(dropin_long_cppflags) -DDMUTEX_UNIT=LONGEST
-tests_conformance_dropin_visits_longest_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_named_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_named_CPPFLAGS = $(dropin_cppflags) -DNAME='"dropin/set"'
-tests_conformance_dropin_visits_named_LDADD = libdmutex/libdmutex.la
 tests_conformance_dropin_visits_unit_SOURCES = $(visits_sources)
 tests_conformance_dropin_visits_unit_CPPFLAGS = \
     $(dropin_cppflags) -DDMUTEX_GROUP='"dropin"' -DDMUTEX_UNIT='"ledger"'
-tests_conformance_dropin_visits_unit_LDADD = libdmutex/libdmutex.la
+$(dropin_programs): private LDADD = libdmutex/libdmutex.la
 EXTRA_DIST += tests/conformance/dropin/long.h
 
 # one source of plain pthread calls, compiled twice
@@ -248,29 +233,6 @@ preload_tests = \
     tests/preload/test_run_rules \
     tests/preload/test_run_secret \
     tests/preload/test_run_unused
-run_parts = tests/preload/run.c tests/preload/run.h
-run_libs = $(test_libs) preload/librun.la libdmutex/libdmutex.la
-tests_preload_test_run_SOURCES = tests/preload/test_run.c $(run_parts)
-tests_preload_test_run_config_SOURCES = tests/preload/test_run_config.c $(run_parts)
-tests_preload_test_run_config_LDADD = $(run_libs)
-tests_preload_test_run_list_SOURCES = tests/preload/test_run_list.c $(run_parts)
-tests_preload_test_run_loaded_SOURCES = tests/preload/test_run_loaded.c $(run_parts)
-tests_preload_test_run_loaded_LDADD = $(run_libs)
-tests_preload_test_run_program_SOURCES = tests/preload/test_run_program.c $(run_parts)
-tests_preload_test_run_program_LDADD = $(run_libs)
-tests_preload_test_run_rules_SOURCES = tests/preload/test_run_rules.c $(run_parts)
-tests_preload_test_run_secret_SOURCES = tests/preload/test_run_secret.c $(run_parts)
-tests_preload_test_run_unused_SOURCES = tests/preload/test_run_unused.c $(run_parts)
-# two hosts, with lock files
-tests_preload_libhost_la_SOURCES = tests/preload/host.c tests/preload/host.h
-host_libs = tests/preload/libhost.la $(LDADD)
-tests_preload_test_lockfile_crowd_LDADD = $(host_libs)
-tests_preload_test_lockfile_fcntl_LDADD = $(host_libs)
-tests_preload_test_lockfile_flock_LDADD = $(host_libs)
-tests_preload_test_lockfile_keeper_LDADD = $(host_libs)
-tests_preload_test_lockfile_strangers_LDADD = $(host_libs)
-tests_preload_test_kernel_lock_SOURCES = \
-    tests/preload/test_kernel_lock.c preload/shared/kernel_lock.c preload/shared/text.c
 # a program to be run under the module: without a sanitizer, which would have to come first
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
 tests_preload_locker_LDADD =
@@ -288,29 +250,31 @@ module_tests = \
     tests/preload/test_reports \
     tests/preload/test_rules \
     tests/preload/test_text
-tests_preload_test_calls_LDADD = $(programs_libs)
-tests_preload_test_conds_LDADD = $(programs_libs)
-tests_preload_test_elffile_LDADD = tests/preload/libparts.la $(programs_libs)
-tests_preload_test_harmless_LDADD = $(programs_libs)
-tests_preload_test_mappings_LDADD = $(programs_libs)
-tests_preload_test_maps_LDADD = tests/preload/libparts.la $(LDADD)
-tests_preload_test_names_LDADD = $(programs_libs)
-tests_preload_test_places_LDADD = $(programs_libs)
-tests_preload_test_reports_LDADD = $(programs_libs)
-tests_preload_test_rules_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
-tests_preload_test_text_LDADD = tests/preload/libparts.la $(CMOCKA_LIBS)
 # parts of the module, for the tests of these alone
 tests_preload_libparts_la_CFLAGS = $(common_cflags)
-tests_preload_libparts_la_SOURCES = preload/module/base/memory.c preload/module/base/settings.c preload/module/names/maps.c $(preload_common)
-# the programs are compiled by the tests
-programs_libs = tests/preload/libprograms.la $(LDADD)
-tests_preload_libprograms_la_CPPFLAGS = $(AM_CPPFLAGS) \
+tests_preload_libparts_la_SOURCES = \
+    preload/module/base/memory.c \
+    preload/module/base/settings.c \
+    preload/module/names/maps.c \
+    preload/shared/kernel_lock.c \
+    $(preload_common)
+# dmutex-run; two hosts, with lock files; programs that the tests compile
+tests_preload_libhelp_la_CPPFLAGS = $(AM_CPPFLAGS) \
     -DPROGRAMS='"$(abs_top_srcdir)/tests/preload/programs"'
-tests_preload_libprograms_la_SOURCES = \
+tests_preload_libhelp_la_SOURCES = \
+    tests/preload/folder.c \
+    tests/preload/folder.h \
+    tests/preload/host.c \
+    tests/preload/host.h \
     tests/preload/naming.c \
     tests/preload/naming.h \
     tests/preload/programs.c \
-    tests/preload/programs.h
+    tests/preload/programs.h \
+    tests/preload/run.c \
+    tests/preload/run.h
+preload_test_libs = tests/preload/libhelp.la tests/preload/libparts.la preload/librun.la
+$(preload_tests) $(module_tests): private LDADD = $(preload_test_libs) $(test_libs) libdmutex/libdmutex.la
+$(preload_tests) $(module_tests): $(preload_test_libs)
 EXTRA_DIST += \
     tests/preload/programs/beside.c \
     tests/preload/programs/forker.c \
@@ -345,7 +309,8 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 sim_tests = \
     tests/sim/test_sim \
     tests/sim/test_sim_controls \
-    tests/sim/test_store
+    $(sim_store_tests)
+sim_store_tests = tests/sim/test_store
 tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
 tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
 tests_sim_libsim_la_SOURCES = \
@@ -385,28 +350,21 @@ sim_sources = \
     tests/sim/work.h \
     tests/sim/world.c \
     tests/sim/world.h
-sim_cflags = $(AM_CFLAGS) -fexceptions
 sim_wraps = \
     -Wl,--wrap=dm_attempt_step \
     -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
     -Wl,--wrap=pthread_setcancelstate
-sim_ldflags = $(AM_LDFLAGS) $(sim_wraps)
-sim_libs = tests/sim/libsim.la $(up_to_runtime)
+sim_programs = tests/sim/sim tests/sim/test_sim tests/sim/test_sim_controls tests/fuzz/test_sim
 tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
-tests_sim_sim_CFLAGS = $(sim_cflags)
-tests_sim_sim_LDFLAGS = $(sim_ldflags)
-tests_sim_sim_LDADD = $(sim_libs)
 tests_sim_test_sim_SOURCES = tests/sim/test_sim.c $(sim_sources)
-tests_sim_test_sim_CFLAGS = $(sim_cflags)
-tests_sim_test_sim_LDFLAGS = $(sim_ldflags)
-tests_sim_test_sim_LDADD = $(sim_libs) $(CMOCKA_LIBS)
 tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_sources)
-tests_sim_test_sim_controls_CFLAGS = $(sim_cflags)
-tests_sim_test_sim_controls_LDFLAGS = $(sim_ldflags)
-tests_sim_test_sim_controls_LDADD = $(sim_libs) $(CMOCKA_LIBS)
-tests_sim_test_store_LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+tests/sim/%.o: private AM_CFLAGS += -fexceptions
+$(sim_store_tests): private LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+$(sim_programs): private AM_LDFLAGS += $(sim_wraps)
+$(sim_programs): private LDADD = tests/sim/libsim.la $(up_to_runtime) $(CMOCKA_LIBS)
+$(sim_programs) $(sim_store_tests): tests/sim/libsim.la $(up_to_api)
 
 EXTRA_DIST += tests/sim/README.md
 
@@ -424,27 +382,10 @@ fuzz_sim_tests = tests/fuzz/test_sim
 tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_libtext_la_SOURCES = tests/fuzz/text.c
 fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
-tests_fuzz_test_config_SOURCES = tests/fuzz/config.c
-tests_fuzz_test_config_LDADD = $(fuzz_libs) preload/librun.la $(up_to_api)
-tests_fuzz_test_connection_SOURCES = tests/fuzz/connection.c
-tests_fuzz_test_connection_LDADD = $(fuzz_libs) $(up_to_redis)
-tests_fuzz_test_messages_SOURCES = tests/fuzz/messages.c
-tests_fuzz_test_messages_LDADD = $(fuzz_libs) $(up_to_runtime)
-tests_fuzz_test_names_SOURCES = tests/fuzz/names.c
-tests_fuzz_test_names_LDADD = $(fuzz_libs) $(up_to_api)
-tests_fuzz_test_replies_SOURCES = tests/fuzz/replies.c
-tests_fuzz_test_replies_LDADD = $(fuzz_libs) $(up_to_redis)
-tests_fuzz_test_rules_SOURCES = tests/fuzz/rules.c
-tests_fuzz_test_rules_LDADD = $(fuzz_libs) preload/librun.la
-tests_fuzz_test_settings_SOURCES = tests/fuzz/settings.c
-tests_fuzz_test_settings_LDADD = $(fuzz_libs) $(up_to_runtime)
-tests_fuzz_test_sim_SOURCES = tests/fuzz/sim.c $(sim_sources)
-tests_fuzz_test_sim_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/sim
-tests_fuzz_test_sim_CFLAGS = $(sim_cflags)
-tests_fuzz_test_sim_LDFLAGS = $(sim_ldflags)
-tests_fuzz_test_sim_LDADD = $(fuzz_libs) $(sim_libs)
-tests_fuzz_test_url_SOURCES = tests/fuzz/url.c
-tests_fuzz_test_url_LDADD = $(fuzz_libs) $(up_to_store)
+tests_fuzz_test_sim_SOURCES = tests/fuzz/test_sim.c $(sim_sources)
+$(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_runtime)
+$(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la $(up_to_api)
+$(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la $(up_to_api)
 
 # The same by libFuzzer, with clang, in a folder of its own: `make fuzz`.  All that they test is one
 # archive, out of which each takes what it does not stand in the place of.
@@ -453,7 +394,7 @@ fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
 	    name=$${test##*/test_}; wraps=; sim=; \
 	    test $$name != sim || { wraps='$(sim_wraps)'; sim='$(clang_sim)'; }; \
 	    echo "  CCLD     tests/fuzz/clang/$$name"; \
-	    $(clang_compile) -fsanitize=fuzzer $$wraps -o tests/fuzz/clang/$$name $(srcdir)/tests/fuzz/$$name.c \
+	    $(clang_compile) -fsanitize=fuzzer $$wraps -o tests/fuzz/clang/$$name $(srcdir)/tests/fuzz/test_$$name.c \
 	        $(srcdir)/tests/fuzz/text.c $$sim tests/fuzz/clang/parts.a \
 	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -ldl || exit; \
 	done
@@ -461,7 +402,7 @@ clang_sim = $(srcdir)/libdmutex/runtime/lifetime.c tests/fuzz/clang/libsim.a
 # what gcc says of itself clang is told
 clang_compile = $(CLANG) -fsanitize=address,undefined -D__SANITIZE_ADDRESS__ -fno-sanitize-recover=all -O1 -g \
     -std=gnu11 -pthread -fexceptions \
-    $(DEFS) -I. $(AM_CPPFLAGS) -I$(srcdir)/tests/sim -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"' \
+    $(DEFS) -I. $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"' \
     $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
 clang_archive = \
     test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }; \
@@ -504,16 +445,11 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/stage.h \
     tests/chaos/worker.c \
     tests/chaos/worker.h
-chaos_libs = tests/chaos/libchaos.la $(LDADD)
-# the program itself stands in for libc's clocks
-tests_chaos_test_chaos_SOURCES = tests/chaos/test_chaos.c tests/chaos/clocks.c
-tests_chaos_test_chaos_LDADD = $(chaos_libs)
-tests_chaos_test_failovers_SOURCES = tests/chaos/test_failovers.c tests/chaos/clocks.c
-tests_chaos_test_failovers_LDADD = $(chaos_libs)
-tests_chaos_test_promotions_SOURCES = tests/chaos/test_promotions.c tests/chaos/clocks.c
-tests_chaos_test_promotions_LDADD = $(chaos_libs)
-tests_chaos_test_takeover_LDADD = $(chaos_libs)
-tests_chaos_test_check_LDADD = $(chaos_libs)
+# stands in for libc's clocks in the programs whose workers move a clock
+tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
+chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
+$(chaos_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
+$(chaos_tests): $(chaos_libs)
 
 # not programs
 script_tests = \
@@ -617,9 +553,9 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # The groups that have the longest tests begin, so that the short ones fill the end.
 program_tests =
 if HAVE_CMOCKA
-check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhost.la tests/server/libscripts.la
-check_LTLIBRARIES += tests/preload/libparts.la tests/preload/libprograms.la tests/faults/libfail.la
-check_LTLIBRARIES += tests/fuzz/libdriver.la tests/fuzz/libtext.la tests/chaos/libchaos.la
+check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload/libparts.la tests/server/libhelp.la
+check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
+check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests) $(fuzz_sim_tests)

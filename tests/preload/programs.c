@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-char folder[64];
-
 static char preloads[8192]; /* LD_PRELOAD */
 static char errors[80];     /* standard error of the programs */
 static char library[4096];  /* the folder of libdmutex */

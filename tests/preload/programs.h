@@ -12,9 +12,7 @@
 #define TEST_PRELOAD_PROGRAMS_H
 
 #include "../lib/testlib.h"
-
-/* The folder of the group's programs. */
-extern char folder[64];
+#include "folder.h"
 
 /* Group fixtures: test_group_setup() and a folder; folder_setup() for a group without a server: the folder only. */
 int programs_setup(void **state);

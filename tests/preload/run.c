@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char folder[64];
 char dmutex_run[4096];
 
 /* Makes an empty configuration of the user, so that the machine's own configuration is not read. */

@@ -6,9 +6,9 @@
 #define TEST_PRELOAD_RUN_H
 
 #include "../lib/testlib.h"
+#include "folder.h"
 
-/* The test's own folder, and the path of dmutex-run. */
-extern char folder[64];
+/* The path of dmutex-run. */
 extern char dmutex_run[4096];
 
 /* Group fixtures. HOME is an empty folder, so that dmutex-run finds no configuration but the test's. */

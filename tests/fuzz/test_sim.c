@@ -3,8 +3,8 @@
  * The simulator driven by bytes: the bytes decide which process runs, which message is late and which fault comes,
  * until the bytes are used up.
  */
+#include "../sim/run.h"
 #include "fuzz.h"
-#include "run.h"
 
 static const char *const seeds[] = { "", NULL };
 static const char *const words[] = { NULL };

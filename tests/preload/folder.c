@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "folder.h"
+
+char folder[64];
