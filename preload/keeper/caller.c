@@ -16,6 +16,7 @@
 
 #define PAUSE_MS 50
 
+/* From the connection to the answer, and no longer: every answer frees the caller. Each caller is a reason to live. */
 struct caller {
     int fd;
     guint source;
@@ -35,6 +36,10 @@ void caller_dismiss(struct caller *caller)
     life_remove();
 }
 
+/*
+ * Never blocks the main loop: the message is the only one on its connection, and has room in the socket's buffer. An
+ * answer fails only without a reader.
+ */
 static void send_answer(struct caller *caller, const GString *texts, size_t limit)
 {
     if (send(caller->fd, texts->str, MIN(texts->len, limit), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -81,6 +86,7 @@ pid_t caller_pid(const struct caller *caller)
     return caller->pid;
 }
 
+/* The caller is freed before its owner is told, so the owner cannot answer a closed connection. */
 static void leave(struct caller *caller)
 {
     void (*on_gone)(void *user) = caller->on_gone;
@@ -91,7 +97,10 @@ static void leave(struct caller *caller)
         on_gone(user);
 }
 
-/* Reads the caller's question, or the caller's end. */
+/*
+ * Reads the caller's question, or the caller's end. One recv() is one whole question, because the socket is
+ * SOCK_SEQPACKET. A second question is a breach, and counts as the end.
+ */
 static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
 {
     struct caller *caller = user;
@@ -111,7 +120,10 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
     return G_SOURCE_CONTINUE;
 }
 
-/* The folder is closed to other users; root comes in all the same, and has a keeper of root's own. */
+/*
+ * The folder is closed to other users; root comes in all the same, and has a keeper of root's own. The pid is for
+ * messages only: the process may have ended, or have another pid in its own namespace.
+ */
 static bool is_own_user(int fd, pid_t *ret_pid)
 {
     struct ucred peer;
@@ -148,6 +160,10 @@ static gboolean listen_again(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
+/*
+ * Without a descriptor the call stays in the queue, and the poll would return at once, again and again: so the
+ * listening pauses.
+ */
 static gboolean on_call(gint listening, GIOCondition condition, gpointer user)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

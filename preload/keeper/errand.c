@@ -30,7 +30,10 @@ static struct errand *take(void)
     return errand;
 }
 
-/* Called once for each. */
+/*
+ * Called once for each: there are as many sources as errands, so take() always finds an errand. Each source runs the
+ * first errand of the list, which keeps the order.
+ */
 static gboolean on_errand(gpointer unused)
 {
     struct errand *errand = take();

@@ -12,10 +12,13 @@
 /* Enough for the library's calls, also with a sanitizer; the usual 8 MiB may be more than a limit allows. */
 #define STACK_BYTES (1 << 20)
 
-/* Of phase, error, sentence and backings of all holds.  Not held while the library is called. */
+/*
+ * Of phase, error, sentence and backings of all holds. Not held while the library is called. Nests inside the guard of
+ * holds.c.
+ */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* The data at the thread's start. */
+/* The data at the thread's start. The thread frees them; hold_start() does if there is no thread. */
 struct life {
     struct hold *hold;
     void (*on_granted)(void *hold);
@@ -31,6 +34,10 @@ static void set_phase(struct hold *hold, enum hold_phase phase)
     pthread_mutex_unlock(&guard);
 }
 
+/*
+ * A normal mutex, not robust: the kernel's list tells of the end of a holder on this host, and a lock file has no state
+ * to mend.
+ */
 static int make_mutex(struct hold *hold)
 {
     const struct wish *wish = &hold->wish;
@@ -43,7 +50,10 @@ static int make_mutex(struct hold *hold)
     return dmutex_init_np(&hold->mutex, wish->name, &attributes);
 }
 
-/* The first try tells if there is a server; a wait for a server would not end. */
+/*
+ * The first try tells if there is a server; a wait for a server would not end. With a server the wait begins, and
+ * outlasts a server that goes away meanwhile.
+ */
 static int take(struct hold *hold)
 {
     int error = EBUSY;
@@ -60,6 +70,10 @@ static int take(struct hold *hold)
     return error;
 }
 
+/*
+ * A program that locks a file knows EBUSY and ENOLCK: every other number of the library becomes ENOLCK, and the
+ * sentence keeps the reason. Called by the thread whose call failed, because the sentence belongs to the thread.
+ */
 static void note_failure(struct hold *hold, int error)
 {
     pthread_mutex_lock(&guard);
@@ -82,7 +96,10 @@ static bool get(struct hold *hold)
     return !error;
 }
 
-/* EPERM: the hold was lost, which has been told. */
+/*
+ * EPERM: the hold was lost, which has been told. Other results need no care either: the library repeats a release
+ * without an answer.
+ */
 static void give_back(struct hold *hold)
 {
     if (!hold->is_local)
@@ -95,6 +112,14 @@ static void await_end(struct hold *hold)
         continue;
 }
 
+/*
+ * The former hold is joined here and not in the main loop, because the unlock may last for command_timeout. The join
+ * comes before the first request, so the new request is behind the waiters of other hosts (rule 5 of "Lock files" in
+ * doc/design/preload.md).
+ *
+ * The errands run in the order of their sending: on_granted always before on_over. After the last one the hold belongs
+ * to the main loop alone, which frees it.
+ */
 static void *live(void *user)
 {
     struct life life = *(struct life *)user;
@@ -116,6 +141,10 @@ static void *live(void *user)
 
 /* ---- for the main loop ------------------------------------------------------------------- */
 
+/*
+ * Copies the texts, because the texts of the wish lie in the question's buffer. GLib ends the keeper without memory;
+ * then the leases end the holds.
+ */
 struct hold *hold_new(const struct wish *wish)
 {
     struct hold *hold = g_new0(struct hold, 1);
@@ -145,6 +174,7 @@ int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over
     return error;
 }
 
+/* Posts once, also for several reasons: hold_revive() takes exactly one post back. */
 void hold_end(struct hold *hold)
 {
     if (!hold->is_ending)
@@ -152,6 +182,7 @@ void hold_end(struct hold *hold)
     hold->is_ending = true;
 }
 
+/* The semaphore decides between the main loop and the thread: the one post goes to one of the two. */
 bool hold_revive(struct hold *hold)
 {
     if (!hold->is_ending || sem_trywait(&hold->end) < 0)
@@ -180,6 +211,10 @@ enum hold_phase hold_phase(struct hold *hold)
     return phase;
 }
 
+/*
+ * The copies are made under the guard, because the main loop may change the backings while the library's thread looks
+ * for the holders.
+ */
 bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count)
 {
     bool is_held;
@@ -196,6 +231,7 @@ bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *r
     return is_held;
 }
 
+/* Reads the backings without the guard, as the main loop may: no other thread writes them. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
 {
     for (int i = 0; i < BACKINGS; i++)
@@ -204,6 +240,7 @@ bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
     return false;
 }
 
+/* `known` belongs to the main loop and has a descriptor, which is closed before the new value hides the descriptor. */
 static void set_backing(struct hold *hold, int place, const struct backing *backing)
 {
     holder_forget(&hold->backings[place].known);

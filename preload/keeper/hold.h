@@ -31,7 +31,10 @@ static inline int backing_of(const struct kernel_lock *lock)
     return lock->kind == LOCK_OF_FLOCK ? 0 : 1;
 }
 
-/* ASKING -> HELD -> LOST -> OVER; any may be left out. */
+/*
+ * ASKING -> HELD -> LOST -> OVER; any may be left out. The hold's thread writes HELD and OVER, the library's thread
+ * LOST, and only after HELD.
+ */
 enum hold_phase { HOLD_ASKING, HOLD_HELD, HOLD_LOST, HOLD_OVER };
 
 struct hold {

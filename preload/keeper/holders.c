@@ -30,6 +30,7 @@ static struct dirent *next_number(DIR *listing)
     return NULL;
 }
 
+/* Processes come and go while /proc is read: a process whose folder cannot be opened any more is no holder. */
 static DIR *list(int folder, const char *name)
 {
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -82,6 +83,11 @@ void holder_forget(struct holder *known)
     known->folder = 0;
 }
 
+/*
+ * The remembered process costs one read; all processes with all their descriptors may be thousands of reads, and follow
+ * only when the remembered process has the lock no more. A folder of /proc stands for one process for good: reads fail
+ * if the pid is used again.
+ */
 bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
 {
     DIR *processes;
@@ -100,7 +106,10 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
     return folder >= 0;
 }
 
-/* The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do. */
+/*
+ * The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do.
+ * After other errors than ENOSYS the pid is not used, because the pid may belong to another process by then.
+ */
 static bool send_signal(int folder, pid_t pid, int number)
 {
 #ifdef SYS_pidfd_send_signal
@@ -155,7 +164,11 @@ static bool is_new(struct told *told, const struct stat *status)
     return true;
 }
 
-/* Opens the file anew, so that neither offset nor flags are shared with the process. */
+/*
+ * Opens the file anew, so that neither offset nor flags are shared with the process. O_NONBLOCK, because a pipe may be
+ * full, and a FIFO without a reader would wait; O_NOCTTY, because the keeper, a leader of its session, would get the
+ * terminal.
+ */
 static void tell(int folder, const char *line, struct told *told)
 {
     int fd = openat(folder, "fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -20,7 +20,6 @@ struct holder {
 bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
-/* Sends all holders a signal; returns their number. */
 #define HOLDER_PROGRAM_ROOM 64
 
 /* The first process that has the file locked, and the program; false: none can be seen. */
@@ -32,6 +31,7 @@ bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_progr
  */
 void holders_tell(const struct kernel_lock *lock, const char *line);
 
+/* Sends all holders a signal; returns the number of holders that were sent the signal. */
 int holders_signal(const struct kernel_lock *lock, int number);
 
 #endif

@@ -21,7 +21,7 @@
 
 /*
  * All holds, also holds that no caller waits for any more. Changed by the main loop only, under the guard, and read by
- * the library's thread, also under the guard.
+ * the library's thread, also under the guard. The main loop itself reads without the guard.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static GList *holds;
@@ -41,7 +41,10 @@ static void take_out(struct hold *hold)
     pthread_mutex_unlock(&guard);
 }
 
-/* True if the hold has the lock, and is to keep the lock. */
+/*
+ * True if the hold has the lock, and is to keep the lock. A hint, because the library's thread may lose the hold just
+ * after; a lost hold is given back whatever the answer was.
+ */
 static bool is_kept(struct hold *hold)
 {
     return !hold->is_ending && hold_phase(hold) == HOLD_HELD;
@@ -66,6 +69,7 @@ static void tell_holders(const struct hold *hold, const struct kernel_lock locks
         holders_tell(&locks[i], line);
 }
 
+/* The line goes out before the signal, because the signal may end the process, and its reader would not know why. */
 static void punish(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
 {
     int processes = 0;
@@ -78,7 +82,12 @@ static void punish(const struct hold *hold, const struct kernel_lock locks[BACKI
         hold->wish.name, processes, hold->wish.on_lost);
 }
 
-/* In the library's thread. Until the return no other process can own the name, unless the name was forced. */
+/*
+ * In the library's thread. Until the return no other process can own the name, unless the name was forced. So the
+ * processes are told and signalled here, although that reads all of /proc under the guard, and the main loop waits for
+ * the guard in add() and take_out(). Several holds may have the name, the former and the next: hold_lose() is true for
+ * the held hold only.
+ */
 static void on_lost(const char *name, uint64_t token, void *user)
 {
     (void)token;
@@ -99,7 +108,10 @@ static void on_lost(const char *name, uint64_t token, void *user)
 
 /* ---- what becomes of a question ---------------------------------------------------------- */
 
-/* The caller does not wait any more: if the lock is granted, the keeper gives the lock back at once. */
+/*
+ * The caller does not wait any more: if the lock is granted, the keeper gives the lock back at once. Nothing breaks
+ * dmutex_lock() off, so the thread goes on waiting, and adopt() may use it.
+ */
 static void on_caller_gone(void *user)
 {
     struct hold *hold = user;
@@ -108,6 +120,10 @@ static void on_caller_gone(void *user)
     hold_end(hold);
 }
 
+/*
+ * A hold has one caller at a time. Granted holds have none: the answer is sent, and the kernel's lock stands for the
+ * process.
+ */
 static void attach(struct hold *hold, struct caller *caller)
 {
     hold->caller = caller;
@@ -122,7 +138,10 @@ static struct caller *detach(struct hold *hold)
     return caller;
 }
 
-/* Two holds of one file, by flock() and by fcntl(), have one watch. */
+/*
+ * Two holds of one file, by flock() and by fcntl(), have one watch, because the kernel gives one number to a file, by
+ * whatever path.
+ */
 static void leave_file(const struct hold *hold)
 {
     bool is_shared = false;
@@ -136,6 +155,10 @@ static void leave_file(const struct hold *hold)
         watch_leave(hold->file_watch);
 }
 
+/*
+ * A granted hold is a reason to live, an asking hold is none, but its caller is. watch_soon(), because the process may
+ * have ended during the wait, before the file was watched.
+ */
 static void on_granted(void *user)
 {
     struct hold *hold = user;
@@ -153,6 +176,10 @@ static void on_granted(void *user)
     say(DMUTEX_LOG_INFO, "%s (%s) is locked for process %d", hold->wish.path, hold->wish.name, (int)pid);
 }
 
+/*
+ * The thread has no more to do, so the join returns at once; another hold's thread may be the joiner. The list comes
+ * first, the memory last, because on_lost() walks the list.
+ */
 static void on_over(void *user)
 {
     struct hold *hold = user;
@@ -175,7 +202,10 @@ static void on_over(void *user)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* The hold of the name and file that a process still has, after a look. */
+/*
+ * The hold of the name and file that a process still has, after a look. Without the look a process could share the hold
+ * of a dead process, and lose the hold at the next look.
+ */
 static struct hold *find_kept(const struct wish *wish)
 {
     for (GList *at = holds; at; at = at->next) {
@@ -192,7 +222,8 @@ static struct hold *find_kept(const struct wish *wish)
 /*
  * A process that had the kernel's lock already has the distributed lock, too, unless the distributed lock was lost. A
  * process with a lock by flock() shares the lock with a process with a lock by fcntl(): programs take both, and would
- * wait for themselves.
+ * wait for themselves (rule 6). A second process by the same kind is no sharer but a successor, because the kernel
+ * gives an exclusive lock of a kind to one at a time.
  */
 static bool share(struct caller *caller, const struct wish *wish)
 {
@@ -206,6 +237,7 @@ static bool share(struct caller *caller, const struct wish *wish)
     return true;
 }
 
+/* The kernel's lock is left out: the new caller's lock takes the place of the former. */
 static bool is_same_wish(const struct wish *one, const struct wish *other)
 {
     return one->is_try == other->is_try && one->lease_ms == other->lease_ms && one->linger_ms == other->linger_ms &&
@@ -234,7 +266,8 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 
 /*
  * The caller has the kernel's lock, so the former process has the lock no more, even if the keeper has not yet seen the
- * end. The new hold begins when the former hold is given back, and behind the waiters elsewhere.
+ * end. The new hold begins when the former hold is given back, and behind the waiters elsewhere (rule 5). A thread can
+ * be joined once: a former hold that has a joiner is not found again.
  */
 static struct hold *end_former(const struct kernel_lock *lock)
 {
@@ -251,6 +284,10 @@ static struct hold *end_former(const struct kernel_lock *lock)
     return NULL;
 }
 
+/*
+ * Without a thread the former hold stays ended, because the former process is gone all the same; only the join goes
+ * back to on_over().
+ */
 static void start(struct caller *caller, const struct wish *wish)
 {
     struct hold *hold = hold_new(wish), *former = end_former(&wish->lock);
@@ -279,6 +316,10 @@ void holds_ask(struct caller *caller, const struct wish *wish)
         start(caller, wish);
 }
 
+/*
+ * An ending hold counts as this file's, because the hold is on its way back: the kernel decides between processes of
+ * this host.
+ */
 enum holds_owner holds_who(const char *name, const char *path)
 {
     holds_look();
@@ -302,6 +343,10 @@ static void add_clean(GString *to, const char *word)
     g_string_append_c(to, ' ');
 }
 
+/*
+ * Asks the kernel for the holder now, because the asking process may have ended and left the lock to a child. 0 and "?"
+ * for a process of another user.
+ */
 static void list_hold(GString *to, const struct hold *hold)
 {
     char program[HOLDER_PROGRAM_ROOM] = "?";
@@ -329,7 +374,8 @@ void holds_list(GString *to)
 
 /*
  * A lock that is missing in a list of one moment has ended. A list that comes in pieces while others lock and unlock
- * may leave the same lock out again and again, if the lock stands where two pieces meet.
+ * may leave the same lock out again and again, if the lock stands where two pieces meet (finding 41). Doubt means
+ * "still locked", because a release too early lets two hosts in.
  */
 static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 {
@@ -374,6 +420,7 @@ static bool is_any_kept(void)
     return is_any;
 }
 
+/* Reads the list once for all holds. look_at() ends holds and frees none, so the walk goes on safely. */
 bool holds_look(void)
 {
     struct proc_locks locks;
@@ -388,6 +435,7 @@ bool holds_look(void)
     return true;
 }
 
+/* Before the first thread of the library. */
 void holds_begin(void)
 {
     is_list_complete = proc_locks_is_complete();

@@ -21,6 +21,7 @@ static struct stat name_at_start; /* the name may be removed by now, and be anot
 static unsigned reasons;
 static guint timer; /* 0: none */
 
+/* By device and inode: after a cleaning of /tmp the same name may be the socket of the next keeper, which must stay. */
 static bool has_own_name(void)
 {
     struct stat now;
@@ -38,7 +39,8 @@ static bool is_called(void)
 
 /*
  * Under the guard no process starts another keeper, so a keeper that is called now is still the only keeper. A process
- * that connects after the look is in the queue of a closed socket: gets no answer, and asks anew.
+ * that connects after the look is in the queue of a closed socket: gets no answer, and asks anew. The guard is tried
+ * and not awaited, because the main loop goes on answering meanwhile.
  */
 static bool leave_under_guard(void)
 {
@@ -87,6 +89,7 @@ void life_remove(void)
         timer = g_timeout_add(GRACE_MS, on_time, NULL);
 }
 
+/* The reason that is added and removed starts the timer: a keeper that no process calls ends, too. */
 void life_run(const char *name)
 {
     own_name = name;

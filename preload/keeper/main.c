@@ -29,7 +29,10 @@
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* Returns how many there are. */
+/*
+ * Returns the number of texts, which point into the question. The last text ends, because caller.c has put a NUL behind
+ * the question; texts beyond TEXTS are left out.
+ */
 static int split(const char *question, size_t length, const char *ret_texts[TEXTS])
 {
     const char *end = question + length;
@@ -50,7 +53,13 @@ static bool read_number(const char *text, unsigned limit, unsigned *ret_number)
     return true;
 }
 
-/* try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH */
+/*
+ * try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH
+ *
+ * Numbers are bounded here, because two become an enum and a signal; lease and linger are checked by the library. Words
+ * other than "try" and "again" mean the other choice: the module of this version writes both, and KEEPER_VERSION keeps
+ * other versions away.
+ */
 static bool read_wish(const char *const texts[], struct wish *ret_wish)
 {
     unsigned on_down, on_lost;
@@ -68,6 +77,7 @@ static bool read_wish(const char *const texts[], struct wish *ret_wish)
     return true;
 }
 
+/* F_GETLK of a file that the keeper itself holds needs no server: on this host the kernel knows better. */
 static void on_test(struct caller *caller, const char *name, const char *path)
 {
     switch (holds_who(name, path)) {
@@ -91,6 +101,10 @@ static void on_list(struct caller *caller)
     caller_answer_text(caller, lines);
 }
 
+/*
+ * "unlock" has no answer: the module does not wait, and the look finds out whether a lock has ended. An unknown
+ * question gets an answer, because the asking process would wait for ever.
+ */
 static void on_question(struct caller *caller, const char *question, size_t length)
 {
     const char *texts[TEXTS];
@@ -116,7 +130,8 @@ static void on_question(struct caller *caller, const char *question, size_t leng
 
 /*
  * The keeper ends when nothing is locked any more, and not before: the end of a service, or of the machine, signals all
- * processes, and the processes with locks here may have work to finish.
+ * processes, and the processes with locks here may have work to finish. SIGPIPE is among the signals: the reader of a
+ * standard error may be gone.
  */
 static void ignore_signals(void)
 {
@@ -137,7 +152,11 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Reads the URL from the pipe, if the keeper was given a pipe; the URL is in no environment. */
+/*
+ * Reads the URL from the pipe, if the keeper was given a pipe; the URL is in no environment, which other processes
+ * could read. The bytes are wiped, because the URL may have a password; the library has its own copy. Before the first
+ * use of a mutex, after which the library takes no URL.
+ */
 static void take_url(void)
 {
     char url[4096];
@@ -155,6 +174,7 @@ static void take_url(void)
     explicit_bzero(url, sizeof url);
 }
 
+/* False if a person has started the keeper by hand. */
 static bool is_listening(int fd)
 {
     int yes = 0;
@@ -163,6 +183,10 @@ static bool is_listening(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &size) == 0 && yes;
 }
 
+/*
+ * In "/", so that the keeper keeps no file system from being unmounted. Signals, limit, URL and log are settled before
+ * the first thread.
+ */
 int main(int argc, char **argv)
 {
     if (argc != 2 || !is_listening(KEEPER_SOCKET_FD)) {

@@ -11,6 +11,10 @@
 #include "caller.h"
 #include "errand.h"
 
+/*
+ * Belongs to the thread, and after the thread's errand to the main loop, which frees the probe. The lock of errand.c
+ * orders the two.
+ */
 struct probe {
     struct caller *caller; /* the main loop's; NULL: gone */
     char *name;
@@ -18,6 +22,7 @@ struct probe {
     char *sentence;
 };
 
+/* The thread ends within command_timeout, and cannot be broken off; the thread is no reason for the keeper to live. */
 static void on_caller_gone(void *user)
 {
     struct probe *probe = user;
@@ -44,6 +49,10 @@ static void on_over(void *user)
     g_free(probe);
 }
 
+/*
+ * A thread, because the question may last for command_timeout, in which the main loop serves others. Looks without
+ * locking: a trial lock would be a hold that other hosts see.
+ */
 static void *ask(void *user)
 {
     struct probe *probe = user;

@@ -11,7 +11,7 @@
 
 #define LOCK_ROOM 128
 
-/* The kernel's number for the pid namespace of the boot. */
+/* The kernel's number for the pid namespace of the boot (PROC_PID_INIT_INO), the same in every kernel since 3.8. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
 static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
@@ -22,7 +22,10 @@ static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
     return room;
 }
 
-/* Returns the number of reads, or -1 if the list cannot be read. */
+/*
+ * Returns the number of reads, or -1 if the list cannot be read. The room is static, because only the main loop reads,
+ * and larger than the page that one read of the kernel gives: the number of reads is the number of moments.
+ */
 static int read_all(GString *ret_content)
 {
     static char piece[1 << 16];
@@ -38,6 +41,7 @@ static int read_all(GString *ret_content)
     return got < 0 ? -1 : reads;
 }
 
+/* Exclusive locks only: the keeper has no holds for shared ones. */
 void proc_locks_read(struct proc_locks *ret_locks)
 {
     GString *content = g_string_new(NULL);

@@ -28,6 +28,7 @@ static int level_of(const char *word, size_t length)
     return DMUTEX_LOG_WARN;
 }
 
+/* One write() for a line, so that lines of several threads and keepers in one file stay whole (O_APPEND). */
 static void write_to_file(int level, const char *message)
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
@@ -45,7 +46,7 @@ static void write_to_syslog(int level, const char *message)
     syslog(levels[level], "%s", message);
 }
 
-/* The library writes into DMUTEX_LOG's file without help. */
+/* The library writes into DMUTEX_LOG's file without help. In any thread of the library or of a hold. */
 static void on_library_log(int level, const char *message, void *user)
 {
     (void)user;
@@ -53,7 +54,10 @@ static void on_library_log(int level, const char *message, void *user)
         write_to_syslog(level, message);
 }
 
-/* No link of a stranger's, and no FIFO, which would block. */
+/*
+ * No link of a stranger's, and no FIFO, which would block. A log that cannot be opened leaves syslog: the keeper goes
+ * on.
+ */
 static int open_log(const char *path)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);

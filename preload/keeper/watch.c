@@ -39,6 +39,7 @@ void watch_soon(void)
     timer = g_timeout_add(interval_ms, on_time, NULL);
 }
 
+/* Drops the names of the files, because each look is at all holds; many closed files are one prompt. */
 static gboolean on_event(gint fd, GIOCondition condition, gpointer user)
 {
     char events[4096];
@@ -59,6 +60,10 @@ void watch_begin(bool (*look)(void))
         g_unix_fd_add(inotify, G_IO_IN, on_event, NULL);
 }
 
+/*
+ * Without inotify the number is -1 as well, and the timer's looks are all there is: ended locks are found later, never
+ * missed.
+ */
 int watch_file(const char *path)
 {
     return inotify_add_watch(inotify, path, IN_CLOSE_WRITE | IN_CLOSE_NOWRITE);

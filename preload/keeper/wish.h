@@ -8,7 +8,7 @@
 #include "shared/kernel_lock.h"
 #include "shared/rules.h"
 
-/* The texts belong to the wish. */
+/* The texts belong to the wish. Lease and linger are in ms, 0: the default; on_lost is a signal's number, 0: none. */
 struct wish {
     bool is_try;
     bool is_again; /* the caller had the kernel's lock before */
