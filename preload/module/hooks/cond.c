@@ -8,6 +8,7 @@
 #include "module/watch/observe.h"
 #include "module/watch/report.h"
 #include "mutex.h"
+#include "ready.h"
 #include "shared/text.h"
 
 /* glibc's bit of a condition variable with timeouts by CLOCK_MONOTONIC. */
@@ -23,7 +24,7 @@ static clockid_t clock_of(const pthread_cond_t *condition)
     return condition->__data.__wrefs & CLOCK_BIT ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-static enum object_state make(struct object *object, const struct library *library, clockid_t clock_id)
+static enum object_state make(struct object *object, const struct library *library, int clock_id)
 {
     dcondattr_t attr;
 
@@ -36,36 +37,17 @@ static enum object_state make(struct object *object, const struct library *libra
     return OBJECT_REFUSED;
 }
 
-static enum object_state get_ready(struct object *object, clockid_t clock_id)
-{
-    const struct library *library = library_get();
-
-    library_enter();
-    real_get()->mutex_lock(&objects_making);
-    if (object->state == OBJECT_NEW)
-        __atomic_store_n(&object->state, make(object, library, clock_id), __ATOMIC_RELEASE);
-    real_get()->mutex_unlock(&objects_making);
-    library_leave();
-    return object->state;
-}
-
 /* As mutex_named(). */
 static struct object *condition_named(pthread_cond_t *condition, enum look_use use)
 {
     struct object *object;
-    enum object_state state;
 
     if (!objects_may_have_condition(condition))
         return NULL;
     object = lookup_condition(condition);
     if (use == USE_LOCK)
         observe_condition(condition);
-    if (!object || library_is_inside())
-        return NULL;
-    state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
-    if (state == OBJECT_NEW)
-        state = get_ready(object, clock_of(condition));
-    return state == OBJECT_READY ? object : NULL;
+    return ready_object(object, make, clock_of(condition));
 }
 
 /* ---- waits on the program's own condition ------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include "module/watch/matches.h"
 #include "module/watch/observe.h"
 #include "module/watch/report.h"
+#include "ready.h"
 #include "shared/text.h"
 
 /* glibc's bits of a mutex, which are as old as they are public in <pthread.h>'s initialisers. */
@@ -63,39 +64,13 @@ static enum object_state make(struct object *object, const struct library *libra
     return OBJECT_READY;
 }
 
-static enum object_state get_ready(struct object *object, int kind)
-{
-    const struct library *library = library_get();
-
-    library_enter();
-    real_get()->mutex_lock(&objects_making);
-    if (object->state == OBJECT_NEW)
-        __atomic_store_n(&object->state, make(object, library, kind), __ATOMIC_RELEASE);
-    real_get()->mutex_unlock(&objects_making);
-    library_leave();
-    return object->state;
-}
-
-/* Readies a named mutex; a separate function, so that calls for all other mutexes need one jump. */
-static struct object *ready(struct object *object, int kind)
-{
-    enum object_state state;
-
-    if (library_is_inside())
-        return NULL;
-    state = __atomic_load_n(&object->state, __ATOMIC_ACQUIRE);
-    if (state == OBJECT_NEW)
-        state = get_ready(object, kind);
-    return state == OBJECT_READY ? object : NULL;
-}
-
 struct object *mutex_look_for(pthread_mutex_t *mutex, enum look_use use)
 {
     struct object *object = lookup_mutex(mutex);
 
     if (use == USE_LOCK)
         observe_mutex(mutex);
-    return object ? ready(object, mutex->__data.__kind) : NULL;
+    return ready_object(object, make, mutex->__data.__kind);
 }
 
 void mutex_renew(struct object *object)
@@ -123,43 +98,37 @@ static int lock(struct object *object, const struct library *library)
     return result == EBUSY ? library->mutex_lock(&object->mutex) : result;
 }
 
-int mutex_lock(struct object *object)
+/* Ends a call that may have locked the mutex. */
+static int leave(struct object *object, const struct library *library, int result)
 {
-    const struct library *library = library_get();
-    int result;
-
-    library_enter();
-    result = lock(object, library);
     if (is_owned(result))
         report_begin_hold(object, library);
     library_leave();
     return result;
+}
+
+int mutex_lock(struct object *object)
+{
+    const struct library *library = library_get();
+
+    library_enter();
+    return leave(object, library, lock(object, library));
 }
 
 int mutex_trylock(struct object *object)
 {
     const struct library *library = library_get();
-    int result;
 
     library_enter();
-    result = library->mutex_trylock(&object->mutex);
-    if (is_owned(result))
-        report_begin_hold(object, library);
-    library_leave();
-    return result;
+    return leave(object, library, library->mutex_trylock(&object->mutex));
 }
 
 int mutex_clocklock(struct object *object, clockid_t clock_id, const struct timespec *until)
 {
     const struct library *library = library_get();
-    int result;
 
     library_enter();
-    result = library->mutex_clocklock(&object->mutex, clock_id, until);
-    if (is_owned(result))
-        report_begin_hold(object, library);
-    library_leave();
-    return result;
+    return leave(object, library, library->mutex_clocklock(&object->mutex, clock_id, until));
 }
 
 int mutex_unlock(struct object *object)
