@@ -9,6 +9,7 @@
 #include "refuse.h"
 #include "shared/url_file.h"
 
+/* Hides all up to the last '@'. An '@' in the options hides too much, never too little. */
 char *ask_describe(const char *url)
 {
     const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
@@ -18,6 +19,7 @@ char *ask_describe(const char *url)
     return g_strdup_printf("%.*s***%s", (int)(scheme_end + 3 - url), url, at);
 }
 
+/* A file of the password (password_file=) is no secret: a path may be in the environment. */
 bool ask_is_secret(const char *url)
 {
     const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
@@ -55,6 +57,11 @@ static bool read_conffile(struct plan *plan, GError **error)
     return true;
 }
 
+/*
+ * First the preload configuration, then DMUTEX_URL, the file of an outer dmutex-run, dmutex.conf(5). The first one that
+ * is there counts, and a file that cannot be used is a refusal: no other server is tried instead, because two programs
+ * on two servers do not keep each other out.
+ */
 bool ask_configure(struct plan *plan, GError **error)
 {
     const char *environment = g_getenv("DMUTEX_URL"), *file = g_getenv(URL_FILE_VARIABLE);
@@ -76,6 +83,10 @@ bool ask_configure(struct plan *plan, GError **error)
     return true;
 }
 
+/*
+ * By the first rule's name, because the rights of a user of the server may be for some groups of names only. A look,
+ * never a lock. Starts the library's thread in this process, which execve() ends together with its sockets.
+ */
 bool ask_server(const struct plan *plan, GError **error)
 {
     g_autofree char *described = ask_describe(plan->url);

@@ -14,6 +14,10 @@
 #define OUR_ORDER (G_BYTE_ORDER == G_LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB)
 #define SCRIPT_ROOM 256 /* as much of the #! line as the kernel reads */
 
+/*
+ * All or nothing: a file that is cut has no header here. Every offset and count of the file is untrusted, and is
+ * bounded by this read.
+ */
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 {
     return pread(fd, to, size, (off_t)offset) == (ssize_t)size;
@@ -62,6 +66,10 @@ static void read_elf(int fd, const ElfW(Ehdr) *header, struct binary *binary)
         binary->interpreter = read_loader(fd, header);
 }
 
+/*
+ * Compared by subtraction, because the sum of two numbers from a rule may overflow. p_memsz and not p_filesz: a mutex
+ * that begins as zeros has no bytes in the file.
+ */
 bool binary_is_writable(const char *path, uint64_t offset, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -111,6 +119,10 @@ static void read_script(const char *line, struct binary *binary)
 
 /* ---- both -------------------------------------------------------------------------------- */
 
+/*
+ * O_NONBLOCK, because the open() of a FIFO would wait. A file of the other class has e_machine at the same place and is
+ * not read further: its offsets have another size.
+ */
 void binary_read(const char *path, struct binary *ret_binary)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

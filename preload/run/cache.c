@@ -7,7 +7,10 @@
 #define CACHE_FILE "/etc/ld.so.cache"
 #define MAGIC "glibc-ld.so.cache1.1"
 
-/* The form that ldconfig(8) of glibc 2.2 and later writes. Offsets of texts are from the head's beginning. */
+/*
+ * The form that ldconfig(8) of glibc 2.2 and later writes. Offsets of texts are from the head's beginning. The file is
+ * not trusted: each count and offset is compared with the size, and an older form or a cut file is as good as none.
+ */
 struct head {
     char magic[20];
     uint32_t count, texts_size;
@@ -49,12 +52,19 @@ static bool read_head(GMappedFile *file, struct cache *ret_cache)
     return true;
 }
 
-/* Libraries for newer processors lie in folders below. */
+/*
+ * Libraries for newer processors lie in folders below: which of these the loader takes depends on the processor, so
+ * has_variants() of loaded.c tells of them instead.
+ */
 static bool is_plain(const char *path)
 {
     return path[0] == '/' && !strstr(path, "/glibc-hwcaps/");
 }
 
+/*
+ * ldconfig puts a new file in the place of the old, so the mapped bytes do not change. The flags of an entry are not
+ * read: is_fit() looks at the library itself.
+ */
 char *cache_find(const char *name, bool (*is_fit)(const char *path))
 {
     g_autoptr(GMappedFile) file = g_mapped_file_new(CACHE_FILE, FALSE, NULL);

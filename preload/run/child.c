@@ -11,9 +11,16 @@
 
 #include "refuse.h"
 
+/*
+ * Signals by which people and programs ask a command for something. Signals of the terminal that stop go to the whole
+ * group by themselves.
+ */
 static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT };
 
-/* All signals that child_run() waits for; blocked, so that none is missed. */
+/*
+ * All signals that child_run() waits for; blocked, so that none is missed: sigwaitinfo() takes also a signal that came
+ * before the call.
+ */
 static sigset_t waited_for(void)
 {
     sigset_t set;
@@ -25,7 +32,10 @@ static sigset_t waited_for(void)
     return set;
 }
 
-/* Starts the program with the signal mask that this process had. */
+/*
+ * Starts the program with the signal mask that this process had. posix_spawn() and not fork(), because the library has
+ * a thread here by now, and handlers for fork().
+ */
 static int start(const char *path, char *const *command, char *const *environment, const sigset_t *mask, pid_t *ret_pid)
 {
     posix_spawnattr_t attr;
@@ -54,13 +64,17 @@ static bool has_ended(pid_t pid, int *ret_status)
     return false;
 }
 
-/* A signal from the terminal goes to the whole group, to which the child belongs: the child has the signal already. */
+/*
+ * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the child belongs:
+ * the child has the signal already. SIGCONT is passed on always, because a second SIGCONT has no effect.
+ */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
     if (info->si_signo == SIGCONT || info->si_code <= 0)
         kill(pid, info->si_signo);
 }
 
+/* SIGCHLD only ends the wait: has_ended() asks the kernel, because one SIGCHLD may stand for several changes. */
 static void await(pid_t pid, const sigset_t *signals, int *ret_status)
 {
     while (!has_ended(pid, ret_status)) {

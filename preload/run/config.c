@@ -25,7 +25,10 @@ static const struct setting {
     { "Shared", "shared", "exclusive or refuse" },
 };
 
-/* A section's words for each of the settings, as ` word=value`; NULL: nothing. The texts are the plan's. */
+/*
+ * A section's words for each of the settings, as ` word=value`; NULL: nothing. The texts are the plan's. So a copy of
+ * the defaults is a plain copy, and a lock's own settings replace words in the copy.
+ */
 struct values {
     const char *words[G_N_ELEMENTS(settings)];
 };
@@ -73,7 +76,10 @@ static char *value_of(const struct reader *reader, const char *section, const ch
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* ` word=value`, or NULL if the parser of rules refuses the words. */
+/*
+ * ` word=value`, or NULL if the parser of rules refuses the words. By a trial with the module's own parser, so that
+ * both can never differ in what a value may be.
+ */
 static char *words_of(const struct setting *setting, const char *value)
 {
     g_autoptr(GString) words = g_string_new(NULL);
@@ -120,6 +126,10 @@ static const char *meant(const char *key)
     return NULL;
 }
 
+/*
+ * Unknown keys and sections are refused: of a misspelt key the default would count in silence, and a lock might be no
+ * lock.
+ */
 static bool complain_of_key(const struct reader *reader, const char *section, const char *key, GError **error)
 {
     const char *near = meant(key);
@@ -150,6 +160,10 @@ static bool read_settings(const struct reader *reader, const char *section, cons
 
 /* ---- sections ---------------------------------------------------------------------------- */
 
+/*
+ * One section in all files, because config_lines_check() refuses a second one. The path is kept, because a password is
+ * handed on by the file and not by the environment (set_server()).
+ */
 static bool read_server(const struct reader *reader, const char *section, GError **error)
 {
     struct plan *plan = reader->plan;
@@ -170,7 +184,8 @@ static bool read_server(const struct reader *reader, const char *section, GError
 
 /*
  * The name of the condition variable at this place of Cond=. Each condition variable is separate, in the group of the
- * mutex: the first has the mutex's name, because the names of both kinds are apart.
+ * mutex, because two conditions of one name would take each other's signals: the first has the mutex's name, because
+ * the names of both kinds are apart. A mutex without a slash is its own group, so the slash comes before the number.
  */
 static char *condition_name(const char *mutex, guint index)
 {
@@ -192,6 +207,7 @@ static bool read_rule(const struct reader *reader, const char *origin, const cha
     return plan_read(reader->plan, reader->plan->rules, text->str, origin, error);
 }
 
+/* All mutexes of a section have the one name: they are one mutex, and exclude each other. */
 static bool read_mutexes(const struct reader *reader, const char *section, const char *words, GError **error)
 {
     g_auto(GStrv) values = values_of(reader, section, "Match", error);
@@ -250,7 +266,10 @@ static bool read_lock(const struct reader *reader, const char *section, GError *
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Reads all but the locks: locks need the defaults, which may stand behind the locks or in another file. */
+/*
+ * Reads all but the locks: locks need the defaults, which may stand behind the locks or in another file. So each pass
+ * is over all files.
+ */
 static bool read_common(const struct reader *reader, GError **error)
 {
     g_auto(GStrv) sections = g_key_file_get_groups(reader->file, NULL);
@@ -298,6 +317,7 @@ static GKeyFile *parse(const char *path, GHashTable *sections, GError **error)
     return g_steal_pointer(&file);
 }
 
+/* All files are parsed before any is used, because a section may be there twice in two files. */
 static bool parse_all(const GPtrArray *paths, GPtrArray *files, GError **error)
 {
     g_autoptr(GHashTable) sections = config_lines_new();

@@ -24,6 +24,10 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+/*
+ * A named file must be there: the user has asked for it. The path becomes absolute, because a dmutex-run inside the
+ * command may run in another folder.
+ */
 static bool add_named(GPtrArray *paths, const char *path, const char *who, GError **error)
 {
     if (!is_there(path))
@@ -37,7 +41,11 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Adds the files of the directory in the order of the names, as every shell shows the files. */
+/*
+ * Adds the files of the directory in the order of the names, as every shell shows the files. Only *.conf, because
+ * editors and dpkg leave other files behind. An absent directory is no fault; a directory that cannot be read is,
+ * because its rules would silently be none.
+ */
 static bool add_directory(GPtrArray *paths, const char *path, GError **error)
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new();
@@ -56,6 +64,7 @@ static bool add_directory(GPtrArray *paths, const char *path, GError **error)
     return true;
 }
 
+/* The first place with a file counts alone, and places are not merged: a user's file replaces the system's rules. */
 bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -100,7 +109,9 @@ static bool check_owner(const char *path, const struct stat *status, GError **er
 
 /*
  * A user with write access to a directory above the file, or to a link on the way, can put another file in this file's
- * place. So each directory and link is checked, and must lead to the open file.
+ * place. So each directory and link is checked, and must lead to the open file: the file was opened before the walk,
+ * and device and inode tell an exchange in between. Links are allowed here, unlike in base/conffile.c: the owner of
+ * each link is checked.
  */
 static bool check_way(const char *path, const struct stat *status, GError **error)
 {
@@ -119,6 +130,10 @@ static bool check_way(const char *path, const struct stat *status, GError **erro
            refuse(error, REFUSE_CONFIG, "%s: was exchanged while it was read: try again", path);
 }
 
+/*
+ * A file that shrinks meanwhile is read as far as it goes; a file that grows, up to the size that was checked. GKeyFile
+ * wants UTF-8.
+ */
 static char *read_all(int fd, size_t size, const char *path, GError **error)
 {
     g_autofree char *text = g_malloc(size + 1);

@@ -10,6 +10,7 @@ GHashTable *config_lines_new(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
+/* Over all files: a section that is there twice would be merged, and the last key would win. */
 static bool note_section(GHashTable *sections, const char *section, const char *place, GError **error)
 {
     const char *before = g_hash_table_lookup(sections, section);
@@ -20,6 +21,7 @@ static bool note_section(GHashTable *sections, const char *section, const char *
     return true;
 }
 
+/* Within a section. The remedy names the semicolon, because Match= takes several values in one line. */
 static bool note_key(GHashTable *keys, const char *key, const char *section, const char *place, GError **error)
 {
     const char *before = g_hash_table_lookup(keys, key);
@@ -32,7 +34,7 @@ static bool note_key(GHashTable *keys, const char *key, const char *section, con
     return true;
 }
 
-/* `[lock a]` of a line `[lock a] `; an odd line is left to GKeyFile. */
+/* `[lock a]` of a line `[lock a] `; an odd line is left to GKeyFile, which refuses it with its own words. */
 static char *section_of(const char *line)
 {
     const char *end = strchr(line, ']');

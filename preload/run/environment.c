@@ -1,18 +1,7 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
-#include "environment.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include "ask.h"
-#include "module.h"
-#include "refuse.h"
-#include "shared/url_file.h"
-#include "wording.h"
-
-#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */
-
+/*
+ * Variables that --dry-run shows if the command gets another value. DMUTEX_USED is none of these: the memory is made
+ * just before the command starts.
+ */
 static const char *const ours[] = { "LD_PRELOAD",  "DMUTEX_URL",  "DMUTEX_MAP",     "DMUTEX_RULES",
                                     "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
 
@@ -21,7 +10,10 @@ static void set(char ***environment, const char *name, const char *value)
     *environment = g_environ_setenv(*environment, name, value, TRUE);
 }
 
-/* An empty list is no variable. */
+/*
+ * An empty list is no variable: an inherited variable of an outer dmutex-run must not go on. The limit is the kernel's
+ * (MAX_ARG_STRLEN), and execve() would say E2BIG only.
+ */
 static bool set_rules(char ***environment, const char *name, const GArray *list, GError **error)
 {
     g_autofree char *text = wording_of_list(list);
@@ -36,7 +28,10 @@ static bool set_rules(char ***environment, const char *name, const GArray *list,
     return true;
 }
 
-/* The module must find the file that was checked. */
+/*
+ * The module must find the file that was checked. The module reads the file without GKeyFile, so that way of reading is
+ * tried here, too.
+ */
 static bool check_file(const struct plan *plan, GError **error)
 {
     const char *reason = "its Url is read as another one";
@@ -56,7 +51,10 @@ static void warn_of_readers(const char *path)
         say_warning("%s: has a password, and can be read by others: chmod go-r %s", path, path);
 }
 
-/* A password stays in the file: all programs that the command starts inherit the environment. */
+/*
+ * A password stays in the file: all programs that the command starts inherit the environment. Of the two variables one
+ * is removed, because the module would take an inherited DMUTEX_URL.
+ */
 static bool set_server(char ***environment, const struct plan *plan, GError **error)
 {
     if (!plan->url_file || !ask_is_secret(plan->url)) {
@@ -72,6 +70,9 @@ static bool set_server(char ***environment, const struct plan *plan, GError **er
     return true;
 }
 
+/*
+ * Made from a copy, because the library may have a thread here by now, and setenv() is not safe beside other threads.
+ */
 bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error)
 {
     g_auto(GStrv) environment = g_get_environ();

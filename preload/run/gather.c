@@ -8,6 +8,7 @@
 #include "refuse.h"
 #include "wording.h"
 
+/* -e before DMUTEX_MAP, because the first rule that matches wins, and the command line is nearest to the command. */
 static bool gather_map(struct plan *plan, const GPtrArray *map, GError **error)
 {
     const char *environment = g_getenv("DMUTEX_MAP");
@@ -18,6 +19,7 @@ static bool gather_map(struct plan *plan, const GPtrArray *map, GError **error)
     return !environment || plan_read(plan, plan->map, environment, "DMUTEX_MAP", error);
 }
 
+/* The path of a named file is given back, because a dmutex-run inside the command shall read the same file. */
 bool gather(struct plan *plan, const struct options *options, char **ret_config, GError **error)
 {
     const char *inherited = g_getenv("DMUTEX_RULES"), *environment = g_getenv("DMUTEX_CONF");
@@ -57,6 +59,7 @@ static const struct planned *first_like(const struct plan *plan, unsigned index,
     return NULL;
 }
 
+/* Advice, never a refusal: both cases are allowed, and may be meant. */
 void gather_advise(const struct plan *plan)
 {
     for (unsigned i = 0; i < plan_count(plan); i++) {

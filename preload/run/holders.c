@@ -15,7 +15,10 @@
 
 #define PATIENCE_MS 5000
 
-/* The keeper's lines; NULL: the keeper has ended, or does not answer. */
+/*
+ * The keeper's lines; NULL: the keeper has ended, or does not answer. The patience bounds one keeper that is stopped;
+ * the keeper has replaced the bytes that a terminal would obey.
+ */
 static char *ask(int connection)
 {
     g_autofree char *answer = g_malloc(KEEPER_LIST_ROOM + 1);
@@ -30,6 +33,7 @@ static char *ask(int connection)
     return g_steal_pointer(&answer);
 }
 
+/* dm_place_connect() checks that the listener is this user, because any text of the listener is printed. */
 static void print_keeper(int folder, const char *name)
 {
     struct dm_fault fault;
@@ -46,6 +50,7 @@ static void print_keeper(int folder, const char *name)
         say_warning("the keeper at %s does not answer", name);
 }
 
+/* By a second descriptor, because the folder itself is open by O_PATH, which cannot be listed. */
 static void print_all(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,6 +64,10 @@ static void print_all(int folder)
         closedir(list);
 }
 
+/*
+ * No folder means no keeper, which is no failure. Slashes at the end go, because the last part of the path is the
+ * folder to check.
+ */
 bool holders_print(GError **error)
 {
     const char *given = g_getenv("DMUTEX_LOCAL_DIR");

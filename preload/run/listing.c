@@ -14,7 +14,10 @@
 
 #define SYMBOL_ROOM 1024
 
-/* One line, from all processes that have used the object. */
+/*
+ * One line, from all processes that have used the object. The rule is the key: two objects with one rule are one to the
+ * module.
+ */
 struct line {
     char *rule;
     uint64_t count;
@@ -33,7 +36,10 @@ struct listing {
 
 /* ---- the rule of an object --------------------------------------------------------------- */
 
-/* A symbol, if a rule with the symbol leads back to the same place: names of static objects may be repeated. */
+/*
+ * A symbol, if a rule with the symbol leads back to the same place: names of static objects may be repeated. A name
+ * with an offset is split, because the rule has the two apart.
+ */
 static char *rule_by_symbol(const struct seen *seen)
 {
     char name[SYMBOL_ROOM], *plus;
@@ -51,6 +57,7 @@ static char *rule_by_symbol(const struct seen *seen)
     return wording_of_rule(&rule);
 }
 
+/* Only with a build-id: in another build the offset would name some other variable, and the module could not tell. */
 static char *rule_by_offset(const struct seen *seen)
 {
     char id[ELF_BUILD_ID_ROOM];
@@ -114,6 +121,7 @@ static void free_line(gpointer pointer)
     g_free(line);
 }
 
+/* by_rule borrows the text of the line, so the line must live as long. */
 static void add(struct listing *listing, const struct seen *seen)
 {
     enum nameless why;
@@ -136,7 +144,11 @@ static void add(struct listing *listing, const struct seen *seen)
     line->bits |= seen->bits;
 }
 
-/* Reads a copy: the process may still run. The file was made in full size at once. */
+/*
+ * Reads a copy: the process may still run. The file was made in full size at once. `kind` is written last, so an entry
+ * with a kind is whole; but any process of the command may have written here, so the version is compared and the path
+ * is ended.
+ */
 static void read_file(struct listing *listing, const char *path)
 {
     bool is_file = g_file_test(path, G_FILE_TEST_IS_REGULAR);
@@ -192,7 +204,7 @@ static const char *objection_to(const struct line *line)
     return NULL;
 }
 
-/* Priorities do not reach beyond a host. */
+/* Priorities do not reach beyond a host. The bits of a mutex are glibc's, as in struct seen. */
 static const char *remark_of(const struct line *line)
 {
     if ((line->kind == SEEN_FLOCK || line->kind == SEEN_FCNTL) && (line->bits & SEEN_SHARED))
@@ -331,6 +343,7 @@ static void remove_file(struct listing *listing, const char *path)
     unlink(path);
 }
 
+/* No folder below is expected: a command that has made one keeps it, and the rmdir() fails in silence. */
 void listing_remove(const char *folder)
 {
     for_each_file(folder, remove_file, NULL);

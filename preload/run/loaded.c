@@ -19,7 +19,10 @@ struct file {
     char *rpath, *runpath; /* NULL: none */
 };
 
-/* The state of one search. */
+/*
+ * The state of one search. Each name is searched once, by the first file that needs it, as the loader does: a later
+ * file gets the same library, whatever its own paths say.
+ */
 struct search {
     GPtrArray *files;  /* of struct file, in the order of loading */
     GPtrArray *loaded; /* of struct loaded; the same files */
@@ -62,7 +65,10 @@ static bool is_fit(const char *path)
     return is_same;
 }
 
-/* Expands $ORIGIN to the folder of the file.  NULL: another word, known to the loader only. */
+/*
+ * Expands $ORIGIN to the folder of the file. NULL: another word, known to the loader only. The folder is passed over
+ * then; a wrong guess would examine a library that is never loaded.
+ */
 static char *expand(const char *text, const struct file *file)
 {
     g_autofree char *origin = g_path_get_dirname(file->path);
@@ -94,7 +100,10 @@ static char *find_in_list(const char *list, const char *name, const struct file 
     return found;
 }
 
-/* Looks by DT_RPATH of the file and of the file's parents. DT_RUNPATH in a file turns the file's DT_RPATH off. */
+/*
+ * Looks by DT_RPATH of the file and of the file's parents. DT_RUNPATH in a file turns the file's DT_RPATH off, and in
+ * the needing file the DT_RPATH of the parents, too (ld.so(8)).
+ */
 static char *find_by_rpath(const struct file *file, const char *name)
 {
     char *found = NULL;
@@ -124,7 +133,7 @@ static char *find_in_system(const char *name)
     return found;
 }
 
-/* Looks in the order of ld.so(8). */
+/* Looks in the order of ld.so(8). A name with a slash is a path, and no folder is searched. */
 static char *find(const struct file *file, const char *name)
 {
     char *found;
@@ -177,6 +186,7 @@ static bool has_variants(const char *path)
     return is_any;
 }
 
+/* By the resolved path: two names may lead to one file, which is loaded once. */
 static bool is_known(const struct search *search, const char *resolved)
 {
     for (guint i = 0; i < search->loaded->len; i++)
@@ -185,6 +195,10 @@ static bool is_known(const struct search *search, const char *resolved)
     return false;
 }
 
+/*
+ * A file that is not there is left out without a word: the loader will say so when the command starts. `parent` points
+ * into search->files, which lives as long as the search.
+ */
 static void add(struct search *search, const char *name, const struct file *parent)
 {
     char *resolved = realpath(name, NULL);
@@ -217,6 +231,7 @@ static void need(struct search *search, const struct file *file, const char *nam
         add(search, found, file);
 }
 
+/* The caller's own LD_PRELOAD; the module, which is added later, has no objects to name. */
 static void need_preloaded(struct search *search)
 {
     const char *preloaded = g_getenv("LD_PRELOAD");

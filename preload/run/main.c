@@ -33,6 +33,11 @@ struct run {
 /* ---- becoming the command ---------------------------------------------------------------- */
 
 /* Returns only on failure. */
+/*
+ * execve() and not execvp(): the path was found and examined, and a second search could find another file. The notes of
+ * matched rules are made as late as possible, because shared memory of System V outlives a process that dies in
+ * between; -q wants no warning of unmatched rules, so no notes either.
+ */
 static bool become(const struct run *run, char ***environment, GError **error)
 {
     bool is_marked = plan_count(run->plan) > 0 && say_level >= SAY_WARNINGS;
@@ -47,6 +52,7 @@ static bool become(const struct run *run, char ***environment, GError **error)
 
 /* ---- --list ------------------------------------------------------------------------------ */
 
+/* The folder is removed before this process ends as the child did, perhaps by a signal. */
 static bool list_into(const struct run *run, const char *folder, FILE *to, char ***environment, GError **error)
 {
     int status;
@@ -61,7 +67,11 @@ static bool list_into(const struct run *run, const char *folder, FILE *to, char 
     child_end_likewise(status);
 }
 
-/* Returns only if the command cannot be run. */
+/*
+ * Returns only if the command cannot be run. The output is opened first, so that a bad path is told before the command
+ * runs, and close-on-exec, so that the command does not inherit the file. The folder has mode 0700 and a random name,
+ * because the reports have paths.
+ */
 static bool list(const struct run *run, char ***environment, GError **error)
 {
     const char *output = run->options.output;
@@ -79,7 +89,7 @@ static bool list(const struct run *run, char ***environment, GError **error)
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-/* One line for each rule, and the worst result. */
+/* One line for each rule, and the worst result. --check goes on after a bad rule, so that one run tells all. */
 static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     static const char *const marks[] = { [FINDING_GOOD] = "good",
@@ -144,7 +154,10 @@ static bool check_rules(const struct run *run, GError **error)
     return require_rules(run->plan, resolutions, error);
 }
 
-/* A server that is down is an error only for rules with locks that would fail. */
+/*
+ * A server that is down is an error only for rules with locks that would fail. A refusal by the configuration (78) is
+ * always an error. --dry-run sends nothing.
+ */
 static bool check_server(const struct run *run, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -159,6 +172,7 @@ static bool check_server(const struct run *run, GError **error)
     return true;
 }
 
+/* The checks that need no network come first: a wrong rule is told also while the server is down. */
 static bool check(struct run *run, GError **error)
 {
     gather_advise(run->plan);
@@ -175,6 +189,10 @@ static void report_server(const struct plan *plan)
 /* ---- actions ----------------------------------------------------------------------------- */
 
 /* The environment is the run's own, if an action changes the environment. */
+/*
+ * Without rules the environment stays as it is: nothing is preloaded, so nothing can go wrong in a command that needs
+ * nothing.
+ */
 static bool act(const struct run *run, GError **error)
 {
     g_auto(GStrv) environment = NULL;
@@ -191,7 +209,7 @@ static bool act(const struct run *run, GError **error)
     return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, &environment, error);
 }
 
-/* Without rules no command is unfit, except for the listing. */
+/* Without rules no command is unfit, except for the listing, which preloads the module to see what is used. */
 static bool prepare(struct run *run, GError **error)
 {
     bool has_rules = plan_count(run->plan) > 0;
@@ -237,6 +255,10 @@ static bool run_options(struct run *run, int argc, char **argv, GError **error)
     return true;
 }
 
+/*
+ * Every failure comes here as a GError, with the exit status as the code. Only --list ends elsewhere, as its child has
+ * ended.
+ */
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;

@@ -18,6 +18,10 @@ static void write_cookie(char cookie[USED_COOKIE_ROOM])
         g_snprintf(cookie + 2 * i, 3, "%02x", bytes[i]);
 }
 
+/*
+ * The owner is this process, because the command keeps the process id over execve(). A rule that was written for this
+ * very command is worth a warning without Required=yes.
+ */
 static void fill_in(struct used *used, const struct plan *plan)
 {
     write_cookie(used->cookie);
@@ -28,6 +32,11 @@ static void fill_in(struct used *used, const struct plan *plan)
             i < plan->map->len || plan_at(plan, i)->rule.required == REQUIRED_YES ? USED_NOT_THOUGH : USED_NOT;
 }
 
+/*
+ * No file and no descriptor: a file would be left by a killed command, and programs close descriptors. The memory has
+ * no user between shmdt() and the command's start; the module removes it from the kernel's table once attached
+ * (shared/used.h). Without memory there is no warning of unmatched rules, and nothing else is lost.
+ */
 int mark_begin(const struct plan *plan, char ***environment)
 {
     int id = shmget(IPC_PRIVATE, sizeof(struct used) + plan_count(plan), IPC_CREAT | 0600);

@@ -6,6 +6,10 @@
 
 #include "refuse.h"
 
+/*
+ * By the kernel's link and not by argv[0], which the caller chooses: the module that is found is loaded into every
+ * program.
+ */
 static char *own_directory(void)
 {
     g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
@@ -20,6 +24,10 @@ static char *stage_of(const char *directory)
                                                : g_strdup("");
 }
 
+/*
+ * The build tree comes first, so that a test never runs an installed module. The directories of the build come last,
+ * for a dmutex-run that was copied elsewhere.
+ */
 bool module_find(const char *file_name, char **ret_path, GError **error)
 {
     g_autofree char *directory = own_directory(), *stage = stage_of(directory);
@@ -47,6 +55,10 @@ bool module_find(const char *file_name, char **ret_path, GError **error)
     return true;
 }
 
+/*
+ * In front, so that the module's functions come before those of other preloads; once, because an outer dmutex-run may
+ * have added it.
+ */
 char *module_add(const char *before, const char *module)
 {
     g_auto(GStrv) there = g_strsplit_set(before ? before : "", ": ", -1);

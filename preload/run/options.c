@@ -40,7 +40,10 @@ void options_print_help(void)
          "126 a command in which it would have no effect, 127 no such command.");
 }
 
-/* False: getopt has complained already, in the words that all programs have. */
+/*
+ * False: getopt has complained already, in the words that all programs have. Of several actions, and of -v and -q, the
+ * last counts.
+ */
 static bool take(struct options *options, int option)
 {
     switch (option) {
@@ -88,12 +91,16 @@ static bool needs_command(enum action action)
     return action == ACTION_RUN || action == ACTION_LIST || action == ACTION_DRY_RUN;
 }
 
+/*
+ * Nothing is copied: the words of the command go to execve() as given. A missing command is refused before a file is
+ * read.
+ */
 bool options_read(int argc, char **argv, struct options *ret_options, GError **error)
 {
     int option;
 
     *ret_options = (struct options){ .map = g_ptr_array_new() };
-    /* "+": options end where the command begins. */
+    /* "+": options end where the command begins, because options behind belong to the command. */
     while ((option = getopt_long(argc, argv, "+c:e:vqh", long_options, NULL)) != -1)
         if (!take(ret_options, option))
             return refuse(error, REFUSE_USAGE, "try dmutex-run --help");

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * A lock file need not exist yet, so the longest part that exists is resolved. The loop cuts one part more in each
+ * turn.
+ */
 char *place_resolve(const char *path)
 {
     g_autofree char *whole = g_strdup(path);
@@ -22,6 +26,7 @@ char *place_resolve(const char *path)
     return NULL;
 }
 
+/* A wildcard may stand for a link: that part cannot be resolved before a file is locked, and stays. */
 char *place_resolve_glob(const char *glob)
 {
     size_t plain = strcspn(glob, "*?");

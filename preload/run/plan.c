@@ -30,7 +30,7 @@ void plan_free(struct plan *plan)
     g_free(plan);
 }
 
-/* The same, to be written to. */
+/* The same, to be written to: rules_parse() cuts the text into words in place, and the rules point into the text. */
 static char *keep(struct plan *plan, const char *text)
 {
     char *copy = g_strdup(text);
@@ -44,6 +44,10 @@ const char *plan_keep(struct plan *plan, const char *text)
     return keep(plan, text);
 }
 
+/*
+ * The %-words have the rule's own path, the rule's program and this user; the module expands the name anew at the first
+ * lock, and may find it too long then.
+ */
 bool plan_example_name(const struct rule *rule, char ret_name[PLAN_NAME_ROOM])
 {
     const char *program = rule->program ? rule->program : "program";
@@ -84,7 +88,10 @@ static bool check(const struct planned *planned, GError **error)
            check_path(planned, planned->rule.program, error);
 }
 
-/* Takes the new text, which may be NULL, in the place of the old. */
+/*
+ * Takes the new text, which may be NULL, in the place of the old. The old text stays with the plan, because other rules
+ * of the same text point into it.
+ */
 static const char *replaced(struct plan *plan, const char *old, char *new)
 {
     const char *kept = new &&strcmp(new, old) != 0 ? keep(plan, new) : old;
@@ -93,7 +100,10 @@ static const char *replaced(struct plan *plan, const char *old, char *new)
     return kept;
 }
 
-/* Replaces the rule's paths that lead through symbolic links. */
+/*
+ * Replaces the rule's paths that lead through symbolic links. Only of lock files and programs: the module compares
+ * these with the kernel's paths, while modules are compared by the loader's name as well.
+ */
 static void resolve_paths(struct plan *plan, struct rule *rule)
 {
     if (rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL)
@@ -102,6 +112,7 @@ static void resolve_paths(struct plan *plan, struct rule *rule)
         rule->program = replaced(plan, rule->program, place_resolve(rule->program));
 }
 
+/* After a refusal the list may have some of the rules: dmutex-run ends then, and nothing uses the list. */
 bool plan_read(struct plan *plan, GArray *list, const char *text, const char *origin, GError **error)
 {
     g_autofree struct rule *rules = g_new(struct rule, rules_count(text));
@@ -126,6 +137,10 @@ unsigned plan_count(const struct plan *plan)
     return plan->map->len + plan->rules->len;
 }
 
+/*
+ * The rules of the map come first here, in the environment and in the module's table: the first rule that matches wins,
+ * so a rule of the command line goes before the configuration's.
+ */
 static struct planned *at(const struct plan *plan, unsigned index)
 {
     if (index < plan->map->len)

@@ -18,6 +18,7 @@
 /* ---- found ------------------------------------------------------------------------------- */
 
 /* 0, or the errno value of executing the file. */
+/* A hint: the file may change before execve(), which has the last word. */
 static int try_path(const char *path)
 {
     struct stat status;
@@ -36,6 +37,10 @@ static bool refuse_path(const char *path, int reason, GError **error)
     return refuse(error, is_missing ? REFUSE_NOT_FOUND : REFUSE_CANNOT_RUN, "%s: %s", path, g_strerror(reason));
 }
 
+/*
+ * As execvp(): "permission denied" is remembered while the search goes on, and an empty part of PATH is the present
+ * folder. Without PATH glibc's own default.
+ */
 bool program_find(const char *name, char **ret_path, GError **error)
 {
     const char *path = g_getenv("PATH");
@@ -65,7 +70,10 @@ bool program_find(const char *name, char **ret_path, GError **error)
 
 /* ---- fit --------------------------------------------------------------------------------- */
 
-/* True for a file with set-id bits and capabilities that the kernel does not look at. */
+/*
+ * True for a file with set-id bits and capabilities that the kernel does not look at: then the program gains nothing,
+ * and the loader obeys LD_PRELOAD.
+ */
 static bool is_powerless(const char *path)
 {
     struct statvfs system;
@@ -75,7 +83,7 @@ static bool is_powerless(const char *path)
 
 /*
  * A program that gains rights ignores LD_PRELOAD. A program that root executes does not, if the program would become
- * root.
+ * root. S_ISGID without S_IXGRP is no right: the two bits once meant mandatory locks.
  */
 static bool check_rights(const char *path, GError **error)
 {
@@ -110,6 +118,10 @@ static bool check_architecture(const char *path, const struct binary *binary, co
                   path, theirs, ours);
 }
 
+/*
+ * The name of the loader tells the C library. Another folder of the same name passes, as with a loader of the same
+ * glibc elsewhere.
+ */
 static bool check_loader(const char *path, const struct binary *binary, const struct binary *own, GError **error)
 {
     g_autofree char *theirs = NULL, *ours = NULL;
@@ -129,6 +141,7 @@ static bool check_loader(const char *path, const struct binary *binary, const st
         path, theirs, ours);
 }
 
+/* The architecture comes first: of a foreign file the interpreter was not read. */
 static bool check_elf(const char *path, const struct binary *binary, GError **error)
 {
     struct binary own;
@@ -161,7 +174,10 @@ static char *interpreter_of(const struct binary *script, GError **error)
     return path;
 }
 
-/* Becomes the path of the ELF program; the headers are in *ret_binary, which the caller clears. */
+/*
+ * Becomes the path of the ELF program; the headers are in *ret_binary, which the caller clears. After MOST_SCRIPTS the
+ * kind is still a script, which program_examine() refuses.
+ */
 static char *follow(const char *command, struct binary *ret_binary, GError **error)
 {
     char *path = g_strdup(command);

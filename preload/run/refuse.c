@@ -20,6 +20,7 @@ bool refuse(GError **error, enum refuse_status status, const char *format, ...)
     return false;
 }
 
+/* Cleaned, because a sentence may quote a path, a file or a server, and goes to a terminal. */
 static void G_GNUC_PRINTF(2, 0) say(const char *kind, const char *format, va_list args)
 {
     g_autofree char *sentence = g_strdup_vprintf(format, args), *room = g_malloc(strlen(sentence) + 1);

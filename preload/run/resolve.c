@@ -79,6 +79,7 @@ static char *find_offset(const struct rule *rule, const char *path, uint64_t *re
                            path, id);
 }
 
+/* A place that the program may not write cannot be a mutex: the rule means something else. */
 static char *find_in(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
     size_t size = rule->is_condition ? sizeof(pthread_cond_t) : sizeof(pthread_mutex_t);
@@ -93,7 +94,10 @@ static char *find_in(const struct rule *rule, const char *path, const struct elf
 
 /* ---- in which file ----------------------------------------------------------------------- */
 
-/* The file that the rule means, as the module looks for the file: loaded, or present at the absolute path. */
+/*
+ * The file that the rule means, as the module looks for the file: loaded, or present at the absolute path. The second
+ * is a library that the program may load later, by dlopen().
+ */
 static const char *module_of(const struct scene *scene, const struct rule *rule)
 {
     for (guint i = 0; i < scene->loaded->len; i++) {
@@ -105,6 +109,7 @@ static const char *module_of(const struct scene *scene, const struct rule *rule)
     return rule->module[0] == '/' && access(rule->module, F_OK) == 0 ? rule->module : NULL;
 }
 
+/* No failure without Required=yes: a library may come by dlopen(), which no file tells. */
 static struct resolution *not_loaded(const struct scene *scene, const struct rule *rule)
 {
     if (!scene->program)
@@ -130,7 +135,10 @@ static bool has_variants(const struct scene *scene, const char *path)
     return false;
 }
 
-/* No mutex has the size of a read-write lock, but a structure that begins with a mutex may. */
+/*
+ * No mutex has the size of a read-write lock, but a structure that begins with a mutex may: so this is a doubt, not a
+ * refusal.
+ */
 static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
 {
     return rule->kind == RULE_SYMBOL && rule->offset == 0 && !rule->is_condition &&
@@ -163,7 +171,10 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
 
 /* ---- all files --------------------------------------------------------------------------- */
 
-/* A variable of a library that the program uses directly lives in the program (a copy relocation). */
+/*
+ * A variable of a library that the program uses directly lives in the program (a copy relocation). The library's own
+ * bytes are never locked then, so the rule is tried on the program.
+ */
 static void find_copies(struct scene *scene)
 {
     struct elf_wish *copies = g_memdup2(scene->wishes, scene->count * sizeof *copies);
@@ -238,6 +249,7 @@ static bool needs_modules(const struct plan *plan)
     return false;
 }
 
+/* Looks into files only, and runs nothing of the command. */
 GPtrArray *resolve_all(const struct plan *plan, const struct program *program)
 {
     GPtrArray *results = g_ptr_array_new_with_free_func(free_resolution);

@@ -16,6 +16,10 @@ void wording_escape(GString *to, const char *text)
     }
 }
 
+/*
+ * The room is for the longest form: texts, one number and the words between. rules_write() escapes nothing; the caller
+ * does where it is needed.
+ */
 char *wording_of_rule(const struct rule *rule)
 {
     size_t room = strlen(rule->module) + (rule->symbol ? strlen(rule->symbol) : 0) +
@@ -46,6 +50,10 @@ static void add_on_lost(GString *to, int number)
         g_string_append_printf(to, " onlost=signal:%s", sigabbrev_np(number));
 }
 
+/*
+ * Leaves out what the module would take by default, because the text goes through the environment, whose variables have
+ * a limit.
+ */
 static void add_settings(GString *to, const struct rule *rule)
 {
     static const char *const down[] = { [DOWN_BLOCK] = "block", [DOWN_FAIL] = "fail", [DOWN_LOCAL] = "local" };
@@ -99,7 +107,10 @@ static bool is_same(const struct rule *one, const struct rule *other)
            is_same_text(one->program, other->program);
 }
 
-/* A mistake of dmutex-run, not of the user: the module would do something else than the check. */
+/*
+ * A mistake of dmutex-run, not of the user: the module would do something else than the check. g_error() aborts,
+ * because a wrong lock is worse than none.
+ */
 static void check_read_back(const char *written, const GArray *list)
 {
     g_autofree char *copy = g_strdup(written);
