@@ -1,3 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "environment.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ask.h"
+#include "module.h"
+#include "refuse.h"
+#include "shared/url_file.h"
+#include "wording.h"
+
+#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */
+
 /*
  * Variables that --dry-run shows if the command gets another value. DMUTEX_USED is none of these: the memory is made
  * just before the command starts.
