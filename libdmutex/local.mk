@@ -116,8 +116,8 @@ noinst_LTLIBRARIES += libdmutex/libredis.la
 libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
 libdmutex_libredis_la_SOURCES = \
-    libdmutex/redis/conn.c \
-    libdmutex/redis/conn.h \
+    libdmutex/redis/node.c \
+    libdmutex/redis/node.h \
     libdmutex/redis/driver.c \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \

@@ -90,11 +90,11 @@ server_tests = \
     tests/server/test_testing \
     tests/server/test_testing_abandon \
     tests/server/test_turns
-# the scripts and the connection, without the shared library; and a test with copies that run where the shared library
+# the scripts and the node, without the shared library; and a test with copies that run where the shared library
 # cannot be reached
 server_inner_tests = \
-    tests/server/test_conn \
     tests/server/test_local_strangers \
+    tests/server/test_node \
     tests/server/test_scripts_cond \
     tests/server/test_scripts_cond_broadcast \
     tests/server/test_scripts_cond_death \

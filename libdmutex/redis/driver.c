@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Redis store as the process sees it: two connections to one server behind the operations of store/store.h. */
+/* The Redis store as the process sees it: one node behind the operations of store/store.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,31 +9,22 @@
 /* How long bytes may lie on the commands' connection while callers seem to read there. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
-static struct dm_conn *conn_of(struct dm_store *store, enum dm_way way)
+static struct dm_node *node_of(const struct dm_store *store)
 {
-    return way == DM_ASKS ? dm_redis(store)->commands : dm_redis(store)->inbox;
+    return &dm_redis(store)->node;
 }
 
-/* ---- what the connections say ------------------------------------------------------------ */
-
-/*
- * Commands and inbox go to one server: if the address now leads to another server, the connection that greeted last is
- * right.
- */
-static void keep_together(struct dm_conn *newest, struct dm_conn *other)
+static struct dm_link *link_of(struct dm_store *store, enum dm_way way)
 {
-    struct dm_server server;
-
-    dm_conn_server(newest, &server);
-    dm_conn_distrust_other(other, &server, "leads to another server than before");
+    return way == DM_ASKS ? node_of(store)->commands.link : node_of(store)->inbox.link;
 }
+
+/* ---- what the node says ------------------------------------------------------------------ */
 
 static void commands_ready(void *user)
 {
     struct dm_redis *redis = user;
 
-    dm_conn_retry_soon(redis->inbox);
-    keep_together(redis->commands, redis->inbox);
     redis->host.on_ready(redis->host.user);
 }
 
@@ -41,7 +32,6 @@ static void inbox_ready(void *user)
 {
     struct dm_redis *redis = user;
 
-    keep_together(redis->inbox, redis->commands);
     redis->host.on_inbox(redis->host.user);
 }
 
@@ -66,23 +56,23 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 
 static bool is_able(struct dm_store *store, enum dm_way way)
 {
-    return dm_conn_is_ready(conn_of(store, way));
+    return dm_link_is_ready(link_of(store, way));
 }
 
 static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
-    return dm_conn_await_ready(conn_of(store, way), deadline);
+    return dm_link_await_ready(link_of(store, way), deadline);
 }
 
 static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
 {
-    dm_conn_reason(conn_of(store, way), ret_reason);
+    dm_link_reason(link_of(store, way), ret_reason);
 }
 
 static struct dm_origin origin(struct dm_store *store)
 {
     struct dm_server server;
-    uint64_t number = dm_conn_server(dm_redis(store)->commands, &server);
+    uint64_t number = dm_line_server(&node_of(store)->commands, &server);
 
     return (struct dm_origin){ number, server.run, server.epoch };
 }
@@ -91,31 +81,31 @@ static struct dm_origin origin(struct dm_store *store)
 
 static void work(struct dm_store *store)
 {
-    dm_conn_work(dm_redis(store)->commands);
+    dm_link_work(link_of(store, DM_ASKS));
 }
 
 static int64_t look(struct dm_store *store)
 {
-    return dm_conn_look(dm_redis(store)->commands);
+    return dm_node_look(node_of(store));
 }
 
 /*
  * While the process has any claim, a connection that broke is opened again, by the connection's own back-off, without
  * waiting for a call: waiters need their inbox, holds their renewals.
  */
-static void watch_conn(struct dm_redis *redis, struct dm_conn *conn, struct dm_conn_watch *ret_watch)
+static void watch_link(struct dm_redis *redis, struct dm_link *link, struct dm_link_watch *ret_watch)
 {
     unsigned lease_ms;
 
-    dm_conn_watch(conn, ret_watch);
+    dm_link_watch(link, ret_watch);
     if (!ret_watch->is_closed || !ret_watch->was_wanted || !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
-    dm_conn_note_lease(conn, lease_ms);
-    dm_conn_want(conn);
-    dm_conn_watch(conn, ret_watch);
+    dm_link_note_lease(link, lease_ms);
+    dm_link_want(link);
+    dm_link_watch(link, ret_watch);
 }
 
-static void add(struct dm_watch *watch, const struct dm_conn_watch *of, bool is_polled)
+static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_polled)
 {
     if (is_polled)
         watch->polled[watch->count++] = (struct pollfd){ .fd = of->fd, .events = of->events };
@@ -132,11 +122,11 @@ static void add(struct dm_watch *watch, const struct dm_conn_watch *of, bool is_
 static void watch(struct dm_store *store, struct dm_watch *ret_watch)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_conn_watch inbox, commands;
+    struct dm_link_watch inbox, commands;
 
     *ret_watch = (struct dm_watch){ .due_ns = DM_NEVER };
-    watch_conn(redis, redis->inbox, &inbox);
-    watch_conn(redis, redis->commands, &commands);
+    watch_link(redis, redis->node.inbox.link, &inbox);
+    watch_link(redis, redis->node.commands.link, &commands);
     redis->is_ticking = commands.activity != redis->activity || commands.is_attended;
     redis->activity = commands.activity;
     add(ret_watch, &inbox, true);
@@ -147,56 +137,51 @@ static void watch(struct dm_store *store, struct dm_watch *ret_watch)
 
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
-    dm_conn_note_look(dm_redis(store)->commands, look_ns);
+    dm_link_note_turn(link_of(store, DM_ASKS), look_ns);
 }
 
 /* While callers read, the loop reads only bytes that have been lying for a whole tick. */
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_conn_watch commands;
+    struct dm_link_watch commands;
 
-    dm_conn_work(redis->inbox);
-    dm_conn_watch(redis->commands, &commands);
+    dm_link_work(redis->node.inbox.link);
+    dm_link_watch(redis->node.commands.link, &commands);
     if (commands.activity == redis->activity && (redis->is_ticking || !commands.is_attended))
-        dm_conn_work(redis->commands);
+        dm_link_work(redis->node.commands.link);
 }
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
 static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    return dm_conn_drain(dm_redis(store)->commands, deadline);
+    return dm_link_drain(link_of(store, DM_ASKS), deadline);
 }
 
 static void end(struct dm_store *store)
 {
-    dm_conn_end(dm_redis(store)->commands);
-    dm_conn_end(dm_redis(store)->inbox);
+    dm_node_end(node_of(store));
 }
 
 static void fork_prepare(struct dm_store *store)
 {
-    dm_conn_fork_prepare(dm_redis(store)->commands);
-    dm_conn_fork_prepare(dm_redis(store)->inbox);
+    dm_node_fork_prepare(node_of(store));
 }
 
 static void fork_parent(struct dm_store *store)
 {
-    dm_conn_fork_parent(dm_redis(store)->inbox);
-    dm_conn_fork_parent(dm_redis(store)->commands);
+    dm_node_fork_parent(node_of(store));
 }
 
 static void fork_child(struct dm_store *store)
 {
-    dm_conn_fork_child(dm_redis(store)->inbox);
-    dm_conn_fork_child(dm_redis(store)->commands);
+    dm_node_fork_child(node_of(store));
 }
 
 static void free_unused(struct dm_store *store)
 {
-    dm_conn_free_unused(dm_redis(store)->commands);
-    dm_conn_free_unused(dm_redis(store)->inbox);
+    dm_node_clear_unused(node_of(store));
     free(dm_redis(store));
 }
 
@@ -237,21 +222,24 @@ static const struct dm_store_ops ops = {
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
 {
     struct dm_redis *redis = calloc(1, sizeof *redis);
-    struct dm_conn_hooks hooks = { .open_local = host->open_local, .on_change = changed, .user = redis };
+    const struct dm_node_hooks hooks = {
+        .open_local = host->open_local,
+        .on_ready = commands_ready,
+        .on_inbox = inbox_ready,
+        .on_message = message_came,
+        .on_change = changed,
+        .user = redis,
+    };
     char channel[160];
 
     if (!redis)
         return NULL;
     redis->store.ops = &ops;
     redis->host = *host;
-    hooks.on_ready = commands_ready;
-    dm_redis_init(redis, dm_conn_new(url, NULL, &hooks), url->prefix, ident->uuid, ident->label);
-    hooks.on_ready = inbox_ready;
-    hooks.on_message = message_came;
+    dm_redis_init(redis, url->prefix, ident->uuid, ident->label);
     snprintf(channel, sizeof channel, "%s%s", redis->inbox_prefix, ident->uuid);
-    redis->inbox = dm_conn_new(url, channel, &hooks);
-    if (redis->commands && redis->inbox)
+    if (dm_node_init(&redis->node, url, channel, &hooks))
         return &redis->store;
-    free_unused(&redis->store);
+    free(redis);
     return NULL;
 }

@@ -10,10 +10,8 @@
 
 #define OWED_NUMBERS 3
 
-void dm_redis_init(struct dm_redis *redis, struct dm_conn *commands, const char *prefix, const char *uuid,
-                   const char *label)
+void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
 {
-    redis->commands = commands;
     redis->prefix = prefix;
     redis->uuid = uuid;
     redis->label = label;
@@ -78,7 +76,7 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
     if (row == DM_ROW_REFUSED)
         return DM_SAYS_REFUSED;
     if (row == DM_ROW_REDISCOVER)
-        dm_conn_distrust(dm_redis(store)->commands, reply->str);
+        dm_node_distrust(&dm_redis(store)->node, reply->str);
     return DM_SAYS_NOTHING;
 }
 
@@ -91,64 +89,38 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
                  (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3], reply->str);
 }
 
-struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args)
-{
-    struct dm_command command;
-    struct dm_server server;
-    uint64_t number = dm_conn_server(dm_redis(store)->commands, &server);
-
-    dm_args_set_server(args, server.born_us, server.run);
-    command = dm_args_format(args);
-    if (args->born_at || args->run_at)
-        command.peer = number;
-    return command;
-}
-
-static enum dm_conn_result call(struct dm_store *store, struct dm_args *args, const struct dm_deadline *deadline,
-                                redisReply **ret_reply)
-{
-    struct dm_command command;
-    enum dm_conn_result result;
-
-    do {
-        command = dm_store_format(store, args);
-        result = dm_conn_call(dm_redis(store)->commands, &command, deadline, ret_reply);
-        dm_command_free(&command);
-    } while (result == DM_CONN_OTHER);
-    return result;
-}
-
 /* The reason in an earlier answer stays the reason while there is a connection. */
-static void note_conn_reason(struct dm_conn *conn, char *ret_reason)
+static void note_reason(struct dm_node *node, char *ret_reason)
 {
-    if (!ret_reason[0] || !dm_conn_is_ready(conn))
-        dm_conn_reason(conn, ret_reason);
+    if (!ret_reason[0] || !dm_node_is_ready(node))
+        dm_node_reason(node, ret_reason);
 }
 
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                              const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
+    struct dm_node *node = &dm_redis(store)->node;
     redisReply *reply = NULL;
-    enum dm_conn_result result = call(store, args, deadline, &reply);
+    enum dm_link_result result = dm_node_call(node, args, deadline, &reply);
     enum dm_verdict verdict;
 
-    if (result == DM_CONN_OK && dm_reply_row(reply) == DM_ROW_SCRIPT) {
+    if (result == DM_LINK_OK && dm_reply_row(reply) == DM_ROW_SCRIPT) {
         freeReplyObject(reply);
         args->texts[0] = "EVAL";
         args->lengths[0] = 4;
         args->texts[1] = script.text;
         args->lengths[1] = strlen(script.text);
-        result = call(store, args, deadline, &reply);
+        result = dm_node_call(node, args, deadline, &reply);
     }
-    verdict = result == DM_CONN_OK ? verdict_of(store, reply, ret_reason) : DM_SAYS_NOTHING;
-    if (result == DM_CONN_OK && verdict == DM_SAYS_REFUSED)
+    verdict = result == DM_LINK_OK ? verdict_of(store, reply, ret_reason) : DM_SAYS_NOTHING;
+    if (result == DM_LINK_OK && verdict == DM_SAYS_REFUSED)
         name_key(args, reply, ret_reason);
     dm_args_free(args);
-    if (result == DM_CONN_NO_MEMORY)
+    if (result == DM_LINK_NO_MEMORY)
         return dm_store_no_memory(ret_reason);
-    if (result != DM_CONN_OK) {
-        note_conn_reason(dm_redis(store)->commands, ret_reason);
-        return result == DM_CONN_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+    if (result != DM_LINK_OK) {
+        note_reason(node, ret_reason);
+        return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
     if (verdict == DM_SAYS_DONE)
         *ret_reply = reply;
@@ -402,10 +374,10 @@ bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enu
     struct dm_args args;
 
     if (posting && write_release(store, ask, end, posting->is_by_text, &identity, &args) &&
-        dm_posting_send(posting, &args, dm_conn_post))
+        dm_posting_send(posting, &args, dm_node_post))
         return true;
     free(posting);
-    dm_conn_want(dm_redis(store)->commands);
+    dm_node_want(&dm_redis(store)->node);
     return false;
 }
 
@@ -444,7 +416,7 @@ bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int c
     struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
     struct dm_args args;
     bool is_posted = posting && write_polls(store, asks, count, posting->is_by_text, identities, &args) &&
-                     dm_posting_send(posting, &args, dm_conn_post_quietly);
+                     dm_posting_send(posting, &args, dm_node_post_quietly);
 
     if (!is_posted)
         free(posting);
@@ -489,7 +461,7 @@ bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewa
     struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
     struct dm_args args;
     bool is_posted = posting && write_renewals(store, renewals, count, posting->is_by_text, identities, &args) &&
-                     dm_posting_send(posting, &args, dm_conn_post_quietly);
+                     dm_posting_send(posting, &args, dm_node_post_quietly);
 
     if (!is_posted)
         free(posting);

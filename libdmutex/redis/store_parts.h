@@ -3,7 +3,7 @@
  * The lock store on a Redis or Valkey server: each operation is one script, one round trip.  The scripts' promises
  * stand in lua/ and in doc/design/protocol.md, the operations' promises in store/store.h.
  *
- *   driver.c         the table of operations; the two connections
+ *   driver.c         the table of operations; the way to the node
  *   store.c          acquire, cancel, release, renew, poll; how any script call is written, run and read
  *   store_cond.c     conditions
  *   store_name.c     operations on a name, for every holder
@@ -13,8 +13,8 @@
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
-#include "redis/conn.h"
 #include "redis/keys.h"
+#include "redis/node.h"
 #include "redis/scripts.h"
 #include "store/store.h"
 
@@ -24,8 +24,7 @@ enum dm_posted_script { DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POST
 struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
-    struct dm_conn *commands;
-    struct dm_conn *inbox;
+    struct dm_node node;
     const char *prefix;
     const char *uuid;
     const char *label;
@@ -43,9 +42,8 @@ static inline struct dm_redis *dm_redis(const struct dm_store *store)
     return (struct dm_redis *)(uintptr_t)store;
 }
 
-/* Sets all that the operations need, but no inbox and no table. */
-void dm_redis_init(struct dm_redis *redis, struct dm_conn *commands, const char *prefix, const char *uuid,
-                   const char *label);
+/* Sets all that the operations need, but no node and no table. */
+void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label);
 
 /* ---- operations: store.c, store_cond.c, store_name.c ------------------------------------- */
 
@@ -156,15 +154,11 @@ struct dm_posting {
 struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
                                   dm_answers_fn handler, void *user);
 
-/* The function of the connection that posts. */
-typedef enum dm_conn_result dm_post_fn(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
-                                       void *user);
+/* The function of the node that posts. */
+typedef enum dm_link_result dm_post_fn(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
 
 /* True: sent, and the posting is not the caller's any more.  Frees the arguments. */
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post);
-
-/* Writes the command for the server that is there now. */
-struct dm_command dm_store_format(struct dm_store *store, struct dm_args *args);
 
 enum dm_verdict dm_store_no_memory(char *ret_reason);
 enum dm_verdict dm_store_nonsense(char *ret_reason);

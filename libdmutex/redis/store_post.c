@@ -43,7 +43,7 @@ static const char *heed(struct dm_posting *posting, const redisReply *reply, boo
     if (row == DM_ROW_SCRIPT)
         __atomic_store_n(&dm_redis(posting->store)->is_unknown[posting->script], true, __ATOMIC_RELAXED);
     if (row == DM_ROW_REDISCOVER)
-        dm_conn_distrust(dm_redis(posting->store)->commands, reply->str);
+        dm_node_distrust(&dm_redis(posting->store)->node, reply->str);
     return row == DM_ROW_REFUSED ? reply->str : NULL;
 }
 
@@ -68,15 +68,8 @@ static void answered(void *user, const redisReply *reply)
 
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post)
 {
-    struct dm_store *store = posting->store;
-    struct dm_command command;
-    enum dm_conn_result result;
+    enum dm_link_result result = post(&dm_redis(posting->store)->node, args, answered, posting);
 
-    do {
-        command = dm_store_format(store, args);
-        result = post(dm_redis(store)->commands, &command, answered, posting);
-        dm_command_free(&command);
-    } while (result == DM_CONN_OTHER);
     dm_args_free(args);
-    return result != DM_CONN_DOWN;
+    return result != DM_LINK_DOWN;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All bytes that a server can send to a connection, from the greeting on: the connection takes the bytes or is closed;
- * each handler is called once, and nothing is left behind. The first byte of an input chooses between the two
- * connections, and how the bytes are cut into pieces. The server is
- * the other end of a pair of sockets.
+ * All bytes that a server can send to a link, from the greeting on: the link takes the bytes or is closed; each handler
+ * is called once, and nothing is left behind. The first byte of an input chooses between the node's two links, and how
+ * the bytes are cut into pieces. The server is the other end of a pair of sockets.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -13,7 +12,7 @@
 
 #include "fuzz.h"
 #include "link/link_parts.h"
-#include "redis/conn.h"
+#include "redis/node.h"
 
 #define POSTS 3
 #define GREETED "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n:7\r\n$31\r\n\nrun_id:0123456789abcdef01234567\r\n+OK\r\n:9\r\n"
@@ -69,7 +68,7 @@ static int open_pair(struct dm_url *url, bool may_start, char ret_reason[DM_REAS
     return ends[0];
 }
 
-/* ---- a connection ------------------------------------------------------------------------ */
+/* ---- a link ------------------------------------------------------------------------------ */
 
 static int posted, answered;
 
@@ -86,14 +85,14 @@ static void take_message(void *user, const char *text, const struct dm_server *s
     must(text && server);
 }
 
-static void post(struct dm_conn *conn)
+static void post(struct dm_link *link)
 {
     char ping[] = "PING\r\n";
     const struct dm_command command = { .bytes = ping, .length = strlen(ping) };
-    enum dm_conn_result result = dm_conn_post(conn, &command, take_reply, NULL);
+    enum dm_link_result result = dm_link_post(link, &command, take_reply, NULL);
 
-    must(result == DM_CONN_OK || result == DM_CONN_DOWN);
-    posted += result == DM_CONN_OK;
+    must(result == DM_LINK_OK || result == DM_LINK_DOWN);
+    posted += result == DM_LINK_OK;
 }
 
 static void send_bytes(const uint8_t *bytes, size_t length)
@@ -102,11 +101,10 @@ static void send_bytes(const uint8_t *bytes, size_t length)
         must(send(server_fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length || errno == EPIPE);
 }
 
-/* Frees the memory that dm_conn_end() leaves: the library never frees connections, because a thread may still be about
- * to use a connection. */
-static void free_conn(struct dm_conn *conn)
+/* Frees the memory that dm_node_end() leaves: the library never frees links, because a thread may still be about to use
+ * a link. */
+static void free_link(struct dm_link *link)
 {
-    struct dm_link *link = conn->link;
     struct dm_pipe *pipe = &link->session.pipe;
     struct dm_slot *slot;
 
@@ -117,7 +115,6 @@ static void free_conn(struct dm_conn *conn)
         free(slot);
     }
     free(link);
-    free(conn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -128,30 +125,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
                                  .has_grace = true,
                                  .connect_timeout_ms = 60000,
                                  .command_timeout_ms = 60000 };
-    const struct dm_conn_hooks hooks = { .open_local = open_pair, .on_message = take_message };
-    struct dm_conn *conn;
+    static struct dm_node node;
+    const struct dm_node_hooks hooks = { .open_local = open_pair, .on_message = take_message };
+    struct dm_link *link;
     size_t piece;
 
     if (length < 1)
         return 0;
     posted = answered = 0;
     server_fd = -1;
-    conn = dm_conn_new(&url, bytes[0] & 32 ? NULL : "inbox", &hooks);
-    must(conn);
-    dm_conn_want(conn);
-    dm_conn_work(conn);
+    must(dm_node_init(&node, &url, "inbox", &hooks));
+    link = bytes[0] & 32 ? node.commands.link : node.inbox.link;
+    dm_link_want(link);
+    dm_link_work(link);
     piece = 1 + (length - 1) / (1 + bytes[0] % 4u);
     for (size_t at = 1; at < length; at += piece) {
         send_bytes(bytes + at, piece < length - at ? piece : length - at);
-        dm_conn_work(conn);
+        dm_link_work(link);
         for (int i = 0; i < POSTS; i++)
-            post(conn);
-        dm_conn_work(conn);
+            post(link);
+        dm_link_work(link);
     }
     close(server_fd);
-    dm_conn_work(conn);
-    dm_conn_end(conn);
+    dm_link_work(link);
+    dm_node_end(&node);
     must(posted == answered);
-    free_conn(conn);
+    free_link(node.commands.link);
+    free_link(node.inbox.link);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Replies to every script and greeting: only the library's own answer is a grant, and no reply does harm. The first
- * byte of an input chooses the question, the rest is the server's reply. Replaces the connection (conn.c).
+ * byte of an input chooses the question, the rest is the server's reply. Replaces the node (node.c).
  */
 #include <hiredis.h>
 #include <stdbool.h>
@@ -90,7 +90,7 @@ static const char *const words[] = {
 
 const struct fuzzer fuzzer = { "replies", seeds, words, 60000, 5000000 };
 
-/* ---- the connection ---------------------------------------------------------------------- */
+/* ---- the node ---------------------------------------------------------------------------- */
 
 static struct dm_reader reader;
 static struct {
@@ -117,63 +117,62 @@ static redisReply *next_reply(void)
     return reply;
 }
 
-enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
-                                 const struct dm_deadline *deadline, struct redisReply **ret_reply)
+static void must_be_written(const struct dm_args *args)
 {
-    (void)conn;
+    struct dm_command command = dm_args_format(args);
+
+    must(command.bytes && command.length);
+    dm_command_free(&command);
+}
+
+enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
+                                 struct redisReply **ret_reply)
+{
+    (void)node;
     (void)deadline;
-    must(command->bytes && command->length);
+    must_be_written(args);
     *ret_reply = next_reply();
-    return *ret_reply ? DM_CONN_OK : DM_CONN_BROKEN;
+    return *ret_reply ? DM_LINK_OK : DM_LINK_BROKEN;
 }
 
 /* Answers at once. */
-enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
-                                 void *user)
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
     redisReply *reply = next_reply();
 
-    (void)conn;
-    must(command->bytes && command->length);
+    (void)node;
+    must_be_written(args);
     handler(user, reply);
     if (reply)
         freeReplyObject(reply);
-    return DM_CONN_OK;
+    return DM_LINK_OK;
 }
 
-enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn handler,
-                                         void *user)
+enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
-    return dm_conn_post(conn, command, handler, user);
+    return dm_node_post(node, args, handler, user);
 }
 
-uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
+bool dm_node_is_ready(struct dm_node *node)
 {
-    (void)conn;
-    *ret_server = (struct dm_server){ 0 };
-    return 1;
-}
-
-bool dm_conn_is_ready(struct dm_conn *conn)
-{
-    (void)conn;
+    (void)node;
     return true;
 }
 
-void dm_conn_distrust(struct dm_conn *conn, const char *reason)
+void dm_node_distrust(struct dm_node *node, const char *reason)
 {
-    (void)conn;
+    (void)node;
     must(reason);
 }
 
-void dm_conn_want(struct dm_conn *conn)
+void dm_node_want(struct dm_node *node)
 {
-    (void)conn;
+    (void)node;
 }
 
-void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
+void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
 {
-    (void)conn;
+    (void)node;
     ret_reason[0] = '\0';
 }
 
@@ -352,7 +351,7 @@ static void (*const questions[])(void) = {
 
 static void begin(void)
 {
-    dm_redis_init(&redis, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     mutex_keys = dm_keys_new("dmutex", "g/l", 0);
     condition_keys = dm_keys_new_condition("dmutex", NULL, "g/c", 0);
     must(mutex_keys && condition_keys);

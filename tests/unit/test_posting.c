@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * redis/store_post: each posted request is answered once, in the store's words.  The connection is replaced by
+ * redis/store_post: each posted request is answered once, in the store's words.  The node is replaced by
  * functions that note the command and give the reply that a test wants.
  */
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- the connection ---------------------------------------------------------------------- */
+/* ---- the node ---------------------------------------------------------------------------- */
 
 static bool is_down, is_wanted;
 static bool is_sent_by_text;
@@ -27,62 +27,53 @@ static dm_reply_fn handler;
 static void *handler_user;
 static const char *distrusted;
 
-enum dm_conn_result dm_conn_post(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn fn, void *user)
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn fn, void *user)
 {
-    (void)conn;
-    assert_non_null(command->bytes);
+    (void)node;
     if (is_down)
-        return DM_CONN_DOWN;
-    is_sent_by_text = memmem(command->bytes, command->length, "\r\nEVAL\r\n", 8) != NULL;
+        return DM_LINK_DOWN;
+    is_sent_by_text = strcmp(args->texts[0], "EVAL") == 0;
     handler = fn;
     handler_user = user;
-    return DM_CONN_OK;
+    return DM_LINK_OK;
 }
 
-enum dm_conn_result dm_conn_post_quietly(struct dm_conn *conn, const struct dm_command *command, dm_reply_fn fn,
-                                         void *user)
+enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn fn, void *user)
 {
-    return dm_conn_post(conn, command, fn, user);
+    return dm_node_post(node, args, fn, user);
 }
 
-enum dm_conn_result dm_conn_call(struct dm_conn *conn, const struct dm_command *command,
-                                 const struct dm_deadline *deadline, struct redisReply **ret_reply)
+enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
+                                 struct redisReply **ret_reply)
 {
-    (void)conn;
-    (void)command;
+    (void)node;
+    (void)args;
     (void)deadline;
     (void)ret_reply;
-    return DM_CONN_DOWN;
+    return DM_LINK_DOWN;
 }
 
-uint64_t dm_conn_server(struct dm_conn *conn, struct dm_server *ret_server)
+bool dm_node_is_ready(struct dm_node *node)
 {
-    (void)conn;
-    *ret_server = (struct dm_server){ 0 };
-    return 1;
-}
-
-bool dm_conn_is_ready(struct dm_conn *conn)
-{
-    (void)conn;
+    (void)node;
     return true;
 }
 
-void dm_conn_distrust(struct dm_conn *conn, const char *reason)
+void dm_node_distrust(struct dm_node *node, const char *reason)
 {
-    (void)conn;
+    (void)node;
     distrusted = reason ? "yes" : NULL;
 }
 
-void dm_conn_want(struct dm_conn *conn)
+void dm_node_want(struct dm_node *node)
 {
-    (void)conn;
+    (void)node;
     is_wanted = true;
 }
 
-void dm_conn_reason(struct dm_conn *conn, char ret_reason[DM_REASON_ROOM])
+void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
 {
-    (void)conn;
+    (void)node;
     ret_reason[0] = '\0';
 }
 
@@ -159,7 +150,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&redis, 0, sizeof redis);
-    dm_redis_init(&redis, NULL, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     keys = dm_keys_new("dmutex", "g/l", 0);
     assert_non_null(keys);
     memset(&got, 0, sizeof got);

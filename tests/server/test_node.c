@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection alone: the time when handlers of finished commands are called. The library's tests do not see that
+ * The node alone: the time when handlers of finished commands are called. The library's tests do not see that
  * time.
  */
 #include <string.h>
 
 #include "../lib/testlib.h"
-#include "redis/conn.h"
+#include "redis/node.h"
 
 static struct dm_url *url; /* as in the library, which keeps URLs for good */
-static struct dm_conn *conn;
+static struct dm_node node;
 static int answers, broken;
 
 static void count_answer(void *user, const struct redisReply *reply)
@@ -42,7 +42,7 @@ static struct dm_command ping(void)
  */
 static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller(void **state)
 {
-    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    static const struct dm_node_hooks hooks = { .on_ready = no_news, .on_change = no_news };
     struct dm_deadline soon = dm_deadline_in_ms(5000);
     char reason[DM_REASON_ROOM];
     struct dm_command command = ping();
@@ -50,20 +50,20 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
 
     (void)state;
     url = dm_url_parse(the_server->url, reason);
-    conn = dm_conn_new(url, NULL, &hooks);
-    dm_conn_want(conn);
-    assert_true(dm_conn_await_ready(conn, &soon));
+    assert_true(dm_node_init(&node, url, "inbox", &hooks));
+    dm_node_want(&node);
+    assert_true(dm_link_await_ready(node.commands.link, &soon));
     server_stop(the_server);
-    assert_int_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
+    assert_int_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
     server_kill(the_server);
-    assert_int_not_equal(dm_conn_post_quietly(conn, &command, count_answer, NULL), DM_CONN_OK);
-    dm_conn_server(conn, &server);
+    assert_int_not_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
+    dm_line_server(&node.commands, &server);
     assert_int_equal(answers, 0);
-    dm_conn_work(conn);
+    dm_link_work(node.commands.link);
     assert_true(answers > 0);
     assert_int_equal(broken, answers);
     dm_command_free(&command);
-    dm_conn_end(conn);
+    dm_node_end(&node);
     server_restart(the_server);
 }
 
@@ -72,15 +72,15 @@ static bool is_another_server(uint64_t number)
 {
     struct dm_server server;
 
-    dm_conn_work(conn);
-    dm_conn_want(conn);
-    return dm_conn_is_ready(conn) && dm_conn_server(conn, &server) != number;
+    dm_link_work(node.commands.link);
+    dm_node_want(&node);
+    return dm_node_is_ready(&node) && dm_line_server(&node.commands, &server) != number;
 }
 
 /* Bytes written for one server are not sent to another, whether a new server gives grace or not. */
 static void test_the_servers_number_changes_when_it_is_another_without_grace(void **state)
 {
-    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    static const struct dm_node_hooks hooks = { .on_ready = no_news, .on_change = no_news };
     struct dm_deadline soon = dm_deadline_in_ms(5000);
     struct dm_command command = ping();
     char reason[DM_REASON_ROOM];
@@ -89,19 +89,19 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     (void)state;
     url = dm_url_parse(the_server->url, reason);
     assert_false(url->has_grace);
-    conn = dm_conn_new(url, NULL, &hooks);
-    dm_conn_want(conn);
-    assert_true(dm_conn_await_ready(conn, &soon));
-    command.peer = dm_conn_server(conn, &before);
-    assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OK);
+    assert_true(dm_node_init(&node, url, "inbox", &hooks));
+    dm_node_want(&node);
+    assert_true(dm_link_await_ready(node.commands.link, &soon));
+    command.peer = dm_line_server(&node.commands, &before);
+    assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
     server_kill(the_server);
     server_restart(the_server);
     wait_until(is_another_server(command.peer));
-    dm_conn_server(conn, &server);
+    dm_line_server(&node.commands, &server);
     assert_false(dm_server_is_same_run(&before, &server));
-    assert_int_equal(dm_conn_post(conn, &command, count_answer, NULL), DM_CONN_OTHER);
+    assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OTHER);
     dm_command_free(&command);
-    dm_conn_end(conn);
+    dm_node_end(&node);
     answers = broken = 0;
 }
 
@@ -111,18 +111,18 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
  */
 static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
 {
-    static const struct dm_conn_hooks hooks = { .on_ready = no_news, .on_change = no_news };
-    struct dm_conn_watch watch;
+    static const struct dm_node_hooks hooks = { .on_ready = no_news, .on_change = no_news };
+    struct dm_link_watch watch;
     char reason[DM_REASON_ROOM];
 
     (void)state;
     url = dm_url_parse("unix:///nonexistent/server", reason);
-    conn = dm_conn_new(url, NULL, &hooks);
-    dm_conn_want(conn);
-    dm_conn_watch(conn, &watch);
+    assert_true(dm_node_init(&node, url, "inbox", &hooks));
+    dm_node_want(&node);
+    dm_link_watch(node.commands.link, &watch);
     assert_true(watch.is_closed);
     assert_int_not_equal(watch.due_ns, DM_NEVER);
-    dm_conn_end(conn);
+    dm_node_end(&node);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/node.h"
+
+#include <stdio.h>
+
+#include "redis/reply.h"
+
+uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
+{
+    uint64_t number;
+
+    dm_mutex_lock(&line->node->lock);
+    number = line->number;
+    *ret_server = line->server;
+    dm_mutex_unlock(&line->node->lock);
+    return number;
+}
+
+/* ---- the greeter of a link --------------------------------------------------------------- */
+
+static void begin(void *user)
+{
+    struct dm_line *line = user;
+
+    dm_greeting_begin(&line->greeting);
+}
+
+static int next_round(void *user, struct dm_command *ret_round)
+{
+    struct dm_line *line = user;
+
+    *ret_round = dm_greeting_round(&line->greeting);
+    return line->greeting.step_count;
+}
+
+static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_line *line = user;
+
+    return dm_greeting_take(&line->greeting, reply, ret_reason);
+}
+
+/* Commands that were written for the server before must not be sent to this server. */
+static uint64_t note_server(void *user)
+{
+    struct dm_line *line = user;
+    const struct dm_server *server = &line->greeting.server;
+    uint64_t number;
+
+    dm_mutex_lock(&line->node->lock);
+    if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
+        line->number++;
+    line->server = *server;
+    line->looked_ns = dm_clock_boot_ns();
+    number = line->number;
+    dm_mutex_unlock(&line->node->lock);
+    return number;
+}
+
+/*
+ * A server that was a master may have become a replica, and a master again with the data of another server, while the
+ * link stayed open.  So in each second of use the node asks the server again, ahead of a command that is sent anyway.
+ *
+ * The inbox listens and cannot ask; it is connected to the same server, and the commands' link asks for both.
+ */
+static struct dm_command look(void *user)
+{
+    struct dm_line *line = user;
+    struct dm_command command = { 0 };
+    int64_t now_ns = dm_clock_boot_ns();
+
+    dm_mutex_lock(&line->node->lock);
+    if (now_ns >= line->looked_ns + DM_LOOK_NS)
+        command = dm_greeting_look(&line->greeting);
+    if (command.bytes)
+        line->looked_ns = now_ns;
+    dm_mutex_unlock(&line->node->lock);
+    return command;
+}
+
+static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_line *line = user;
+
+    return dm_greeting_take_look(&line->greeting, reply, ret_reason);
+}
+
+/* ---- the hooks of a link ----------------------------------------------------------------- */
+
+static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node *node = user;
+
+    return node->hooks.open_local(node->url, may_block, ret_reason);
+}
+
+/* The line that greeted last is right; a server that does not say its identity may be any. */
+static void keep_together(struct dm_line *newest, struct dm_line *other)
+{
+    struct dm_server right, server;
+    uint64_t number;
+
+    dm_line_server(newest, &right);
+    number = dm_line_server(other, &server);
+    if (right.run && server.run && !dm_server_is_same(&right, &server))
+        dm_link_distrust(other->link, number, "leads to another server than before");
+}
+
+static void commands_ready(void *user)
+{
+    struct dm_node *node = ((struct dm_line *)user)->node;
+
+    dm_link_retry_soon(node->inbox.link);
+    keep_together(&node->commands, &node->inbox);
+    if (node->hooks.on_ready)
+        node->hooks.on_ready(node->hooks.user);
+}
+
+static void inbox_ready(void *user)
+{
+    struct dm_node *node = ((struct dm_line *)user)->node;
+
+    keep_together(&node->inbox, &node->commands);
+    if (node->hooks.on_inbox)
+        node->hooks.on_inbox(node->hooks.user);
+}
+
+/* A message that is read after another server has come is as from no known server. */
+static void take_message(void *user, const redisReply *reply, uint64_t peer)
+{
+    struct dm_line *line = user;
+    struct dm_server server;
+
+    if (reply->elements != 3 || !dm_reply_is(reply, "message") || reply->element[2]->type != REDIS_REPLY_STRING)
+        return;
+    if (dm_line_server(line, &server) != peer)
+        server = (struct dm_server){ 0 };
+    line->node->hooks.on_message(line->node->hooks.user, reply->element[2]->str, &server);
+}
+
+static void note_change(void *user)
+{
+    const struct dm_node *node = ((struct dm_line *)user)->node;
+
+    if (node->hooks.on_change)
+        node->hooks.on_change(node->hooks.user);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+static struct dm_link *open_link(struct dm_line *line, void (*on_ready)(void *user))
+{
+    struct dm_node *node = line->node;
+    const struct dm_url *url = node->url;
+    struct dm_link_options options = {
+        .address = { .host = url->host, .port = url->port, .path = url->path },
+        .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
+        .open_user = node,
+        .connect_timeout_ms = url->connect_timeout_ms,
+        .command_timeout_ms = url->command_timeout_ms,
+        .is_listening = line->greeting.inbox != NULL,
+    };
+    const struct dm_greeter greeter = {
+        .begin = begin,
+        .round = next_round,
+        .take = take,
+        .ready = note_server,
+        .look = line->greeting.inbox ? NULL : look,
+        .take_look = take_look,
+        .user = line,
+    };
+    const struct dm_link_hooks hooks = {
+        .on_ready = on_ready,
+        .on_message = take_message,
+        .on_change = note_change,
+        .user = line,
+    };
+
+    dm_url_describe(url, options.name, sizeof options.name);
+    return dm_link_new(&options, &greeter, &hooks);
+}
+
+bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks)
+{
+    *node = (struct dm_node){ .url = url, .hooks = *hooks };
+    node->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_NODE);
+    snprintf(node->channel, sizeof node->channel, "%s", channel);
+    node->commands = (struct dm_line){ .node = node, .greeting.url = url, .number = 1 };
+    node->inbox = (struct dm_line){ .node = node, .greeting = { .url = url, .inbox = node->channel }, .number = 1 };
+    node->commands.link = open_link(&node->commands, commands_ready);
+    node->inbox.link = open_link(&node->inbox, inbox_ready);
+    if (node->commands.link && node->inbox.link)
+        return true;
+    dm_node_clear_unused(node);
+    return false;
+}
+
+void dm_node_clear_unused(struct dm_node *node)
+{
+    dm_link_free_unused(node->commands.link);
+    dm_link_free_unused(node->inbox.link);
+}
+
+void dm_node_end(struct dm_node *node)
+{
+    static const char *const reason = "this process uses another server now";
+
+    dm_link_end(node->commands.link, reason);
+    dm_link_end(node->inbox.link, reason);
+}
+
+void dm_node_fork_prepare(struct dm_node *node)
+{
+    dm_link_fork_prepare(node->commands.link);
+    dm_link_fork_prepare(node->inbox.link);
+    dm_mutex_lock(&node->lock);
+}
+
+void dm_node_fork_parent(struct dm_node *node)
+{
+    dm_mutex_unlock(&node->lock);
+    dm_link_fork_parent(node->inbox.link);
+    dm_link_fork_parent(node->commands.link);
+}
+
+void dm_node_fork_child(struct dm_node *node)
+{
+    dm_mutex_reset(&node->lock);
+    dm_link_fork_child(node->inbox.link);
+    dm_link_fork_child(node->commands.link);
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+/* Writes the command for the server that is there now. */
+static struct dm_command format(struct dm_node *node, struct dm_args *args)
+{
+    struct dm_command command;
+    struct dm_server server;
+    uint64_t number = dm_line_server(&node->commands, &server);
+
+    dm_args_set_server(args, server.born_us, server.run);
+    command = dm_args_format(args);
+    if (args->born_at || args->run_at)
+        command.peer = number;
+    return command;
+}
+
+enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
+                                 redisReply **ret_reply)
+{
+    struct dm_command command;
+    enum dm_link_result result;
+
+    do {
+        command = format(node, args);
+        result = dm_link_call(node->commands.link, &command, deadline, ret_reply);
+        dm_command_free(&command);
+    } while (result == DM_LINK_OTHER);
+    return result;
+}
+
+static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user,
+                                enum dm_link_result (*how)(struct dm_link *, const struct dm_command *, dm_reply_fn,
+                                                           void *))
+{
+    struct dm_command command;
+    enum dm_link_result result;
+
+    do {
+        command = format(node, args);
+        result = how(node->commands.link, &command, handler, user);
+        dm_command_free(&command);
+    } while (result == DM_LINK_OTHER);
+    return result;
+}
+
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
+{
+    return post(node, args, handler, user, dm_link_post);
+}
+
+enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
+{
+    return post(node, args, handler, user, dm_link_post_quietly);
+}
+
+void dm_node_want(struct dm_node *node)
+{
+    dm_link_want(node->commands.link);
+}
+
+bool dm_node_is_ready(struct dm_node *node)
+{
+    return dm_link_is_ready(node->commands.link);
+}
+
+void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
+{
+    dm_link_reason(node->commands.link, ret_reason);
+}
+
+void dm_node_distrust(struct dm_node *node, const char *reason)
+{
+    dm_link_distrust(node->commands.link, 0, reason);
+}
+
+int64_t dm_node_look(struct dm_node *node)
+{
+    int64_t next_ns;
+
+    if (!dm_link_look(node->commands.link))
+        return DM_NEVER;
+    dm_mutex_lock(&node->lock);
+    next_ns = node->commands.looked_ns + DM_LOOK_NS;
+    dm_mutex_unlock(&node->lock);
+    return next_ns;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One server: a link for commands, a link that hears the inbox, and the server's identity.
+ *
+ * Both links go to one server: if the address leads to another server than before, the link that greeted last is right,
+ * and the other link connects anew.  What a command says about its server (since when the server is there, its run id)
+ * holds for the server that was connected when the command was written: a node writes the command, numbers the servers,
+ * and writes the command again if another server has come before the sending.
+ */
+#ifndef DM_REDIS_NODE_H
+#define DM_REDIS_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rank.h"
+#include "link/turns.h"
+#include "redis/greeting.h"
+#include "store/url.h"
+
+struct dm_node;
+
+/* Called without locks, by any thread that uses the node. */
+struct dm_node_hooks {
+    /* Opens the socket of a local server, as struct dm_host says. */
+    int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
+    /* Commands can be sent now; the inbox is heard now: for the first time or again. */
+    void (*on_ready)(void *user);
+    void (*on_inbox)(void *user);
+    /* A message of the inbox, and the server that sent the message; valid during the call. */
+    void (*on_message)(void *user, const char *text, const struct dm_server *server);
+    /* dm_link_watch() of a link has something new to say. */
+    void (*on_change)(void *user);
+    void *user;
+};
+
+/* One of the two links, and the server that greeted on this link last. */
+struct dm_line {
+    struct dm_node *node;
+    struct dm_link *link;
+    struct dm_greeting greeting; /* the link's lock guards it */
+
+    /* The node's lock guards the rest. */
+    struct dm_server server;
+    uint64_t number;   /* another number: another server, or the same with another birth; 1: none was there yet */
+    int64_t looked_ns; /* when the link last asked for the server's identity */
+};
+
+struct dm_node {
+    struct dm_url *url;
+    struct dm_node_hooks hooks;
+    char channel[128];
+    struct dm_line commands, inbox;
+    struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
+};
+
+/* channel: of the inbox, copied.  False without memory or descriptors. */
+bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks);
+
+/* Undoes dm_node_init(), for a node that was never used. */
+void dm_node_clear_unused(struct dm_node *node);
+
+/* As the functions of link/ by these names, for the command that the arguments make; DM_LINK_OTHER never comes. */
+enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
+                                 struct redisReply **ret_reply);
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
+enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
+
+/* Opens the link for commands if closed, without waiting. */
+void dm_node_want(struct dm_node *node);
+
+/* Commands can be sent now. */
+bool dm_node_is_ready(struct dm_node *node);
+
+/* Why commands have no answer, as dm_link_reason(). */
+void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM]);
+
+/* An answer to a command says that the server is the wrong server: connect anew. */
+void dm_node_distrust(struct dm_node *node, const char *reason);
+
+/*
+ * Asks the server whether the server is still the one that greeted, if the last look is DM_LOOK_NS ago, as each command
+ * does before being sent.  An answer "no" closes the link, and requests sent behind the question have no answer.
+ * Returns when the next look is due; DM_NEVER: commands cannot be sent now.  Calls nothing, as dm_node_post_quietly().
+ */
+#define DM_LOOK_NS DM_NS_PER_S
+int64_t dm_node_look(struct dm_node *node);
+
+/* The number and the identity of the server of a line, now or last.  Calls nothing. */
+uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server);
+
+/* Ends both links for good, as dm_link_end(). */
+void dm_node_end(struct dm_node *node);
+
+void dm_node_fork_prepare(struct dm_node *node);
+void dm_node_fork_parent(struct dm_node *node);
+void dm_node_fork_child(struct dm_node *node);
+
+#endif
