@@ -340,6 +340,9 @@ sim_sources = \
     tests/sim/look.c \
     tests/sim/net.c \
     tests/sim/net.h \
+    tests/sim/plain.c \
+    tests/sim/plain.h \
+    tests/sim/plain_locks.c \
     tests/sim/process.c \
     tests/sim/process.h \
     tests/sim/run.c \

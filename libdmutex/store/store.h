@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The wall between the process and a lock store.  runtime/ and api/ know a store by this header alone; a store is a
- * table of operations, and knows the process by struct dm_host alone.  redis/ is one store, the simulator has another.
+ * table of operations, and knows the process by struct dm_host alone.  redis/ is one store, tests/sim/plain.c another.
  *
  * 1. An operation with a deadline blocks until then at most; the calling thread holds no lock.  The verdict is
  *    DM_SAYS_NOTHING if no usable answer came; ret_reason, which the caller sets to "" beforehand, says why.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one place where a store's verdict becomes a failure that a caller sees; doc/design/errors.md has the whole table. */
+/* Makes a store's verdict the failure that a caller sees; doc/design/errors.md has the whole table. */
 #ifndef DM_STORE_VERDICT_H
 #define DM_STORE_VERDICT_H
 

@@ -154,6 +154,16 @@ void check_entered(int name, const struct dm_claim *claim)
     check_soon();
 }
 
+void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt, bool is_dead)
+{
+    struct known *known = &check.names[name];
+
+    snprintf(known->hold, sizeof known->hold, "%s:%" PRIu64 ":%" PRIu64, uuid, thread, attempt);
+    known->dead_hold = is_dead ? look_hash(known->hold, strlen(known->hold)) : 0;
+    known->is_hold_found = false;
+    counters.holds++;
+}
+
 void check_lost(const char *name, uint64_t token)
 {
     world_note("lost %s %" PRIu64, name, token);

@@ -29,6 +29,9 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
 
+/* The plain store has granted a name, with the word "an owner died" or without. */
+void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt, bool is_dead);
+
 /* The application is told of a loss. */
 void check_lost(const char *name, uint64_t token);
 

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "fiber.h"
+#include "plain.h"
 #include "process.h"
 #include "server.h"
 #include "work.h"
@@ -139,8 +140,8 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    blacken(process->links[0]);
-    blacken(process->links[1]);
+    for (int i = 0; i < 2 && process->links[i]; i++)
+        blacken(process->links[i]);
     process_kill(process);
 }
 
@@ -330,6 +331,40 @@ const char *fault_text(enum fault_kind kind)
     return kinds[kind].text;
 }
 
+/* The plain store knows these faults; others are a Redis server's, and do nothing here. */
+static void happen_to_plain(const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_CUT_REQUESTS:
+    case FAULT_CUT_REPLIES:
+    case FAULT_KILL_CLIENT:
+    case FAULT_HALF_OPEN:
+        plain_break(fault->a);
+        break;
+    case FAULT_STALL:
+        plain_stall((int64_t)fault->b * MS);
+        break;
+    case FAULT_RESTART:
+        plain_restart(true, (int64_t)fault->b * MS);
+        break;
+    case FAULT_RESTART_EMPTY:
+    case FAULT_FLUSH_DATA:
+        plain_restart(false, (int64_t)fault->b * MS);
+        check_forgive(DATA_GRACED);
+        break;
+    case FAULT_SLOW:
+    case FAULT_STOP:
+    case FAULT_KILL:
+    case FAULT_KILL_HOST:
+    case FAULT_CANCEL:
+    case FAULT_FORK:
+        kinds[fault->kind].happens(fault);
+        break;
+    default:
+        break;
+    }
+}
+
 static void happen(void *object, uint64_t number)
 {
     const struct fault *fault = object;
@@ -338,7 +373,10 @@ static void happen(void *object, uint64_t number)
     counters.faults++;
     counters.fault_kinds[fault->kind]++;
     world_note("FAULT %s %u %u", fault_name(fault->kind), fault->a, fault->b);
-    kinds[fault->kind].happens(fault);
+    if (plain_is_there())
+        happen_to_plain(fault);
+    else
+        kinds[fault->kind].happens(fault);
 }
 
 void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
@@ -360,6 +398,7 @@ void faults_end(void)
     server_set_monitor(false);
     server_load(0);
     server_stall(0);
+    plain_stall(0);
     if (server_right_clock())
         check_forgive(CLOCK_STEPPED);
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);

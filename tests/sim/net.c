@@ -24,7 +24,7 @@ void net_set_delay(int64_t usual, int64_t most)
     most_ns = most;
 }
 
-static int64_t some_delay(void)
+int64_t net_delay(void)
 {
     return chance_delay(CHANCE_NETWORK, usual_ns, most_ns);
 }
@@ -51,7 +51,7 @@ static void send_piece(struct link *link, enum way way, const char *bytes, size_
 {
     struct segment *segment = world_new(sizeof *segment + length);
     struct stream *stream = &link->streams[way];
-    int64_t arrival_ns = world_now() + some_delay();
+    int64_t arrival_ns = world_now() + net_delay();
 
     if (arrival_ns < stream->last_arrival_ns)
         arrival_ns = stream->last_arrival_ns;
@@ -128,9 +128,9 @@ static void reach_server(void *object, uint64_t number)
     if (link->is_black)
         return;
     if (server_accept(link))
-        world_at(world_now() + some_delay(), connected, link, 0);
+        world_at(world_now() + net_delay(), connected, link, 0);
     else
-        world_at(world_now() + some_delay(), closed, link, 0);
+        world_at(world_now() + net_delay(), closed, link, 0);
 }
 
 struct link *net_connect(struct dm_link *conn)
@@ -141,7 +141,7 @@ struct link *net_connect(struct dm_link *conn)
     link->older = newest;
     newest = link;
     link->streams[TO_SERVER].bytes_left = link->streams[TO_CLIENT].bytes_left = -1;
-    world_at(world_now() + some_delay(), reach_server, link, 0);
+    world_at(world_now() + net_delay(), reach_server, link, 0);
     return link;
 }
 
@@ -157,7 +157,7 @@ static void server_hears_end(void *object, uint64_t number)
 
 void net_shut(struct link *link)
 {
-    int64_t when_ns = world_now() + some_delay();
+    int64_t when_ns = world_now() + net_delay();
 
     link->is_shut_by_client = true;
     if (when_ns < link->streams[TO_SERVER].last_arrival_ns)
@@ -170,7 +170,7 @@ void net_reset(struct link *link)
     link->streams[TO_SERVER].is_dry = link->streams[TO_CLIENT].is_dry = true;
     server_gone(link);
     if (!link->is_shut_by_client)
-        world_at(world_now() + some_delay(), closed, link, 0);
+        world_at(world_now() + net_delay(), closed, link, 0);
 }
 
 void net_cut(struct link *link, enum way way, int64_t bytes)

@@ -55,6 +55,7 @@ void net_end(void);
 
 /* Faults of all connections: the network's delay. */
 void net_set_delay(int64_t usual_ns, int64_t most_ns);
+int64_t net_delay(void);
 
 /* Events at the client's end: conn.c. */
 void conn_connected(struct dm_link *conn, struct link *link);

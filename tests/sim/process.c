@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
+#include "plain.h"
 #include "runtime/ending.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
@@ -406,7 +407,10 @@ static void open_store(struct dm_runtime *runtime)
         .is_in_need = is_in_need,
     };
 
-    runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
+    if (plain_is_there())
+        runtime->store = plain_open(process_current(), &host);
+    else
+        runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
 }
 
 static void make_runtime(struct process *process)
@@ -494,8 +498,8 @@ void process_kill(struct process *process)
             fiber_forget(thread->fiber);
         thread->fiber = NULL;
     }
-    conn_forget(process->links[0]);
-    conn_forget(process->links[1]);
+    for (int i = 0; i < 2 && process->links[i]; i++)
+        conn_forget(process->links[i]);
     dm_store_free_unused(process->runtime.store);
     process->runtime.store = NULL;
     free_registry(&process->runtime.registry);
@@ -569,8 +573,8 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    conn_look(process->links[0]);
-    conn_look(process->links[1]);
+    for (int i = 0; i < 2 && process->links[i]; i++)
+        conn_look(process->links[i]);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

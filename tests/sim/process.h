@@ -35,7 +35,7 @@ struct process {
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
-    struct dm_link *links[2]; /* of the commands, of the inbox */
+    struct dm_link *links[2]; /* of the commands, of the inbox; NULL: plain.h */
     uint64_t last_serial;
     struct thread *threads, *loop_thread;
     struct delivery *deliveries, **last_delivery; /* arrived while the process was stopped */

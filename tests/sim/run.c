@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "plain.h"
 #include "process.h"
 #include "server.h"
 #include "work.h"
@@ -71,7 +72,7 @@ static void plan(struct run *run)
         .think_ns = (1 + below(8)) * MS,
         .hold_ns = (1 + below(6)) * MS,
         .until_ns = (4000 + below(8000)) * MS,
-        .has_conditions = below(2),
+        .has_conditions = below(2) && !run->is_plain,
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
         .has_grace = below(4) > 0 || run->has_losses,
@@ -149,6 +150,8 @@ static void run_plan(struct run *run)
     server_begin(run->scripting);
     if (run->defect == SERVER_HAS_GHOSTS)
         server_let_ghosts_live();
+    if (run->is_plain)
+        plain_begin();
     processes_begin();
     check_begin(work.names);
     faults_begin(&run->faults, work.lease_ms, work.has_grace && !work.has_mixed_leases);
@@ -160,6 +163,7 @@ static void run_plan(struct run *run)
     run->hash = world_hash();
     snprintf(run->breach, sizeof run->breach, "%s", world_breach());
     processes_end();
+    plain_end();
     check_end();
     server_end();
     net_end();
@@ -183,6 +187,7 @@ static bool still_fails(struct run *run)
                          .scripting = run->scripting,
                          .defect = run->defect,
                          .is_safe = run->is_safe,
+                         .is_plain = run->is_plain,
                          .has_slow_clocks = run->has_slow_clocks };
 
     world_begin(run->seed, run->bytes, run->length);

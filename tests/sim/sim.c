@@ -29,6 +29,7 @@ int main(int argc, char **argv)
     world_set_reader(getenv("DM_TRACE") != NULL);
     run.scripting = scripting_new(NULL);
     run.is_safe = getenv("DM_SAFE") != NULL;
+    run.is_plain = getenv("DM_PLAIN") != NULL;
     for (uint64_t i = 0; i < count; i++) {
         run.seed = seed + i;
         run_seed(&run);

@@ -186,6 +186,26 @@ static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
     assert_true(hashes[0] != hashes[1]);
 }
 
+/* The whole runtime on another store, which has no scripts and no replies: the promises that processes can see. */
+static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 300, 10000);
+
+    (void)state;
+    begin();
+    memset(&counters, 0, sizeof counters);
+    run.is_plain = true;
+    for (run.seed = first_seed(); run.seed < first_seed() + seeds; run.seed++) {
+        run_seed(&run);
+        if (run.breach[0])
+            run_shrink(&run);
+        assert_string_equal(run.breach, "");
+    }
+    counters_print();
+    assert_true(counters.holds > counters.operations / 10); /* or nothing has been tried */
+    assert_true(counters.messages > seeds && counters.renewals > seeds && counters.deaths > 0);
+}
+
 static int group_setup(void **state)
 {
     (void)state;
@@ -205,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim_does_the_same_when_the_seed_is_the_same),
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
     };
 
     cmocka_set_test_filter(getenv("DM_SIM_TEST")); /* a single test, by hand */

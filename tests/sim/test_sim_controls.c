@@ -27,6 +27,9 @@ int __lsan_is_turned_off(void)
     return 1;
 }
 
+/* Controls run on the plain store. */
+static bool is_plain;
+
 /* Fails unless a promise of the list `promises` is broken within some seeds.  has_losses: data is lost too. */
 static void must_break_when(const char *what, const struct mutation *mutations, enum core_defect defect,
                             const char *promises, bool has_losses)
@@ -37,6 +40,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.scripting = broken;
     run.defect = defect;
     run.has_losses = has_losses;
+    run.is_plain = is_plain;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
@@ -61,6 +65,18 @@ static void must_break_when_changed(const char *what, const char *promises, cons
     const struct mutation mutations[] = { { script, old, new }, { NULL, NULL, NULL } };
 
     must_break(what, mutations, CORE_IS_WHOLE, promises);
+}
+
+/* The other store has judges, too. */
+static void test_sim_notices_a_defect_when_the_store_is_a_plain_one(void **state)
+{
+    (void)state;
+    is_plain = true;
+    must_break("plain: a grant counts from any request", NULL, CORE_TRUSTS_ANY_GRANT, "I1 I2");
+    must_break("plain: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
+    must_break("plain: a released mutex counts as held", NULL, CORE_KEEPS_ALL, "I1 I2");
+    must_break_when("plain: a new server without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    is_plain = false;
 }
 
 static void test_sim_notices_when_a_grant_counts_from_any_request(void **state)
@@ -267,6 +283,7 @@ static void test_sim_notices_when_a_signal_goes_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sim_notices_a_defect_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The plain store's server: who holds, who waits.  Its clock is the true time; each name is a few fields and a list. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "plain.h"
+#include "server.h"
+#include "world.h"
+
+#define NAMES NAMES_MAX
+
+struct attempt {
+    struct plain *from;
+    uint64_t thread, number;
+};
+
+struct queued {
+    struct queued *next; /* by arrival */
+    struct attempt attempt;
+    uint64_t arrival, request;
+    uint32_t lease_ms;
+    bool is_robust;
+    int64_t live_until_ns;
+};
+
+enum health { WELL, OWNER_DIED, NOT_RECOVERABLE };
+
+struct place {
+    int index;
+    bool is_held;
+    struct attempt owner;
+    bool is_dead_told; /* the holder was told of a death, and has not mended yet */
+    int64_t until_ns;
+    uint64_t token;
+    enum health health;
+    struct queued *queue;
+};
+
+static struct place places[NAMES];
+static uint64_t arrivals;
+static int64_t grace_until_ns;
+
+static void serve(struct place *place);
+
+static bool is_same(const struct attempt *one, const struct attempt *other)
+{
+    return one->from == other->from && one->thread == other->thread && one->number == other->number;
+}
+
+/* ---- holds ------------------------------------------------------------------------------- */
+
+static void end_hold(struct place *place, enum dm_end end)
+{
+    place->is_held = false;
+    if (end == DM_END_DIED && place->health == WELL)
+        place->health = OWNER_DIED;
+    if (end == DM_END_NOT_RECOVERABLE)
+        place->health = NOT_RECOVERABLE;
+}
+
+/* The lease may have ended. */
+static void expire(void *object, uint64_t token)
+{
+    struct place *place = object;
+
+    if (!place->is_held || place->token != token || world_now() < place->until_ns)
+        return;
+    end_hold(place, DM_END_DIED);
+    serve(place);
+}
+
+static void extend(struct place *place, uint32_t lease_ms)
+{
+    place->until_ns = world_now() + lease_ms * MS;
+    world_at(place->until_ns, expire, place, place->token);
+}
+
+static struct dm_answer owned(const struct place *place)
+{
+    return (struct dm_answer){ .verdict = DM_SAYS_OWNED,
+                               .token = place->token,
+                               .is_owner_dead = place->is_dead_told,
+                               .store_us = server_now_us() };
+}
+
+static void grant(struct place *place, const struct attempt *to, uint32_t lease_ms, bool is_robust)
+{
+    place->is_held = true;
+    place->owner = *to;
+    place->token = server_now_token() > place->token ? server_now_token() : place->token + 1;
+    place->is_dead_told = is_robust && place->health == OWNER_DIED;
+    if (!is_robust)
+        place->health = WELL;
+    extend(place, lease_ms);
+    check_granted(place->index, plain_process(to->from)->runtime.ident.uuid, to->thread, to->number,
+                  place->is_dead_told);
+}
+
+static bool is_free(const struct place *place)
+{
+    return !place->is_held && world_now() >= grace_until_ns;
+}
+
+static bool is_owner(const struct place *place, const struct attempt *attempt)
+{
+    return place->is_held && is_same(&place->owner, attempt);
+}
+
+/* ---- the queue --------------------------------------------------------------------------- */
+
+static struct queued **find(struct place *place, const struct attempt *attempt)
+{
+    struct queued **at = &place->queue;
+
+    while (*at && !is_same(&(*at)->attempt, attempt))
+        at = &(*at)->next;
+    return at;
+}
+
+static void leave(struct place *place, const struct attempt *attempt)
+{
+    struct queued **at = find(place, attempt);
+
+    if (*at)
+        *at = (*at)->next;
+}
+
+static void drop_dead(struct place *place)
+{
+    struct queued **at = &place->queue;
+
+    while (*at) {
+        if ((*at)->live_until_ns < world_now())
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    }
+}
+
+static void tell(struct place *place, const struct queued *queued, enum dm_message_kind kind)
+{
+    plain_tell(queued->attempt.from, &(struct dm_message){ .kind = kind,
+                                                           .attempt = queued->attempt.number,
+                                                           .request = queued->request,
+                                                           .answer = owned(place) });
+}
+
+/* Grants a free lock to the first live waiter. */
+static void serve(struct place *place)
+{
+    struct queued *first;
+
+    drop_dead(place);
+    first = place->queue;
+    if (!first || !is_free(place))
+        return;
+    if (place->health == NOT_RECOVERABLE) {
+        for (; first; first = first->next)
+            tell(place, first, DM_MESSAGE_ASK);
+        return;
+    }
+    place->queue = first->next;
+    grant(place, &first->attempt, first->lease_ms, first->is_robust);
+    tell(place, first, DM_MESSAGE_GRANTED);
+}
+
+static void serve_later(void *object, uint64_t number)
+{
+    (void)number;
+    serve(object);
+}
+
+/* A waiter comes, comes back to an old place, or is heard of again. */
+static struct queued *wait_in_line(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+{
+    struct queued **at = find(place, attempt), *queued = *at;
+
+    if (!queued) {
+        queued = world_new(sizeof *queued);
+        queued->attempt = *attempt;
+        queued->arrival = ask->arrival ? ask->arrival : ++arrivals;
+        for (at = &place->queue; *at && (*at)->arrival <= queued->arrival;)
+            at = &(*at)->next;
+        queued->next = *at;
+        *at = queued;
+    }
+    queued->request = ask->request.serial;
+    queued->lease_ms = ask->lease_ms;
+    queued->is_robust = ask->is_robust;
+    queued->live_until_ns = world_now() + ask->lease_ms * MS;
+    return queued;
+}
+
+static int64_t left_ms(int64_t until_ns)
+{
+    return until_ns > world_now() ? (until_ns - world_now() + MS - 1) / MS : 0;
+}
+
+static struct dm_answer queued_answer(const struct place *place, const struct queued *queued)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_QUEUED,
+                                .position = 1,
+                                .arrival = queued->arrival,
+                                .remaining_ms = left_ms(place->is_held ? place->until_ns : grace_until_ns),
+                                .store_us = server_now_us() };
+
+    for (const struct queued *before = place->queue; before != queued; before = before->next)
+        answer.position++;
+    return answer;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+static struct dm_answer only(enum dm_verdict verdict)
+{
+    return (struct dm_answer){ .verdict = verdict };
+}
+
+static struct dm_answer confirm(struct place *place, const struct dm_ask *ask)
+{
+    extend(place, ask->lease_ms);
+    return owned(place);
+}
+
+static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, const struct attempt *attempt,
+                                bool may_queue)
+{
+    struct queued *queued;
+
+    drop_dead(place);
+    if (is_owner(place, attempt))
+        return confirm(place, ask);
+    if (place->health == NOT_RECOVERABLE && !place->is_held)
+        return only(DM_SAYS_NOT_RECOVERABLE);
+    if (is_free(place) && (!place->queue || is_same(&place->queue->attempt, attempt))) {
+        leave(place, attempt);
+        grant(place, attempt, ask->lease_ms, ask->is_robust);
+        return owned(place);
+    }
+    if (!may_queue)
+        return (struct dm_answer){ .verdict = DM_SAYS_BUSY,
+                                   .remaining_ms = left_ms(place->until_ns),
+                                   .grace_ms = place->is_held ? 0 : left_ms(grace_until_ns) };
+    queued = wait_in_line(place, ask, attempt);
+    return queued_answer(place, queued);
+}
+
+static struct dm_answer poll_for(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+{
+    if (is_owner(place, attempt))
+        return confirm(place, ask);
+    if (!*find(place, attempt))
+        return only(DM_SAYS_UNKNOWN);
+    return acquire(place, ask, attempt, true);
+}
+
+static struct dm_answer cancel(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+{
+    if (is_owner(place, attempt))
+        return confirm(place, ask);
+    leave(place, attempt);
+    return only(DM_SAYS_DONE);
+}
+
+static struct dm_answer release(struct place *place, const struct attempt *attempt, enum dm_end end)
+{
+    if (is_owner(place, attempt)) {
+        end_hold(place, end);
+        if (end == DM_END_UNLOCKED)
+            place->health = WELL;
+        serve(place);
+        return only(DM_SAYS_DONE);
+    }
+    if (!*find(place, attempt))
+        return only(DM_SAYS_NOT_OWNER);
+    leave(place, attempt);
+    return only(DM_SAYS_DONE);
+}
+
+/* A hold that a server without data does not know comes back with its token. */
+static struct dm_answer renew(struct place *place, const struct question *item, const struct attempt *attempt)
+{
+    if (!place->is_held && item->token > place->token) {
+        place->is_held = true;
+        place->owner = *attempt;
+        place->token = item->token;
+        place->is_dead_told = false;
+    }
+    return is_owner(place, attempt) ? confirm(place, &item->ask) : only(DM_SAYS_UNKNOWN);
+}
+
+static struct dm_answer mend(struct place *place, const struct attempt *attempt)
+{
+    if (!is_owner(place, attempt))
+        return only(DM_SAYS_UNKNOWN);
+    place->health = WELL;
+    place->is_dead_told = false;
+    return only(DM_SAYS_DONE);
+}
+
+static struct dm_answer force(struct place *place)
+{
+    if (place->is_held)
+        plain_tell(place->owner.from, &(struct dm_message){ .kind = DM_MESSAGE_LOST, .attempt = place->owner.number });
+    if (place->is_held)
+        end_hold(place, DM_END_DIED);
+    serve(place);
+    return only(DM_SAYS_DONE);
+}
+
+static struct dm_answer drop(struct place *place)
+{
+    drop_dead(place);
+    if (place->is_held || place->queue)
+        return only(DM_SAYS_BUSY);
+    place->health = WELL;
+    return only(DM_SAYS_DONE);
+}
+
+static struct dm_answer tell_all(const struct place *place, dmutex_info_t *ret_info)
+{
+    ret_info->struct_size = sizeof *ret_info;
+    ret_info->locked = place->is_held;
+    ret_info->remaining_ms = place->is_held ? left_ms(place->until_ns) : 0;
+    ret_info->token = place->token;
+    return only(DM_SAYS_DONE);
+}
+
+static struct dm_answer answer(struct place *place, struct question *item, const struct attempt *attempt)
+{
+    switch (item->act) {
+    case ACQUIRE:
+    case TRY:
+        return acquire(place, &item->ask, attempt, item->act == ACQUIRE);
+    case POLL:
+        return poll_for(place, &item->ask, attempt);
+    case CANCEL:
+        return cancel(place, &item->ask, attempt);
+    case RELEASE:
+        return release(place, attempt, item->end);
+    case RENEW:
+        return renew(place, item, attempt);
+    case CONSISTENT:
+        return mend(place, attempt);
+    case FORCE:
+        return force(place);
+    case DROP:
+        return drop(place);
+    case INFO:
+        return tell_all(place, &item->info);
+    }
+    return only(DM_SAYS_REFUSED);
+}
+
+void locks_answer(struct plain *from, struct question *item)
+{
+    const struct attempt attempt = { from, item->ask.thread, item->ask.attempt };
+
+    item->answer = answer(&places[plain_index(item->ask.place)], item, &attempt);
+}
+
+/* ---- beginning, and the loss of all data ------------------------------------------------- */
+
+void locks_forget(int64_t grace_ns)
+{
+    memset(places, 0, sizeof places);
+    grace_until_ns = world_now() + grace_ns;
+    for (int i = 0; i < NAMES; i++) {
+        places[i].index = i;
+        world_at(grace_until_ns, serve_later, &places[i], 0);
+    }
+}
+
+void locks_begin(void)
+{
+    arrivals = 0;
+    locks_forget(0);
+}
