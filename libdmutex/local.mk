@@ -26,6 +26,8 @@ noinst_LTLIBRARIES += libdmutex/libbase.la
 libdmutex_libbase_la_CFLAGS = $(floor_cflags)
 libdmutex_libbase_la_SOURCES = \
     libdmutex/base/attrs.h \
+    libdmutex/base/bug.c \
+    libdmutex/base/bug.h \
     libdmutex/base/clock.c \
     libdmutex/base/clock.h \
     libdmutex/base/conffile.c \
@@ -66,8 +68,9 @@ noinst_LTLIBRARIES += libdmutex/libcore.la
 libdmutex_libcore_la_CFLAGS = $(floor_cflags)
 libdmutex_libcore_la_SOURCES = \
     libdmutex/core/answer.h \
-    libdmutex/core/attempt.c \
-    libdmutex/core/attempt.h
+    libdmutex/core/hold.c \
+    libdmutex/core/hold.h \
+    libdmutex/core/hold_wants.c
 
 # ---------------------------------------------------------------------------
 # store: the wall between the process and the lock stores

@@ -20,11 +20,13 @@ unit_base_tests = \
     tests/unit/test_error \
     tests/unit/test_order
 unit_core_tests = \
-    tests/unit/test_attempt \
-    tests/unit/test_attempt_cond \
-    tests/unit/test_attempt_hold \
-    tests/unit/test_attempt_store \
-    tests/unit/test_attempt_walk
+    tests/unit/test_hold \
+    tests/unit/test_hold_cond \
+    tests/unit/test_hold_held \
+    tests/unit/test_hold_phases \
+    tests/unit/test_hold_return \
+    tests/unit/test_hold_store \
+    tests/unit/test_hold_walk
 unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_verdict
@@ -44,7 +46,7 @@ $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
-EXTRA_DIST += tests/unit/attempt_clock.h tests/unit/random.h
+EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own
 server_tests = \
@@ -354,7 +356,7 @@ sim_sources = \
     tests/sim/world.c \
     tests/sim/world.h
 sim_wraps = \
-    -Wl,--wrap=dm_attempt_step \
+    -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \

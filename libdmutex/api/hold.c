@@ -51,11 +51,11 @@ static int look_up(dmutex_t *mutex, struct hold *ret_hold)
     if (name)
         claim = dm_name_hold(name, dm_self_get()->serial);
     if (claim) {
-        const struct dm_attempt *attempt = &claim->attempt;
-        int64_t until_ns = MIN(attempt->certain_until_ns, attempt->hold_ends_ns);
+        const struct dm_hold *hold = &claim->hold;
+        int64_t until_ns = MIN(hold->certain_until_ns, hold->hold_ends_ns);
 
-        dm_step_time(runtime, claim);
-        *ret_hold = (struct hold){ attempt->phase, attempt->depth, attempt->token, until_ns - dm_clock_boot_ns() };
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+        *ret_hold = (struct hold){ hold->phase, hold->depth, hold->token, until_ns - dm_clock_boot_ns() };
     }
     dm_state_unlock();
     return dm_visit_end(visit, 0);
@@ -209,9 +209,9 @@ static uint64_t holding_attempt(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
 
-    while (claim && !(claim->attempt.phase == DM_HELD && claim->attempt.is_entered))
+    while (claim && !(claim->hold.phase == DM_HELD && claim->hold.is_entered))
         claim = claim->next_of_name;
-    return claim ? claim->attempt.serial : 0;
+    return claim ? claim->hold.serial : 0;
 }
 
 /*
@@ -237,7 +237,7 @@ static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *nam
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, broken);
     if (claim)
-        dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+        dm_step_kind(runtime, claim, DM_EV_TOLD_LOST);
     if (must_serve)
         dm_step_must_serve(runtime, name, true);
     dm_state_unlock();

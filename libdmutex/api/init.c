@@ -89,7 +89,7 @@ static bool is_used_here(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
 
-    while (claim && !dm_claim_is_in_use(claim))
+    while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next_of_name;
     return claim != NULL;
 }
@@ -102,8 +102,8 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 {
     struct dm_claim *claim = dm_name_hold(name, dm_self_get()->serial);
 
-    if (claim && claim->attempt.phase == DM_LOST)
-        dm_step_close(runtime, claim);
+    if (claim && claim->hold.phase == DM_LOST)
+        dm_step_kind(runtime, claim, DM_EV_CLOSED);
 }
 
 /*
@@ -139,7 +139,7 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     char reason[DM_REASON_ROOM] = "";
     enum dm_verdict verdict;
 
-    dm_release_await_owed(runtime, name, &deadline);
+    dm_release_await_pending(runtime, name, &deadline);
     if (!target->is_anonymous && !target->is_robust && !name->is_not_recoverable)
         return 0;
     deadline = dm_runtime_call_deadline(runtime);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rank.h"
@@ -46,18 +47,18 @@ static int look_at_own(struct dm_wait *wait)
     struct dm_claim *hold = dm_name_hold(wait->name, dm_self_get()->serial);
 
     if (hold)
-        dm_step_time(wait->runtime, hold);
-    if (hold && hold->attempt.phase == DM_LOST && wait->target->type == PTHREAD_MUTEX_RECURSIVE)
+        dm_step_kind(wait->runtime, hold, DM_EV_TIME);
+    if (hold && hold->hold.phase == DM_LOST && wait->target->type == PTHREAD_MUTEX_RECURSIVE)
         return dm_fail(DM_FAIL_LOST_DEPTH, NULL);
-    if (!hold || hold->attempt.phase == DM_LOST) {
+    if (!hold || hold->hold.phase == DM_LOST) {
         if (hold)
-            dm_step_close(wait->runtime, hold);
+            dm_step_kind(wait->runtime, hold, DM_EV_CLOSED);
         return DM_GO_ON;
     }
     if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
-        if (hold->attempt.depth == DM_DEPTH_MAX)
+        if (hold->hold.depth == DM_DEPTH_MAX)
             return dm_fail(DM_FAIL_DEPTH, NULL);
-        hold->attempt.depth++;
+        dm_hold_set_depth(&hold->hold, hold->hold.depth + 1);
         return 0;
     }
     if (!wait->may_wait)
@@ -72,24 +73,17 @@ bool dm_wait_make_claim(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
                                     wait->target->maxhold_ms, wait->target->is_robust);
-    if (wait->claim)
-        wait->claim->is_waiting = true;
     return wait->claim != NULL;
 }
 
 /* ---- asking ------------------------------------------------------------------------------ */
 
-static bool is_to_be_named(const struct dm_claim *claim)
-{
-    return claim->is_owed && !claim->is_loss_untold;
-}
-
-static int count_owed(const struct dm_name *name)
+static int count_pending(const struct dm_name *name)
 {
     int count = 0;
 
     for (const struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name)
-        count += is_to_be_named(claim);
+        count += dm_hold_is_nameable(&claim->hold);
     return count;
 }
 
@@ -98,16 +92,16 @@ static int count_owed(const struct dm_name *name)
  * heap, because the caller's stack may be small; without memory none is named, and the loop thread sends the releases
  * in any case.  *ret_owed is for free().
  */
-static int collect_owed(struct dm_name *name, struct dm_owed **ret_owed)
+static int collect_owed(struct dm_wait *wait, struct dm_owed **ret_owed)
 {
-    int most = count_owed(name), count = 0;
+    int most = count_pending(wait->name), count = 0;
     struct dm_owed *owed = most ? calloc((size_t)most, sizeof *owed) : NULL;
 
-    for (struct dm_claim *claim = name->claims; owed && claim && count < most; claim = claim->next_of_name) {
-        if (!is_to_be_named(claim))
+    for (struct dm_claim *claim = wait->name->claims; owed && claim && count < most; claim = claim->next_of_name) {
+        if (!dm_hold_is_nameable(&claim->hold))
             continue;
-        owed[count++] = (struct dm_owed){ claim->attempt.thread, claim->attempt.serial, claim->end };
-        claim->is_named = true;
+        owed[count++] = (struct dm_owed){ claim->hold.thread, claim->hold.serial, claim->hold.back.end };
+        dm_step_kind(wait->runtime, claim, DM_EV_NAMED);
     }
     *ret_owed = owed;
     return count;
@@ -115,7 +109,7 @@ static int collect_owed(struct dm_name *name, struct dm_owed **ret_owed)
 
 /*
  * "busy" to a thread that would wait: the request asked for no place in the queue, because no message could have told
- * us of a grant yet.  Not an event: the attempt goes on asking.
+ * us of a grant yet.  No news for the core: the attempt goes on asking.
  */
 static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
 {
@@ -133,11 +127,12 @@ void dm_wait_rest(struct dm_wait *wait)
 
 /*
  * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
- * meanwhile.  begin_anew() gives the attempt back behind the request: a release before the request would not keep the
- * attempt from being queued once more (I4).
+ * meanwhile.  The core keeps the release back until the answer: a release before the request would not keep the attempt
+ * from being queued once more (I4).
  */
 static void ask(struct dm_wait *wait)
 {
+    static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
     struct dm_runtime *runtime = wait->runtime;
     struct dm_owed *owed;
     struct dm_answer answer;
@@ -147,13 +142,12 @@ static void ask(struct dm_wait *wait)
     struct dm_origin origin = dm_store_origin(runtime->store);
 
     dm_wait_lock(wait);
-    wait->claim->is_asking = wait->claim->attempt.phase == DM_ASKING; /* or a message was quicker */
-    if (!wait->claim->is_asking) {
+    if (wait->claim->hold.phase != DM_ASKING) { /* a message was quicker */
         dm_state_unlock();
         return;
     }
-    request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
-    owed_count = collect_owed(wait->name, &owed);
+    request = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns()));
+    owed_count = collect_owed(wait, &owed);
     dm_state_unlock();
 
     do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
@@ -163,13 +157,13 @@ static void ask(struct dm_wait *wait)
     wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
 
     dm_wait_lock(wait);
-    wait->claim->is_asking = false;
     dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
     wait->grace_ms = answer.grace_ms;
-    if (!wait->is_inbox_needed)
-        dm_step(runtime, wait->claim,
-                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
+    dm_step(runtime, wait->claim,
+            &(struct dm_event){ .kind = DM_EV_ANSWER,
+                                .request = request.request.serial,
+                                .answer = wait->is_inbox_needed ? &no_news : &answer });
     dm_state_unlock();
     if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, DM_ASKS))
         dm_wait_rest(wait);
@@ -182,7 +176,7 @@ static void abandon(struct dm_wait *wait)
 {
     dm_wait_lock(wait);
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
-    dm_step_close(wait->runtime, wait->claim);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
     dm_state_unlock();
 }
 
@@ -213,12 +207,12 @@ static bool is_final(enum dm_verdict refusal)
 /* An earlier request may have been executed, or a grant read too late: then the store is told.  State lock held. */
 static void close_refused(struct dm_wait *wait)
 {
-    const struct dm_attempt *attempt = &wait->claim->attempt;
+    const struct dm_hold *hold = &wait->claim->hold;
 
     dm_assert_held(DM_RANK_STATE);
-    if (attempt->phase == DM_OVER && !is_final(attempt->refusal) && attempt->last_request > 1)
+    if (hold->phase == DM_OVER && !is_final(hold->refusal) && hold->last_request > 1)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
-    dm_step_close(wait->runtime, wait->claim);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
 }
 
 /*
@@ -243,7 +237,7 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
 static bool begin_anew(struct dm_wait *wait)
 {
     dm_wait_lock(wait);
-    if (wait->claim->attempt.phase != DM_OVER)
+    if (wait->claim->hold.phase != DM_OVER)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     close_refused(wait);
     dm_state_unlock();
@@ -264,7 +258,7 @@ static int ask_anew(struct dm_wait *wait)
 
 static int fail_refused(struct dm_wait *wait)
 {
-    enum dm_verdict refusal = wait->claim->attempt.refusal;
+    enum dm_verdict refusal = wait->claim->hold.refusal;
 
     if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
         return ask_anew(wait);
@@ -280,26 +274,23 @@ static int fail_refused(struct dm_wait *wait)
 /* The hold is this thread's from here on.  False if the hold ended before the thread got here. */
 static bool enter(struct dm_wait *wait)
 {
-    struct dm_attempt *attempt = &wait->claim->attempt;
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_claim *claim = wait->claim, *old;
     bool is_entered;
 
     dm_wait_lock(wait);
-    is_entered = dm_attempt_is_certain(attempt, dm_clock_boot_ns());
+    is_entered = dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
     if (is_entered) {
-        struct dm_claim *old = dm_name_hold(wait->name, attempt->thread);
-
+        old = dm_name_hold(wait->name, claim->hold.thread);
         if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
-            dm_step(wait->runtime, old, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
-            dm_step_close(wait->runtime, old);
+            dm_step_kind(runtime, old, DM_EV_TOLD_LOST);
+            dm_step_kind(runtime, old, DM_EV_CLOSED);
         }
-        attempt->is_entered = true;
-        dm_attempt_restart_maxhold(attempt, dm_clock_boot_ns());
-        attempt->depth = wait->depth;
-        dm_due_plan(&wait->runtime->registry, wait->claim);
-        wait->claim->is_waiting = false;
+        dm_step_kind(runtime, claim, DM_EV_ENTERED);
+        dm_hold_set_depth(&claim->hold, wait->depth);
         wait->name->is_not_recoverable = false;
     } else {
-        dm_step_time(wait->runtime, wait->claim);
+        dm_step_kind(runtime, claim, DM_EV_TIME);
     }
     dm_state_unlock();
     return is_entered;
@@ -307,7 +298,7 @@ static bool enter(struct dm_wait *wait)
 
 static int succeed(struct dm_wait *wait)
 {
-    if (wait->claim->attempt.is_owner_dead)
+    if (wait->claim->hold.is_owner_dead)
         return dm_fail(DM_FAIL_OWNER_DEAD, NULL);
     return wait->is_timed_out ? dm_fail(DM_FAIL_COND_TIMED_OUT, NULL) : 0;
 }
@@ -321,7 +312,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
 
     dm_explain_timeout(wait);
     dm_wait_lock(wait);
-    request = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+    request = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns()));
     dm_state_unlock();
     answer = dm_store_cancel(wait->runtime->store, &request, &soon, wait->reason);
     if (answer.verdict == DM_SAYS_OWNED) {
@@ -335,7 +326,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     if (answer.verdict != DM_SAYS_DONE)
         return fail_without_answer(wait);
     dm_wait_lock(wait);
-    dm_step_close(wait->runtime, wait->claim);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
     dm_state_unlock();
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
@@ -347,7 +338,7 @@ enum dm_phase dm_wait_phase(struct dm_wait *wait)
     enum dm_phase phase;
 
     dm_wait_lock(wait);
-    phase = wait->claim->attempt.phase;
+    phase = wait->claim->hold.phase;
     dm_state_unlock();
     return phase;
 }
@@ -420,7 +411,7 @@ static bool is_queued(struct dm_wait *wait)
     bool is_waiting;
 
     dm_wait_lock(wait);
-    is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
+    is_waiting = dm_hold_is_waiting(&wait->claim->hold);
     dm_state_unlock();
     return is_waiting;
 }
@@ -465,7 +456,6 @@ int dm_wait_run(struct dm_wait *wait)
             wait->patience = patience_of(wait); /* the next request has its own patience */
             break;
         case DM_HELD:
-        case DM_LEAVING: /* never: that is another claim */
             if (enter(wait))
                 result = succeed(wait);
             break;
@@ -473,8 +463,12 @@ int dm_wait_run(struct dm_wait *wait)
             if (!begin_anew(wait))
                 result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
             break;
+        case DM_RETURNING: /* a message gave the lock after the refusal */
         case DM_OVER:
             result = fail_refused(wait);
+            break;
+        case DM_LEAVING: /* the hold that a wait gives up has a claim of its own */
+            DM_BUG(true);
             break;
         }
     }

@@ -40,18 +40,17 @@ static struct condition_wait *of(struct dm_wait *wait)
 static void leave_locked(struct condition_wait *self)
 {
     if (self->hold)
-        dm_step_close(self->wait.runtime, self->hold);
+        dm_step_kind(self->wait.runtime, self->hold, DM_EV_CLOSED);
     self->hold = NULL;
 }
 
 /* The hold is unchanged, unless the process is ending and has given the hold back meanwhile. */
 static void stay_locked(struct condition_wait *self)
 {
-    self->hold->is_waiting = false;
-    if (self->hold->attempt.phase == DM_OVER)
-        leave_locked(self);
+    if (self->hold->hold.phase == DM_LEAVING)
+        dm_step_kind(self->wait.runtime, self->hold, DM_EV_STAY);
     else
-        dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_STAY });
+        leave_locked(self);
 }
 
 /* The hold belongs to another attempt by now, or may do so: no thread may go on believing in the hold. */
@@ -59,14 +58,14 @@ static void lose_locked(struct condition_wait *self)
 {
     stay_locked(self);
     if (self->hold)
-        dm_step(self->wait.runtime, self->hold, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+        dm_step_kind(self->wait.runtime, self->hold, DM_EV_TOLD_LOST);
 }
 
 static int fail_lost(struct condition_wait *self)
 {
     dm_wait_lock(&self->wait);
     lose_locked(self);
-    dm_step_close(self->wait.runtime, self->wait.claim);
+    dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_CLOSED);
     dm_state_unlock();
     return dm_fail(DM_FAIL_LOST, NULL);
 }
@@ -88,8 +87,8 @@ static int fail(struct condition_wait *self, int result)
     } else {
         stay_locked(self);
     }
-    is_lost = !self->hold || self->hold->attempt.phase == DM_LOST;
-    dm_step_close(wait->runtime, wait->claim);
+    is_lost = !self->hold || self->hold->hold.phase == DM_LOST;
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
     dm_state_unlock();
     return is_lost && result != ENOLCK ? dm_fail(DM_FAIL_LOST, NULL) : result;
 }
@@ -99,7 +98,7 @@ static int fail_not_recoverable(struct condition_wait *self)
     dm_wait_lock(&self->wait);
     leave_locked(self);
     self->wait.name->is_not_recoverable = true;
-    dm_step_close(self->wait.runtime, self->wait.claim);
+    dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_CLOSED);
     dm_state_unlock();
     return dm_fail(DM_FAIL_NOT_RECOVERABLE, NULL);
 }
@@ -107,14 +106,15 @@ static int fail_not_recoverable(struct condition_wait *self)
 /*
  * "Not the owner" to a repeated call: maybe the store executed the first call, and the attempt was signalled, granted
  * and forgotten since.  Go on as if so, which is true for the caller either way: the caller had left the critical
- * section, and comes back with the mutex.  An attempt that was lost meanwhile is owed by its serial, and another
- * attempt begins.
+ * section, and comes back with the mutex.  An attempt that was granted or lost meanwhile is released by its serial, and
+ * another attempt begins.
  */
 static int come_back(struct condition_wait *self)
 {
     dm_wait_lock(&self->wait);
     leave_locked(self);
-    if (self->wait.claim->attempt.phase != DM_LOST) {
+    dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_TOLD_LOST);
+    if (self->wait.claim->hold.phase < DM_HELD) {
         dm_registry_rename(&self->wait.runtime->registry, self->wait.claim);
         dm_registry_set_condition(&self->wait.runtime->registry, self->wait.claim, NULL);
     }
@@ -174,10 +174,14 @@ static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *an
            dm_release_reclaim(self->wait.runtime, self->leaving.attempt) == DM_SAYS_OWNED;
 }
 
-static void note_answered(struct dm_wait *wait)
+/* The question is over; the news follow by take_answer(), once the hold has left. */
+static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
 {
+    static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
+
     dm_wait_lock(wait);
-    wait->claim->is_asking = false;
+    dm_step(wait->runtime, wait->claim,
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = &no_news });
     dm_state_unlock();
 }
 
@@ -190,11 +194,10 @@ static int give_up_hold(struct condition_wait *self)
 
     for (;;) {
         dm_wait_lock(wait);
-        wait->claim->is_asking = true; /* no release may come before */
-        ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+        ask = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns()));
         dm_state_unlock();
         answer = dm_store_cond_wait(wait->runtime->store, &ask, &self->leaving, &wait->patience, wait->reason);
-        note_answered(wait);
+        note_answered(wait, &ask);
         if (is_reclaimed(self, &answer))
             continue;
         if (answer.verdict != DM_SAYS_NOTHING)
@@ -226,13 +229,13 @@ static void leave_condition(struct condition_wait *self)
 
     for (;; was_asked = true) {
         dm_wait_lock(wait);
-        is_waiting = dm_attempt_is_waiting(&wait->claim->attempt);
+        is_waiting = dm_hold_is_waiting(&wait->claim->hold);
         if (!wait->claim->condition || !(is_waiting || was_asked)) {
             self->is_signalled = wait->claim->condition != NULL; /* granted; or else forgotten by the server */
             dm_state_unlock();
             return;
         }
-        ask = dm_step_ask(wait->claim, dm_attempt_send(&wait->claim->attempt, dm_clock_boot_ns()));
+        ask = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns()));
         dm_state_unlock();
         deadline = dm_runtime_call_deadline(wait->runtime);
         answer = dm_store_cond_cancel(wait->runtime->store, &ask, &deadline, &self->is_signalled, wait->reason);
@@ -319,15 +322,15 @@ static struct dm_name *take_condition(struct dm_runtime *runtime, const struct d
     return condition;
 }
 
-/* The calling thread's hold of the mutex, after dm_step_time(); NULL, noted. */
+/* The calling thread's hold of the mutex, looked at now; NULL, noted. */
 static struct dm_claim *find_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
     struct dm_claim *hold = name ? dm_name_hold(name, dm_self_get()->serial) : NULL;
 
     if (hold)
-        dm_step_time(runtime, hold);
-    if (!hold || hold->attempt.phase == DM_LOST) {
+        dm_step_kind(runtime, hold, DM_EV_TIME);
+    if (!hold || hold->hold.phase == DM_LOST) {
         dm_fail(hold ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
         return NULL;
     }
@@ -363,14 +366,13 @@ static int begin(struct condition_wait *self)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     }
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, self->condition);
-    wait->depth = self->hold->attempt.depth;
+    wait->depth = self->hold->hold.depth;
     self->leaving = (struct dm_leaving){
-        .attempt = self->hold->attempt.serial,
-        .end = self->hold->attempt.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED,
+        .attempt = self->hold->hold.serial,
+        .end = self->hold->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED,
         .mutex = wait->name->key,
     };
-    dm_step(wait->runtime, self->hold, &(struct dm_event){ .kind = DM_EV_LEAVE });
-    self->hold->is_waiting = true; /* the claim stays, whatever its state, until this call is done with the claim */
+    dm_step_kind(wait->runtime, self->hold, DM_EV_LEAVE);
     return DM_GO_ON;
 }
 

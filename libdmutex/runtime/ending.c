@@ -5,37 +5,21 @@
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
 
-/*
- * Gives a claim back.  An entered hold counts as a death for the next owner; a place in the queue or on a condition,
- * and a grant not yet returned by a call, do not.
- */
-static void give_back(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    enum dm_phase phase = claim->attempt.phase;
-
-    claim->is_asking = false;
-    if (phase == DM_OVER)
-        return;
-    if (phase == DM_LOST && claim->attempt.is_entered)
-        dm_step_close(runtime, claim);
-    else
-        dm_step_give_back(runtime, claim, claim->attempt.is_entered ? DM_END_DIED : DM_END_UNLOCKED);
-}
-
-static void give_back_all_of(struct dm_runtime *runtime, struct dm_self *self)
+/* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
+static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm_event_kind kind)
 {
     struct dm_claim *claim, *next;
 
     for (claim = self->claims; claim; claim = next) {
         next = claim->next_of_thread;
-        give_back(runtime, claim);
+        dm_step_kind(runtime, claim, kind);
     }
 }
 
 void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self)
 {
     dm_state_lock();
-    give_back_all_of(runtime, self);
+    end_all_of(runtime, self, DM_EV_THREAD_ENDS);
     dm_registry_part(self);
     dm_state_unlock();
 }
@@ -47,7 +31,7 @@ void dm_ending_lock(struct dm_runtime *runtime)
     dm_state_lock();
     if (!dm_self_must_park())
         return;
-    give_back_all_of(runtime, dm_self_get());
+    end_all_of(runtime, dm_self_get(), DM_EV_PROCESS_ENDS);
     dm_state_unlock();
     dm_self_park();
 }
@@ -58,7 +42,7 @@ void dm_ending_lock(struct dm_runtime *runtime)
  */
 static bool is_in_question(const struct dm_claim *claim)
 {
-    return (claim->is_asking || claim->attempt.phase == DM_LEAVING) && claim->self != dm_self_get();
+    return dm_hold_is_in_question(&claim->hold) && claim->self != dm_self_get();
 }
 
 /* Wakes resting threads, so that each parks instead of asking again.  State lock held. */
@@ -68,11 +52,11 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
 
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        if (claim->attempt.is_entered != are_holds || (is_in_question(claim) && !are_in_question))
+        if (claim->hold.is_entered != are_holds || (is_in_question(claim) && !are_in_question))
             continue;
-        if (claim->is_waiting)
+        if (claim->hold.is_attended)
             dm_self_wake(claim->self);
-        give_back(runtime, claim);
+        dm_step_kind(runtime, claim, DM_EV_PROCESS_ENDS);
     }
 }
 
@@ -82,7 +66,7 @@ static bool is_all_given_back(struct dm_runtime *runtime)
 
     dm_state_lock();
     claim = runtime->registry.claims;
-    while (claim && claim->attempt.phase == DM_OVER && !claim->is_owed)
+    while (claim && claim->hold.phase == DM_OVER)
         claim = claim->next;
     dm_state_unlock();
     return !claim;
@@ -92,7 +76,7 @@ static bool is_all_given_back(struct dm_runtime *runtime)
 static void await_all(struct dm_runtime *runtime, const struct dm_deadline *deadline)
 {
     while (!is_all_given_back(runtime) && dm_deadline_left_ns(deadline) > 0) {
-        dm_release_await_owed(runtime, NULL, deadline);
+        dm_release_await_pending(runtime, NULL, deadline);
         if (!is_all_given_back(runtime))
             dm_runtime_pause(deadline);
     }
@@ -104,7 +88,7 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
     dm_state_lock();
     give_back_some(runtime, false, are_in_question);
     dm_state_unlock();
-    dm_schedule_send_owed(runtime);
+    dm_schedule_send_releases(runtime);
     dm_state_lock();
     give_back_some(runtime, true, are_in_question);
     dm_state_unlock();

@@ -30,7 +30,7 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait)
 
 static bool is_own(const struct dm_wait *wait, const dmutex_info_t *holder)
 {
-    return strcmp(holder->owner, wait->runtime->ident.uuid) == 0 && holder->thread == wait->claim->attempt.thread;
+    return strcmp(holder->owner, wait->runtime->ident.uuid) == 0 && holder->thread == wait->claim->hold.thread;
 }
 
 static double seconds(int64_t ms)

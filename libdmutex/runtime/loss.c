@@ -19,12 +19,12 @@ struct loss {
 
 static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
 {
-    const struct dm_claim *claim = dm_due_first(&runtime->registry, DM_DUE_LOSS, DM_NEVER);
+    const struct dm_claim *claim = dm_due_first(&runtime->registry, DM_WANTS_TELL, DM_NEVER);
 
     if (!claim)
         return false;
-    ret_loss->attempt = claim->attempt.serial;
-    ret_loss->token = claim->attempt.token << DM_TOKEN_SHIFT;
+    ret_loss->attempt = claim->hold.serial;
+    ret_loss->token = claim->hold.token << DM_TOKEN_SHIFT;
     snprintf(ret_loss->name, sizeof ret_loss->name, "%s", claim->name->key[0] == 'n' ? claim->name->key + 1 : "");
     return true;
 }
@@ -62,7 +62,7 @@ void dm_loss_tell_all(struct dm_runtime *runtime)
         dm_state_lock();
         claim = dm_registry_attempt(&runtime->registry, loss.attempt);
         if (claim)
-            dm_step_told(runtime, claim);
+            dm_step_kind(runtime, claim, DM_EV_TOLD);
     }
     dm_state_unlock();
 }

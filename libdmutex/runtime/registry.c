@@ -220,7 +220,7 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
     registry->claim_count++;
     claim->self = dm_self_get();
     claim->name = name;
-    dm_attempt_init(&claim->attempt, ++registry->last_serial, claim->self->serial, lease_ms, maxhold_ms, is_robust);
+    dm_hold_init(&claim->hold, ++registry->last_serial, claim->self->serial, lease_ms, maxhold_ms, is_robust);
     claim->next_of_name = name->claims;
     name->claims = claim;
     claim->next = registry->claims;
@@ -229,16 +229,16 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
         claim->next->link = &claim->next;
     registry->claims = claim;
     link_to_thread(claim);
-    g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
+    g_hash_table_insert(registry->serials, &claim->hold.serial, claim);
     return claim;
 }
 
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
-    g_hash_table_remove(registry->serials, &claim->attempt.serial);
-    dm_attempt_rename(&claim->attempt, ++registry->last_serial);
-    g_hash_table_insert(registry->serials, &claim->attempt.serial, claim);
+    g_hash_table_remove(registry->serials, &claim->hold.serial);
+    dm_hold_rename(&claim->hold, ++registry->last_serial);
+    g_hash_table_insert(registry->serials, &claim->hold.serial, claim);
     dm_due_plan(registry, claim);
 }
 
@@ -257,15 +257,10 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     registry->claim_count--;
     dm_due_remove(registry, claim);
     unlink_from_thread(claim);
-    g_hash_table_remove(registry->serials, &claim->attempt.serial);
+    g_hash_table_remove(registry->serials, &claim->hold.serial);
     dm_registry_set_condition(registry, claim, NULL);
     free(claim);
     free_if_unused(registry, name);
-}
-
-bool dm_claim_is_in_use(const struct dm_claim *claim)
-{
-    return claim->is_waiting || claim->attempt.phase == DM_HELD;
 }
 
 static void unbind_each(gpointer key, gpointer value, gpointer user)
@@ -311,9 +306,7 @@ struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread)
     struct dm_claim *claim = name->claims;
 
     dm_assert_held(DM_RANK_STATE);
-    while (claim &&
-           !(claim->attempt.thread == thread && (claim->attempt.phase == DM_HELD || claim->attempt.phase == DM_LOST) &&
-             claim->attempt.is_entered))
+    while (claim && !(claim->hold.thread == thread && dm_hold_is_owned(&claim->hold)))
         claim = claim->next_of_name;
     return claim;
 }

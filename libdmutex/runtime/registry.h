@@ -2,9 +2,8 @@
 /*
  * The knowledge of this process: one record per mutex or condition, with the claims of the process's threads.
  *
- * A claim is a core attempt with its thread and name.  A claim lives from lock until the store has confirmed the
- * release; in between the claim may be owed (given back by the thread, not yet confirmed): then the next acquire of
- * that name names the claim, and the release is sent again after a break.
+ * A claim is the core's hold (core/hold.h) with its thread and name.  A claim lives from lock until the store has
+ * confirmed the release: then the core says that the record may go.
  *
  * dm_state_lock() guards everything here, one lock for the process: sections are short, and nothing blocks inside.
  */
@@ -14,7 +13,7 @@
 #include <glib.h>
 
 #include "base/self.h"
-#include "core/attempt.h"
+#include "core/hold.h"
 #include "runtime/due.h"
 #include "store/calls.h"
 
@@ -33,26 +32,11 @@ struct dm_name {
 };
 
 struct dm_claim {
-    struct dm_attempt attempt;
+    struct dm_hold hold; /* written by core/ alone */
     struct dm_name *name;
     struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
-    struct dm_self *self;
-    bool is_waiting; /* the thread is inside a call about the claim: self may be woken, and the claim is not dropped */
-    bool is_asking;  /* the thread asks for the lock, again after a break: no release may come before the request */
-
-    uint64_t server; /* the server that confirmed the hold last, a number of struct dm_origin */
-
-    /* Owed: given back, and the store has not confirmed the release. */
-    bool is_owed;
-    enum dm_end end;
-    unsigned sends;
-    bool is_named;         /* an acquire has had the store release the claim, maybe before the claim's own release */
-    int64_t owed_due_ns;   /* when to send (again); DM_NEVER while the release is on the way */
-    int64_t owed_until_ns; /* when the lease has ended the hold */
-
-    bool is_loss_untold; /* the lost callback comes first, then the release */
-
-    struct dm_moment due[DM_DUE_KINDS];
+    struct dm_self *self;      /* the thread, woken while in a call about the claim */
+    struct dm_moment due[DM_DUE_WANTS];
 
     struct dm_claim *next_of_name;
     struct dm_claim *next, **link;                     /* all claims */
@@ -62,10 +46,10 @@ struct dm_claim {
 struct dm_registry {
     struct dm_store *store;
     GHashTable *names;   /* key -> struct dm_name */
-    GHashTable *serials; /* &attempt.serial -> struct dm_claim */
+    GHashTable *serials; /* &hold.serial -> struct dm_claim */
     struct dm_claim *claims;
     size_t claim_count;
-    struct dm_order due[DM_DUE_KINDS]; /* of claims */
+    struct dm_order due[DM_DUE_WANTS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */
     unsigned sweep_at;       /* at so many names, idle records are freed before the next record is made */
@@ -85,9 +69,6 @@ void dm_registry_clear(struct dm_registry *registry);
 
 /* Forgets all claims and names; pinned names go with their last pin.  State lock held. */
 void dm_registry_empty(struct dm_registry *registry);
-
-/* True if a thread of this process holds by this claim, or waits. */
-bool dm_claim_is_in_use(const struct dm_claim *claim);
 
 /*
  * The record of a mutex or a condition, made if there is none; store/store.h describes the key.  NULL without memory.
@@ -127,7 +108,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);
 /* The claim of an attempt, or NULL. */
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial);
 
-/* The thread's claim that is HELD or LOST, or NULL. */
+/* The claim by which the thread has locked, HELD or LOST; NULL: none. */
 struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread);
 
 #endif

@@ -9,14 +9,14 @@
 
 /* ---- unlock ------------------------------------------------------------------------------ */
 
-/* The calling thread's hold of a name, after dm_step_time(); NULL: none. */
+/* The calling thread's hold of a name, looked at now; NULL: none. */
 static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
     struct dm_claim *claim = name ? dm_name_hold(name, dm_self_get()->serial) : NULL;
 
     if (claim)
-        dm_step_time(runtime, claim);
+        dm_step_kind(runtime, claim, DM_EV_TIME);
     return claim;
 }
 
@@ -36,15 +36,15 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
 
     if (!claim)
         return dm_fail(DM_FAIL_NOT_OWNER, NULL);
-    if (claim->attempt.phase == DM_LOST) {
-        dm_step_close(runtime, claim);
+    if (claim->hold.phase == DM_LOST) {
+        dm_step_kind(runtime, claim, DM_EV_CLOSED);
         return dm_fail(DM_FAIL_LOST, NULL);
     }
-    if (claim->attempt.depth > 1) {
-        claim->attempt.depth--;
+    if (claim->hold.depth > 1) {
+        dm_hold_set_depth(&claim->hold, claim->hold.depth - 1);
         return 0;
     }
-    ret_sending->end = claim->attempt.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
+    ret_sending->end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
     ret_sending->name = claim->name;
     claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
     ret_sending->condition = claim->condition;
@@ -65,13 +65,10 @@ static int await(struct dm_runtime *runtime, const struct sending *sending)
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
     struct dm_answer answer = dm_store_release(runtime->store, &sending->ask, sending->end, &deadline, reason);
-    struct dm_claim *claim;
-    bool was_lost = false;
+    bool was_lost;
 
     dm_state_lock();
-    claim = dm_registry_attempt(&runtime->registry, sending->ask.attempt);
-    if (claim && claim->is_owed)
-        was_lost = dm_step_released(runtime, claim, &answer);
+    was_lost = dm_step_released(runtime, sending->ask.attempt, &answer);
     dm_state_unlock();
     return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }
@@ -107,8 +104,8 @@ int dm_release_abandon(struct dm_runtime *runtime, const char *key)
     claim = own_hold(runtime, key);
     if (!claim) {
         result = dm_fail(DM_FAIL_NOT_OWNER, NULL);
-    } else if (claim->attempt.phase == DM_LOST) {
-        dm_step_close(runtime, claim);
+    } else if (claim->hold.phase == DM_LOST) {
+        dm_step_kind(runtime, claim, DM_EV_CLOSED);
         result = dm_fail(DM_FAIL_LOST, NULL);
     } else {
         dm_registry_drop(&runtime->registry, claim);
@@ -125,34 +122,35 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
     dm_state_lock();
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        if (claim->attempt.thread == thread && claim->attempt.phase == DM_HELD)
+        if (claim->hold.thread == thread && claim->hold.phase == DM_HELD)
             dm_registry_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
 }
 
-/* ---- all owed releases ------------------------------------------------------------------- */
+/* ---- all pending releases ---------------------------------------------------------------- */
 
-static bool is_anything_owed(const struct dm_runtime *runtime, const struct dm_name *name)
+static bool is_any_pending(const struct dm_runtime *runtime, const struct dm_name *name)
 {
     const struct dm_claim *claim = runtime->registry.claims;
 
-    while (claim && !(claim->is_owed && (!name || claim->name == name)))
+    while (claim && !(dm_hold_is_returning(&claim->hold) && (!name || claim->name == name)))
         claim = claim->next;
     return claim != NULL;
 }
 
-void dm_release_await_owed(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline)
+void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
+                              const struct dm_deadline *deadline)
 {
-    bool is_owed;
+    bool is_pending;
 
     for (;;) {
         dm_state_lock();
-        is_owed = is_anything_owed(runtime, name);
+        is_pending = is_any_pending(runtime, name);
         dm_state_unlock();
-        if (!is_owed || dm_deadline_left_ns(deadline) == 0)
+        if (!is_pending || dm_deadline_left_ns(deadline) == 0)
             return;
-        dm_schedule_send_owed(runtime);
+        dm_schedule_send_releases(runtime);
         if (!dm_store_drain(runtime->store, deadline))
             dm_runtime_pause(deadline);
     }
@@ -172,7 +170,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     struct dm_name *name = claim->name;
     struct dm_answer answer;
 
-    deadline = dm_deadline_sooner(&deadline, claim->attempt.certain_until_ns - now_ns);
+    deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
     dm_registry_pin(name);
     dm_state_unlock();
 
@@ -199,7 +197,7 @@ enum dm_verdict dm_release_reclaim(struct dm_runtime *runtime, uint64_t attempt)
     dm_state_lock();
     now_ns = dm_clock_boot_ns();
     claim = dm_registry_attempt(&runtime->registry, attempt);
-    if (claim && !claim->is_named && now_ns < claim->attempt.certain_until_ns)
+    if (claim && dm_hold_may_renew(&claim->hold, now_ns))
         verdict = renew(runtime, claim, now_ns, reason).verdict;
     dm_state_unlock();
     return verdict;
@@ -217,15 +215,15 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     dm_ending_lock(runtime);
     now_ns = dm_clock_boot_ns();
     claim = own_hold(runtime, key);
-    if (!claim || !dm_attempt_is_certain(&claim->attempt, now_ns)) {
+    if (!claim || !dm_hold_is_certain(&claim->hold, now_ns)) {
         dm_state_unlock();
         return dm_fail(claim ? DM_FAIL_LOST : DM_FAIL_NOT_OWNER, NULL);
     }
-    attempt = claim->attempt.serial;
-    dm_attempt_restart_maxhold(&claim->attempt, now_ns);
+    attempt = claim->hold.serial;
+    dm_hold_restart_maxhold(&claim->hold, now_ns);
     answer = renew(runtime, claim, now_ns, reason);
     claim = dm_registry_attempt(&runtime->registry, attempt);
-    is_held = claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
+    is_held = claim && dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
     dm_state_unlock();
     if (!is_held)
         return dm_fail(DM_FAIL_LOST, NULL);
@@ -255,7 +253,7 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 
     dm_ending_lock(runtime);
     claim = own_hold(runtime, target->key);
-    if (!claim || claim->attempt.phase == DM_LOST || !claim->attempt.is_owner_dead) {
+    if (!claim || claim->hold.phase == DM_LOST || !claim->hold.is_owner_dead) {
         dm_state_unlock();
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     }
@@ -270,9 +268,9 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
     dm_registry_unpin(&runtime->registry, name);
     claim = dm_registry_attempt(&runtime->registry, ask.attempt);
     if (claim && verdict == DM_SAYS_DONE)
-        claim->attempt.is_owner_dead = false;
+        dm_step_kind(runtime, claim, DM_EV_MENDED);
     if (claim && verdict == DM_SAYS_UNKNOWN)
-        dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_LOST });
+        dm_step_kind(runtime, claim, DM_EV_TOLD_LOST);
     dm_state_unlock();
     if (verdict == DM_SAYS_DONE)
         return 0;

@@ -57,10 +57,10 @@ static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
     unsigned shortest_ms = 0;
 
     for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        const struct dm_attempt *attempt = &claim->attempt;
+        const struct dm_hold *hold = &claim->hold;
 
-        if (attempt->phase == DM_HELD && (shortest_ms == 0 || attempt->lease_ms < shortest_ms))
-            shortest_ms = attempt->lease_ms;
+        if (hold->phase == DM_HELD && (shortest_ms == 0 || hold->lease_ms < shortest_ms))
+            shortest_ms = hold->lease_ms;
     }
     return shortest_ms;
 }
@@ -191,13 +191,15 @@ int dm_runtime_configure(const char *url)
 /* True if no thread holds or waits; then nobody will. */
 static bool is_emptied(struct dm_runtime *runtime)
 {
-    const struct dm_claim *claim;
+    struct dm_claim *claim, *next;
 
     dm_state_lock();
-    for (struct dm_claim *each = runtime->registry.claims; each; each = each->next)
-        dm_step_time(runtime, each); /* a hold whose certainty has ended is no hold */
+    for (claim = runtime->registry.claims; claim; claim = next) {
+        next = claim->next;
+        dm_step_kind(runtime, claim, DM_EV_TIME); /* a hold whose certainty has ended is no hold */
+    }
     claim = runtime->registry.claims;
-    while (claim && !dm_claim_is_in_use(claim))
+    while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next;
     if (!claim) {
         runtime->is_retired = true;
@@ -218,11 +220,11 @@ static bool retire(struct dm_runtime *runtime)
     return true;
 }
 
-static void await_owed(struct dm_runtime *runtime, unsigned patience_ms)
+static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(patience_ms);
 
-    dm_release_await_owed(runtime, NULL, &deadline);
+    dm_release_await_pending(runtime, NULL, &deadline);
 }
 
 /* Puts `url` in the place of switched_url.  Returns the runtime that retired for `url`, or NULL. */
@@ -255,7 +257,7 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
     if (url && !copy)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     if (runtime)
-        await_owed(runtime, patience_ms);
+        await_releases(runtime, patience_ms);
     runtime = change_url(&copy, &error);
     free(copy); /* the old URL, or, if refused, the new URL */
     if (runtime)

@@ -62,7 +62,7 @@ static void add_serving(struct batch *batch, struct dm_name *name)
 /* Renewals due within this time go along with a due renewal of the claim's lease. */
 static int64_t along_ns(const struct dm_claim *claim)
 {
-    return claim->attempt.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
+    return claim->hold.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
 }
 
 /*
@@ -73,15 +73,15 @@ static int64_t along_ns(const struct dm_claim *claim)
 static void collect_renewals(struct batch *batch, int64_t now_ns)
 {
     struct dm_registry *registry = &batch->runtime->registry;
-    struct dm_claim *claim = dm_due_first(registry, DM_DUE_RENEWAL, now_ns);
+    struct dm_claim *claim = dm_due_first(registry, DM_WANTS_RENEW, now_ns);
     int64_t until_ns = claim ? now_ns + along_ns(claim) : 0;
 
-    for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_DUE_RENEWAL, until_ns)) {
+    for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_WANTS_RENEW, until_ns)) {
         until_ns = MIN(until_ns, now_ns + along_ns(claim));
-        if (dm_attempt_is_certain(&claim->attempt, now_ns))
+        if (dm_hold_is_certain(&claim->hold, now_ns))
             add_renewal(batch, claim, now_ns);
         else
-            dm_step_time(batch->runtime, claim); /* lost: no renewal any more */
+            dm_step_kind(batch->runtime, claim, DM_EV_TIME); /* lost: no renewal any more */
     }
 }
 
@@ -89,7 +89,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
 {
     struct dm_claim *claim;
 
-    while (batch->count < DM_BATCH && (claim = dm_due_first(&batch->runtime->registry, DM_DUE_POLL, now_ns)) != NULL)
+    while (batch->count < DM_BATCH && (claim = dm_due_first(&batch->runtime->registry, DM_WANTS_POLL, now_ns)) != NULL)
         add_poll(batch, claim, now_ns);
 }
 
@@ -100,8 +100,8 @@ static void let_time_pass(struct dm_runtime *runtime)
     struct dm_claim *claim;
 
     dm_state_lock();
-    while ((claim = dm_due_first(&runtime->registry, DM_DUE_END, now_ns)) != NULL)
-        dm_step_time(runtime, claim);
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_TIME, now_ns)) != NULL)
+        dm_step_kind(runtime, claim, DM_EV_TIME);
     dm_state_unlock();
 }
 
@@ -140,7 +140,7 @@ static void take_answer(const struct batch *batch, int index, const struct dm_an
     uint64_t attempt;
     struct dm_request request = request_of(batch, index, &attempt);
     struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
-    struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_ANSWER : DM_EV_RENEWED,
+    struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_POLLED : DM_EV_RENEWED,
                               .request = request.serial,
                               .answer = answer };
     bool is_unserved = answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN;
@@ -244,10 +244,8 @@ struct posted {
 static void take_release(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)
 {
     static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
-    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
 
-    if (claim && claim->is_owed)
-        dm_step_released(runtime, claim, answer ? answer : &nothing);
+    dm_step_released(runtime, attempt, answer ? answer : &nothing);
 }
 
 /* A dm_answers_fn. */
@@ -278,31 +276,30 @@ static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, e
     dm_state_unlock();
 }
 
-/* Takes one owed claim whose release is due now, or ends a claim whose lease has ended. */
-static struct dm_claim *next_owed(struct dm_runtime *runtime, int64_t now_ns)
+/* The claim whose release is due first, now; claims whose lease has ended the hold want none any more. */
+static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_ns)
 {
     struct dm_claim *claim;
 
-    while ((claim = dm_due_first(&runtime->registry, DM_DUE_RELEASE, now_ns)) != NULL) {
-        if (now_ns < claim->owed_until_ns)
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_RELEASE, now_ns)) != NULL) {
+        if (now_ns < claim->hold.back.until_ns)
             return claim;
-        dm_step_released(runtime, claim, &(struct dm_answer){ .verdict = DM_SAYS_DONE });
+        dm_step_kind(runtime, claim, DM_EV_TIME);
     }
     return NULL;
 }
 
-void dm_schedule_send_owed(struct dm_runtime *runtime)
+void dm_schedule_send_releases(struct dm_runtime *runtime)
 {
     struct dm_claim *claim;
+    int64_t now_ns;
 
     dm_state_lock();
-    while ((claim = next_owed(runtime, dm_clock_boot_ns())) != NULL) {
-        struct dm_ask ask = dm_step_ask(claim, (struct dm_request){ 0 });
+    while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
+        struct dm_ask ask = dm_step_ask(claim, dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns));
         struct dm_name *name = claim->name, *condition = claim->condition;
-        enum dm_end end = claim->end;
+        enum dm_end end = claim->hold.back.end;
 
-        claim->owed_due_ns = DM_NEVER;
-        claim->sends++;
         dm_due_plan(&runtime->registry, claim);
         dm_registry_pin(name);
         if (condition)
@@ -322,7 +319,7 @@ void dm_schedule_send_owed(struct dm_runtime *runtime)
 /* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
-    return dm_due_is_any(&runtime->registry, DM_DUE_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
+    return dm_due_is_any(&runtime->registry, DM_WANTS_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
 }
 
 /* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
@@ -330,18 +327,18 @@ static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind k
 {
     if (runtime->under_way[kind] >= UNDER_WAY_MOST)
         return DM_NEVER;
-    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_DUE_RENEWAL : DM_DUE_POLL);
+    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
 }
 
 static void plan_next(struct dm_runtime *runtime)
 {
-    static const enum dm_due_kind kinds[] = { DM_DUE_END, DM_DUE_RELEASE, DM_DUE_LOSS };
+    static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL };
     int64_t next_ns;
 
     dm_state_lock();
     next_ns = MIN(look_at_server(runtime), MIN(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS)));
-    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
-        next_ns = MIN(next_ns, dm_due_next_ns(&runtime->registry, kinds[i]));
+    for (size_t i = 0; i < G_N_ELEMENTS(wants); i++)
+        next_ns = MIN(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
     dm_loop_wake_at(runtime->loop, next_ns);
     dm_state_unlock();
 }
@@ -358,47 +355,29 @@ void dm_schedule_run(struct dm_runtime *runtime)
         continue;
     dm_store_work(runtime->store);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
-    dm_schedule_send_owed(runtime);
+    dm_schedule_send_releases(runtime);
     plan_next(runtime);
 }
 
-static void ask(struct dm_runtime *runtime, struct dm_claim *claim)
+/* No claim goes by this step, because connections change neither the phase nor the thread's place. */
+static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
 {
-    dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_TOLD_ASK });
-}
-
-/*
- * True also for a claim whose request is under way: the store may have queued the attempt by now, and the thread may
- * not have read the answer yet.
- */
-static bool can_miss_a_grant(const struct dm_claim *claim)
-{
-    return claim->is_asking || dm_attempt_is_waiting(&claim->attempt);
+    dm_state_lock();
+    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
+        dm_step_kind(runtime, claim, kind);
+    dm_state_unlock();
 }
 
 void dm_schedule_resubscribed(struct dm_runtime *runtime)
 {
-    dm_state_lock();
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        if (can_miss_a_grant(claim))
-            ask(runtime, claim);
-    }
-    dm_state_unlock();
+    step_all(runtime, DM_EV_SUBSCRIBED);
 }
 
 /* A server that has lost its data gets the locks back from the holders. */
 void dm_schedule_reconnected(struct dm_runtime *runtime)
 {
-    int64_t now_ns = dm_clock_boot_ns();
-
+    step_all(runtime, DM_EV_CONNECTED);
     dm_state_lock();
-    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
-        if (claim->is_owed && claim->owed_due_ns != DM_NEVER)
-            claim->owed_due_ns = now_ns;
-        dm_due_plan(&runtime->registry, claim);
-        if (claim->attempt.phase == DM_HELD || dm_attempt_is_waiting(&claim->attempt))
-            ask(runtime, claim);
-    }
-    dm_loop_wake_at(runtime->loop, now_ns);
+    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
     dm_state_unlock();
 }

@@ -9,32 +9,29 @@
 
 #include "runtime/runtime.h"
 
-/* One step.  State lock held.  Returns the actions that the caller may want to carry out at once. */
-unsigned dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
+/*
+ * One step.  State lock held.  Frees the claim if the record may go: not while the thread is in a call about the claim,
+ * holds by the claim, or has a release or a loss that is not dealt with.
+ */
+void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
 
-/* The thread has no more use for the claim: the claim is given back, owed until the store confirms. */
+/* The same for an event that is a kind alone. */
+void dm_step_kind(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_event_kind kind);
+
+/* The thread has no more use for the claim: the loop thread sends the release. */
 void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
-/* The same, and the caller sends the release itself, at once. */
+/* The same, and the caller sends the release, at once. */
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
-/* Time passes for one claim; marks a hold lost whose certainty has ended. */
-unsigned dm_step_time(struct dm_runtime *runtime, struct dm_claim *claim);
-
 /*
- * A release was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if the hold turns
- * out to have been lost before.
+ * A release of the attempt was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if
+ * the hold turns out to have been lost before.
  */
-bool dm_step_released(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_answer *answer);
-
-/* The application has been told of the claim's loss. */
-void dm_step_told(struct dm_runtime *runtime, struct dm_claim *claim);
+bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer);
 
 /* Waiters of others are left on a free lock: the next run of the schedule serves the waiters; soon: now. */
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
-
-/* A claim's thread has seen the end of the claim: freed, unless still owed. */
-void dm_step_close(struct dm_runtime *runtime, struct dm_claim *claim);
 
 /* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */
 void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "core/answer.h"
-#include "core/attempt.h"
+#include "core/hold.h"
 #include "dmutex/types.h"
 #include "store/url.h"
 
@@ -53,9 +53,6 @@ struct dm_ask {
     uint64_t seen;    /* the highest token of this name that the process knows of */
     uint64_t arrival; /* the place in the queue to come back to, 0 none */
 };
-
-/* How a hold ends. */
-enum dm_end { DM_END_UNLOCKED, DM_END_DIED, DM_END_NOT_RECOVERABLE };
 
 /* A release that the store has not confirmed. */
 struct dm_owed {

@@ -100,19 +100,17 @@ static void make_claims(void)
     for (int serial = ASKING; serial <= OVER; serial++) {
         struct dm_claim *claim = dm_registry_claim(&runtime.registry, name, LEASE_MS, 0, serial % 2);
 
-        must(claim && claim->attempt.serial == (uint64_t)serial);
-        claim->is_waiting = true;
-        dm_attempt_send(&claim->attempt, dm_clock_boot_ns());
-        dm_attempt_send(&claim->attempt, dm_clock_boot_ns());
+        must(claim && claim->hold.serial == (uint64_t)serial);
+        dm_hold_send(&claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
+        dm_hold_send(&claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
     }
 }
 
 static void enter(struct dm_claim *claim)
 {
     answer(claim, DM_SAYS_OWNED);
-    must(claim->attempt.phase == DM_HELD);
-    claim->attempt.is_entered = true;
-    claim->is_waiting = false;
+    must(claim->hold.phase == DM_HELD);
+    tell(claim, DM_EV_ENTERED);
 }
 
 static void begin(void)
@@ -136,14 +134,14 @@ static void must_be_right(void)
     int64_t now_ns = dm_clock_boot_ns();
 
     for (struct dm_claim *claim = runtime.registry.claims; claim; claim = claim->next) {
-        const struct dm_attempt *attempt = &claim->attempt;
+        const struct dm_hold *hold = &claim->hold;
 
-        must(attempt->phase <= DM_OVER);
-        must(attempt->certain_until_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
-        must(!dm_attempt_is_certain(attempt, now_ns) || attempt->phase == DM_HELD || attempt->phase == DM_LEAVING);
-        must(attempt->phase != DM_QUEUED || attempt->poll_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
-        must(attempt->serial != LOST || attempt->phase == DM_LOST);
-        must(attempt->serial != OVER || attempt->phase == DM_OVER);
+        must(hold->phase <= DM_OVER);
+        must(hold->certain_until_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
+        must(!dm_hold_is_certain(hold, now_ns) || hold->phase == DM_HELD || hold->phase == DM_LEAVING);
+        must(hold->phase != DM_QUEUED || hold->poll_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
+        must(hold->serial != LOST || hold->phase == DM_LOST);
+        must(hold->serial != OVER || hold->phase == DM_RETURNING);
     }
 }
 

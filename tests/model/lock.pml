@@ -885,7 +885,7 @@ end:
 
 /* ---- the core: attempt.c ------------------------------------------------------------------- */
 
-/* dm_attempt_send() */
+/* dm_hold_send() */
 inline send(c, what)
 {
     k[c].last++;

@@ -73,13 +73,13 @@ static void check_believers(void)
         for (; claim; claim = claim->next) {
             int name = name_of(claim->name->key);
 
-            if (!dm_attempt_is_certain(&claim->attempt, process_local_ns(process)))
+            if (!dm_hold_is_certain(&claim->hold, process_local_ns(process)))
                 continue;
             if (believer[name])
                 world_break("I1: p%d attempt %" PRIu64 " (token %" PRIu64 ") and p%d attempt %" PRIu64
                             " (token %" PRIu64 ") both own x%d",
-                            of_process[name], believer[name]->attempt.serial, believer[name]->attempt.token,
-                            process->number, claim->attempt.serial, claim->attempt.token, name);
+                            of_process[name], believer[name]->hold.serial, believer[name]->hold.token, process->number,
+                            claim->hold.serial, claim->hold.token, name);
             believer[name] = claim;
             of_process[name] = process->number;
         }
@@ -138,19 +138,19 @@ void check_entered(int name, const struct dm_claim *claim)
     char id[80];
     uint64_t hash;
 
-    if (!dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns()))
+    if (!dm_hold_is_certain(&claim->hold, dm_clock_boot_ns()))
         return; /* certainty ended on the way out of the call; the end could as well come just after the call */
-    snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->attempt.thread,
-             claim->attempt.serial);
+    snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->hold.thread,
+             claim->hold.serial);
     hash = look_hash(id, strlen(id));
-    if (claim->attempt.token <= known->entered_token && claim->attempt.token > known->lost_token &&
+    if (claim->hold.token <= known->entered_token && claim->hold.token > known->lost_token &&
         world_now() >= check.forgiven_until_ns)
-        world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->attempt.token,
+        world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->hold.token,
                     known->entered_token);
-    known->entered_token = claim->attempt.token;
-    if (strcmp(known->hold, id) == 0 && claim->attempt.is_robust && !known->is_hold_found &&
-        claim->attempt.is_owner_dead != (known->dead_hold == hash))
-        world_break("I9: %s owns x%d and is told %s death", id, name, claim->attempt.is_owner_dead ? "a" : "no");
+    known->entered_token = claim->hold.token;
+    if (strcmp(known->hold, id) == 0 && claim->hold.is_robust && !known->is_hold_found &&
+        claim->hold.is_owner_dead != (known->dead_hold == hash))
+        world_break("I9: %s owns x%d and is told %s death", id, name, claim->hold.is_owner_dead ? "a" : "no");
     check_soon();
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "check.h"
-#include "core/attempt.h"
+#include "core/hold.h"
 #include "redis/store_parts.h"
 #include "world.h"
 
@@ -34,25 +34,25 @@ void __wrap_dm_redis_hear(struct dm_redis *redis, const char *text, const struct
 }
 
 /* Called by the linker's --wrap at every step of every attempt. */
-unsigned __real_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
-unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns);
+unsigned __real_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);
+unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);
 
-unsigned __wrap_dm_attempt_step(struct dm_attempt *attempt, const struct dm_event *event, int64_t now_ns)
+unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
 {
-    int64_t certain_ns = attempt->certain_until_ns;
-    enum dm_phase phase = attempt->phase;
+    int64_t certain_ns = hold->certain_until_ns;
+    enum dm_phase phase = hold->phase;
     struct dm_event changed = *event;
     unsigned actions;
 
     if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
-        changed.request = attempt->last_request;
-    actions = __real_dm_attempt_step(attempt, &changed, now_ns);
-    if (defect == CORE_HAS_NO_MARGIN && attempt->certain_until_ns != certain_ns)
-        attempt->certain_until_ns += attempt->lease_ms * MS / 5;
+        changed.request = hold->last_request;
+    actions = __real_dm_hold_step(hold, &changed, now_ns);
+    if (defect == CORE_HAS_NO_MARGIN && hold->certain_until_ns != certain_ns)
+        hold->certain_until_ns += hold->lease_ms * MS / 5;
     if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD)
-        attempt->phase = DM_HELD;
-    if (attempt->phase != phase || attempt->certain_until_ns != certain_ns)
+        hold->phase = DM_HELD;
+    if (hold->phase != phase || hold->certain_until_ns != certain_ns)
         check_soon();
-    counters.states += attempt->phase != phase;
+    counters.states += hold->phase != phase;
     return actions;
 }

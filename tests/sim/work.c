@@ -86,7 +86,7 @@ static bool is_owner(const char *key)
 {
     struct dm_claim *claim = own_claim(key);
 
-    return claim && dm_attempt_is_certain(&claim->attempt, dm_clock_boot_ns());
+    return claim && dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
 }
 
 static void say(const char *what, int name)
@@ -180,7 +180,7 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     struct dm_deadline deadline = is_endless ? dm_deadline_endless : dm_deadline_in_ms(below(plan.lease_ms * 2));
     struct job *job = thread_current()->job;
     struct dm_claim *claim = own_claim(target->key);
-    unsigned depth = claim ? claim->attempt.depth : 0;
+    unsigned depth = claim ? claim->hold.depth : 0;
     int result;
 
     say("cond_wait", name);
@@ -190,10 +190,8 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     result = dm_condition_wait(runtime(), &condition, target, &deadline, PTHREAD_CANCEL_ENABLE);
     job->is_asleep_on_condition = false;
     note_result("cond_wait", name, result);
-    if (came_with_mutex(name, target, result) && own_claim(target->key) &&
-        own_claim(target->key)->attempt.depth != depth)
-        world_break("I7: a wait on c%d returns at depth %u, not %u", name, own_claim(target->key)->attempt.depth,
-                    depth);
+    if (came_with_mutex(name, target, result) && own_claim(target->key) && own_claim(target->key)->hold.depth != depth)
+        world_break("I7: a wait on c%d returns at depth %u, not %u", name, own_claim(target->key)->hold.depth, depth);
     return result;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several attempts of core/attempt on a miniature store: messages are late, lost or out of order, and processes are
+ * Several attempts of core/hold on a miniature store: messages are late, lost or out of order, and processes are
  * paused.  Invariant I1 must hold: never two certain attempts.
  */
 #include <string.h>
 
-#include "attempt_clock.h"
+#include "hold_clock.h"
 #include "random.h"
 
 #define CLIENTS 3
@@ -30,7 +30,7 @@ struct word {
 };
 
 struct client {
-    struct dm_attempt attempt;
+    struct dm_hold hold;
     uint64_t last_serial;
     struct ask pipe[PIPE_ROOM]; /* to the store, in order */
     int piped;
@@ -57,13 +57,13 @@ static struct {
 
 /* ---- the store --------------------------------------------------------------------------- */
 
-static void tell(int to, uint64_t serial, enum dm_event_kind kind, uint64_t request, struct dm_answer answer)
+static void post_word(int to, uint64_t serial, enum dm_event_kind kind, uint64_t request, struct dm_answer answer)
 {
     if (bagged < BAG_ROOM)
         bag[bagged++] = (struct word){ to, serial, kind, request, answer };
 }
 
-static void own(int client, const struct ask *ask)
+static void give_to(int client, const struct ask *ask)
 {
     store.owner = client;
     store.serial = ask->serial;
@@ -99,10 +99,10 @@ static void serve(void)
 
     if (store.owner >= 0 || store.queued == 0)
         return;
-    own(head.client, &head.newest);
+    give_to(head.client, &head.newest);
     leave_queue(head.client);
     answer.token = store.token;
-    tell(head.client, head.newest.serial, DM_EV_GRANTED, head.newest.request.serial, answer);
+    post_word(head.client, head.newest.serial, DM_EV_GRANTED, head.newest.request.serial, answer);
 }
 
 static bool is_owner(int client, const struct ask *ask)
@@ -133,6 +133,9 @@ static struct dm_answer answer_to(int client, const struct ask *ask)
 
 static void take_ask(int from)
 {
+    static const enum dm_event_kind answers[] = {
+        [ACQUIRE] = DM_EV_ANSWER, [POLL] = DM_EV_POLLED, [RENEW] = DM_EV_RENEWED
+    };
     struct client *client = &clients[from];
     struct ask ask = client->pipe[0];
 
@@ -150,19 +153,28 @@ static void take_ask(int from)
     }
     if (ask.kind == ACQUIRE && entry_of(from, ask.serial) == NULL)
         leave_queue(from);
-    tell(from, ask.serial, ask.kind == RENEW ? DM_EV_RENEWED : DM_EV_ANSWER, ask.request.serial, answer_to(from, &ask));
+    post_word(from, ask.serial, answers[ask.kind], ask.request.serial, answer_to(from, &ask));
 }
 
 /* ---- the clients ------------------------------------------------------------------------- */
 
+static enum dm_want want_of(const struct client *client, enum ask_kind kind)
+{
+    static const enum dm_want wants[] = { [POLL] = DM_WANTS_POLL, [RENEW] = DM_WANTS_RENEW };
+
+    if (kind != ACQUIRE)
+        return wants[kind];
+    return client->hold.is_asked ? DM_WANTS_NOTHING : DM_WANTS_ACQUIRE;
+}
+
 static void put(struct client *client, enum ask_kind kind)
 {
-    struct ask ask = { .kind = kind, .serial = client->attempt.serial, .lease_ms = client->attempt.lease_ms };
+    struct ask ask = { .kind = kind, .serial = client->hold.serial, .lease_ms = client->hold.lease_ms };
 
     if (client->piped == PIPE_ROOM)
         return;
     if (kind != RELEASE) {
-        ask.request = dm_attempt_send_due(&client->attempt, now_ns);
+        ask.request = dm_hold_send(&client->hold, want_of(client, kind), now_ns);
         client->unanswered++;
     }
     client->pipe[client->piped++] = ask;
@@ -171,31 +183,39 @@ static void put(struct client *client, enum ask_kind kind)
 static void begin_anew(struct client *client)
 {
     client->unanswered = 0;
-    dm_attempt_init(&client->attempt, ++client->last_serial, THREAD, 100 + random_below(900),
-                    random_below(3) ? 0 : 1 + random_below(1500), false);
+    dm_hold_init(&client->hold, ++client->last_serial, THREAD, 100 + random_below(900),
+                 random_below(3) ? 0 : 1 + random_below(1500), false);
 }
+
+static void feed(struct client *client, const struct dm_event *event);
 
 static void act(struct client *client, unsigned actions)
 {
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+    enum dm_want want;
+
     if (actions & DM_DO_NEW_SERIAL) {
-        dm_attempt_rename(&client->attempt, ++client->last_serial);
+        dm_hold_rename(&client->hold, ++client->last_serial);
         client->unanswered = 0;
+        if (client->hold.is_asked) /* the thread is told at once, not by an answer to the old serial */
+            feed(client, &(struct dm_event){ .kind = DM_EV_ANSWER, .answer = &nothing });
     }
-    if (actions & DM_DO_POLL)
-        put(client, POLL);
-    if (actions & DM_DO_RENEW)
-        put(client, RENEW);
-    if (actions & DM_DO_GIVE_BACK) {
+    want = dm_hold_wants(&client->hold, now_ns);
+    if (want == DM_WANTS_TELL) {
+        feed(client, &(struct dm_event){ .kind = DM_EV_TOLD });
+    } else if (want == DM_WANTS_RELEASE) {
         put(client, RELEASE);
         begin_anew(client);
-    } else if (client->attempt.phase == DM_HELD) {
-        client->attempt.is_entered = true;
+    } else if (want == DM_WANTS_POLL || want == DM_WANTS_RENEW) {
+        put(client, want == DM_WANTS_POLL ? POLL : RENEW);
     }
+    if (client->hold.phase == DM_HELD && !client->hold.is_entered)
+        feed(client, &(struct dm_event){ .kind = DM_EV_ENTERED });
 }
 
 static void feed(struct client *client, const struct dm_event *event)
 {
-    act(client, dm_attempt_step(&client->attempt, event, now_ns));
+    act(client, dm_hold_step(&client->hold, event, now_ns));
 }
 
 /* Delivers a message.  A message for an ended attempt is dropped: the attempt's release is under way. */
@@ -203,10 +223,10 @@ static void deliver(int index)
 {
     struct word word = bag[index];
     struct client *client = &clients[word.to];
-    struct dm_event event = { word.kind, word.request, &word.answer };
+    struct dm_event event = { .kind = word.kind, .request = word.request, .answer = &word.answer };
 
     bag[index] = bag[--bagged];
-    if (word.serial != client->attempt.serial)
+    if (word.serial != client->hold.serial)
         return;
     if (word.kind != DM_EV_GRANTED)
         client->unanswered--;
@@ -219,11 +239,11 @@ static void deliver(int index)
 static void live(struct client *client)
 {
     feed(client, &(struct dm_event){ .kind = DM_EV_TIME });
-    if (client->attempt.phase == DM_ASKING && client->unanswered <= 0)
+    if (client->hold.phase == DM_ASKING && client->unanswered <= 0)
         put(client, ACQUIRE);
-    if (client->attempt.phase == DM_HELD && random_below(20) == 0)
-        dm_attempt_restart_maxhold(&client->attempt, now_ns);
-    if (client->attempt.phase == DM_HELD && random_below(6) == 0)
+    if (client->hold.phase == DM_HELD && random_below(20) == 0)
+        dm_hold_restart_maxhold(&client->hold, now_ns);
+    if (client->hold.phase == DM_HELD && random_below(6) == 0)
         feed(client, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK });
 }
 
@@ -234,7 +254,7 @@ static int count_certain(void)
     int certain = 0;
 
     for (int i = 0; i < CLIENTS; i++)
-        certain += dm_attempt_is_certain(&clients[i].attempt, now_ns);
+        certain += dm_hold_is_certain(&clients[i].hold, now_ns);
     return certain;
 }
 
@@ -270,7 +290,7 @@ static void walk_on(void)
 }
 
 /* I1: never are two attempts certain; and the lock goes round. */
-static void test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
+static void test_holds_are_never_two_that_are_certain_when_messages_are_late_and_lost(void **state)
 {
     int walks = rounds(2000);
     uint64_t grants = 0;
@@ -290,7 +310,7 @@ static void test_attempts_are_never_two_that_are_certain_when_messages_are_late_
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attempts_are_never_two_that_are_certain_when_messages_are_late_and_lost),
+        cmocka_unit_test(test_holds_are_never_two_that_are_certain_when_messages_are_late_and_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DM_BUG(condition) aborts with a sentence if the condition is true.  Says what cannot be, whatever a server sends and
+ * an application calls.  Built with -DDM_LOCK_CHECKS (sanitizer builds), like dm_assert_held(); else costs nothing.
+ */
+#ifndef DM_BASE_BUG_H
+#define DM_BASE_BUG_H
+
+#ifdef DM_LOCK_CHECKS
+#define DM_BUG(condition) ((condition) ? dm_bug_abort(#condition, __func__) : (void)0)
+#else
+#define DM_BUG(condition) ((void)sizeof((condition) ? 1 : 0)) /* compiled, not run */
+#endif
+
+/* Called by DM_BUG() alone. */
+__attribute__((noreturn)) void dm_bug_abort(const char *condition, const char *function);
+
+#endif

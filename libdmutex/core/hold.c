@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/hold.h"
+
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/units.h"
+
+/* Shortest delay before a request without an answer is repeated; shortest time between polls. */
+#define RETRY_MIN_MS 50
+#define POLL_MIN_MS 10
+
+static int64_t ms(int64_t value)
+{
+    return value * DM_NS_PER_MS;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- making ------------------------------------------------------------------------------ */
+
+/*
+ * The lease of every request: the object's lease, or less with a max-hold, such that 0.8 of the lease is enough.
+ * Always the same lease: a late request must not undercut a request that came later.  Never less than the shortest
+ * lease, or an answer would come too late to be of use.
+ */
+static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
+{
+    if (lease_ms == 0)
+        lease_ms = DM_LEASE_DEFAULT_MS;
+    if (maxhold_ms == 0)
+        return lease_ms;
+    return (uint32_t)min64(lease_ms, max64((int64_t)maxhold_ms * 5 / 4 + 1, DM_LEASE_MIN_MS));
+}
+
+void dm_hold_init(struct dm_hold *hold, uint64_t serial, uint64_t thread, uint32_t lease_ms, uint32_t maxhold_ms,
+                  bool is_robust)
+{
+    memset(hold, 0, sizeof *hold);
+    hold->thread = thread;
+    hold->lease_ms = lease_to_ask(lease_ms, maxhold_ms);
+    hold->maxhold_ms = maxhold_ms;
+    hold->is_robust = is_robust;
+    hold->is_attended = true;
+    hold->serial = serial;
+    hold->poll_ns = hold->renew_ns = hold->hold_ends_ns = DM_NEVER;
+}
+
+void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
+{
+    DM_BUG(hold->phase >= DM_HELD);
+    hold->serial = serial;
+    hold->phase = DM_ASKING;
+    hold->last_request = 0;
+    hold->poll_ns = DM_NEVER;
+    memset(hold->requests, 0, sizeof hold->requests);
+}
+
+void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->maxhold_ms)
+        hold->hold_ends_ns = now_ns + ms(hold->maxhold_ms);
+}
+
+void dm_hold_set_depth(struct dm_hold *hold, unsigned depth)
+{
+    DM_BUG(hold->phase != DM_HELD || depth == 0 || depth > DM_DEPTH_MAX);
+    hold->depth = depth;
+}
+
+/* ---- certainty --------------------------------------------------------------------------- */
+
+static const struct dm_request *find_request(const struct dm_hold *hold, uint64_t serial)
+{
+    return &hold->requests[serial % DM_REQUESTS_REMEMBERED];
+}
+
+/* The end of certainty that an answer to this request proves; 0 if the request is not remembered. */
+static int64_t certain_by(const struct dm_hold *hold, uint64_t serial)
+{
+    const struct dm_request *request = find_request(hold, serial);
+
+    if (serial == 0 || request->serial != serial)
+        return 0;
+    return request->sent_ns + ms(hold->lease_ms) * 8 / 10;
+}
+
+/*
+ * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
+ * grant.
+ */
+static int64_t maxhold_end_ns(const struct dm_hold *hold)
+{
+    return hold->is_entered ? hold->hold_ends_ns : DM_NEVER;
+}
+
+int64_t dm_hold_end_ns(const struct dm_hold *hold)
+{
+    return min64(hold->certain_until_ns, maxhold_end_ns(hold));
+}
+
+bool dm_hold_is_certain(const struct dm_hold *hold, int64_t now_ns)
+{
+    return hold->phase == DM_HELD && now_ns < dm_hold_end_ns(hold);
+}
+
+bool dm_hold_may_renew(const struct dm_hold *hold, int64_t now_ns)
+{
+    return (hold->phase == DM_HELD || hold->phase == DM_LEAVING) && now_ns < hold->certain_until_ns;
+}
+
+/* An answer counts from the sending; an older answer, read late, shortens nothing. */
+static void extend(struct dm_hold *hold, uint64_t request)
+{
+    hold->certain_until_ns = max64(hold->certain_until_ns, certain_by(hold, request));
+    hold->renew_ns = find_request(hold, request)->sent_ns + ms(hold->lease_ms) / 3;
+}
+
+/* ---- giving back ------------------------------------------------------------------------- */
+
+/* A request without an answer goes out again after a twentieth of the lease: often enough before certainty ends. */
+static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
+{
+    return now_ns + ms(max64(hold->lease_ms / 20, RETRY_MIN_MS));
+}
+
+/*
+ * When the store's lease has surely ended.  The newest request of an entered hold is a renewal or its own acquire, and
+ * the thread has left the critical section; any other attempt's last request may have been executed just now.
+ */
+static int64_t lease_end_ns(const struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->is_entered)
+        return find_request(hold, hold->last_request)->sent_ns + ms(hold->lease_ms);
+    return now_ns + 2 * ms(hold->lease_ms);
+}
+
+/* The store is to be told that the attempt has ended, unless the store is being told already. */
+static void begin_giving_back(struct dm_hold *hold, enum dm_end end, int64_t now_ns)
+{
+    if (hold->back.is_pending)
+        return;
+    hold->back = (struct dm_giving_back){
+        .is_pending = true, .end = end, .due_ns = now_ns, .until_ns = lease_end_ns(hold, now_ns)
+    };
+}
+
+/* The thread has no more use for the attempt; the rest concerns the store alone. */
+static void retire(struct dm_hold *hold)
+{
+    hold->phase = hold->back.is_pending ? DM_RETURNING : DM_OVER;
+    hold->poll_ns = hold->renew_ns = DM_NEVER;
+}
+
+/* A hold that the thread never entered ended without harm; any other hold looks like a death. */
+static enum dm_end end_of_lost(const struct dm_hold *hold)
+{
+    return hold->is_entered ? DM_END_DIED : DM_END_UNLOCKED;
+}
+
+/* A question that was under way is answered, or given up: from here on a release overtakes nothing. */
+static void close_question(struct dm_hold *hold, int64_t now_ns)
+{
+    if (!hold->is_asked)
+        return;
+    hold->is_asked = false;
+    if (hold->back.is_pending) {
+        hold->back.due_ns = now_ns;
+        hold->back.until_ns = lease_end_ns(hold, now_ns);
+    }
+}
+
+/* A lost hold whose release is confirmed has nothing left on the store. */
+static unsigned on_given_back(struct dm_hold *hold, enum dm_end end, int64_t now_ns)
+{
+    if (hold->phase != DM_LOST)
+        begin_giving_back(hold, end, now_ns);
+    retire(hold);
+    return 0;
+}
+
+/* The thread leaves its last call about the attempt: the record may go once the store has nothing of the attempt. */
+static unsigned on_closed(struct dm_hold *hold)
+{
+    DM_BUG(hold->phase == DM_HELD && hold->is_entered);
+    hold->is_attended = false;
+    retire(hold);
+    return 0;
+}
+
+/*
+ * An entered hold counts as a death for the next owner; a place in the queue or on a condition, and a grant not yet
+ * returned by a call, do not.
+ */
+static unsigned on_end(struct dm_hold *hold, bool is_of_thread, int64_t now_ns)
+{
+    close_question(hold, now_ns);
+    if (is_of_thread)
+        hold->is_attended = false;
+    if (hold->phase != DM_OVER)
+        on_given_back(hold, end_of_lost(hold), now_ns);
+    return 0;
+}
+
+/* LOST stays LOST, because the thread has not acknowledged the loss yet. */
+static void confirm_release(struct dm_hold *hold)
+{
+    hold->back.is_pending = false;
+    if (hold->phase == DM_RETURNING)
+        hold->phase = DM_OVER;
+}
+
+/*
+ * "Not the owner" to the only release of a hold that was certain, so nobody else can have released the hold: the hold
+ * was broken by force, and nobody has noticed yet.  Not so after a change to another server, which may not know the
+ * hold, and has granted the mutex to nobody.
+ */
+static bool is_silent_loss(const struct dm_hold *hold, uint64_t server)
+{
+    return hold->back.sends == 1 && !hold->back.is_named && hold->back.end != DM_END_DIED && hold->is_entered &&
+           hold->server == server;
+}
+
+/* An answer that says neither "done" nor "not the owner" may mean that the release was executed, or not: again. */
+static unsigned on_released(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
+{
+    if (!hold->back.is_pending)
+        return 0; /* the lease was over before */
+    switch (event->answer->verdict) {
+    case DM_SAYS_NOT_OWNER:
+        hold->is_untold = hold->is_untold || is_silent_loss(hold, event->server);
+        confirm_release(hold);
+        break;
+    case DM_SAYS_DONE:
+        confirm_release(hold);
+        break;
+    case DM_SAYS_AGAIN:
+        hold->back.due_ns = now_ns;
+        break;
+    default:
+        hold->back.due_ns = retry_ns(hold, now_ns);
+    }
+    return 0;
+}
+
+/* ---- loss -------------------------------------------------------------------------------- */
+
+/* Only a thread in a call about the attempt may be woken: any other thread may have ended. */
+static unsigned wake(const struct dm_hold *hold)
+{
+    return hold->is_attended ? DM_DO_WAKE : 0;
+}
+
+/*
+ * The store's hold belongs to another attempt or to nobody: our hold has ended, whatever our clock says.  The release
+ * goes out in any case, because a renewal that arrived late may have given the hold a new lease.
+ */
+static unsigned lose(struct dm_hold *hold, int64_t now_ns)
+{
+    hold->phase = DM_LOST;
+    hold->renew_ns = DM_NEVER;
+    hold->is_untold = hold->is_entered;
+    begin_giving_back(hold, end_of_lost(hold), now_ns);
+    return wake(hold);
+}
+
+/* Two ends come by time alone: of certainty, and of a lease that a pending release was to end. */
+static unsigned on_time(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->phase == DM_HELD && !dm_hold_is_certain(hold, now_ns))
+        return lose(hold, now_ns);
+    if (dm_hold_due_ns(hold, DM_WANTS_RELEASE) <= now_ns && hold->back.until_ns <= now_ns)
+        confirm_release(hold);
+    return 0;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+bool dm_hold_is_waiting(const struct dm_hold *hold)
+{
+    return hold->phase == DM_QUEUED || hold->phase == DM_WAITING;
+}
+
+static bool is_asking_or_waiting(const struct dm_hold *hold)
+{
+    return hold->phase == DM_ASKING || dm_hold_is_waiting(hold);
+}
+
+/* Only the attempt's own thread asks; wake the thread so that the thread asks again. */
+static unsigned ask_again(struct dm_hold *hold)
+{
+    hold->phase = DM_ASKING;
+    hold->poll_ns = DM_NEVER;
+    return wake(hold);
+}
+
+/* A new hold.  The certainty of an earlier grant to the same attempt counts no more. */
+static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    hold->phase = DM_HELD;
+    hold->depth = 1;
+    hold->token = answer->token;
+    hold->is_owner_dead = answer->is_owner_dead;
+    hold->certain_until_ns = 0;
+    dm_hold_restart_maxhold(hold, now_ns);
+    extend(hold, request);
+    return wake(hold);
+}
+
+/*
+ * "You own the lock", from an answer or a message.  First match wins:
+ * 1. given back, refused or lost before: the hold stays so, the store is told (I4)
+ * 2. about to be given back by a wait: nothing, because the wait gives the hold back
+ * 3. held already: the same hold, at most confirmed once more
+ * 4. the request is not remembered, or the certainty that the request proves is past: a hint, ask
+ * 5. the lock is ours
+ */
+static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    switch (hold->phase) {
+    case DM_OVER:
+        begin_giving_back(hold, end_of_lost(hold), now_ns);
+        retire(hold);
+        return 0;
+    case DM_LOST:
+    case DM_RETURNING:
+        begin_giving_back(hold, end_of_lost(hold), now_ns);
+        return 0;
+    case DM_LEAVING:
+        return 0;
+    case DM_HELD:
+        if (certain_by(hold, request) > hold->certain_until_ns)
+            extend(hold, request);
+        return 0;
+    default:
+        return certain_by(hold, request) > now_ns ? enter(hold, request, answer, now_ns) : ask_again(hold);
+    }
+}
+
+/*
+ * The head polls just after the owner's lease can end, the waiters behind the head later, so that a dead owner costs
+ * one poll and a dead head little more.
+ */
+static void plan_poll(struct dm_hold *hold, const struct dm_answer *answer, int64_t now_ns)
+{
+    int64_t behind_ms = answer->position <= 1 ? 1 : 20 * (answer->position < 4 ? (int64_t)answer->position : 4);
+    int64_t wait_ms = min64(hold->lease_ms / 3, answer->remaining_ms + behind_ms);
+
+    if (hold->poll_ns <= now_ns)
+        return; /* told to ask, after the store gave this answer */
+
+    hold->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
+}
+
+/* In the queue of the mutex, by an answer or by a signal of the condition; a poll is the heartbeat. */
+static unsigned on_queued(struct dm_hold *hold, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (!is_asking_or_waiting(hold))
+        return 0; /* a message overtook the answer */
+    hold->phase = DM_QUEUED;
+    if (answer->arrival)
+        hold->arrival = answer->arrival;
+    plan_poll(hold, answer, now_ns);
+    return 0;
+}
+
+/* On a condition: the heartbeat only.  A signal that overtook the answer stands. */
+static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->phase == DM_ASKING)
+        hold->phase = DM_WAITING;
+    if (dm_hold_is_waiting(hold) && hold->poll_ns > now_ns)
+        hold->poll_ns = min64(hold->poll_ns, now_ns + ms(hold->lease_ms) / 3);
+    return 0;
+}
+
+/*
+ * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  Nothing to do if
+ * the attempt has asked again meanwhile, because then this is the answer to an earlier request.
+ */
+static unsigned on_unknown(struct dm_hold *hold, uint64_t request)
+{
+    if (!dm_hold_is_waiting(hold) || request != hold->last_request)
+        return 0;
+    return ask_again(hold) | DM_DO_NEW_SERIAL;
+}
+
+/* Refused; a refusal that crosses a grant comes too late. */
+static unsigned on_refused(struct dm_hold *hold, enum dm_verdict verdict)
+{
+    if (!is_asking_or_waiting(hold))
+        return 0;
+    retire(hold);
+    hold->refusal = verdict;
+    return wake(hold);
+}
+
+/* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
+static unsigned on_told_ask(struct dm_hold *hold, int64_t now_ns)
+{
+    if (is_asking_or_waiting(hold))
+        hold->poll_ns = now_ns;
+    if (hold->phase == DM_HELD)
+        hold->renew_ns = now_ns;
+    return 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    switch (answer->verdict) {
+    case DM_SAYS_OWNED:
+        return on_owned(hold, request, answer, now_ns);
+    case DM_SAYS_QUEUED:
+        return on_queued(hold, answer, now_ns);
+    case DM_SAYS_WAITING:
+        return on_waiting(hold, now_ns);
+    case DM_SAYS_UNKNOWN:
+        return on_unknown(hold, request);
+    case DM_SAYS_NOTHING:
+        if (dm_hold_is_waiting(hold) && hold->poll_ns > now_ns)
+            hold->poll_ns = retry_ns(hold, now_ns);
+        return 0;
+    case DM_SAYS_AGAIN:
+        return on_told_ask(hold, now_ns);
+    default:
+        return on_refused(hold, answer->verdict);
+    }
+}
+
+/* UNKNOWN: the store gave the lock away.  Without an answer the hold goes on until certainty ends. */
+static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (hold->phase != DM_HELD)
+        return 0; /* the release goes the same way, behind the renewal */
+    switch (answer->verdict) {
+    case DM_SAYS_OWNED:
+        extend(hold, request);
+        return 0;
+    case DM_SAYS_UNKNOWN:
+        return lose(hold, now_ns);
+    case DM_SAYS_AGAIN:
+        return on_told_ask(hold, now_ns);
+    default:
+        hold->renew_ns = retry_ns(hold, now_ns);
+        return 0;
+    }
+}
+
+/* A release that is on the way is answered, or its answer says that the connection broke. */
+static unsigned on_connected(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->back.is_pending && hold->back.due_ns != DM_NEVER)
+        hold->back.due_ns = now_ns;
+    return hold->phase == DM_ASKING ? 0 : on_told_ask(hold, now_ns);
+}
+
+/*
+ * A grant can be missed also while the question is under way: the store may have queued the attempt by now, and the
+ * thread may not have read the answer yet.
+ */
+static unsigned on_subscribed(struct dm_hold *hold, int64_t now_ns)
+{
+    if (dm_hold_is_waiting(hold) || (hold->phase == DM_ASKING && hold->is_asked))
+        hold->poll_ns = now_ns;
+    return 0;
+}
+
+/* The thread returns from lock: from here on a loss is the application's, and the max-hold counts. */
+static unsigned on_entered(struct dm_hold *hold, int64_t now_ns)
+{
+    DM_BUG(hold->phase != DM_HELD || hold->is_entered);
+    hold->is_entered = true;
+    hold->is_attended = false;
+    dm_hold_restart_maxhold(hold, now_ns);
+    return 0;
+}
+
+/*
+ * A request sent from here on may end the hold: a renewal behind the request must not bring the hold back, and the end
+ * of certainty is no loss to tell, because the thread has left the critical section.
+ */
+static unsigned on_leave(struct dm_hold *hold)
+{
+    DM_BUG(hold->phase != DM_HELD || !hold->is_entered);
+    hold->phase = DM_LEAVING;
+    hold->is_attended = true;
+    hold->renew_ns = DM_NEVER;
+    return 0;
+}
+
+/* The store refused the wait: the hold is unchanged, or has run out meanwhile, or exit() has given the hold back. */
+static unsigned on_stay(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->phase != DM_LEAVING)
+        return 0;
+    hold->phase = DM_HELD;
+    hold->is_attended = false;
+    hold->renew_ns = now_ns;
+    return on_time(hold, now_ns);
+}
+
+static unsigned on_thread(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
+{
+    switch (event->kind) {
+    case DM_EV_ENTERED:
+        return on_entered(hold, now_ns);
+    case DM_EV_LEAVE:
+        return on_leave(hold);
+    case DM_EV_STAY:
+        return on_stay(hold, now_ns);
+    case DM_EV_GIVEN_BACK:
+        return on_given_back(hold, event->end, now_ns);
+    case DM_EV_CLOSED:
+        return on_closed(hold);
+    case DM_EV_THREAD_ENDS:
+        return on_end(hold, true, now_ns);
+    case DM_EV_PROCESS_ENDS:
+        return on_end(hold, false, now_ns);
+    default: /* DM_EV_MENDED */
+        hold->is_owner_dead = false;
+        return 0;
+    }
+}
+
+static unsigned on_world(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
+{
+    switch (event->kind) {
+    case DM_EV_SIGNALLED:
+        return on_queued(hold, event->answer, now_ns);
+    case DM_EV_TOLD_LOST:
+        return hold->phase == DM_HELD ? lose(hold, now_ns) : 0;
+    case DM_EV_TOLD_ASK:
+        return on_told_ask(hold, now_ns);
+    case DM_EV_CONNECTED:
+        return on_connected(hold, now_ns);
+    case DM_EV_SUBSCRIBED:
+        return on_subscribed(hold, now_ns);
+    case DM_EV_NAMED:
+        DM_BUG(!dm_hold_is_nameable(hold));
+        hold->back.is_named = true;
+        return 0;
+    case DM_EV_TOLD:
+        hold->is_untold = false;
+        return 0;
+    case DM_EV_TIME:
+        return on_time(hold, now_ns);
+    default:
+        return on_thread(hold, event, now_ns);
+    }
+}
+
+unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
+{
+    if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
+        hold->server = event->server;
+    switch (event->kind) {
+    case DM_EV_ANSWER:
+        close_question(hold, now_ns);
+        return on_answer(hold, event->request, event->answer, now_ns);
+    case DM_EV_POLLED:
+        return on_answer(hold, event->request, event->answer, now_ns);
+    case DM_EV_GRANTED:
+        return on_owned(hold, event->request, event->answer, now_ns);
+    case DM_EV_RENEWED:
+        return on_renewed(hold, event->request, event->answer, now_ns);
+    case DM_EV_RELEASED:
+        return on_released(hold, event, now_ns);
+    default:
+        return on_world(hold, event, now_ns);
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The wants of a hold, their sending, and questions about the hold; the events are in hold.c. */
+#include "base/bug.h"
+#include "base/units.h"
+#include "core/hold.h"
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+/* Numbers a request, and remembers the moment: an answer proves certainty from here on. */
+static struct dm_request number(struct dm_hold *hold, int64_t now_ns)
+{
+    struct dm_request *slot = &hold->requests[++hold->last_request % DM_REQUESTS_REMEMBERED];
+
+    slot->serial = hold->last_request;
+    slot->sent_ns = now_ns;
+    return *slot;
+}
+
+struct dm_request dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t now_ns)
+{
+    switch (want) {
+    case DM_WANTS_RELEASE:
+        DM_BUG(!dm_hold_is_returning(hold) || hold->is_untold);
+        hold->back.due_ns = DM_NEVER;
+        hold->back.sends++;
+        return (struct dm_request){ 0 };
+    case DM_WANTS_ACQUIRE:
+        DM_BUG(hold->is_asked);
+        hold->is_asked = true;
+        break;
+    case DM_WANTS_RENEW:
+        DM_BUG(!dm_hold_may_renew(hold, now_ns));
+        hold->renew_ns = DM_NEVER;
+        break;
+    case DM_WANTS_POLL:
+        DM_BUG(!dm_hold_is_waiting(hold));
+        hold->poll_ns = DM_NEVER;
+        break;
+    default:
+        break;
+    }
+    return number(hold, now_ns);
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* A moment in the past means "at once".  DM_NEVER while a request is on the way: the answer sets the next moment. */
+int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want)
+{
+    switch (want) {
+    case DM_WANTS_TELL:
+        return hold->is_untold ? 0 : DM_NEVER;
+    case DM_WANTS_RELEASE:
+        return dm_hold_is_nameable(hold) ? hold->back.due_ns : DM_NEVER;
+    case DM_WANTS_TIME:
+        return hold->phase == DM_HELD ? dm_hold_end_ns(hold) : DM_NEVER;
+    case DM_WANTS_RENEW:
+        return hold->phase == DM_HELD ? hold->renew_ns : DM_NEVER;
+    case DM_WANTS_POLL:
+        return dm_hold_is_waiting(hold) ? hold->poll_ns : DM_NEVER;
+    case DM_WANTS_ACQUIRE:
+        return hold->phase == DM_ASKING && !hold->is_asked ? 0 : DM_NEVER;
+    default:
+        return DM_NEVER;
+    }
+}
+
+/* The order of enum dm_want is the order of urgency; at most one want beside TIME concerns a phase. */
+enum dm_want dm_hold_wants(const struct dm_hold *hold, int64_t now_ns)
+{
+    enum dm_want want = 0;
+
+    while (want < DM_WANTS_NOTHING && dm_hold_due_ns(hold, want) > now_ns)
+        want++;
+    return want;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t dm_hold_next_ns(const struct dm_hold *hold)
+{
+    int64_t next_ns = DM_NEVER;
+
+    for (enum dm_want want = 0; want < DM_WANTS_ACQUIRE; want++)
+        next_ns = earlier(next_ns, dm_hold_due_ns(hold, want));
+    return next_ns;
+}
+
+bool dm_hold_is_owned(const struct dm_hold *hold)
+{
+    return (hold->phase == DM_HELD || hold->phase == DM_LOST) && hold->is_entered;
+}
+
+/* Before the answer to a question a release would be in vain: the question could queue the attempt once more (I4). */
+bool dm_hold_is_returning(const struct dm_hold *hold)
+{
+    return hold->back.is_pending && !hold->is_asked;
+}
+
+/* The telling comes first: once released, the lock goes to other threads (P1 of reliability.md). */
+bool dm_hold_is_nameable(const struct dm_hold *hold)
+{
+    return dm_hold_is_returning(hold) && !hold->is_untold;
+}
+
+bool dm_hold_is_in_question(const struct dm_hold *hold)
+{
+    return hold->is_asked || hold->phase == DM_LEAVING;
+}
+
+bool dm_hold_is_in_use(const struct dm_hold *hold)
+{
+    return hold->is_attended || hold->phase == DM_HELD;
+}
+
+/* A refused attempt stays for its thread, which reads the refusal; a loss stays until the application is told. */
+bool dm_hold_is_done(const struct dm_hold *hold)
+{
+    return hold->phase == DM_OVER && !hold->is_attended && !hold->is_untold;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * core/hold, from the end of the hold to the store's word: the release is pending until the store has answered or the
+ * lease is over, goes behind the thread's question, and follows the telling of a loss.
+ */
+#include "hold_clock.h"
+
+/* When the store's lease of own() ends. */
+#define LEASE_ENDS_MS LEASE_MS
+
+static void send_release(int64_t ms)
+{
+    assert_int_equal(wants(ms), DM_WANTS_RELEASE);
+    dm_hold_send(&hold, DM_WANTS_RELEASE, at(ms));
+    assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), DM_NEVER);
+}
+
+static unsigned end(enum dm_end how, int64_t ms)
+{
+    return dm_hold_step(&hold, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK, .end = how }, at(ms));
+}
+
+static unsigned released_by(uint64_t server, enum dm_verdict verdict, int64_t ms)
+{
+    struct dm_answer answer = { .verdict = verdict };
+
+    return dm_hold_step(&hold, &(struct dm_event){ .kind = DM_EV_RELEASED, .answer = &answer, .server = server },
+                        at(ms));
+}
+
+/* Queued by a request sent at 0, and granted by a message; then the thread asks again, by a request sent at 2. */
+static uint64_t granted_in_question(void)
+{
+    uint64_t question;
+
+    question = send_at(0);
+    assert_int_equal(grant(question, 3), DM_DO_WAKE);
+    assert_int_equal(hold.phase, DM_HELD);
+    assert_true(dm_hold_is_in_question(&hold));
+    return question;
+}
+
+/* ---- pending ----------------------------------------------------------------------------- */
+
+/* A release is wanted at once, once, and ends with the store's word. */
+static void test_hold_wants_its_release_until_the_store_has_confirmed(void **state)
+{
+    (void)state;
+    own();
+    assert_false(dm_hold_is_returning(&hold));
+    end(DM_END_UNLOCKED, 10);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_true(dm_hold_is_returning(&hold));
+    send_release(10);
+    assert_int_equal(pass_time(20), DM_WANTS_NOTHING);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    released(DM_SAYS_DONE, 30);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* Without an answer the release goes out again after max(lease/20, 50 ms). */
+static void test_hold_releases_again_soon_when_there_is_no_answer(void **state)
+{
+    static const struct {
+        uint32_t lease_ms;
+        int64_t retry_ms;
+    } cases[] = { { 300, 50 }, { 2000, 100 }, { 10000, 500 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(cases[i].lease_ms, 0);
+        own();
+        end(DM_END_UNLOCKED, 10);
+        send_release(10);
+        released(DM_SAYS_NOTHING, 20);
+        assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), at(20 + cases[i].retry_ms));
+        send_release(20 + cases[i].retry_ms);
+        released(DM_SAYS_REFUSED, 100);
+        assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), at(100 + cases[i].retry_ms));
+    }
+}
+
+/* A release that the server did not execute goes out again at once. */
+static void test_hold_releases_again_at_once_when_told_so(void **state)
+{
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_AGAIN, 20);
+    assert_int_equal(wants(20), DM_WANTS_RELEASE);
+}
+
+/* After a reconnect a release is due at once; a release on the way gets its own answer. */
+static void test_hold_releases_at_once_when_the_connection_is_back(void **state)
+{
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    event_at(DM_EV_CONNECTED, 15);
+    assert_int_equal(wants(15), DM_WANTS_NOTHING);
+    released(DM_SAYS_NOTHING, 20);
+    assert_int_equal(wants(21), DM_WANTS_NOTHING);
+    event_at(DM_EV_CONNECTED, 21);
+    assert_int_equal(wants(21), DM_WANTS_RELEASE);
+}
+
+/* A release is not wanted any more once the lease has ended the hold, but not before. */
+static void test_hold_is_over_when_the_lease_has_ended_before_an_answer(void **state)
+{
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_NOTHING, 700);
+    assert_int_equal(pass_time(LEASE_ENDS_MS - 1), DM_WANTS_RELEASE);
+    assert_int_equal(pass_time(LEASE_ENDS_MS), DM_WANTS_NOTHING);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_int_equal(released(DM_SAYS_NOT_OWNER, LEASE_ENDS_MS + 1), 0);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* A renewal without an answer may have been executed: the release is wanted for the lease of the renewal. */
+static void test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer(void **state)
+{
+    (void)state;
+    own();
+    send_due_at(THIRD_MS);
+    end(DM_END_UNLOCKED, THIRD_MS + 1);
+    assert_int_equal(pass_time(LEASE_ENDS_MS), DM_WANTS_RELEASE);
+    assert_int_equal(pass_time(THIRD_MS + LEASE_MS - 1), DM_WANTS_RELEASE);
+    assert_int_equal(pass_time(THIRD_MS + LEASE_MS), DM_WANTS_NOTHING);
+}
+
+/* The last request of an attempt that never entered may be executed late: two leases from the giving back. */
+static void test_hold_wants_its_release_for_two_leases_when_it_never_entered(void **state)
+{
+    (void)state;
+    say_queued(send_at(0), 1, 200, 1);
+    end(DM_END_UNLOCKED, 500);
+    assert_int_equal(pass_time(500 + 2 * LEASE_MS - 1), DM_WANTS_RELEASE);
+    assert_int_equal(pass_time(500 + 2 * LEASE_MS), DM_WANTS_NOTHING);
+    assert_int_equal(hold.phase, DM_OVER);
+}
+
+/* The record stays for a thread that is in a call, however the release ends. */
+static void test_hold_is_done_when_its_thread_has_left_the_call(void **state)
+{
+    (void)state;
+    say_queued(send_at(0), 1, 200, 1);
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_DONE, 20);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_false(dm_hold_is_done(&hold));
+    assert_true(dm_hold_is_in_use(&hold));
+    event_at(DM_EV_CLOSED, 30);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* ---- lost unnoticed ---------------------------------------------------------------------- */
+
+/* "Not the owner" to the only release: the hold was broken by force, and the application is told. */
+static void test_hold_wants_a_telling_when_its_only_release_is_refused(void **state)
+{
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_NOT_OWNER, 20);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_int_equal(wants(20), DM_WANTS_TELL);
+    assert_false(dm_hold_is_done(&hold));
+    event_at(DM_EV_TOLD, 30);
+    assert_int_equal(wants(30), DM_WANTS_NOTHING);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* The same answer is no loss if an earlier release, or an acquire that named the release, may have been executed. */
+static void test_hold_is_released_when_an_earlier_release_may_have_been_executed(void **state)
+{
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_NOTHING, 20);
+    send_release(100);
+    released(DM_SAYS_NOT_OWNER, 110);
+    assert_true(dm_hold_is_done(&hold));
+
+    begin(LEASE_MS, 0);
+    own();
+    end(DM_END_UNLOCKED, 10);
+    assert_true(dm_hold_is_nameable(&hold));
+    event_at(DM_EV_NAMED, 10);
+    send_release(10);
+    released(DM_SAYS_NOT_OWNER, 20);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* Finding 38: a server that did not confirm the hold may not know the hold. */
+static void test_hold_is_released_when_another_server_does_not_know_it(void **state)
+{
+    struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 1 };
+    struct dm_event event = { .kind = DM_EV_RENEWED, .answer = &owned, .server = 2 };
+
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released_by(1, DM_SAYS_NOT_OWNER, 20);
+    assert_true(dm_hold_is_done(&hold));
+
+    begin(LEASE_MS, 0);
+    own();
+    event.request = send_due_at(THIRD_MS);
+    dm_hold_step(&hold, &event, at(THIRD_MS + 1));
+    end(DM_END_UNLOCKED, THIRD_MS + 2);
+    send_release(THIRD_MS + 2);
+    released_by(2, DM_SAYS_NOT_OWNER, THIRD_MS + 3);
+    assert_int_equal(wants(THIRD_MS + 3), DM_WANTS_TELL);
+}
+
+/* ---- a loss ------------------------------------------------------------------------------ */
+
+/* A loss is told first, then released as a death; an acquire does not name the release before the telling. */
+static void test_hold_is_released_after_its_loss_is_told(void **state)
+{
+    (void)state;
+    own();
+    assert_int_equal(pass_time(CERTAIN_MS), DM_WANTS_TELL);
+    assert_true(dm_hold_is_returning(&hold));
+    assert_false(dm_hold_is_nameable(&hold));
+    assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), DM_NEVER);
+    event_at(DM_EV_TOLD, CERTAIN_MS + 1);
+    assert_true(dm_hold_is_nameable(&hold));
+    assert_int_equal(hold.back.end, DM_END_DIED);
+    send_release(CERTAIN_MS + 1);
+    released(DM_SAYS_NOT_OWNER, CERTAIN_MS + 2);
+    assert_int_equal(hold.phase, DM_LOST);
+    assert_int_equal(wants(CERTAIN_MS + 2), DM_WANTS_NOTHING);
+    event_at(DM_EV_CLOSED, CERTAIN_MS + 3);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* A thread that unlocks before the telling leaves telling and release to the loop. */
+static void test_hold_is_told_and_released_when_its_thread_acknowledges_first(void **state)
+{
+    (void)state;
+    own();
+    pass_time(CERTAIN_MS);
+    event_at(DM_EV_CLOSED, CERTAIN_MS);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_int_equal(wants(CERTAIN_MS), DM_WANTS_TELL);
+    event_at(DM_EV_TOLD, CERTAIN_MS + 1);
+    send_release(CERTAIN_MS + 1);
+    released(DM_SAYS_DONE, CERTAIN_MS + 2);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* ---- behind the question ----------------------------------------------------------------- */
+
+/* Findings 6 and 19: an attempt lost while the thread asks is released behind the answer, not before. */
+static void test_hold_is_released_behind_the_answer_when_lost_in_question(void **state)
+{
+    uint64_t question = granted_in_question();
+
+    (void)state;
+    assert_int_equal(event_at(DM_EV_TIME, CERTAIN_MS), DM_DO_WAKE);
+    assert_int_equal(hold.phase, DM_LOST);
+    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_false(dm_hold_is_nameable(&hold));
+    assert_false(dm_hold_is_returning(&hold));
+    say_queued(question, 1, 100, 5000);
+    assert_int_equal(hold.phase, DM_LOST);
+    assert_int_equal(wants(5000), DM_WANTS_RELEASE);
+    assert_true(dm_hold_is_nameable(&hold));
+    assert_int_equal(hold.back.end, DM_END_UNLOCKED);
+    assert_int_equal(pass_time(5000 + 2 * LEASE_MS - 1), DM_WANTS_RELEASE);
+}
+
+/* Finding 6: also if the question ends without an answer, and if the answer says "owned". */
+static void test_hold_is_released_when_its_question_ends_in_any_way(void **state)
+{
+    static const enum dm_verdict verdicts[] = { DM_SAYS_NOTHING, DM_SAYS_OWNED, DM_SAYS_BUSY };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++) {
+        uint64_t question;
+
+        begin(LEASE_MS, 0);
+        question = granted_in_question();
+        event_at(DM_EV_TIME, CERTAIN_MS);
+        say(verdicts[i], question, 5000);
+        assert_int_equal(hold.phase, DM_LOST);
+        assert_int_equal(wants(5000), DM_WANTS_RELEASE);
+        assert_int_equal(end(DM_END_UNLOCKED, 5001), 0);
+        event_at(DM_EV_CLOSED, 5001);
+        assert_int_equal(hold.phase, DM_RETURNING);
+    }
+}
+
+/* The answer to a poll that was sent before says nothing about the question. */
+static void test_hold_stays_in_question_when_a_poll_is_answered(void **state)
+{
+    uint64_t poll;
+
+    (void)state;
+    say_queued(send_at(0), 1, 200, 1);
+    poll = send_due_at(201);
+    grant(0, 202); /* a hint: ask */
+    send_at(203);
+    assert_true(dm_hold_is_in_question(&hold));
+    polled(DM_SAYS_QUEUED, poll, 204);
+    assert_true(dm_hold_is_in_question(&hold));
+}
+
+/* Finding 12: nothing is renewed that is not certain, or that leaves the thread for good. */
+static void test_hold_may_not_be_renewed_when_it_is_not_certain(void **state)
+{
+    (void)state;
+    assert_false(dm_hold_may_renew(&hold, at(0)));
+    own();
+    assert_true(dm_hold_may_renew(&hold, at(CERTAIN_MS) - 1));
+    assert_false(dm_hold_may_renew(&hold, at(CERTAIN_MS)));
+    event_at(DM_EV_LEAVE, 10);
+    assert_true(dm_hold_may_renew(&hold, at(20)));
+    end(DM_END_DIED, 30);
+    assert_false(dm_hold_may_renew(&hold, at(30)));
+    begin(LEASE_MS, 0);
+    own();
+    event_at(DM_EV_TOLD_LOST, 10);
+    assert_false(dm_hold_may_renew(&hold, at(10)));
+}
+
+/* ---- ends -------------------------------------------------------------------------------- */
+
+/* The end of the thread or process is a death for an entered hold, and no word for a place in the queue. */
+static void test_hold_is_given_back_when_its_thread_ends(void **state)
+{
+    (void)state;
+    own();
+    event_at(DM_EV_THREAD_ENDS, 10);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_int_equal(hold.back.end, DM_END_DIED);
+    assert_int_equal(wants(10), DM_WANTS_RELEASE);
+
+    begin(LEASE_MS, 0);
+    say_queued(send_at(0), 1, 200, 1);
+    event_at(DM_EV_THREAD_ENDS, 10);
+    assert_int_equal(hold.back.end, DM_END_UNLOCKED);
+    send_release(10);
+    released(DM_SAYS_DONE, 20);
+    assert_true(dm_hold_is_done(&hold));
+}
+
+/* exit() may give up a question of another thread, whose record stays. */
+static void test_hold_is_given_back_in_question_when_the_process_ends(void **state)
+{
+    (void)state;
+    granted_in_question();
+    event_at(DM_EV_PROCESS_ENDS, 10);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_false(dm_hold_is_in_question(&hold));
+    send_release(10);
+    released(DM_SAYS_DONE, 20);
+    assert_int_equal(hold.phase, DM_OVER);
+    assert_false(dm_hold_is_done(&hold));
+}
+
+/* A thread that ends with a lost hold acknowledges the loss, which is told nevertheless. */
+static void test_hold_is_told_when_its_thread_ends_after_a_loss(void **state)
+{
+    (void)state;
+    own();
+    pass_time(CERTAIN_MS);
+    event_at(DM_EV_THREAD_ENDS, CERTAIN_MS + 1);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_int_equal(wants(CERTAIN_MS + 1), DM_WANTS_TELL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        USUAL(test_hold_wants_its_release_until_the_store_has_confirmed),
+        USUAL(test_hold_releases_again_soon_when_there_is_no_answer),
+        USUAL(test_hold_releases_again_at_once_when_told_so),
+        USUAL(test_hold_releases_at_once_when_the_connection_is_back),
+        USUAL(test_hold_is_over_when_the_lease_has_ended_before_an_answer),
+        USUAL(test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer),
+        USUAL(test_hold_wants_its_release_for_two_leases_when_it_never_entered),
+        USUAL(test_hold_is_done_when_its_thread_has_left_the_call),
+        USUAL(test_hold_wants_a_telling_when_its_only_release_is_refused),
+        USUAL(test_hold_is_released_when_an_earlier_release_may_have_been_executed),
+        USUAL(test_hold_is_released_when_another_server_does_not_know_it),
+        USUAL(test_hold_is_released_after_its_loss_is_told),
+        USUAL(test_hold_is_told_and_released_when_its_thread_acknowledges_first),
+        USUAL(test_hold_is_released_behind_the_answer_when_lost_in_question),
+        USUAL(test_hold_is_released_when_its_question_ends_in_any_way),
+        USUAL(test_hold_stays_in_question_when_a_poll_is_answered),
+        USUAL(test_hold_may_not_be_renewed_when_it_is_not_certain),
+        USUAL(test_hold_is_given_back_when_its_thread_ends),
+        USUAL(test_hold_is_given_back_in_question_when_the_process_ends),
+        USUAL(test_hold_is_told_when_its_thread_ends_after_a_loss),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
