@@ -42,7 +42,10 @@ static bool read_file(struct plan *plan, const char *path, GError **error)
     return true;
 }
 
-/* dmutex.conf(5), which is also the library's. */
+/*
+ * dmutex.conf(5), which is also the library's. url_file stays NULL, so the command gets this URL in DMUTEX_URL: a
+ * password belongs into PasswordFile=, whose path alone is in the URL.
+ */
 static bool read_conffile(struct plan *plan, GError **error)
 {
     g_autofree struct dm_conffile *file = g_new(struct dm_conffile, 1);

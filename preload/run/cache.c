@@ -39,6 +39,7 @@ static const char *text_at(const struct cache *cache, uint32_t offset)
     return cache->bytes + offset;
 }
 
+/* The count is compared by a division, because the product may overflow. */
 static bool read_head(GMappedFile *file, struct cache *ret_cache)
 {
     const char *bytes = g_mapped_file_get_contents(file);

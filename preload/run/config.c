@@ -195,6 +195,10 @@ static char *condition_name(const char *mutex, guint index)
 }
 
 /* Reads one value of Match= or Cond=. */
+/*
+ * The values come without the escapes of the file, and get the escapes of DMUTEX_RULES. The order of the rules is the
+ * order of the files and sections: the first rule that matches wins.
+ */
 static bool read_rule(const struct reader *reader, const char *origin, const char *match, const char *name,
                       const char *words, GError **error)
 {
@@ -246,6 +250,7 @@ static bool read_conditions(const struct reader *reader, const char *section, co
     return true;
 }
 
+/* Blanks around a name are refused, because a reader cannot see them, and the name would be another mutex. */
 static bool read_lock(const struct reader *reader, const char *section, GError **error)
 {
     static const char *const others[] = { "Match", "Cond", NULL };

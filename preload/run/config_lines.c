@@ -47,6 +47,10 @@ static char *key_of(const char *line)
     return g_strchomp(g_strndup(line, strcspn(line, "=")));
 }
 
+/*
+ * Runs before GKeyFile reads the same text, and refuses nothing else than repetitions: all other faults are told by
+ * GKeyFile.
+ */
 bool config_lines_check(GHashTable *sections, const char *path, const char *text, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);

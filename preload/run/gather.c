@@ -44,7 +44,10 @@ static bool is_of_shared_memory(const struct rule *rule)
     return !rule->is_condition && (rule->kind == RULE_SHM || rule->kind == RULE_MAP);
 }
 
-/* The first rule with the same words for the same program; first match wins. */
+/*
+ * The first rule with the same words for the same program; first match wins. An earlier rule without Program= is for
+ * all programs, and hides the later rule, too.
+ */
 static const struct planned *first_like(const struct plan *plan, unsigned index, const char *words)
 {
     const char *program = plan_at(plan, index)->rule.program;

@@ -263,7 +263,11 @@ static void take_made(GHashTable *all, const char *line)
     made->failures += line[2] == '1';
 }
 
-/* Programs make ordinary new files and folders in the same way: names and repetitions tell lock files. */
+/*
+ * Programs make ordinary new files and folders in the same way: names and repetitions tell lock files. A guess, printed
+ * as a remark and never as a rule. Folders count by name only, because programs make the same folder again at each
+ * start.
+ */
 static bool is_like_lock(const char *path, const struct made *made)
 {
     static const char *const words[] = { "lock", "lck", ".pid" };

@@ -6,6 +6,7 @@
 
 #include "refuse.h"
 
+/* Above all characters, so that no long option is taken for a letter. */
 enum { OUTPUT = 256, LIST, CHECK, DRY_RUN, HOLDERS, VERSION };
 
 static const struct option long_options[] = {

@@ -30,6 +30,7 @@ static int try_path(const char *path)
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
+/* The statuses are those of shells: 127 if there is no such file, 126 if there is a file that cannot be executed. */
 static bool refuse_path(const char *path, int reason, GError **error)
 {
     bool is_missing = reason == ENOENT || reason == ENOTDIR;
@@ -197,6 +198,7 @@ static char *follow(const char *command, struct binary *ret_binary, GError **err
     return path;
 }
 
+/* The path is resolved, because rules name a program by the path that the kernel tells (place.h). */
 bool program_examine(const char *command, struct program *ret_program, GError **error)
 {
     struct binary binary;

@@ -9,6 +9,7 @@
 
 enum say_level say_level = SAY_WARNINGS;
 
+/* `error` may be NULL, as with GLib's own functions: then the caller wants the result alone. */
 bool refuse(GError **error, enum refuse_status status, const char *format, ...)
 {
     va_list args;

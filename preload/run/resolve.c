@@ -10,7 +10,10 @@
 #include "loaded.h"
 #include "shared/elffile.h"
 
-/* The files and symbols that the rules are tried on. */
+/*
+ * The files and symbols that the rules are tried on. The paths are borrowed, from the list of loaded files, a rule or
+ * the program.
+ */
 struct scene {
     const struct program *program; /* NULL: none was given */
     GPtrArray *loaded;             /* of struct loaded; empty without a program */
@@ -145,6 +148,10 @@ static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
            wish->size == sizeof(pthread_rwlock_t);
 }
 
+/*
+ * Variants come before the look at the object: a finding in one build says nothing of the build that the loader will
+ * choose.
+ */
 static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule, unsigned index)
 {
     const char *path = scene->paths[index];

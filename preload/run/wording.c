@@ -95,6 +95,7 @@ static bool is_same_text(const char *one, const char *other)
     return g_strcmp0(one, other) == 0;
 }
 
+/* Compares all that the parser reads; `number` is left out, because the module counts the rules itself. */
 static bool is_same(const struct rule *one, const struct rule *other)
 {
     return one->kind == other->kind && one->is_condition == other->is_condition &&
