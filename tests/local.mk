@@ -345,6 +345,8 @@ sim_sources = \
     tests/sim/plain.c \
     tests/sim/plain.h \
     tests/sim/plain_locks.c \
+    tests/sim/plain_parts.h \
+    tests/sim/plain_way.c \
     tests/sim/process.c \
     tests/sim/process.h \
     tests/sim/run.c \

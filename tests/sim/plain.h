@@ -31,30 +31,4 @@ void plain_stall(int64_t for_ns);
 /* The server ends, and is there again after `down_ns`; without its data nothing is granted for the longest lease. */
 void plain_restart(bool keeps_data, int64_t down_ns);
 
-/* ---- between plain.c and plain_locks.c ---------------------------------------------------- */
-
-struct plain;
-
-enum act { ACQUIRE, TRY, POLL, CANCEL, RELEASE, RENEW, CONSISTENT, FORCE, DROP, INFO };
-
-/* One question, and its answer. */
-struct question {
-    enum act act;
-    struct dm_ask ask;
-    enum dm_end end; /* RELEASE */
-    uint64_t token;  /* RENEW */
-    struct dm_answer answer;
-    dmutex_info_t info; /* INFO */
-};
-
-void locks_begin(void);
-void locks_forget(int64_t grace_ns);
-void locks_answer(struct plain *from, struct question *item);
-
-int plain_index(const struct dm_place *place);
-
-/* A message to a waiter or holder. */
-void plain_tell(struct plain *to, const struct dm_message *message);
-struct process *plain_process(const struct plain *plain);
-
 #endif

@@ -4,17 +4,19 @@
 #include <string.h>
 
 #include "check.h"
-#include "plain.h"
+#include "plain_parts.h"
 #include "server.h"
 #include "world.h"
 
 #define NAMES NAMES_MAX
 
+/* An attempt of a process, with the way back to the process. */
 struct attempt {
     struct plain *from;
     uint64_t thread, number;
 };
 
+/* A waiter: dead unless heard of within its lease. */
 struct queued {
     struct queued *next; /* by arrival */
     struct attempt attempt;
@@ -26,6 +28,7 @@ struct queued {
 
 enum health { WELL, OWNER_DIED, NOT_RECOVERABLE };
 
+/* A name.  token rises with each hold; a hold ends at until_ns unless renewed. */
 struct place {
     int index;
     bool is_held;
@@ -50,6 +53,7 @@ static bool is_same(const struct attempt *one, const struct attempt *other)
 
 /* ---- holds ------------------------------------------------------------------------------- */
 
+/* A death is remembered until a robust holder mends, or a holder that is not robust comes. */
 static void end_hold(struct place *place, enum dm_end end)
 {
     place->is_held = false;
@@ -70,6 +74,7 @@ static void expire(void *object, uint64_t token)
     serve(place);
 }
 
+/* The lease begins now; a client counts its certainty from the sending, which was earlier. */
 static void extend(struct place *place, uint32_t lease_ms)
 {
     place->until_ns = world_now() + lease_ms * MS;
@@ -84,6 +89,7 @@ static struct dm_answer owned(const struct place *place)
                                .store_us = server_now_us() };
 }
 
+/* Tokens are moments of the server's clock, so that they rise over a loss of data, too. */
 static void grant(struct place *place, const struct attempt *to, uint32_t lease_ms, bool is_robust)
 {
     place->is_held = true;
@@ -93,10 +99,10 @@ static void grant(struct place *place, const struct attempt *to, uint32_t lease_
     if (!is_robust)
         place->health = WELL;
     extend(place, lease_ms);
-    check_granted(place->index, plain_process(to->from)->runtime.ident.uuid, to->thread, to->number,
-                  place->is_dead_told);
+    check_granted(place->index, to->from->process->runtime.ident.uuid, to->thread, to->number, place->is_dead_told);
 }
 
+/* In the grace of a server without data nothing is free: the holders come back. */
 static bool is_free(const struct place *place)
 {
     return !place->is_held && world_now() >= grace_until_ns;
@@ -126,6 +132,7 @@ static void leave(struct place *place, const struct attempt *attempt)
         *at = (*at)->next;
 }
 
+/* A dead waiter keeps no other waiter waiting; if it lives, its next poll is answered UNKNOWN. */
 static void drop_dead(struct place *place)
 {
     struct queued **at = &place->queue;
@@ -138,6 +145,7 @@ static void drop_dead(struct place *place)
     }
 }
 
+/* A grant names the waiter's last request, from which the waiter's certainty counts. */
 static void tell(struct place *place, const struct queued *queued, enum dm_message_kind kind)
 {
     plain_tell(queued->attempt.from, &(struct dm_message){ .kind = kind,
@@ -217,12 +225,14 @@ static struct dm_answer only(enum dm_verdict verdict)
     return (struct dm_answer){ .verdict = verdict };
 }
 
+/* The holder asks once more: an answer or a message was lost. */
 static struct dm_answer confirm(struct place *place, const struct dm_ask *ask)
 {
     extend(place, ask->lease_ms);
     return owned(place);
 }
 
+/* First come, first served: a free lock is for the head of the queue. */
 static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, const struct attempt *attempt,
                                 bool may_queue)
 {
@@ -246,6 +256,7 @@ static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, c
     return queued_answer(place, queued);
 }
 
+/* The heartbeat of a waiter; a poll never puts an attempt into the queue. */
 static struct dm_answer poll_for(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
 {
     if (is_owner(place, attempt))
@@ -255,6 +266,7 @@ static struct dm_answer poll_for(struct place *place, const struct dm_ask *ask, 
     return acquire(place, ask, attempt, true);
 }
 
+/* The deadline of a waiter has passed: a grant that came first stands. */
 static struct dm_answer cancel(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
 {
     if (is_owner(place, attempt))
@@ -263,6 +275,7 @@ static struct dm_answer cancel(struct place *place, const struct dm_ask *ask, co
     return only(DM_SAYS_DONE);
 }
 
+/* Ends a hold, or a place in the queue. */
 static struct dm_answer release(struct place *place, const struct attempt *attempt, enum dm_end end)
 {
     if (is_owner(place, attempt)) {
@@ -290,6 +303,7 @@ static struct dm_answer renew(struct place *place, const struct question *item, 
     return is_owner(place, attempt) ? confirm(place, &item->ask) : only(DM_SAYS_UNKNOWN);
 }
 
+/* The holder has mended what a death left behind. */
 static struct dm_answer mend(struct place *place, const struct attempt *attempt)
 {
     if (!is_owner(place, attempt))
@@ -309,6 +323,7 @@ static struct dm_answer force(struct place *place)
     return only(DM_SAYS_DONE);
 }
 
+/* Makes a name clean again that nobody uses. */
 static struct dm_answer drop(struct place *place)
 {
     drop_dead(place);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parts of the plain store:
+ *
+ *   plain.c        the operations of store/store.h
+ *   plain_way.c    the way to the server and back: requests, messages, breaks
+ *   plain_locks.c  the server: who holds, who waits
+ */
+#ifndef SIM_PLAIN_PARTS_H
+#define SIM_PLAIN_PARTS_H
+
+#include "plain.h"
+
+#define WAITING_MAX 64
+
+enum act { ACQUIRE, TRY, POLL, CANCEL, RELEASE, RENEW, CONSISTENT, FORCE, DROP, INFO };
+
+/* One question, and its answer. */
+struct question {
+    enum act act;
+    struct dm_ask ask;
+    enum dm_end end; /* RELEASE */
+    uint64_t token;  /* RENEW */
+    struct dm_answer answer;
+    dmutex_info_t info; /* INFO */
+};
+
+/* A request from the sending to the answer. */
+struct request {
+    struct request *next; /* of those without an answer */
+    struct plain *plain;
+    uint64_t connection; /* on which the request was sent */
+    struct thread *caller;
+    dm_answers_fn handler;
+    void *user;
+    bool is_done, is_broken;
+    int count;
+    struct question items[];
+};
+
+/* One process's way to the server. */
+struct plain {
+    struct dm_store store; /* first */
+    struct plain *next;    /* of all of this run */
+    struct process *process;
+    struct dm_host host;
+    uint64_t at_server, at_client; /* the number of the open connection as each end knows it; 0: none */
+    bool is_opening, was_wanted;
+    uint64_t origin;                    /* of the server that the connection was opened to */
+    int64_t to_server_ns, to_client_ns; /* the last arrivals */
+    struct request *unanswered;
+    struct thread *waiting[WAITING_MAX];
+    int waiting_count;
+};
+
+/* ---- plain_way.c ------------------------------------------------------------------------- */
+
+struct plain *plain_new(struct process *process, const struct dm_host *host);
+struct request *plain_request(struct plain *plain, int count);
+
+/* Sends, once the connection is open, and waits.  True if the answers have come. */
+bool plain_call(struct request *request, const struct dm_deadline *deadline, char *ret_reason);
+
+/* Sends without waiting.  False without a connection. */
+bool plain_post(struct request *request, dm_answers_fn handler, void *user);
+
+/* Opens the connection if closed. */
+void plain_want(struct plain *plain);
+
+/* The calling thread waits until the connection may be open. */
+void plain_await(struct plain *plain, const struct dm_deadline *deadline);
+
+/* A message to a waiter or holder, from the server. */
+void plain_tell(struct plain *to, const struct dm_message *message);
+
+/* ---- plain_locks.c ----------------------------------------------------------------------- */
+
+void locks_begin(void);
+
+/* All data are lost, and nothing is granted for a while. */
+void locks_forget(int64_t grace_ns);
+
+/* Answers the question, at this moment. */
+void locks_answer(struct plain *from, struct question *question);
+
+/* The number of the place's name. */
+int plain_index(const struct dm_place *place);
+
+#endif
