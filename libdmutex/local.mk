@@ -155,10 +155,16 @@ lua_scripts = \
     libdmutex/redis/lua/release.lua \
     libdmutex/redis/lua/renew.lua
 lua_includes = \
+    libdmutex/redis/lua/_base.lua \
+    libdmutex/redis/lua/_clock.lua \
     libdmutex/redis/lua/_condition.lua \
-    libdmutex/redis/lua/_epoch.lua \
+    libdmutex/redis/lua/_grant.lua \
     libdmutex/redis/lua/_handover.lua \
-    libdmutex/redis/lua/_own.lua \
+    libdmutex/redis/lua/_insert.lua \
+    libdmutex/redis/lua/_keep.lua \
+    libdmutex/redis/lua/_numbers.lua \
+    libdmutex/redis/lua/_offer.lua \
+    libdmutex/redis/lua/_queue.lua \
     libdmutex/redis/lua/_serve.lua \
     libdmutex/redis/lua/_state.lua \
     libdmutex/redis/lua/_tell.lua

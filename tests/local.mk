@@ -97,6 +97,7 @@ server_tests = \
 server_inner_tests = \
     tests/server/test_local_strangers \
     tests/server/test_node \
+    tests/server/test_scripts_calls \
     tests/server/test_scripts_cond \
     tests/server/test_scripts_cond_broadcast \
     tests/server/test_scripts_cond_death \
@@ -312,12 +313,14 @@ sim_tests = \
     tests/sim/test_sim \
     tests/sim/test_sim_controls \
     $(sim_store_tests)
-sim_store_tests = tests/sim/test_store
+sim_store_tests = tests/sim/test_short_ways tests/sim/test_store
 tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
 tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
 tests_sim_libsim_la_SOURCES = \
     tests/sim/commands.c \
     tests/sim/commands.h \
+    tests/sim/random_calls.c \
+    tests/sim/random_calls.h \
     tests/sim/scripting.c \
     tests/sim/scripting.h \
     tests/sim/store.c \

@@ -247,7 +247,6 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
                         const struct dm_identity *identity)
 {
     dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->owner);
     dm_args_text(args, identity->hold);
     dm_args_number(args, ask->lease_ms);
     dm_args_number(args, ask->seen);
@@ -283,7 +282,7 @@ struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6 + OWED_NUMBERS * owed_count))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10 + owed_count, 6 + OWED_NUMBERS * owed_count))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);
@@ -439,13 +438,12 @@ struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
 static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
                            struct dm_identity *identities, struct dm_args *args)
 {
-    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * DM_KEY_COUNT, count * 5, count * 3))
+    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * DM_KEY_COUNT, count * 4, count * 3))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_keys(args, renewals[i].place, DM_KEY_COUNT);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
-        dm_args_text(args, identities[i].owner);
         dm_args_text(args, identities[i].hold);
         dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);

@@ -98,7 +98,7 @@ struct dm_script {
 
 #define SCRIPT(name) ((struct dm_script){ dm_sha_##name, dm_lua_##name })
 
-/* Identifies an attempt to the server: see lua/_own.lua. */
+/* Identifies an attempt to the server: see lua/_base.lua. */
 struct dm_identity {
     char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];                    /* <uuid>:<thread> */
     char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2];                   /* <owner>:<attempt> */

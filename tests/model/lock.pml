@@ -116,7 +116,7 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* phases of a thread */
 #define client_of(id) ((id) / 16 - 1)
 #define attempt_of(id) ((id) % 16)
 #define bit(a) (1 << (a))
-/* _serve.lua grace(): for one lease of an attempt, a new server grants the attempt nothing. */
+/* _base.lua grace(): for one lease of an attempt, a new server grants the attempt nothing. */
 #ifdef RELEASE_ENDS_GRACE
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
 bool is_returned; /* the script's grant follows a release */
@@ -242,7 +242,7 @@ inline check_belief()
 
 /* ---- the scripts --------------------------------------------------------------------------- */
 
-/* _serve.lua forget(): removes the place [at]; the places behind move up. */
+/* _queue.lua forget(): removes the place [at]; the places behind move up. */
 inline forget_at(at)
 {
     j = at;
@@ -314,7 +314,7 @@ inline tell_granted(who, its_request)
     fi
 }
 
-/* _state.lua own(): the hold has the lease of the new owner. */
+/* _grant.lua: the hold has the lease of the new owner. */
 inline own(who)
 {
 #ifdef I4
@@ -376,8 +376,12 @@ inline serve(me)
                 check_order(queue[i].number);
                 own(winner);
 #ifndef NO_FORGET
-                forget_at(i)
+                forget_at(i);
 #endif
+                if /* _grant.lua: a message that grants says whether others wait */
+                :: winner != me && waiting == 0 -> wanted = 0
+                :: else
+                fi
             :: else -> i++
             fi
         fi
@@ -385,7 +389,7 @@ inline serve(me)
     od
 }
 
-/* _serve.lua give_up() */
+/* _base.lua end_hold() */
 inline give_up() { ttl = 0; hold = 0 }
 
 #ifdef I4

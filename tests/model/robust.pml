@@ -82,7 +82,7 @@ hidden byte i, j, id, how, winner;
 hidden byte dead, flag;
 hidden mtype op, said;
 
-/* _state.lua own() and heir() */
+/* _grant.lua, and _base.lua inherit() */
 inline own(who)
 {
 #ifdef STICKS

@@ -97,7 +97,15 @@ watch()
     server psubscribe "__keyspace@0__:dmutex:{${1%%/*}}:lock:${1#*/}" >"$scratch/watched.${1#*/}" 2>&1 &
     await has "$scratch/watched.${1#*/}" psubscribe
 }
-counted() { grep -xE 'hset|del|expired' "$scratch/watched.${1#*/}" | uniq | grep -cx hset; } # a hold may be confirmed once more
+# A hold begins, or is confirmed, by hset and expire; expire alone hands the lock over.
+counted()
+{
+    awk '/^(del|expired)$/ { is_held = 0 }
+        /^hset$/ { count += !is_held; is_held = 1 }
+        /^expire$/ && last != "hset" { count++ }
+        /^(del|expired|hset|expire)$/ { last = $0 }
+        END { print count + 0 }' "$scratch/watched.${1#*/}"
+}
 
 # ---------------------------------------------------------------------------
 # Hosts

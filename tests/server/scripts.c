@@ -9,7 +9,7 @@
 
 #include "redis/scripts.h"
 
-#define ARGUMENTS_MAX 64
+#define ARGUMENTS_MAX 1024
 #define TEXTS 1024
 
 static redisContext *context;
@@ -177,7 +177,7 @@ const char *acquire(const struct who *who, const char *how)
 
 const char *acquire_naming(const struct who *who, const char *how, const char *owed)
 {
-    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), owner_of(who), hold_of(who), number(who->lease_ms), who->seen,
+    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), hold_of(who), number(who->lease_ms), who->seen,
                       number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER, owed, NULL);
 }
 
@@ -188,8 +188,8 @@ const char *release(const struct who *who, int how)
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
-    return run_script(dm_lua_renew, 4, KEYS(who->leaf), owner_of(who), hold_of(who), number(who->lease_ms),
-                      number(depth), token, NULL);
+    return run_script(dm_lua_renew, 4, KEYS(who->leaf), hold_of(who), number(who->lease_ms), number(depth), token,
+                      NULL);
 }
 
 const char *poll_of(const struct who *who)
@@ -213,12 +213,32 @@ const char *poll_both(const struct who *first, const struct who *second)
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
-#define RENEW_ARGUMENTS(who) owner_of(who), hold_of(who), number((who)->lease_ms), "1", "1"
+#define RENEW_ARGUMENTS(who) hold_of(who), number((who)->lease_ms), "1", "1"
 
 const char *renew_both(const struct who *first, const struct who *second)
 {
     return run_script(dm_lua_renew, 8, KEYS(first->leaf), KEYS(second->leaf), RENEW_ARGUMENTS(first),
                       RENEW_ARGUMENTS(second), NULL);
+}
+
+const char *renew_all(const struct who *who, int count)
+{
+    const char *words[ARGUMENTS_MAX] = { NULL };
+    int at = 0;
+
+    for (int i = 0; i < count; i++) {
+        const char *const keys[] = { KEYS(who[i].leaf) };
+
+        memcpy(words + at, keys, sizeof keys);
+        at += sizeof keys / sizeof keys[0];
+    }
+    for (int i = 0; i < count; i++) {
+        const char *const arguments[] = { RENEW_ARGUMENTS(&who[i]) };
+
+        memcpy(words + at, arguments, sizeof arguments);
+        at += sizeof arguments / sizeof arguments[0];
+    }
+    return run(dm_lua_renew, count * 4, words);
 }
 
 const char *cancel(const struct who *who)
@@ -263,9 +283,9 @@ const char *cond_wait(const struct who *who, long long hold)
 
 const char *cond_acquire(const struct who *who, const char *how)
 {
-    return run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), owner_of(who), hold_of(who),
-                      number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
-                      who->arrival, INBOX, SERVER, NULL);
+    return run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER,
+                      NULL);
 }
 
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
@@ -362,7 +382,9 @@ const char *probe(void)
 
 const char *owner(const char *leaf)
 {
-    return command("HKEYS %s", key("lock", leaf));
+    return run_script("local hold = redis.call('HGET', KEYS[2], 'hold') or ''\n"
+                      "return redis.call('HLEN', KEYS[1]) > 0 and hold:match('^(%S+):%d+ ') or ''\n",
+                      2, key("lock", leaf), key("state", leaf), NULL);
 }
 
 long long size_of(const char *kind, const char *leaf)

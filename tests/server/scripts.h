@@ -53,6 +53,7 @@ const char *poll_of(const struct who *who);
 const char *poll_serving(const char *leaf); /* of a process that waits for nothing */
 const char *poll_both(const struct who *first, const struct who *second);
 const char *renew_both(const struct who *first, const struct who *second);
+const char *renew_all(const struct who *who, int count); /* 100 at most */
 const char *cancel(const struct who *who);
 const char *consistent(const struct who *who);
 const char *force(const char *leaf);

@@ -83,15 +83,15 @@ static void test_a_wait_gives_up_all_of_a_recursive_hold(void **state)
     (void)state;
     acquire(&a, TRY);
     renew(&a, 3, "1");
-    assert_string_equal(command("HGET %s a:1", key("lock", "x")), "3");
+    assert_int_equal(number_of(info("x"), 1), 3);
     a.attempt = 2;
     cond_wait(&a, 1);
     assert_answer(acquire(&b, TRY), "owned");
     cond_signal("c", "x", 1, "");
     release(&b, UNLOCKED);
-    assert_string_equal(command("HGET %s a:1", key("lock", "x")), "1");
+    assert_int_equal(number_of(info("x"), 1), 1);
     assert_true(number_of(renew(&a, 3, "1"), 1) > 0);
-    assert_string_equal(command("HGET %s a:1", key("lock", "x")), "3");
+    assert_int_equal(number_of(info("x"), 1), 3);
     inbox_close(inbox);
 }
 

@@ -297,7 +297,7 @@ static void look_at_all(void)
         "      signals = signals + 1\n"
         "    end\n"
         "  end\n"
-        "  if k[1] == 3 and #ids > 0 and redis.call('HEXISTS', KEYS[2], 'wanted') == 0 then\n"
+        "  if k[1] == 3 and #ids > 0 and redis.call('HGET', KEYS[2], 'wanted') ~= '1' then\n"
         "    return { 'not wanted' }\n"
         "  end\n"
         "end\n"

@@ -48,11 +48,7 @@ static void check_keys_agree(void)
 {
     static const char script[] =
         "local hold = redis.call('HGET', KEYS[2], 'hold')\n"
-        "local owners = redis.call('HKEYS', KEYS[1])\n"
-        "if #owners > 1 then return 'two owners' end\n"
-        "if #owners == 1 and not hold then return 'held by nobody' end\n"
-        "if #owners == 1 and hold:find(owners[1] .. ':', 1, true) ~= 1 then return 'two holds' "
-        "end\n"
+        "if redis.call('HLEN', KEYS[1]) > 0 and not hold then return 'held by nobody' end\n"
         "local ids = redis.call('ZRANGE', KEYS[3], 0, -1)\n"
         "if #ids ~= redis.call('HLEN', KEYS[4]) then return 'entries' end\n"
         "for _, id in ipairs(ids) do\n"
@@ -60,7 +56,7 @@ static void check_keys_agree(void)
         "  if hold and hold:find(id .. ' ', 1, true) == 1 then return 'holds and waits: ' .. id "
         "end\n"
         "end\n"
-        "if #ids > 0 and redis.call('HEXISTS', KEYS[2], 'wanted') == 0 then return 'not wanted' "
+        "if #ids > 0 and redis.call('HGET', KEYS[2], 'wanted') ~= '1' then return 'not wanted' "
         "end\n"
         "return 'good'\n";
 

@@ -174,8 +174,8 @@ static void test_sim_notices_when_an_owner_is_taken_for_its_next_attempt(void **
 
 static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **state)
 {
-    static const char old[] = "call('HSET', k[1], owner_of(id), 1)\ncall('PEXPIRE', k[1], lease)";
-    static const char new[] = "if call('HSET', k[1], owner_of(id), 1) == 1 then call('PEXPIRE', k[1], lease) end";
+    static const char old[] = "put_lock(k, me.lease)\nreturn true, false";
+    static const char new[] = "if call('HLEN', k.lock) == 0 then put_lock(k, me.lease) end\nreturn true, false";
     const struct mutation mutations[] = {
         { "acquire", old, new }, { "poll", old, new }, { "cancel", old, new }, { 0 }
     };
@@ -187,23 +187,21 @@ static void test_sim_notices_when_a_repeated_answer_begins_no_new_lease(void **s
 static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
 {
     (void)state;
-    must_break_when_changed("a grant with another lease", "I1", "release",
-                            "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], lease)",
-                            "call('HSET', k[1], owner, 1)\ncall('PEXPIRE', k[1], 100)");
+    must_break_when_changed("a grant with another lease", "I1", "release", "call('PEXPIRE', lock, lease) == 0",
+                            "call('PEXPIRE', lock, 100) == 0");
 }
 
 static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
     must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', KEYS[1])\ncall('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')",
-                            "call('DEL', KEYS[1])");
+                            "call('DEL', lock)\ncall('HDEL', state, 'hold', 'depth')", "call('DEL', lock)");
 }
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 {
-    static const char old[] = "owe_signal(k, s.label)\ngive_up(k, s, 1)",
-                      new[] = "owe_signal(k, s.label)\ngive_up(k, s, 0)";
+    static const char old[] = "owe_signal(k, s.label)\nend_hold(k, s, 1)",
+                      new[] = "owe_signal(k, s.label)\nend_hold(k, s, 0)";
     const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
 
     (void)state;
@@ -214,12 +212,14 @@ static void test_sim_notices_when_anybody_can_release(void **state)
 {
     (void)state;
     must_break_when_changed("anybody's release", "I1 I4 I9", "release",
-                            "local is_mine = hold and hold:find(ARGV[1] .. ' ', 1, true) == 1", "local is_mine = hold");
+                            "local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1",
+                            "local is_mine = held");
 }
 
 static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)
 {
-    static const char old[] = "return math.max(s.last + 1, seen + 1, now - epoch_us)", new[] = "return now - epoch_us";
+    static const char old[] = "return math.max(s.last + 1, seen + 1, at.now - epoch_us)",
+                      new[] = "return at.now - epoch_us";
     const struct mutation mutations[] = {
         { "acquire", old, new }, { "release", old, new }, { "poll", old, new }, { 0 }
     };
@@ -231,23 +231,23 @@ static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)
 static void test_sim_notices_when_the_newest_waiter_is_the_first(void **state)
 {
     (void)state;
-    must_break_when_changed("the newest first", "I8", "acquire", "call('ZADD', KEYS[3], now_text, id)",
-                            "call('ZADD', KEYS[3], '-' .. now_text, id)");
+    must_break_when_changed("the newest first", "I8", "acquire", "call('ZADD', queue, 'NX', now_text, id)",
+                            "call('ZADD', queue, 'NX', '-' .. now_text, id)");
 }
 
 static void test_sim_notices_when_the_owner_stays_in_the_queue(void **state)
 {
     (void)state;
     must_break_when_changed("an owner that stays in the queue", "I5", "poll",
-                            "own(k, s, winner, text(token))\nforget(k, winner.id)", "own(k, s, winner, text(token))");
+                            "call('HDEL', waiter, id)\ncall('ZREM', queue, id)\nend", "call('HDEL', waiter, id)\nend");
 }
 
 static void test_sim_notices_when_a_key_never_expires(void **state)
 {
     (void)state;
     must_break_when_changed("a key without an end", "I10", "acquire",
-                            "call('PEXPIRE', KEYS[3], three)\ncall('PEXPIRE', KEYS[4], three)",
-                            "call('PEXPIRE', KEYS[3], three)");
+                            "call('PEXPIRE', queue, lease * 3)\ncall('PEXPIRE', waiter, lease * 3)",
+                            "call('PEXPIRE', queue, lease * 3)");
 }
 
 static void test_sim_notices_when_polls_serve_nobody(void **state)
@@ -274,7 +274,7 @@ static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)
 
 static void test_sim_notices_when_a_signal_goes_nowhere(void **state)
 {
-    static const char old[] = "move(k, c, s, w, now, true)\nmoved = moved + 1", new[] = "moved = moved + 1";
+    static const char old[] = "move(k, c, s, w, at, true)\nmoved = moved + 1", new[] = "moved = moved + 1";
 
     (void)state;
     must_break_when_changed("a signal goes nowhere", "I7 liveness", "cond_signal", old, new);

@@ -1,33 +1,31 @@
--- The waiters of a condition: c[3] and c[4] serve these waiters as k[3] and k[4] serve the waiters of the mutex.
--- c[4] has two more fields: `mutex`, the bound mutex, and `arrival`, the newest number.
-local function condition_of(k) return { [3] = k[5], [4] = k[6] } end
+-- The waiters of a condition, c.
 
 -- Moves a waiter from the condition to the queue of the mutex.  is_signalled: the waiter carries the signal, which must
 -- not expire with the waiter before another waiter has polled, even if that waiter has the longest lease.
-local function move(k, c, s, w, now, is_signalled)
+local function move(k, c, s, w, at, is_signalled)
   forget(c, w.id)
-  w.signal = is_signalled and '@' .. c[3] .. ' ' or nil
-  enqueue(k, s, w, now)
+  w.signal = is_signalled and '@' .. c.queue .. ' ' or ''
+  enqueue(k, s, w, at)
   if is_signalled then
-    call('PEXPIRE', k[3], 10800000)
-    call('PEXPIRE', k[4], 10800000)
+    call('PEXPIRE', k.queue, carrier_ms)
+    call('PEXPIRE', k.waiter, carrier_ms)
   end
 end
 
 -- Signals up to `most` waiters whose numbers are not above `upto`; if `most` is 1, a waiter that hears the signal, if
 -- there is any.  Waiters that do not hear the signal find out by their next poll.  Looks at 256.
 -- Returns how many were moved, and whether the caller must go on with the waiters that were not looked at.
-local function signal(k, c, s, inbox, now, most, upto)
-  local ids = call('ZRANGE', c[3], '-inf', upto, 'BYSCORE', 'LIMIT', 0, 256)
-  local place, left, moved, deaf = call('ZCARD', k[3]), remaining(k, s, 3600000), 0, nil
+local function signal(k, c, s, at, most, upto)
+  local ids = call('ZRANGE', c.queue, '-inf', upto, 'BYSCORE', 'LIMIT', 0, signal_limit)
+  local place, left, moved, deaf = call('ZCARD', k.queue), remaining(k, s, 3600000), 0, nil
   local is_free = left == 0
   for _, id in ipairs(ids) do
     local w = entry(c, id)
-    if not w or is_gone(w, now) then
+    if not w or is_gone(w, at) then
       forget(c, id)
-    elseif (most > 1 or not is_silent(w, now)) and
-        (tell(inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) or most > 1) then
-      move(k, c, s, w, now, true)
+    elseif (most > 1 or not is_silent(w, at)) and
+        (tell(at.inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) or most > 1) then
+      move(k, c, s, w, at, true)
       moved = moved + 1
       if is_free and moved == 1 then left = tonumber(w.lease) end -- it will be the owner
     else
@@ -36,21 +34,21 @@ local function signal(k, c, s, inbox, now, most, upto)
     if moved == most then break end
   end
   if moved == 0 and deaf then
-    move(k, c, s, deaf, now, true)
+    move(k, c, s, deaf, at, true)
     moved = 1
   end
-  return moved, #ids == 256 and (most > 1 or moved == 0)
+  return moved, #ids == signal_limit and (most > 1 or moved == 0)
 end
 
 -- Signals that died with their receivers go to the present waiters.
-local function pay_debts(k, c, s, inbox, now)
-  local field = 'debt ' .. c[3]
-  local debts = tonumber(call('HGET', k[2], field) or 0)
+local function pay_debts(k, c, s, at)
+  local field = 'debt ' .. c.queue
+  local debts = tonumber(call('HGET', k.state, field) or 0)
   if debts == 0 then return end
-  local moved, is_more = signal(k, c, s, inbox, now, debts, '+inf')
+  local moved, is_more = signal(k, c, s, at, debts, '+inf')
   if is_more and moved < debts then
-    call('HSET', k[2], field, debts - moved)
+    call('HSET', k.state, field, debts - moved)
   else
-    call('HDEL', k[2], field)
+    call('HDEL', k.state, field)
   end
 end

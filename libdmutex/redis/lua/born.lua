@@ -11,11 +11,13 @@ local id, uptime = info:match('run_id:(%x+)'), info:match('uptime_in_seconds:(-?
 if not (id and uptime) then return 0 end
 local second = info:match('master_replid2:(%x+)') or ''
 local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -- '-': not promoted, or long ago
-local v, t = call('HMGET', KEYS[1], 'mark', 'since', 'server'), call('TIME')
-local mark, since, now = v[1] or '', tonumber(v[2] or nil), t[1] * 1000000 + t[2]
+local noted, noted_since, mark_of_first = unpack(call('HMGET', KEYS[1], 'mark', 'since', 'server'))
+local mark, since, t = noted or '', tonumber(noted_since or nil), call('TIME')
+local now = t[1] * 1000000 + t[2]
 if since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id) then return since end
--- `server`: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may have
--- been empty, in the middle of a synchronisation, while the master had owners.
-since = (v[1] or v[3] or epoch ~= '-') and now or now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
+-- mark_of_first: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may
+-- have been empty, in the middle of a synchronisation, while the master had owners.
+since = (noted or mark_of_first or epoch ~= '-') and now or
+  now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
 call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since

@@ -1,17 +1,20 @@
 #!lua flags=allow-oom
 -- Settles a timeout against a grant: out of the queue, or the lock is mine for a whole lease.
 -- KEYS  lock state queue waiter
--- ARGV  1 id, 2 lease ms, 3 robust, 4 since when the server is there, us
+-- ARGV  id, lease ms, robust, since when the server is there (us)
 -- Answer {owned, token, dead, now} {left}
---@include _own
---@include _state
+local call = redis.call
+--@include _numbers
+--@include _base
+--@include _queue
 --@include _tell
 --@include _serve
-local s, now = read(KEYS[2]), clock()
-if still_owns(KEYS, s, { id = ARGV[1], lease = ARGV[2] }, ARGV[4], now) then
-  return { 'owned', s.last, ARGV[3] == '1' and s.health or 0, now }
+local id, lease, robust, born = unpack(ARGV)
+local k, at = mutex_at(1), circumstances(nil, born)
+local s = read(k)
+if still_owns(k, s, { id = id, lease = lease }, at) then
+  return { 'owned', s.last, robust == '1' and s.health or 0, at.now }
 end
-call('HLEN', KEYS[4])
-call('ZREM', KEYS[3], ARGV[1])
-call('HDEL', KEYS[4], ARGV[1])
+check_queue(k)
+forget(k, id)
 return { 'left' }

@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
 -- A condition object is destroyed.
 -- KEYS  cond sleeper
--- ARGV  1 delete (anonymous: the keys go) | look
+-- ARGV  delete (anonymous: the keys go) | look
 -- Answer 1 done, 0 some thread waits on the condition, or 256 gone waiters were forgotten: call again
---@include _own
---@include _state
---@include _tell
---@include _serve
-local c, now = { [3] = KEYS[1], [4] = KEYS[2] }, clock()
+local call = redis.call
+--@include _numbers
+--@include _base
+--@include _queue
+local what = ARGV[1]
+local c, at = condition_at(1), circumstances()
 check_queue(c)
-for _, id in ipairs(call('ZRANGE', c[3], 0, 255)) do
+for _, id in ipairs(call('ZRANGE', c.queue, 0, signal_limit - 1)) do
   local w = entry(c, id)
-  if w and not is_gone(w, now) then return 0 end
+  if w and not is_gone(w, at) then return 0 end
   forget(c, id)
 end
-if call('ZCARD', c[3]) > 0 then return 0 end
-if ARGV[1] == 'delete' then call('DEL', c[3], c[4]) end
+if call('ZCARD', c.queue) > 0 then return 0 end
+if what == 'delete' then call('DEL', c.queue, c.waiter) end
 return 1

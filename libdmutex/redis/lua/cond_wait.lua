@@ -1,62 +1,59 @@
 #!lua
 -- Enqueues an attempt on a condition and gives the caller's hold of the mutex back, at once.
 -- KEYS  lock state queue waiter cond sleeper
--- ARGV  1 id of the hold, 2 how the hold ends (0 unlock, 2 not recoverable), 3 hold of the attempt,
---       4 lease ms, 5 highest token seen, 6 request, 7 robust 0|1, 8 the mutex, in the clients' words,
---       9 inbox prefix, 10 since when the server is there, us, 11 the server's run id
+-- ARGV  id of the hold, how the hold ends (0 unlock, 2 not recoverable), hold of the attempt, lease ms, highest token
+--       seen, request, robust 0|1, the mutex, in the clients' words, inbox prefix, since when the server is there (us),
+--       the server's run id
 -- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also the state
 --        of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
---@include _own
-if not is_token(tonumber(ARGV[5])) then return redis.error_reply('DMSTATE the token seen is none of ours') end
---@include _state
+local call = redis.call
+--@include _numbers
+--@include _base
+--@include _queue
 --@include _tell
 --@include _serve
---@include _condition
-local k, c, s = KEYS, condition_of(KEYS), read(KEYS[2])
-local now, now_text = clock()
-local inbox, born, server = ARGV[9], ARGV[10], ARGV[11]
-local me = { id = ARGV[3]:match('^%S+'), label = ARGV[3]:match('^%S+ %d+ (.*)$'), lease = ARGV[4], seen = ARGV[5],
-  request = ARGV[6], robust = ARGV[7], heard = now_text }
+local ended, how, hold, lease, seen, request, robust, mutex, inbox, born, server = unpack(ARGV)
+local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
+local me, s = caller(hold, seen, request, robust, at), read(k)
 check_queue(k)
-local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c[4], 'mutex', 'arrival'))
+local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c.waiter, 'mutex', 'arrival'))
 
 -- Repeated: the attempt comes before the hold, because the attempt has given the hold back.
-if call('ZSCORE', c[3], me.id) then
+if call('ZSCORE', c.queue, me.id) then
   hear(c, me)
-  return { 'waiting', 0, now }
+  return { 'waiting', 0, at.now }
 end
-local is_mine, was_mine = still_owns(k, s, me, born, now)
+local is_mine, was_mine = still_owns(k, s, me, at)
 if is_mine then
-  return { 'owned', s.last, me.robust == '1' and s.health or 0, now }
+  return { 'owned', s.last, robust == '1' and s.health or 0, at.now }
 end
-if was_mine then enqueue(k, s, me, now) end
-local rank = call('ZRANK', k[3], me.id)
+if was_mine then enqueue(k, s, me, at) end
+local rank = call('ZRANK', k.queue, me.id)
 if rank then
   hear(k, me)
   revive(k, s, me.id)
-  return { 'queued', rank + 1, left(k, s, me.lease, born, now), 0, now }
+  return { 'queued', rank + 1, left(k, s, lease, at), 0, at.now }
 end
 
-if s.id ~= ARGV[1] then return { 'notowner' } end
-if bound and bound ~= ARGV[8] and waiting > 0 then
-  for _, id in ipairs(call('ZRANGE', c[3], 0, 15)) do
+if s.id ~= ended then return { 'notowner' } end
+if bound and bound ~= mutex and waiting > 0 then
+  for _, id in ipairs(call('ZRANGE', c.queue, 0, look_limit - 1)) do
     local w = entry(c, id)
-    if not w or is_gone(w, now) then forget(c, id) end
+    if not w or is_gone(w, at) then forget(c, id) end
   end
-  waiting = call('ZCARD', c[3])
+  waiting = call('ZCARD', c.queue)
   if waiting > 0 then return { 'bound' } end
 end
-if waiting >= 10000 then return { 'full' } end
-if ARGV[2] ~= '0' then
-  give_up(k, s, tonumber(ARGV[2]))
+if waiting >= queue_limit then return { 'full' } end
+if how ~= '0' then
+  end_hold(k, s, tonumber(how))
   tell_unrecoverable(k, inbox)
   return { 'notrecoverable' }
 end
-local arrival = text(math.max(tonumber(newest or 0) + 1, now))
-call('ZADD', c[3], arrival, me.id)
-hear(c, me)
-call('HSET', c[4], 'mutex', ARGV[8], 'arrival', arrival)
-if waiting == 0 then call('HDEL', k[2], 'debt ' .. c[3]) end
-give_up(k, s, 0)
-local _, _, _, more = serve(k, s, inbox, now, born, server)
-return { 'waiting', more == true and 1 or 0, now }
+local arrival = text(math.max(tonumber(newest or 0) + 1, at.now))
+insert(c, me, arrival, waiting == 0)
+call('HSET', c.waiter, 'mutex', mutex, 'arrival', arrival)
+if waiting == 0 then call('HDEL', k.state, 'debt ' .. c.queue) end
+local winner, _, _, more = serve(k, s, at)
+if not winner then end_hold(k, s, 0) end
+return { 'waiting', more == true and 1 or 0, at.now }

@@ -1,32 +1,33 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; also serves a free lock.
 -- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
--- ARGV  1 inbox prefix, 2 label, 3 since when the server is there, us, 4 the server's run id, then per attempt:
---       id, request, lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for
---       nothing (serving only) polls as attempt 0.
+-- ARGV  inbox prefix, label, since when the server is there (us), the server's run id, then per attempt: id, request,
+--       lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for nothing (serving
+--       only) polls as attempt 0.
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
 --        {waiting} {unknown}; where waiters are left to be served: {queued, position, remaining, 0, now, 1}
 --        {waiting, 1} {unknown, 1}  {notrecoverable} {error, message}
---@include _own
---@include _state
+local call = redis.call
+--@include _numbers
+--@include _base
+--@include _queue
 --@include _tell
 --@include _serve
 --@include _condition
-local now, now_text = clock()
-local inbox, born, server = ARGV[1], ARGV[3], ARGV[4]
+local inbox, label, born, server = unpack(ARGV, 1, 4)
+local at = circumstances(inbox, born, server)
 
-local function look(k, me)
-  local s = read(k[2])
-  if not is_token(tonumber(me.seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
+local function look(k, c, me)
+  local s = read(k)
+  check_seen(me.seen)
   check_queue(k)
-  local c = k[5] and condition_of(k)
   if c then check_queue(c) end
-  local is_held, more = call('HLEN', k[1]) > 0, false
-  local is_mine, was_mine = still_owns(k, s, me, born, now)
+  local is_held, more = call('HLEN', k.lock) > 0, false
+  local is_mine, was_mine = still_owns(k, s, me, at)
   if is_mine then
     return { 'owned', s.last, me.robust == '1' and s.health or 0 }
   end
-  if was_mine then enqueue(k, s, me, now) end
+  if was_mine then enqueue(k, s, me, at) end
   if not is_held then note_death(k, s) end
   if s.health == 2 then
     forget(k, me.id)
@@ -34,33 +35,33 @@ local function look(k, me)
     tell_unrecoverable(k, inbox)
     return { 'notrecoverable' }
   end
-  if c and call('ZSCORE', c[3], me.id) then
+  if c and call('ZSCORE', c.queue, me.id) then
     hear(c, me)
-    pay_debts(k, c, s, inbox, now)
+    pay_debts(k, c, s, at)
   end
-  local is_waiting = call('ZSCORE', k[3], me.id)
+  local is_waiting = call('ZSCORE', k.queue, me.id)
   if is_waiting then
     hear(k, me)
     revive(k, s, me.id)
   end
   if not is_held then
-    local winner, token, dead, rest = serve(k, s, inbox, now, born, server, is_waiting and me.id)
+    local winner, token, dead, rest = serve(k, s, at, is_waiting and me.id)
     if winner and winner.id == me.id then return { 'owned', token, dead } end
     s.lease = winner and tonumber(winner.lease)
     is_held, more = winner, rest
   end
   more = more == true and 1 or nil
-  if not is_waiting then return { c and call('ZSCORE', c[3], me.id) and 'waiting' or 'unknown', more } end
-  return { 'queued', call('ZRANK', k[3], me.id) + 1, left(k, s, me.lease, born, now), more and 0, more and now, more }
+  if not is_waiting then return { c and call('ZSCORE', c.queue, me.id) and 'waiting' or 'unknown', more } end
+  return { 'queued', call('ZRANK', k.queue, me.id) + 1, left(k, s, me.lease, at), more and 0, more and at.now, more }
 end
 
-local answer, key = { now }, 0
-for i = 1, (#ARGV - 4) / 6 do
-  local a = i * 6 - 2
-  local me = { id = ARGV[a + 1], request = ARGV[a + 2], lease = ARGV[a + 3], robust = ARGV[a + 4],
-    seen = ARGV[a + 5], label = ARGV[2], heard = now_text }
-  local is_done, result = pcall(look, { unpack(KEYS, key + 1, key + ARGV[a + 6]) }, me)
-  answer[i + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
-  key = key + ARGV[a + 6]
+local answer, key = { at.now }, 1
+for first = 5, #ARGV, 6 do
+  local id, request, lease, robust, seen, keys = unpack(ARGV, first, first + 5)
+  local me = { id = id, request = request, lease = lease, robust = robust, seen = seen, signal = '', label = label,
+    heard = at.now_text }
+  local is_done, result = pcall(look, mutex_at(key), keys == '6' and condition_at(key + 4) or nil, me)
+  answer[#answer + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
+  key = key + keys
 end
 return answer

@@ -2,41 +2,53 @@
 -- Ends an attempt in any state: gives the lock back and grants the lock to the first live waiter, or leaves the queue,
 -- or the condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
--- ARGV  1 id, 2 how (0 unlock, 1 died, 2 not recoverable), 3 inbox prefix, 4 since when the server is there, us,
---       5 the server's run id
+-- ARGV  id, how (0 unlock, 1 died, 2 not recoverable), inbox prefix, since when the server is there (us),
+--       the server's run id
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
-local hold, wanted = unpack(call('HMGET', KEYS[2], 'hold', 'wanted'))
-local is_mine = hold and hold:find(ARGV[1] .. ' ', 1, true) == 1
-
---@include _epoch
---@include _tell
---@include _handover
-if is_mine and ARGV[2] == '0' then
-  local head = wanted and call('ZRANGE', KEYS[3], 0, 0)[1]
-  if not head then -- nobody waits
-    call('DEL', KEYS[1])
-    call('HDEL', KEYS[2], 'hold', 'wanted', 'cursor')
-    return { 'released', 0 }
-  end
-  if hand_over(KEYS, head, ARGV[3], ARGV[4], ARGV[5], '') then return { 'released', 0 } end
-end
---@include _own
+--@include _numbers
+local lock, state, queue, waiter = unpack(KEYS)
+local caller_id, how, inbox, born, server = unpack(ARGV)
 --@include _state
---@include _serve
-local k, s = KEYS, read(KEYS[2])
-local c = k[5] and { [3] = k[5], [4] = k[6] }
-check_queue(k)
-if c then check_queue(c) end
-if not is_mine then
-  local was_waiting = leave(k, ARGV[1]) + (c and forget(c, ARGV[1]) or 0)
-  return { was_waiting > 0 and 'left' or 'notowner' }
-end
-if ARGV[2] == '1' then owe_signal(k, s.label) end
-give_up(k, s, tonumber(ARGV[2]))
-if s.health == 2 then
-  tell_unrecoverable(k, ARGV[3])
+local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1
+
+-- The two usual cases, on plain names: tables and functions for the rest would take longer than the work.
+-- Nobody waits.
+if is_mine and how == '0' and not wanted then
+  call('DEL', lock)
+  call('HDEL', state, 'hold', 'depth')
   return { 'released', 0 }
 end
-local _, _, _, more = serve(k, s, ARGV[3], (clock()), ARGV[4], ARGV[5])
+--@include _tell
+-- Some wait, and nobody died.
+if is_mine and how == '0' and not (health or cursor) then
+  local heads = call('ZRANGE', queue, 0, 1)
+  local id, wanted, is_free, signal = heads[1], #heads > 1, false, ''
+  if id then
+    --@include _handover
+    if handed_over then return { 'released', 0 } end
+  end
+end
+--@include _base
+--@include _queue
+--@include _serve
+local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth)
+if not is_mine then
+  check_queue(k)
+  if c then check_queue(c) end
+  local was_waiting = leave(k, caller_id) + (c and forget(c, caller_id) or 0)
+  return { was_waiting > 0 and 'left' or 'notowner' }
+end
+if how ~= '0' then
+  check_queue(k)
+  if how == '1' then owe_signal(k, s.label) end
+  end_hold(k, s, tonumber(how))
+end
+if s.health == 2 then
+  if s.hold then end_hold(k, s, 0) end
+  tell_unrecoverable(k, inbox)
+  return { 'released', 0 }
+end
+local winner, _, _, more = serve(k, s, circumstances(inbox, born, server))
+if s.hold and not winner then end_hold(k, s, 0) end
 return { 'released', more == true and 1 or 0 }

@@ -1,0 +1,90 @@
+-- Definitions for all that is not usual; the numbers (_numbers.lua) come before.
+--
+-- k: the keys of a mutex: lock, state, queue, waiter.  s: the contents of `state`.
+-- at: the circumstances of the call: now and now_text (server us), inbox (prefix), born (us), server (run id).
+-- id: <uuid>:<thread>:<attempt>, an attempt of a thread.
+-- w: a waiter, and a caller that wants the lock: id, request, lease, robust, heard, seen, signal, label.
+local function is_token(number) return number and number >= 0 and number < token_limit end
+
+-- Numbers go to the server as whole digits: Lua's own text of a large number has an exponent.
+local function text(number) return string.format('%.0f', number) end
+
+local function circumstances(inbox, born, server)
+  --@include _clock
+  return { now = now, now_text = now_text, inbox = inbox, born = tonumber(born or 0), server = server }
+end
+
+-- The keys of a mutex, which begin at KEYS[first].
+local function mutex_at(first)
+  return { lock = KEYS[first], state = KEYS[first + 1], queue = KEYS[first + 2], waiter = KEYS[first + 3] }
+end
+
+-- The keys of a condition, or nil: queue and waiter serve the condition's waiters as those of a mutex serve the
+-- mutex's.  waiter has two more fields: `mutex`, the bound mutex, and `arrival`, the newest number.
+local function condition_at(first)
+  return KEYS[first] and { queue = KEYS[first], waiter = KEYS[first + 1] } or nil
+end
+
+local function owner_of(id) return id:match('^(.*):%d+$') end
+local function attempt_of(id) return id:match('^.*:(%d+)$') end
+
+-- A token beyond 2^52 is not ours: refused before anything is written.
+local function check_seen(seen)
+  if not is_token(tonumber(seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
+end
+
+-- The caller, from its hold and the numbers of its request.
+local function caller(hold, seen, request, robust, at)
+  check_seen(seen)
+  local id, lease, label = hold:match(hold_form)
+  return { id = id, label = label, lease = lease, seen = seen, request = request, robust = robust, signal = '',
+    heard = at.now_text }
+end
+
+-- `state`, from the fields that _state has read.
+local function parse(held, newest, health, wanted, cursor, arrival, depth)
+  local s = { hold = held, last = tonumber(newest or 0), is_new = not newest, health = tonumber(health or 0),
+    is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth }
+  if held then
+    s.id, s.lease, s.label = held:match(hold_form)
+    s.lease = tonumber(s.lease)
+  end
+  if not (is_token(s.last) and s.health and s.arrival) or (held and not s.lease) then
+    error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
+  end
+  return s
+end
+
+local function read(k)
+  local state = k.state
+  --@include _state
+  return parse(held, newest, health, wanted, cursor, arrival, depth)
+end
+
+-- `state` outlives the lock by a week.
+local function expire_state(k) call('PEXPIRE', k.state, state_ms) end
+
+-- A new server may have forgotten an owner, which comes back within a lease (born.lua): ms for which the server grants
+-- nothing of its own accord to an attempt of this lease.
+local function grace(at, lease) return math.max(math.ceil((at.born + lease * 1000 - at.now) / 1000), 0) end
+
+local function next_token(s, seen, at) return math.max(s.last + 1, seen + 1, at.now - epoch_us) end
+
+-- Whether an owner learns of a death; an owner that is not robust clears the mark.
+local function inherit(k, s, robust)
+  if s.health ~= 1 then return 0 end
+  if robust == '1' then return 1 end
+  call('HDEL', k.state, 'health')
+  return 0
+end
+
+-- The owner's hold ends.  how: 0 unlocked, 1 died, 2 unlocked and not recoverable.
+local function end_hold(k, s, how)
+  call('DEL', k.lock)
+  call('HDEL', k.state, 'hold', 'depth')
+  s.hold, s.id, s.lease, s.depth, s.is_free = false, nil, nil, false, true
+  if how ~= 0 then
+    s.health = how
+    call('HSET', k.state, 'health', how)
+  end
+end

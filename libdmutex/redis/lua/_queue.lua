@@ -1,0 +1,91 @@
+-- The queue of a mutex, and the waiters of a condition: a zset of ids by arrival number, and a hash of each waiter's
+-- words.  q: the keys of a mutex or of a condition, of which queue and waiter are used here.
+
+-- A waiter by its words.  nil: no waiter, or the words are not ours.
+local function entry(q, id)
+  local words = call('HGET', q.waiter, id)
+  if not words then return nil end
+  local request, lease, robust, heard, seen, label = words:match(words_form)
+  if not (request and owner_of(id) and is_token(tonumber(seen))) then return nil end
+  local signal = label:match(signal_form) or ''
+  return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, signal = signal,
+    label = label:sub(#signal + 1) }
+end
+
+local function words_of(w, signal)
+  return w.request .. ' ' .. w.lease .. ' ' .. w.robust .. ' ' .. w.heard .. ' ' .. w.seen .. ' ' .. signal .. w.label
+end
+
+-- Notes that a waiter was heard of; a signal that the waiter carries stays with the waiter.
+local function hear(q, w)
+  local before = entry(q, w.id)
+  local queue, waiter, lease, is_first = q.queue, q.waiter, w.lease, false
+  call('HSET', waiter, w.id, words_of(w, before and before.signal ~= '' and before.signal or w.signal))
+  --@include _keep
+end
+
+-- Puts a waiter into the queue.  Returns false if the waiter is there: nothing was written then.
+local function insert(q, w, arrival, is_first)
+  local queue, waiter, id, lease, words = q.queue, q.waiter, w.id, w.lease, words_of(w, w.signal)
+  if call('ZADD', queue, 'NX', arrival, id) == 0 then return false end
+  --@include _insert
+  return true
+end
+
+-- Returns 1 if the waiter was there.
+local function forget(q, id)
+  call('HDEL', q.waiter, id)
+  return call('ZREM', q.queue, id)
+end
+
+-- A queue of the wrong type raises here, before the first write.  Returns how many wait.
+local function check_queue(q)
+  call('HLEN', q.waiter)
+  return call('ZCARD', q.queue)
+end
+
+-- A waiter that was not heard of for a while is passed over and keeps the place: the next poll brings the waiter back.
+-- After two leases the waiter is gone.
+local function is_silent(w, at) return at.now - w.heard > math.max(w.lease * 2 / 3, 1000) * 1000 end
+local function is_gone(w, at) return at.now - w.heard > math.max(w.lease * 2, 2000) * 1000 end
+
+-- The mutex has waiters, of whom the newest has this arrival number.
+local function note_wanted(k, s, arrival)
+  s.arrival, s.is_wanted = arrival, true
+  call('HSET', k.state, 'wanted', 1, 'arrival', text(arrival))
+  if s.is_new then expire_state(k) end
+end
+
+-- `cursor`: the arrival number up to which all waiters were passed over, once 16 in a row were.  The cursor outlives a
+-- grant, so that the next look begins behind the passed-over waiters: each dead waiter is met once, not once per
+-- handoff.
+local function set_cursor(k, s, number)
+  s.cursor = text(number)
+  call('HSET', k.state, 'cursor', s.cursor)
+end
+
+-- A waiter that was heard of is not passed over any more: the next look begins at this waiter.
+local function revive(k, s, id)
+  local mine = s.cursor and call('ZSCORE', k.queue, id)
+  if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
+end
+
+local function next_arrival(s, at) return math.max(s.arrival + 1, at.now) end
+
+-- Puts the caller into the queue: to the arrival number `back`, or to the end if `back` is ''; a waiter of the queue
+-- stays in its place.  Returns position and arrival number, or nil if the queue is full.
+local function line_up(k, s, w, back, at)
+  local waiting = s.is_wanted and call('ZCARD', k.queue) or 0
+  if waiting >= queue_limit and not call('ZSCORE', k.queue, w.id) then return nil end
+  local arrival = next_arrival(s, at)
+  local is_new = insert(k, w, back ~= '' and back or text(arrival), waiting == 0)
+  if is_new and back == '' then
+    note_wanted(k, s, arrival)
+    return waiting + 1, arrival
+  end
+  if not is_new then hear(k, w) end
+  arrival = tonumber(call('ZSCORE', k.queue, w.id))
+  note_wanted(k, s, math.max(arrival, s.arrival))
+  revive(k, s, w.id)
+  return call('ZRANK', k.queue, w.id) + 1, arrival
+end

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The usual cases of acquire, release and cond_signal are written out at the beginning of the scripts.  The scripts
+ * without these beginnings lead to the same outcome: after each of many random calls the same attempt holds, by the
+ * same token, the same attempts wait with the same words, and the same grants were told.
+ *
+ * The ways to the outcome may differ: the arrival number of an attempt that never had to wait, and the message
+ * "signalled" before a grant, are not compared, nor the word of an answer that says the same as none.
+ */
+#include "../lib/testlib.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../unit/random.h"
+#include "random_calls.h"
+#include "scripting.h"
+
+/* One of the two servers. */
+struct side {
+    struct scripting *scripting;
+    struct store store;
+    struct bytes grants; /* all grants that were told since the keys were empty */
+};
+
+static struct side whole, cut_short;
+static int64_t now_us = INT64_C(1700000000000000);
+static bool is_mutated; /* the sides are to differ */
+
+/* Only the process "a" has an inbox. */
+static int subscribers(void *user, struct text channel)
+{
+    (void)user;
+    return channel.length > 0 && channel.bytes[channel.length - 1] == 'a';
+}
+
+static int publish(void *user, struct text channel, struct text message)
+{
+    struct side *side = user;
+
+    if (message.length > 7 && memcmp(message.bytes, "granted", 7) == 0) {
+        bytes_add(&side->grants, message.bytes, message.length);
+        bytes_add(&side->grants, "\n", 1);
+    }
+    return subscribers(user, channel);
+}
+
+/* Returns the reply in the words of the wire, to be freed. */
+static char *run(struct side *side, const char *script, const struct call *call)
+{
+    struct site site = {
+        .store = &side->store, .now_us = now_us, .publish = publish, .subscribers = subscribers, .user = side
+    };
+    struct text words[WORDS_MAX];
+    struct bytes reply = { 0 };
+    char now[24];
+    int number = scripting_by_text((struct text){ script, strlen(script) });
+
+    for (int i = 0; i < call->count; i++) {
+        const char *word = call_say(call->words[i], now_us, now);
+
+        words[i] = (struct text){ word, strlen(word) };
+    }
+    if (number >= 0)
+        scripting_run(side->scripting, number, &site, words, call->keys, words + call->keys, call->count - call->keys,
+                      &reply);
+    else
+        scripting_eval(side->scripting, script, &site, words, call->keys, words + call->keys, call->count - call->keys,
+                       &reply);
+    return reply.data;
+}
+
+/* What must be the same: all but the fields and lives of keys that tell the way. */
+static const char outcome[] = "local out = { redis.call('EXISTS', KEYS[1]) }\n"
+                              "for _, field in ipairs({ 'hold', 'token', 'health', 'depth', 'debt ' .. KEYS[5] }) do\n"
+                              "  out[#out + 1] = redis.call('HGET', KEYS[2], field) or ''\n"
+                              "end\n"
+                              "for _, q in ipairs({ 3, 5 }) do\n"
+                              "  for _, id in ipairs(redis.call('ZRANGE', KEYS[q], 0, -1)) do\n"
+                              "    out[#out + 1] = id .. ' ' .. redis.call('ZSCORE', KEYS[q], id)\n"
+                              "    out[#out + 1] = redis.call('HGET', KEYS[q + 1], id) or ''\n"
+                              "  end\n"
+                              "  out[#out + 1] = redis.call('HLEN', KEYS[q + 1])\n"
+                              "end\n"
+                              "return out\n";
+
+/* A number more at the end of "queued", 0, says the same as none. */
+static bool is_same_reply(const char *one, const char *other)
+{
+    const char *one_words = strchr(one, '\n'), *other_words = strchr(other, '\n');
+
+    if (strcmp(one, other) == 0)
+        return true;
+    return one[0] == '*' && other[0] == '*' && strncmp(one_words, other_words, strlen(other_words)) == 0 &&
+           strcmp(one_words + strlen(other_words), ":0\r\n") == 0;
+}
+
+static void add_keys(struct call *call)
+{
+    for (int i = 0; i < 6; i++)
+        call_add(call, "%s", call_keys[i]);
+    call->keys = 6;
+}
+
+/* Runs a call on both sides; true if reply, outcome and grants are the same. */
+static bool are_alike(const char *script, const struct call *call)
+{
+    struct call look = { 0 };
+    char *replies[2] = { run(&cut_short, script, call), run(&whole, script, call) };
+    char *outcomes[2];
+    bool is_same;
+
+    add_keys(&look);
+    outcomes[0] = run(&cut_short, outcome, &look);
+    outcomes[1] = run(&whole, outcome, &look);
+    is_same = is_same_reply(replies[0], replies[1]) && strcmp(outcomes[0], outcomes[1]) == 0 &&
+              whole.grants.length == cut_short.grants.length &&
+              (!whole.grants.length || strcmp(whole.grants.data, cut_short.grants.data) == 0);
+    if (!is_same && !is_mutated)
+        print_message("without the short way:\n%s%s\nwith the short way:\n%s%s\n", replies[0], outcomes[0], replies[1],
+                      outcomes[1]);
+    for (int i = 0; i < 2; i++) {
+        free(replies[i]);
+        free(outcomes[i]);
+    }
+    return is_same;
+}
+
+static void begin_empty(void)
+{
+    store_clear(&whole.store);
+    store_clear(&cut_short.store);
+    whole.grants.length = cut_short.grants.length = 0;
+}
+
+/* Time passes: mostly little; at times so much that waiters are silent or gone, or leases end. */
+static void let_time_pass(void)
+{
+    now_us += 1 + (int64_t)random_below(1000);
+    if (random_below(15) == 0)
+        now_us += (int64_t)random_below(65000000) * 1000;
+}
+
+static bool is_random_call_alike(int number)
+{
+    struct call call = { 0 };
+    const char *script, *name = call_make(&call, &script);
+    bool is_same;
+
+    if (number % 200 == 0)
+        begin_empty();
+    let_time_pass();
+    is_same = are_alike(script, &call);
+    for (int i = 0; !is_same && !is_mutated && i < call.count; i++)
+        print_message("%s%s%s", i ? " " : name, i ? "" : ": ", call.words[i]);
+    return is_same;
+}
+
+/* Random calls have the same outcome with the short ways and without. */
+static void test_scripts_do_the_same_without_their_short_ways(void **state)
+{
+    int calls = rounds(20000);
+
+    (void)state;
+    for (int i = 0; i < calls; i++)
+        assert_true(is_random_call_alike(i));
+}
+
+/* The comparison notices a change of each short way. */
+static void test_scripts_differ_when_a_short_way_is_changed(void **state)
+{
+    static const struct mutation changes[] = {
+        { "acquire", "return { 'owned', token, 0, now }", "return { 'owned', token, 1, now }" },
+        { "acquire", "return { 'queued', waiting + 1,", "return { 'queued', waiting + 2," },
+        { "release", "call('DEL', lock)\n", "" },
+        { "release", "call('ZRANGE', queue, 0, 1)", "call('ZRANGE', queue, -1, -1)" },
+        { "cond_signal", "local is_free, signal = true, '@' .. queue .. ' '", "local is_free, signal = true, ''" },
+    };
+
+    (void)state;
+    is_mutated = true;
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        const struct mutation mutations[] = { changes[i], { 0 } };
+        struct scripting *kept = whole.scripting;
+        int calls = 0;
+
+        whole.scripting = scripting_new(mutations);
+        while (is_random_call_alike(calls))
+            assert_true(calls++ < 100000);
+        scripting_free(whole.scripting);
+        whole.scripting = kept;
+    }
+    is_mutated = false;
+}
+
+static int group_setup(void **state)
+{
+    static const struct mutation cut[] = {
+        { "acquire", "local is_usual = not (health", "local is_usual = false and not (health" },
+        { "release", "if is_mine and how == '0' and not wanted then", "if false then" },
+        { "release", "if is_mine and how == '0' and not (health or cursor) then", "if false then" },
+        { "cond_signal", "if most == '1' and upto == ''", "if false and most == '1' and upto == ''" },
+        { 0 }
+    };
+
+    (void)state;
+    whole.scripting = scripting_new(NULL);
+    cut_short.scripting = scripting_new(cut);
+    return 0;
+}
+
+static int group_teardown(void **state)
+{
+    (void)state;
+    begin_empty();
+    scripting_free(whole.scripting);
+    scripting_free(cut_short.scripting);
+    free(whole.grants.data);
+    free(cut_short.grants.data);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scripts_do_the_same_without_their_short_ways),
+        cmocka_unit_test(test_scripts_differ_when_a_short_way_is_changed),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
