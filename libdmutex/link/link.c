@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/link.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,7 +195,7 @@ void dm_link_free_unused(struct dm_link *link)
 
 void dm_link_free_bell(struct dm_link *link)
 {
-    if (link->session.state != DM_SESSION_ENDED || link->calls || link->leader_bell < 0)
+    if (!link->session.is_ended || link->calls || link->leader_bell < 0)
         return;
     close(link->leader_bell);
     link->leader_bell = -1;
@@ -234,7 +232,7 @@ static enum dm_link_result post(struct dm_link *link, const struct dm_command *c
 {
     struct dm_slot *slot;
 
-    if (link->session.state != DM_SESSION_READY)
+    if (!dm_session_is_ready(&link->session))
         return DM_LINK_DOWN;
     if (!dm_link_is_for_peer(link, command))
         return DM_LINK_OTHER;
@@ -251,16 +249,12 @@ enum dm_link_result dm_link_post(struct dm_link *link, const struct dm_command *
                                  void *user)
 {
     enum dm_link_result result;
-    sigset_t all, mask;
 
     if (!command->bytes)
         return DM_LINK_DOWN;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
     enter(link);
     result = post(link, command, handler, user);
     dm_link_leave(link);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return result;
 }
 
@@ -314,7 +308,7 @@ void dm_link_retry_soon(struct dm_link *link)
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
 {
     enter(link);
-    if (link->session.state == DM_SESSION_READY && (peer == 0 || peer == link->session.peer))
+    if (dm_session_is_ready(&link->session) && (peer == 0 || peer == link->session.peer))
         dm_session_fail(&link->session, "%s", reason);
     dm_link_leave(link);
 }
@@ -324,9 +318,9 @@ bool dm_link_look(struct dm_link *link)
     bool is_ready;
 
     enter(link);
-    if (link->session.state == DM_SESSION_READY)
+    if (dm_session_is_ready(&link->session))
         dm_session_look_if_due(&link->session);
-    is_ready = link->session.state == DM_SESSION_READY;
+    is_ready = dm_session_is_ready(&link->session);
     leave_quietly(link);
     return is_ready;
 }
@@ -338,7 +332,7 @@ bool dm_link_is_ready(struct dm_link *link)
     bool is_ready;
 
     enter(link);
-    is_ready = link->session.state == DM_SESSION_READY;
+    is_ready = dm_session_is_ready(&link->session);
     dm_link_leave(link);
     return is_ready;
 }
@@ -360,7 +354,7 @@ void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
     ret_watch->due_ns = dm_session_due_ns(session);
     ret_watch->is_attended = link->leader != NULL;
     ret_watch->activity = session->activity;
-    ret_watch->is_closed = session->state == DM_SESSION_CLOSED;
+    ret_watch->is_closed = session->state == DM_SESSION_CLOSED && !session->is_ended;
     ret_watch->was_wanted = session->was_wanted;
     dm_link_leave(link);
 }
@@ -393,11 +387,9 @@ void dm_link_fork_parent(struct dm_link *link)
 
 void dm_link_fork_child(struct dm_link *link)
 {
-    dm_stream_forget(&link->session.pipe.stream);
+    dm_session_forget(&link->session);
     if (link->leader_bell >= 0)
         close(link->leader_bell);
     link->leader_bell = -1;
-    link->session.state = DM_SESSION_ENDED;
-    link->session.must_prepare = false;
     dm_mutex_reset(&link->lock);
 }

@@ -65,13 +65,12 @@ struct dm_slot *dm_session_take_finished(struct dm_session *session)
     return slot;
 }
 
-static void shut(struct dm_session *session, enum dm_session_state state)
+static void shut(struct dm_session *session)
 {
     struct dm_slot *slot;
 
     dm_pipe_close(&session->pipe);
-    if (session->state != DM_SESSION_ENDED) /* for good: in a forked child the parent owns the socket */
-        session->state = state;
+    session->state = DM_SESSION_CLOSED;
     session->is_wanted = session->must_prepare = false;
     while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
         if (slot->kind == DM_SLOT_COMMAND)
@@ -105,13 +104,20 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
         dm_log_warn("the connection to %s", session->reason);
     session->is_told = true;
     dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
-    shut(session, DM_SESSION_CLOSED);
+    shut(session);
 }
 
 void dm_session_end(struct dm_session *session, const char *reason)
 {
     snprintf(session->reason, sizeof session->reason, "%s", reason);
-    shut(session, DM_SESSION_ENDED);
+    session->is_ended = true;
+    shut(session);
+}
+
+void dm_session_forget(struct dm_session *session)
+{
+    dm_stream_forget(&session->pipe.stream);
+    session->is_ended = true;
 }
 
 /* ---- opening ----------------------------------------------------------------------------- */
@@ -178,7 +184,8 @@ static void open_by_address(struct dm_session *session)
 
 void dm_session_open_if_due(struct dm_session *session)
 {
-    if (session->state != DM_SESSION_CLOSED || !session->is_wanted || dm_clock_boot_ns() < session->retry.due_ns)
+    if (session->is_ended || session->state != DM_SESSION_CLOSED || !session->is_wanted ||
+        dm_clock_boot_ns() < session->retry.due_ns)
         return;
     if (session->options.open)
         open_by_hook(session);
@@ -323,7 +330,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
     struct dm_slot *slot;
 
     dm_session_look_if_due(session);
-    if (session->state != DM_SESSION_READY)
+    if (!dm_session_is_ready(session))
         return NULL;
     slot = dm_pipe_take_slot(&session->pipe);
     if (!slot) {
@@ -450,14 +457,13 @@ int64_t dm_session_due_ns(const struct dm_session *session)
 
     switch (session->state) {
     case DM_SESSION_CLOSED:
-        return session->is_wanted ? session->retry.due_ns : DM_NEVER;
+        return session->is_wanted && !session->is_ended ? session->retry.due_ns : DM_NEVER;
     case DM_SESSION_CONNECTING:
     case DM_SESSION_GREETING:
         return session->deadline_ns;
     case DM_SESSION_READY:
         return first ? first->sent_ns + session->options.command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
     case DM_SESSION_PREPARING:
-    case DM_SESSION_ENDED:
         break;
     }
     return DM_NEVER;
@@ -492,6 +498,8 @@ static void check_connect(struct dm_session *session)
 
 void dm_session_work(struct dm_session *session)
 {
+    if (session->is_ended)
+        return;
     dm_session_open_if_due(session);
     if (session->state == DM_SESSION_CONNECTING)
         check_connect(session);

@@ -17,8 +17,7 @@ enum dm_session_state {
     DM_SESSION_PREPARING, /* a thread of its own finds the address */
     DM_SESSION_CONNECTING,
     DM_SESSION_GREETING,
-    DM_SESSION_READY,
-    DM_SESSION_ENDED /* for good */
+    DM_SESSION_READY
 };
 
 /* Invariant: the state is DM_SESSION_READY or DM_SESSION_GREETING if the pipe has slots. */
@@ -32,6 +31,11 @@ struct dm_session {
     uint64_t peer;       /* the number of the server that greeted last; 0: none yet */
     int greetings;       /* replies of the round of the greeting that have not come yet */
     int64_t deadline_ns; /* DM_SESSION_CONNECTING, DM_SESSION_GREETING */
+    /*
+     * For good: no bytes are sent any more.  Not a state, because a handler that forks may have interrupted a change of
+     * the state: dm_session_forget() is final in the child all the same.
+     */
+    bool is_ended;
     bool is_wanted, was_wanted;
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
@@ -47,6 +51,12 @@ struct dm_session {
 
 void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
                      const struct dm_greeter *greeter);
+
+/* Commands can be sent. */
+static inline bool dm_session_is_ready(const struct dm_session *session)
+{
+    return session->state == DM_SESSION_READY && !session->is_ended;
+}
 
 /* Opens the connection if closed, wanted and due. */
 void dm_session_open_if_due(struct dm_session *session);
@@ -72,10 +82,10 @@ int64_t dm_session_due_ns(const struct dm_session *session);
 /* The events to poll the socket for. */
 short dm_session_events(const struct dm_session *session);
 
-/* State READY: sends a look at the server, if the greeter says that a look is due.  May break the connection. */
+/* Ready: sends a look at the server, if the greeter says that a look is due.  May break the connection. */
 void dm_session_look_if_due(struct dm_session *session);
 
-/* State READY: sends, behind a look that is due, and takes a slot for the reply; NULL if the connection broke. */
+/* Ready: sends, behind a look that is due, and takes a slot for the reply; NULL if the connection broke. */
 struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length);
 
 /* The connection is broken or useless: closes the connection and finishes all slots without a reply. */
@@ -83,6 +93,9 @@ void dm_session_fail(struct dm_session *session, const char *format, ...) DM_PRI
 
 /* The same for good; the reason alone is the sentence. */
 void dm_session_end(struct dm_session *session, const char *reason);
+
+/* In a forked child: ends the copy; the parent's connection goes on.  Frees nothing, and needs no lock. */
+void dm_session_forget(struct dm_session *session);
 
 /* Copies into `reason` of the session: the server's address, and the failure. */
 void dm_session_note_reason(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);

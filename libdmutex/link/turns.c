@@ -2,9 +2,7 @@
 #include "link/turns.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include "base/descriptor.h"
 #include "link/link_parts.h"
@@ -76,7 +74,7 @@ static bool glance(struct pollfd *pollers, nfds_t count)
     return false;
 }
 
-static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
 {
     struct pollfd pollers[] = { { .fd = link->session.pipe.stream.fd, .events = dm_session_events(&link->session) },
                                 { .fd = link->leader_bell, .events = POLLIN } };
@@ -88,7 +86,7 @@ static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadl
     dm_mutex_unlock(&link->lock);
     is_seen = is_worthwhile && glance(pollers, 2);
     if (!is_seen)
-        ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, mask);
+        ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, NULL);
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
     if (is_worthwhile)
@@ -97,17 +95,14 @@ static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadl
         dm_bell_answer(&link->leader_bell);
 }
 
-static void follow(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline, const sigset_t *mask)
+static void follow(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
 {
     int64_t left = sleep_ns(link, deadline);
     struct dm_deadline until = left == DM_NEVER ? *deadline : dm_deadline_sooner(deadline, left);
-    sigset_t masked;
 
     dm_link_note_sleep(link, me, true);
     dm_link_leave(link);
-    pthread_sigmask(SIG_SETMASK, mask, &masked);
     dm_self_sleep(me->self, &until);
-    pthread_sigmask(SIG_SETMASK, &masked, NULL);
     dm_mutex_lock(&link->lock);
     dm_link_note_sleep(link, me, false);
 }
@@ -121,17 +116,16 @@ static bool has_read_at_once(struct dm_link *link)
     return link->session.activity != before || dm_link_has_news(link);
 }
 
-static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline,
-                      const sigset_t *mask)
+static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
 {
     bool is_leader = link->session.pipe.stream.fd >= 0 && !link->leader;
 
     if (is_leader && has_read_at_once(link))
         return;
     if (is_leader)
-        lead(link, me, deadline, mask);
+        lead(link, me, deadline);
     else
-        follow(link, me, deadline, mask);
+        follow(link, me, deadline);
     if (!me->is_done)
         do_work(link);
 }
@@ -171,24 +165,21 @@ static void remove_call(struct dm_link *link, struct dm_call *call)
 }
 
 /*
- * Runs a call until is_over says so or the deadline passes.  Signals are masked except during the sleeps, so that no
- * handler finds this thread with the lock held.
+ * Runs a call until is_over says so or the deadline passes.  Signals are not masked: masking costs two system calls,
+ * and no handler may call the library.  A handler that forks has a child whose link has ended, whatever it interrupted.
  */
 static bool run_call(struct dm_link *link, struct dm_call *call, const struct dm_deadline *deadline,
                      bool (*is_over)(struct dm_link *, struct dm_call *, void *), void *user)
 {
-    sigset_t all, mask;
     bool is_over_now;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
     dm_mutex_lock(&link->lock);
     add_call(link, call);
     for (;;) {
         is_over_now = is_over(link, call, user);
         if (is_over_now || dm_deadline_left_ns(deadline) == 0)
             break;
-        if (link->session.permanent_failures != call->permanent_failures || link->session.state == DM_SESSION_ENDED) {
+        if (link->session.permanent_failures != call->permanent_failures || link->session.is_ended) {
             call->result = DM_LINK_DOWN;
             break;
         }
@@ -199,11 +190,10 @@ static bool run_call(struct dm_link *link, struct dm_call *call, const struct dm
             dm_mutex_lock(&link->lock);
             continue;
         }
-        wait_turn(link, call, deadline, &mask);
+        wait_turn(link, call, deadline);
     }
     remove_call(link, call);
     dm_link_leave(link);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return is_over_now;
 }
 
@@ -211,7 +201,7 @@ static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
 {
     const struct dm_command *command = user;
 
-    if (!call->slot && !call->is_done && link->session.state == DM_SESSION_READY) {
+    if (!call->slot && !call->is_done && dm_session_is_ready(&link->session)) {
         if (!dm_link_is_for_peer(link, command)) {
             call->result = DM_LINK_OTHER;
             return true;
@@ -240,7 +230,7 @@ static bool is_ready(struct dm_link *link, struct dm_call *call, void *user)
 {
     (void)call;
     (void)user;
-    return link->session.state == DM_SESSION_READY;
+    return dm_session_is_ready(&link->session);
 }
 
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
