@@ -23,7 +23,7 @@ local function signal(k, c, s, at, most, upto)
     local w = entry(c, id)
     if not w or is_gone(w, at) then
       forget(c, id)
-    elseif (most > 1 or not is_silent(w, at)) and
+    elseif (most > 1 or not is_silent(w.heard, w.lease, at.now)) and
         (tell(at.inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) or most > 1) then
       move(k, c, s, w, at, true)
       moved = moved + 1

@@ -3,7 +3,7 @@
 -- Reads the waiter's words (request, lease, robust, heard, seen, label), what _grant reads, born, inbox, server, and
 -- dead (1: the owner learns of a death).  Sets is_owner.
 local is_told = not is_me
-local is_owner = is_me or now - heard <= math.max(lease * 2 / 3, 1000) * 1000 and
+local is_owner = is_me or not is_silent(heard, lease, now) and
   tell(inbox, id, 'granted ' .. id:match('%d+$') .. ' ' .. request .. ' ' .. string.format('%.0f', token) .. ' ' ..
     lease .. ' ' .. dead .. ' ' .. server)
 if is_owner then

@@ -44,9 +44,7 @@ local function check_queue(q)
   return call('ZCARD', q.queue)
 end
 
--- A waiter that was not heard of for a while is passed over and keeps the place: the next poll brings the waiter back.
--- After two leases the waiter is gone.
-local function is_silent(w, at) return at.now - w.heard > math.max(w.lease * 2 / 3, 1000) * 1000 end
+-- A waiter that was not heard of for two leases is gone.
 local function is_gone(w, at) return at.now - w.heard > math.max(w.lease * 2, 2000) * 1000 end
 
 -- The mutex has waiters, of whom the newest has this arrival number.

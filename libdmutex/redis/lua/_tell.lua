@@ -14,3 +14,6 @@ local function tell(inbox, id, message)
   if not found then return false end
   return type(redis.pcall('PUBLISH', channel, message)) == 'number'
 end
+
+-- A waiter that was not heard of for a while is passed over and keeps the place: the next poll brings the waiter back.
+local function is_silent(heard, lease, now) return now - heard > math.max(lease * 2 / 3, 1000) * 1000 end
