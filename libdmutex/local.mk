@@ -185,6 +185,8 @@ libdmutex_libruntime_la_LIBADD = $(GLIB_LIBS)
 libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/acquire.c \
     libdmutex/runtime/acquire.h \
+    libdmutex/runtime/call.c \
+    libdmutex/runtime/call.h \
     libdmutex/runtime/condition.c \
     libdmutex/runtime/condition.h \
     libdmutex/runtime/explain.c \

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rank.h"
+#include "runtime/call.h"
 #include "runtime/ending.h"
 #include "runtime/explain.h"
 #include "runtime/steps.h"
@@ -30,6 +31,14 @@
 void dm_wait_lock(struct dm_wait *wait)
 {
     dm_ending_lock(wait->runtime);
+}
+
+/* A sleep in a section with the state lock. */
+static void rest(struct dm_wait *wait)
+{
+    dm_state_unlock();
+    dm_wait_rest(wait);
+    dm_wait_lock(wait);
 }
 
 /* ---- the thread's own holds -------------------------------------------------------------- */
@@ -128,45 +137,42 @@ void dm_wait_rest(struct dm_wait *wait)
 /*
  * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
  * meanwhile.  The core keeps the release back until the answer: a release before the request would not keep the attempt
- * from being queued once more (I4).
+ * from being queued once more (I4).  State lock held, and given up meanwhile, as in all functions below.
  */
 static void ask(struct dm_wait *wait)
 {
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
     struct dm_runtime *runtime = wait->runtime;
-    struct dm_owed *owed;
+    struct dm_request request;
     struct dm_answer answer;
-    struct dm_ask request;
+    struct dm_owed *owed;
+    struct dm_call call;
     int owed_count;
     bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, DM_TELLS);
     struct dm_origin origin = dm_store_origin(runtime->store);
 
-    dm_wait_lock(wait);
-    if (wait->claim->hold.phase != DM_ASKING) { /* a message was quicker */
-        dm_state_unlock();
-        return;
-    }
-    request = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns()));
+    request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
     owed_count = collect_owed(wait, &owed);
-    dm_state_unlock();
+    dm_call_submit(&call, runtime, wait->claim, request);
 
     do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
-        answer = dm_store_acquire(runtime->store, &request, may_queue, owed, owed_count, &wait->patience, wait->reason);
+        answer =
+            dm_store_acquire(runtime->store, &call.ask, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
-    wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
 
-    dm_wait_lock(wait);
-    dm_step_clock(runtime, answer.store_us, request.request.sent_ns, dm_clock_boot_ns());
+    dm_call_return(&call);
+    dm_ending_check(runtime);
+    wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
+    dm_step_clock(runtime, answer.store_us, request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
     wait->grace_ms = answer.grace_ms;
     dm_step(runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER,
-                                .request = request.request.serial,
+                                .request = request.serial,
                                 .answer = wait->is_inbox_needed ? &no_news : &answer });
-    dm_state_unlock();
     if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, DM_ASKS))
-        dm_wait_rest(wait);
+        rest(wait);
 }
 
 /* ---- ending ------------------------------------------------------------------------------ */
@@ -174,10 +180,9 @@ static void ask(struct dm_wait *wait)
 /* Not owned: the claim ends, and a release undoes whatever the store may still hold for the claim. */
 static void abandon(struct dm_wait *wait)
 {
-    dm_wait_lock(wait);
+    dm_assert_held(DM_RANK_STATE);
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
-    dm_state_unlock();
 }
 
 static int fail_without_answer(struct dm_wait *wait)
@@ -186,16 +191,6 @@ static int fail_without_answer(struct dm_wait *wait)
     if (wait->may_wait && !wait->deadline.is_endless)
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
     return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
-}
-
-static bool make_claim(struct dm_wait *wait)
-{
-    bool is_made;
-
-    dm_wait_lock(wait);
-    is_made = dm_wait_make_claim(wait);
-    dm_state_unlock();
-    return is_made;
 }
 
 /* An answer of the script itself; any other answer says nothing about an earlier request. */
@@ -221,12 +216,17 @@ static void close_refused(struct dm_wait *wait)
  */
 static bool is_promoted_since_asked(struct dm_wait *wait)
 {
+    struct dm_store *store = wait->runtime->store;
     struct dm_origin now;
+    bool is_able;
 
-    if (!wait->asked.run || !dm_store_await_able(wait->runtime->store, DM_ASKS, &wait->patience))
+    if (!wait->asked.run)
         return false;
-    now = dm_store_origin(wait->runtime->store);
-    return now.run == wait->asked.run && now.epoch != wait->asked.epoch;
+    dm_state_unlock();
+    is_able = dm_store_await_able(store, DM_ASKS, &wait->patience);
+    dm_wait_lock(wait);
+    now = dm_store_origin(store);
+    return is_able && now.run == wait->asked.run && now.epoch != wait->asked.epoch;
 }
 
 /*
@@ -236,15 +236,13 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
  */
 static bool begin_anew(struct dm_wait *wait)
 {
-    dm_wait_lock(wait);
     if (wait->claim->hold.phase != DM_OVER)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     close_refused(wait);
-    dm_state_unlock();
-    while (!make_claim(wait)) {
+    while (!dm_wait_make_claim(wait)) {
         if (!wait->is_pledged)
             return false;
-        dm_wait_rest(wait);
+        rest(wait);
     }
     return true;
 }
@@ -252,7 +250,7 @@ static bool begin_anew(struct dm_wait *wait)
 /* Refused, and there is no way back: the thread gave its hold up for a condition. */
 static int ask_anew(struct dm_wait *wait)
 {
-    dm_wait_rest(wait);
+    rest(wait);
     return begin_anew(wait) ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
 }
 
@@ -262,10 +260,8 @@ static int fail_refused(struct dm_wait *wait)
 
     if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
         return ask_anew(wait);
-    dm_wait_lock(wait);
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
     close_refused(wait);
-    dm_state_unlock();
     if (refusal == DM_SAYS_BUSY && wait->grace_ms)
         return dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000);
     return dm_verdict_fail(wait->runtime->store, refusal, wait->reason);
@@ -278,7 +274,6 @@ static bool enter(struct dm_wait *wait)
     struct dm_claim *claim = wait->claim, *old;
     bool is_entered;
 
-    dm_wait_lock(wait);
     is_entered = dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
     if (is_entered) {
         old = dm_name_hold(wait->name, claim->hold.thread);
@@ -292,7 +287,6 @@ static bool enter(struct dm_wait *wait)
     } else {
         dm_step_kind(runtime, claim, DM_EV_TIME);
     }
-    dm_state_unlock();
     return is_entered;
 }
 
@@ -306,28 +300,29 @@ static int succeed(struct dm_wait *wait)
 /* The deadline has passed while queued: the server says whether we leave or own. */
 int dm_wait_settle_queued(struct dm_wait *wait)
 {
-    struct dm_deadline soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+    struct dm_deadline soon;
+    struct dm_request request;
     struct dm_answer answer;
-    struct dm_ask request;
+    struct dm_call call;
 
+    dm_state_unlock();
     dm_explain_timeout(wait);
     dm_wait_lock(wait);
-    request = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns()));
-    dm_state_unlock();
-    answer = dm_store_cancel(wait->runtime->store, &request, &soon, wait->reason);
+    request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
+    dm_call_submit(&call, wait->runtime, wait->claim, request);
+    soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+    answer = dm_store_cancel(wait->runtime->store, &call.ask, &soon, wait->reason);
+    dm_call_return(&call);
+    dm_ending_check(wait->runtime);
     if (answer.verdict == DM_SAYS_OWNED) {
-        dm_wait_lock(wait);
         dm_step(wait->runtime, wait->claim,
-                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.request.serial, .answer = &answer });
-        dm_state_unlock();
+                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
         if (enter(wait))
             return succeed(wait);
     }
     if (answer.verdict != DM_SAYS_DONE)
         return fail_without_answer(wait);
-    dm_wait_lock(wait);
     dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
-    dm_state_unlock();
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
 
@@ -363,10 +358,14 @@ void dm_wait_for_inbox(struct dm_wait *wait)
 
 static bool is_asked(struct dm_wait *wait)
 {
-    if (wait->is_inbox_needed)
+    if (wait->is_inbox_needed) {
+        dm_state_unlock();
         dm_wait_for_inbox(wait);
-    ask(wait);
-    return dm_wait_phase(wait) != DM_ASKING || !is_out_of_patience(wait);
+        dm_wait_lock(wait);
+    }
+    if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
+        ask(wait);
+    return wait->claim->hold.phase != DM_ASKING || !is_out_of_patience(wait);
 }
 
 /*
@@ -406,16 +405,6 @@ static bool is_server_gone(struct dm_wait *wait)
     return true;
 }
 
-static bool is_queued(struct dm_wait *wait)
-{
-    bool is_waiting;
-
-    dm_wait_lock(wait);
-    is_waiting = dm_hold_is_waiting(&wait->claim->hold);
-    dm_state_unlock();
-    return is_waiting;
-}
-
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 {
     return dm_self_sleep(wait->claim->self, until);
@@ -425,13 +414,18 @@ bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 static int sleep_queued(struct dm_wait *wait)
 {
     struct dm_deadline until = wait->deadline, wake;
+    bool is_woken;
 
     if (until.is_endless && wait->runtime->settings.fails_when_down)
         until = dm_runtime_call_deadline(wait->runtime);
     wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
-    if (wait->sleep(wait, &wake) || !is_queued(wait))
+    dm_state_unlock();
+    is_woken = wait->sleep(wait, &wake);
+    if (!is_woken)
+        dm_explain_if_due(wait);
+    dm_wait_lock(wait);
+    if (is_woken || !dm_hold_is_waiting(&wait->claim->hold))
         return DM_GO_ON;
-    dm_explain_if_due(wait);
     if (dm_deadline_left_ns(&wait->deadline) == 0)
         return wait->settle(wait);
     return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
@@ -443,7 +437,7 @@ int dm_wait_run(struct dm_wait *wait)
 
     dm_explain_begin(wait);
     while (result == DM_GO_ON) {
-        switch (dm_wait_phase(wait)) {
+        switch (wait->claim->hold.phase) {
         case DM_ASKING:
             if (is_promoted_since_asked(wait) && !begin_anew(wait))
                 result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
@@ -508,13 +502,11 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
 
     dm_wait_lock(&wait);
     result = begin(&wait);
-    dm_state_unlock();
-    if (result != DM_GO_ON)
-        return result;
-    wait.patience = patience_of(&wait);
-    result = dm_wait_run(&wait);
-    dm_wait_lock(&wait);
-    dm_registry_unpin(&runtime->registry, wait.name);
+    if (result == DM_GO_ON) {
+        wait.patience = patience_of(&wait);
+        result = dm_wait_run(&wait);
+        dm_registry_unpin(&runtime->registry, wait.name);
+    }
     dm_state_unlock();
     return result;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "runtime/call.h"
 #include "runtime/ending.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
@@ -174,34 +175,36 @@ static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *an
            dm_release_reclaim(self->wait.runtime, self->leaving.attempt) == DM_SAYS_OWNED;
 }
 
-/* The question is over; the news follow by take_answer(), once the hold has left. */
+/* The question is over; the news follow by take_answer(), once the hold has left.  State lock held. */
 static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
 {
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
 
-    dm_wait_lock(wait);
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = &no_news });
-    dm_state_unlock();
 }
 
 /* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
 static int give_up_hold(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
+    struct dm_request request;
     struct dm_answer answer;
-    struct dm_ask ask;
+    struct dm_call call;
 
     for (;;) {
         dm_wait_lock(wait);
-        ask = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns()));
+        request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
+        dm_call_submit(&call, wait->runtime, wait->claim, request);
+        answer = dm_store_cond_wait(wait->runtime->store, &call.ask, &self->leaving, &wait->patience, wait->reason);
+        dm_call_return(&call);
+        dm_ending_check(wait->runtime);
+        note_answered(wait, &call.ask);
         dm_state_unlock();
-        answer = dm_store_cond_wait(wait->runtime->store, &ask, &self->leaving, &wait->patience, wait->reason);
-        note_answered(wait, &ask);
         if (is_reclaimed(self, &answer))
             continue;
         if (answer.verdict != DM_SAYS_NOTHING)
-            return look_at(self, &ask, &answer);
+            return look_at(self, &call.ask, &answer);
         self->has_unanswered = true;
         if (is_known_to_wait(self))
             return DM_GO_ON;
@@ -223,8 +226,9 @@ static void leave_condition(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
     struct dm_deadline deadline;
+    struct dm_request request;
     struct dm_answer answer;
-    struct dm_ask ask;
+    struct dm_call call;
     bool is_waiting, was_asked = false;
 
     for (;; was_asked = true) {
@@ -235,30 +239,34 @@ static void leave_condition(struct condition_wait *self)
             dm_state_unlock();
             return;
         }
-        ask = dm_step_ask(wait->claim, dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns()));
-        dm_state_unlock();
+        request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
+        dm_call_submit(&call, wait->runtime, wait->claim, request);
         deadline = dm_runtime_call_deadline(wait->runtime);
-        answer = dm_store_cond_cancel(wait->runtime->store, &ask, &deadline, &self->is_signalled, wait->reason);
+        answer = dm_store_cond_cancel(wait->runtime->store, &call.ask, &deadline, &self->is_signalled, wait->reason);
+        dm_call_return(&call);
+        dm_ending_check(wait->runtime);
         if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED || answer.verdict == DM_SAYS_UNKNOWN ||
             answer.verdict == DM_SAYS_NOT_RECOVERABLE)
             break;
+        dm_state_unlock();
         if (!is_waiting) {
             self->is_signalled = true;
             return;
         }
         dm_wait_rest(wait);
     }
-    dm_wait_lock(wait);
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
     dm_step(wait->runtime, wait->claim,
-            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask.request.serial, .answer = &answer });
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
     dm_state_unlock();
 }
 
-/* The deadline has passed: the thread waits for the mutex without a deadline. */
+/* The deadline has passed: the thread waits for the mutex without a deadline.  State lock held. */
 static int settle(struct dm_wait *wait)
 {
+    dm_state_unlock();
     leave_condition(of(wait));
+    dm_wait_lock(wait);
     wait->is_timed_out = !of(wait)->is_signalled;
     wait->deadline = dm_deadline_endless;
     return DM_GO_ON;
@@ -285,7 +293,9 @@ static void cancelled(void *user)
     leave_condition(self);
     self->wait.sleep = dm_wait_sleep;
     self->wait.deadline = dm_deadline_endless;
+    dm_wait_lock(&self->wait);
     dm_wait_run(&self->wait);
+    dm_state_unlock();
     while (self->is_signalled && dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
         dm_wait_rest(&self->wait);
     finish(self);
@@ -406,7 +416,9 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
     if (result == DM_GO_ON) {
         self.wait.is_pledged = true;
         self.wait.patience = dm_deadline_endless;
+        dm_wait_lock(&self.wait);
         result = dm_wait_run(&self.wait);
+        dm_state_unlock();
     }
     finish(&self);
     return result;

@@ -29,6 +29,11 @@ void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self)
 void dm_ending_lock(struct dm_runtime *runtime)
 {
     dm_state_lock();
+    dm_ending_check(runtime);
+}
+
+void dm_ending_check(struct dm_runtime *runtime)
+{
     if (!dm_self_must_park())
         return;
     end_all_of(runtime, dm_self_get(), DM_EV_PROCESS_ENDS);

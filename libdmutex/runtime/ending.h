@@ -15,6 +15,9 @@
 /* The state lock, for a call about a mutex.  Never returns if the process ends by another thread. */
 void dm_ending_lock(struct dm_runtime *runtime);
 
+/* The same for a thread that has the state lock. */
+void dm_ending_check(struct dm_runtime *runtime);
+
 /* The calling thread ends: its claims are given back.  No lock held. */
 void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self);
 

@@ -2,6 +2,7 @@
 #include "runtime/release.h"
 
 #include "base/error.h"
+#include "runtime/call.h"
 #include "runtime/ending.h"
 #include "runtime/schedule.h"
 #include "runtime/steps.h"
@@ -22,15 +23,8 @@ static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
 
 enum { GO_ON = -1 };
 
-/* The release that an unlock sends, once the state lock is free. */
-struct sending {
-    struct dm_name *name;      /* pinned */
-    struct dm_name *condition; /* from which a signal brought the hold; pinned; NULL: none */
-    struct dm_ask ask;
-    enum dm_end end;
-};
-
-static int begin(struct dm_runtime *runtime, const char *key, struct sending *ret_sending)
+/* GO_ON: the caller sends the release of *ret_claim, with *ret_end. */
+static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **ret_claim, enum dm_end *ret_end)
 {
     struct dm_claim *claim = own_hold(runtime, key);
 
@@ -44,15 +38,10 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
         dm_hold_set_depth(&claim->hold, claim->hold.depth - 1);
         return 0;
     }
-    ret_sending->end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
-    ret_sending->name = claim->name;
-    claim->name->is_not_recoverable = ret_sending->end == DM_END_NOT_RECOVERABLE;
-    ret_sending->condition = claim->condition;
-    dm_registry_pin(claim->name);
-    if (claim->condition)
-        dm_registry_pin(claim->condition);
-    dm_step_give_back_now(runtime, claim, ret_sending->end);
-    ret_sending->ask = dm_step_ask(claim, (struct dm_request){ 0 });
+    *ret_end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
+    *ret_claim = claim;
+    claim->name->is_not_recoverable = *ret_end == DM_END_NOT_RECOVERABLE;
+    dm_step_give_back_now(runtime, claim, *ret_end);
     return GO_ON;
 }
 
@@ -60,36 +49,29 @@ static int begin(struct dm_runtime *runtime, const char *key, struct sending *re
  * 0, or the result of the server's answer: the hold may have been broken before, unnoticed.  Also 0 without an answer
  * in time: the release is pending then, and the loop thread sends the release until the store has confirmed.
  */
-static int await(struct dm_runtime *runtime, const struct sending *sending)
+int dm_release(struct dm_runtime *runtime, const char *key)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
-    struct dm_answer answer = dm_store_release(runtime->store, &sending->ask, sending->end, &deadline, reason);
+    struct dm_answer answer;
+    struct dm_claim *claim = NULL;
+    struct dm_call call;
+    enum dm_end end = DM_END_UNLOCKED;
     bool was_lost;
-
-    dm_state_lock();
-    was_lost = dm_step_released(runtime, sending->ask.attempt, &answer);
-    dm_state_unlock();
-    return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
-}
-
-int dm_release(struct dm_runtime *runtime, const char *key)
-{
-    struct sending sending;
     int result;
 
     dm_ending_lock(runtime);
-    result = begin(runtime, key, &sending);
-    dm_state_unlock();
-    if (result != GO_ON)
+    result = begin(runtime, key, &claim, &end);
+    if (result != GO_ON) {
+        dm_state_unlock();
         return result;
-    result = await(runtime, &sending);
-    dm_state_lock();
-    dm_registry_unpin(&runtime->registry, sending.name);
-    if (sending.condition)
-        dm_registry_unpin(&runtime->registry, sending.condition);
+    }
+    dm_call_submit(&call, runtime, claim, (struct dm_request){ 0 });
+    answer = dm_store_release(runtime->store, &call.ask, end, &deadline, reason);
+    dm_call_return(&call);
+    was_lost = dm_step_released(runtime, call.ask.attempt, &answer);
     dm_state_unlock();
-    return result;
+    return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }
 
 /* ---- dying ------------------------------------------------------------------------------- */
@@ -167,19 +149,17 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     struct dm_renewal renewal = dm_step_renewal(runtime, claim, now_ns);
-    struct dm_name *name = claim->name;
     struct dm_answer answer;
+    struct dm_call call;
 
     deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
-    dm_registry_pin(name);
-    dm_state_unlock();
+    dm_call_submit(&call, runtime, claim, renewal.request);
 
     do
         answer = dm_store_renew(runtime->store, &renewal, &deadline, ret_reason);
     while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
 
-    dm_state_lock();
-    dm_registry_unpin(&runtime->registry, name);
+    dm_call_return(&call);
     claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
     if (claim)
         dm_step(runtime, claim,
@@ -247,8 +227,7 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 {
     char reason[DM_REASON_ROOM] = "";
     struct dm_claim *claim;
-    struct dm_name *name;
-    struct dm_ask ask;
+    struct dm_call call;
     enum dm_verdict verdict;
 
     dm_ending_lock(runtime);
@@ -257,16 +236,10 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         dm_state_unlock();
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     }
-    name = claim->name;
-    dm_registry_pin(name);
-    ask = dm_step_ask(claim, (struct dm_request){ 0 });
-    dm_state_unlock();
-
-    verdict = say_consistent(runtime, &ask, reason);
-
-    dm_state_lock();
-    dm_registry_unpin(&runtime->registry, name);
-    claim = dm_registry_attempt(&runtime->registry, ask.attempt);
+    dm_call_submit(&call, runtime, claim, (struct dm_request){ 0 });
+    verdict = say_consistent(runtime, &call.ask, reason);
+    dm_call_return(&call);
+    claim = dm_registry_attempt(&runtime->registry, call.ask.attempt);
     if (claim && verdict == DM_SAYS_DONE)
         dm_step_kind(runtime, claim, DM_EV_MENDED);
     if (claim && verdict == DM_SAYS_UNKNOWN)

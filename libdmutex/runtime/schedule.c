@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "runtime/call.h"
 #include "runtime/loop.h"
 #include "runtime/loss.h"
 #include "runtime/steps.h"
@@ -296,20 +297,14 @@ void dm_schedule_send_releases(struct dm_runtime *runtime)
 
     dm_state_lock();
     while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
-        struct dm_ask ask = dm_step_ask(claim, dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns));
-        struct dm_name *name = claim->name, *condition = claim->condition;
+        struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
         enum dm_end end = claim->hold.back.end;
+        struct dm_call call;
 
         dm_due_plan(&runtime->registry, claim);
-        dm_registry_pin(name);
-        if (condition)
-            dm_registry_pin(condition);
-        dm_state_unlock();
-        post_release(runtime, &ask, end);
-        dm_state_lock();
-        dm_registry_unpin(&runtime->registry, name);
-        if (condition)
-            dm_registry_unpin(&runtime->registry, condition);
+        dm_call_submit(&call, runtime, claim, request);
+        post_release(runtime, &call.ask, end);
+        dm_call_return(&call);
     }
     dm_state_unlock();
 }

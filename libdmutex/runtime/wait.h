@@ -27,7 +27,10 @@ struct dm_wait {
     struct dm_deadline patience; /* for the server: how long an answer is waited for */
     bool is_timed_out;           /* the deadline ended a wait on a condition */
 
-    /* How the call sleeps, true if woken; the action at the deadline: a result or DM_GO_ON. */
+    /*
+     * How the call sleeps, without the state lock, true if woken.  The action at the deadline, with the state lock,
+     * given up meanwhile: a result or DM_GO_ON.
+     */
     bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
     int (*settle)(struct dm_wait *wait);
 
@@ -57,7 +60,10 @@ void dm_wait_rest(struct dm_wait *wait);
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
 int dm_wait_settle_queued(struct dm_wait *wait);
 
-/* From the claim's phase to the end of the call: 0 or an errno value, noted. */
+/*
+ * From the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up while the
+ * call waits.
+ */
 int dm_wait_run(struct dm_wait *wait);
 
 #endif

@@ -29,6 +29,8 @@ void __wrap_dm_state_lock(void)
     thread_preempt();
     __real_dm_state_lock();
     check.locks++;
+    if (thread_current())
+        thread_current()->locks++;
 }
 
 void __wrap_dm_state_unlock(void)

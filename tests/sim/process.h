@@ -52,6 +52,7 @@ struct thread {
     bool is_late;  /* due to run, but the process is stopped */
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
+    unsigned locks;  /* how often the thread has taken the state lock */
     struct job *job; /* work.c */
 };
 

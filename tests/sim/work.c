@@ -146,10 +146,12 @@ static bool lock(int name, const struct dm_target *target)
 {
     uint32_t how = below(8);
     struct dm_deadline deadline = how < 3 ? dm_deadline_in_ms(below(plan.lease_ms * 3 / 2)) : dm_deadline_endless;
+    unsigned locks = thread_current()->locks;
     int result;
 
     say(how == 0 ? "trylock" : how < 3 ? "timedlock" : "lock", name);
     result = dm_acquire(runtime(), target, how != 0, &deadline);
+    counters.brief_locks += result == 0 && thread_current()->locks - locks == 2;
     note_result(thread_current()->job->what, name, result);
     if (result == ENOTRECOVERABLE)
         recover(target);
@@ -161,10 +163,12 @@ static bool lock(int name, const struct dm_target *target)
 
 static void unlock(int name, const struct dm_target *target)
 {
+    unsigned locks = thread_current()->locks;
     int result;
 
     say("unlock", name);
     result = dm_release(runtime(), target->key);
+    counters.brief_unlocks += result == 0 && thread_current()->locks - locks == 2;
     note_result("unlock", name, result);
 }
 

@@ -65,6 +65,7 @@ struct counters {
         refusals;
     uint64_t faults, fault_kinds[32];
     uint64_t states, checks;
+    uint64_t brief_locks, brief_unlocks; /* calls that took the state lock twice */
 };
 extern struct counters counters;
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/call.h"
+
+#include "base/rank.h"
+#include "runtime/steps.h"
+
+void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, struct dm_request request)
+{
+    dm_assert_held(DM_RANK_STATE);
+    *call = (struct dm_call){
+        .runtime = runtime,
+        .name = claim->name,
+        .condition = claim->condition,
+        .ask = dm_step_ask(claim, request),
+    };
+    dm_registry_pin(call->name);
+    if (call->condition)
+        dm_registry_pin(call->condition);
+    dm_state_unlock();
+}
+
+void dm_call_return(struct dm_call *call)
+{
+    struct dm_registry *registry = &call->runtime->registry;
+
+    dm_state_lock();
+    dm_registry_unpin(registry, call->name);
+    if (call->condition)
+        dm_registry_unpin(registry, call->condition);
+}
