@@ -111,6 +111,12 @@ complain_about 'floor == height["core"] && included ~ /^(pthread|time)\.h$/ {
         complain("is not for core/, which has neither threads nor a clock") }'
 result "core/ includes neither <pthread.h> nor <time.h>"
 
+# A claim has its hold in the member `hold`, and a function of the outside a pointer of that name.
+(cd "$srcdir/libdmutex" &&
+    grep -nE '(->|\.)?\<hold(\.|->)[a-z_.]+ *(=[^=]|\+\+|--|[-+|&]=)' store/*.[ch] redis/*.[ch] runtime/*.[ch] api/*.[ch]) \
+    >"$scratch/complaints"
+result "core/ alone writes the fields of a hold"
+
 # tsort names the members of each loop, and fails if there is one.
 awk '$1 ~ /\.h$/ { print $1, $3 }' "$scratch/includes" | tsort 2>"$scratch/complaints" >/dev/null
 result "no header includes itself by way of others"
