@@ -205,6 +205,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/loop.h \
     libdmutex/runtime/loss.c \
     libdmutex/runtime/loss.h \
+    libdmutex/runtime/pump.c \
+    libdmutex/runtime/pump.h \
     libdmutex/runtime/registry.c \
     libdmutex/runtime/registry.h \
     libdmutex/runtime/reaper.c \
@@ -213,8 +215,6 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/release.h \
     libdmutex/runtime/runtime.c \
     libdmutex/runtime/runtime.h \
-    libdmutex/runtime/schedule.c \
-    libdmutex/runtime/schedule.h \
     libdmutex/runtime/server.c \
     libdmutex/runtime/server.h \
     libdmutex/runtime/settings.c \

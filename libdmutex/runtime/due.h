@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When each claim of the process is due: each run of the schedule finds the due claims, and does not walk past the
+ * When each claim of the process is due: each run of the pump finds the due claims, and does not walk past the
  * other claims.
  *
  * A claim stands in the order of each want that the claim's hold has (dm_hold_due_ns()), not while the want is on the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/ending.h"
 
+#include "runtime/pump.h"
 #include "runtime/release.h"
-#include "runtime/schedule.h"
 #include "runtime/steps.h"
 
 /* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
@@ -93,7 +93,7 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
     dm_state_lock();
     give_back_some(runtime, false, are_in_question);
     dm_state_unlock();
-    dm_schedule_send_releases(runtime);
+    dm_pump_send_releases(runtime);
     dm_state_lock();
     give_back_some(runtime, true, are_in_question);
     dm_state_unlock();

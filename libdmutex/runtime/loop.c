@@ -15,8 +15,8 @@
 #include "base/descriptor.h"
 #include "base/rank.h"
 #include "base/thread.h"
+#include "runtime/pump.h"
 #include "runtime/runtime.h"
-#include "runtime/schedule.h"
 
 struct dm_loop {
     struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
@@ -26,7 +26,7 @@ struct dm_loop {
     int bell;              /* dm_loop_nudge() rings the bell */
     int64_t planned_ns;    /* when the next turn is due, whatever happens */
 
-    /* Guarded by dm_state_lock(): when the schedule runs next. */
+    /* Guarded by dm_state_lock(): when the pump runs next. */
     int64_t due_ns;
 };
 
@@ -135,7 +135,7 @@ static gboolean check(GSource *source)
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
-static bool is_schedule_due(struct dm_loop *loop)
+static bool is_pump_due(struct dm_loop *loop)
 {
     bool is_due;
 
@@ -153,8 +153,8 @@ static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
     (void)callback;
     (void)user;
     dm_store_turn(runtime->store);
-    if (is_schedule_due(loop))
-        dm_schedule_run(runtime);
+    if (is_pump_due(loop))
+        dm_pump_run(runtime);
     return G_SOURCE_CONTINUE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The library's one thread: a glib main loop of its own, all signals blocked.  The thread reads the inbox, runs the
- * schedule (renewals, polls, deadlines), tells losses, and reads the command connection when no caller does.  The
+ * pump (renewals, polls, deadlines), tells losses, and reads the command connection when no caller does.  The
  * thread serves one runtime; after that runtime retires the thread waits for the next runtime.
  *
  * The gate: the thread holds a lock while running glib code and leaves the gate only in poll() and in the application's
@@ -22,10 +22,10 @@ struct dm_runtime;
  */
 bool dm_loop_serve(struct dm_runtime *runtime);
 
-/* The schedule is to run at due_ns at the latest (DM_NEVER: no matter).  State lock held. */
+/* The pump is to run at due_ns at the latest (DM_NEVER: no matter).  State lock held. */
 void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns);
 
-/* The next run of the schedule was planned for due_ns; the loop thread.  State lock held. */
+/* The next run of the pump was planned for due_ns; the loop thread.  State lock held. */
 void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns);
 
 /* The connections have something new to say.  Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtime/schedule.h"
+#include "runtime/pump.h"
 
 #include <stdlib.h>
 
@@ -290,7 +290,7 @@ static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_
     return NULL;
 }
 
-void dm_schedule_send_releases(struct dm_runtime *runtime)
+void dm_pump_send_releases(struct dm_runtime *runtime)
 {
     struct dm_claim *claim;
     int64_t now_ns;
@@ -338,7 +338,7 @@ static void plan_next(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-void dm_schedule_run(struct dm_runtime *runtime)
+void dm_pump_run(struct dm_runtime *runtime)
 {
     dm_state_lock();
     dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
@@ -350,7 +350,7 @@ void dm_schedule_run(struct dm_runtime *runtime)
         continue;
     dm_store_work(runtime->store);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
-    dm_schedule_send_releases(runtime);
+    dm_pump_send_releases(runtime);
     plan_next(runtime);
 }
 
@@ -363,13 +363,13 @@ static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
     dm_state_unlock();
 }
 
-void dm_schedule_resubscribed(struct dm_runtime *runtime)
+void dm_pump_resubscribed(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_SUBSCRIBED);
 }
 
 /* A server that has lost its data gets the locks back from the holders. */
-void dm_schedule_reconnected(struct dm_runtime *runtime)
+void dm_pump_reconnected(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_CONNECTED);
     dm_state_lock();

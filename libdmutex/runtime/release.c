@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "runtime/call.h"
 #include "runtime/ending.h"
-#include "runtime/schedule.h"
+#include "runtime/pump.h"
 #include "runtime/steps.h"
 #include "store/verdict.h"
 
@@ -132,7 +132,7 @@ void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *
         dm_state_unlock();
         if (!is_pending || dm_deadline_left_ns(deadline) == 0)
             return;
-        dm_schedule_send_releases(runtime);
+        dm_pump_send_releases(runtime);
         if (!dm_store_drain(runtime->store, deadline))
             dm_runtime_pause(deadline);
     }

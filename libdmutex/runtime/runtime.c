@@ -14,8 +14,8 @@
 #include "runtime/lifetime.h"
 #include "runtime/local.h"
 #include "runtime/loop.h"
+#include "runtime/pump.h"
 #include "runtime/release.h"
-#include "runtime/schedule.h"
 #include "runtime/steps.h"
 #include "store/drivers.h"
 
@@ -35,12 +35,12 @@ static void *lost_user;
 
 static void store_ready(void *user)
 {
-    dm_schedule_reconnected(user);
+    dm_pump_reconnected(user);
 }
 
 static void store_tells(void *user)
 {
-    dm_schedule_resubscribed(user);
+    dm_pump_resubscribed(user);
 }
 
 static void nudge(void *user)

@@ -29,7 +29,7 @@ struct dm_runtime {
     bool is_retired; /* takes no new claims */
     struct dm_registry registry;
     char refusal[80];                      /* the last error to a posted command, so that the error is logged once */
-    unsigned under_way[2];                 /* batches of renewals, of polls: see schedule.c */
+    unsigned under_way[2];                 /* batches of renewals, of polls: see pump.c */
     int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
 };
 

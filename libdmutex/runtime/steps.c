@@ -12,7 +12,7 @@
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
 #define CLOCK_STEP_NS (200 * DM_NS_PER_MS)
 
-/* Waiting threads send nothing: so soon the schedule looks at the server for them, by dm_store_look(). */
+/* Waiting threads send nothing: so soon the pump looks at the server for them, by dm_store_look(). */
 #define LOOK_NS DM_NS_PER_S
 
 static uint64_t server_now(const struct dm_runtime *runtime)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Events into the core, and the core's actions into the world: every step of every attempt goes through dm_step().
- * Work that needs the network is noted in the claim and done by the loop thread's next turn (schedule.h), or by the
- * thread that caused the work.
+ * A want that needs the network is done by the loop thread's next turn (pump.h), or by the claim's own thread (call.h).
  */
 #ifndef DM_RUNTIME_STEPS_H
 #define DM_RUNTIME_STEPS_H
@@ -30,7 +29,7 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
  */
 bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer);
 
-/* Waiters of others are left on a free lock: the next run of the schedule serves the waiters; soon: now. */
+/* Waiters of others are left on a free lock: the next run of the pump serves the waiters; soon: now. */
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
 
 /* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */

@@ -911,7 +911,7 @@ end:
     :: d_step { !k[c].is_dead && k[c].thread == PASSES_ON && may_send(c) ->
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), 1;
         k[c].thread = PASSED }
-    /* schedule.c */
+    /* pump.c */
 #ifdef RENEWAL_TAKES_THE_SIGNAL /* before the thread is back and asks if a signal brought the hold */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].is_up && len(command[c]) == 0 && is_carried && is_held && hold == id_of(c, k[c].attempt) -> is_carried = 0 }
 #endif

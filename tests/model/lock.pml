@@ -1201,7 +1201,7 @@ end:
         :: else
         fi;
         end_round(c) }
-    /* schedule.c */
+    /* pump.c */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].certain == 0 -> lose(c) }
     :: d_step { !k[c].is_dead && is_poll_due(c) && !k[c].polled && k[c].phase == QUEUED && may_send(c) ->
         k[c].is_poll_due = 0;

@@ -151,7 +151,7 @@ void conn_fail(struct dm_link *conn, const char *reason)
     conn_wake_waiting(conn);
 }
 
-/* A posted request is a block of the store's, which names one of the schedule's. */
+/* A posted request is a block of the store's, which names one of the pump's. */
 static void free_posting(struct dm_posting *posting)
 {
     if (posting)

@@ -226,7 +226,7 @@ static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
     return !plain_of(store)->unanswered && is_able(store, DM_ASKS);
 }
 
-/* Frees what the schedule's posted requests have; the store itself belongs to the run. */
+/* Frees what the pump's posted requests have; the store itself belongs to the run. */
 static void free_unused(struct dm_store *store)
 {
     for (struct request *request = plain_of(store)->unanswered; request; request = request->next)

@@ -14,7 +14,7 @@
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
 #include "runtime/loop.h"
-#include "runtime/schedule.h"
+#include "runtime/pump.h"
 #include "store/drivers.h"
 #include "work.h"
 #include "world.h"
@@ -327,7 +327,7 @@ static void run_loop(struct thread *thread)
             thread_wait(loop->due_ns);
         loop->is_nudged = false;
         if (loop->due_ns <= dm_clock_boot_ns())
-            dm_schedule_run(runtime);
+            dm_pump_run(runtime);
     }
 }
 
@@ -377,12 +377,12 @@ void dm_runtime_fork_child(void)
 
 static void store_ready(void *user)
 {
-    dm_schedule_reconnected(user);
+    dm_pump_reconnected(user);
 }
 
 static void store_tells(void *user)
 {
-    dm_schedule_resubscribed(user);
+    dm_pump_resubscribed(user);
 }
 
 static void changed(void *user)

@@ -3,7 +3,7 @@
  * Processes and their threads.
  *
  * Real are the library's core, redis/, and all deciding parts of runtime/:
- * acquire, release, condition, steps, schedule, registry, inbox, loss, ending, lifetime.  Here
+ * acquire, release, condition, steps, call, pump, registry, inbox, loss, ending, lifetime.  Here
  * the simulator replaces files of the library:
  *
  *      base/clock.c, base/self.c, base/log.c    clocks and threads of a simulated process
