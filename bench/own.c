@@ -14,6 +14,9 @@ void own_load(redisContext *context)
     free(bench_load(context, dm_lua_release));
 }
 
+/* The server's run id, which grants name. */
+#define RUN "0123456789abcdef"
+
 void own_init(struct own *own, const char *name, int thread)
 {
     static const char *const kinds[] = { "lock", "state", "queue", "waiter" };
@@ -26,11 +29,23 @@ void own_init(struct own *own, const char *name, int thread)
 
 static redisReply *acquire(struct own *own, redisContext *context, const char *how)
 {
-    const char *words[] = {
-        "EVALSHA",  dm_sha_acquire,  "4",     own->keys[0], own->keys[1], own->keys[2], own->keys[3],
-        own->owner, own->hold,       "10000", "0",          "1",          "0",          how,
-        "",         "dmutex:inbox:", "0"
-    };
+    const char *words[] = { "EVALSHA",
+                            dm_sha_acquire,
+                            "4",
+                            own->keys[0],
+                            own->keys[1],
+                            own->keys[2],
+                            own->keys[3],
+                            own->hold,
+                            "10000",
+                            "0",
+                            "1",
+                            "0",
+                            how,
+                            "",
+                            "dmutex:inbox:",
+                            "0",
+                            RUN };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
     snprintf(own->hold, sizeof own->hold, "%s 10000 1234 host bench", own->id);
@@ -57,7 +72,7 @@ void own_try_busy(struct own *own, redisContext *context)
 void own_unlock(struct own *own, redisContext *context)
 {
     const char *words[] = { "EVALSHA",    dm_sha_release, "4", own->keys[0],    own->keys[1], own->keys[2],
-                            own->keys[3], own->id,        "0", "dmutex:inbox:", "0" };
+                            own->keys[3], own->id,        "0", "dmutex:inbox:", "0",          RUN };
 
     expect(bench_command(context, BENCH_COUNT(words), words), "released");
 }
