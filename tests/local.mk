@@ -30,8 +30,10 @@ unit_core_tests = \
 unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_verdict
-unit_redis_tests = \
+unit_link_tests = \
     tests/unit/test_command \
+    tests/unit/test_retry
+unit_redis_tests = \
     tests/unit/test_greeting \
     tests/unit/test_keys \
     tests/unit/test_posting \
@@ -39,10 +41,12 @@ unit_redis_tests = \
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_place
-unit_tests = $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_redis_tests) $(unit_api_tests)
+unit_tests = \
+    $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
+$(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
