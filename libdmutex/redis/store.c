@@ -475,7 +475,6 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     if (!dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
-    answer.is_wanted = state == 2;
     answer.store_us = dm_store_time_at(reply, 0);
     return answer;
 }

@@ -52,7 +52,7 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
     unsigned actions = dm_hold_step(&claim->hold, &numbered, now_ns);
 
     dm_assert_held(DM_RANK_STATE);
-    if (event->answer && event->answer->is_wanted && event->answer->verdict != DM_SAYS_OWNED)
+    if (event->answer && event->answer->is_wanted)
         dm_step_must_serve(runtime, claim->name, true);
     if (claim->hold.token > claim->name->seen)
         claim->name->seen = claim->hold.token;

@@ -177,7 +177,6 @@ static void test_posting_answers_each_question_when_replied(void **state)
     assert_int_equal(got.times, 1);
     assert_int_equal(got.count, 3);
     assert_int_equal(got.answers[0].verdict, DM_SAYS_OWNED);
-    assert_true(got.answers[0].is_wanted);
     assert_int_equal(got.answers[1].verdict, DM_SAYS_UNKNOWN);
     assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
     assert_true(post_release());
