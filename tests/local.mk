@@ -95,6 +95,7 @@ server_tests = \
     tests/server/test_switch \
     tests/server/test_testing \
     tests/server/test_testing_abandon \
+    tests/server/test_system_calls \
     tests/server/test_turns
 # the scripts and the node, without the shared library; and a test with copies that run where the shared library
 # cannot be reached
@@ -555,6 +556,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/stranger.h \
     tests/lib/testlib.c \
     tests/lib/testlib.h \
+    tests/lib/tracer.c \
+    tests/lib/tracer.h \
     tests/lib/wait.c \
     tests/lib/wait.h
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/attrs.h"
+#include "base/descriptor.h"
 
 static __thread struct dm_self self;
 static __thread int ends_seen;
@@ -65,9 +66,49 @@ bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
  * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
  * there.
  */
+bool dm_self_sleep_cancellably(struct dm_self *sleeper, const struct dm_deadline *deadline, int cancel_state)
+{
+    bool is_posted;
+
+    pthread_setcancelstate(cancel_state, NULL);
+    is_posted = dm_self_sleep(sleeper, deadline);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return is_posted;
+}
+
+/*
+ * The sleeper sets the bell, then looks for a post; dm_self_wake() posts, then looks for a bell.  The fences let at
+ * least one of the two see what the other wrote.
+ */
+bool dm_self_listen(struct dm_self *sleeper, int *bell)
+{
+    int posts = 0;
+
+    __atomic_store_n(&sleeper->bell, bell, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    sem_getvalue(&sleeper->wake, &posts);
+    return posts > 0;
+}
+
+void dm_self_stop_listening(struct dm_self *sleeper)
+{
+    __atomic_store_n(&sleeper->bell, NULL, __ATOMIC_RELAXED);
+}
+
+bool dm_self_take_post(struct dm_self *sleeper)
+{
+    return sem_trywait(&sleeper->wake) == 0;
+}
+
 void dm_self_wake(struct dm_self *sleeper)
 {
+    int *bell;
+
     sem_post(&sleeper->wake);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    bell = __atomic_load_n(&sleeper->bell, __ATOMIC_RELAXED);
+    if (bell)
+        dm_bell_ring(bell);
 }
 
 void dm_self_end_process(void)
@@ -97,5 +138,6 @@ void dm_self_fork_child(void)
     if (self.serial == 0)
         return;
     sem_init(&self.wake, 0, 0);
+    self.bell = NULL;
     self.claims = NULL;
 }

@@ -20,6 +20,7 @@ struct dm_claim;
 struct dm_self {
     uint64_t serial; /* 1, 2, 3, ... in the process; never used again */
     sem_t wake;
+    int *bell; /* to be rung with each post, for a thread that sleeps in ppoll() instead; NULL: none.  Atomic */
     bool has_ended;          /* the thread's end was reported: nothing may point here any more */
     struct dm_claim *claims; /* of this thread; the registry's, guarded by the state lock */
 };
@@ -29,6 +30,19 @@ struct dm_self *dm_self_get(void);
 
 /* Sleeps until posted or until the deadline.  True if posted.  A thread sleeps on the thread's own semaphore only. */
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
+
+/* The same, with the given cancellation state during the sleep; the caller has disabled cancellation. */
+bool dm_self_sleep_cancellably(struct dm_self *self, const struct dm_deadline *deadline, int cancel_state);
+
+/*
+ * Around a sleep in ppoll() on a bell (base/descriptor.h): posts ring the bell too.  dm_self_listen() returns true if
+ * there is a post already, for which no bell was rung: then the thread must not sleep.
+ */
+bool dm_self_listen(struct dm_self *self, int *bell);
+void dm_self_stop_listening(struct dm_self *self);
+
+/* Takes a post of the calling thread without sleeping.  True if there was one. */
+bool dm_self_take_post(struct dm_self *self);
 
 /* Wakes a sleeping thread, or ends the next sleep of a thread that is awake. */
 void dm_self_wake(struct dm_self *self);

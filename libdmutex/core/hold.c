@@ -413,6 +413,19 @@ static unsigned on_told_ask(struct dm_hold *hold, int64_t now_ns)
     return 0;
 }
 
+/*
+ * Two threads may hand out two messages in the other order.  The loss of a hold that is not granted yet is told of a
+ * grant that is still to come: that grant, and the answer to the same request, are a hint only.
+ */
+static unsigned on_told_lost(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->phase == DM_HELD)
+        return lose(hold, now_ns);
+    if (is_asking_or_waiting(hold))
+        memset(hold->requests, 0, sizeof hold->requests);
+    return 0;
+}
+
 /* ---- events ------------------------------------------------------------------------------ */
 
 static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
@@ -538,7 +551,7 @@ static unsigned on_world(struct dm_hold *hold, const struct dm_event *event, int
     case DM_EV_SIGNALLED:
         return on_queued(hold, event->answer, now_ns);
     case DM_EV_TOLD_LOST:
-        return hold->phase == DM_HELD ? lose(hold, now_ns) : 0;
+        return on_told_lost(hold, now_ns);
     case DM_EV_TOLD_ASK:
         return on_told_ask(hold, now_ns);
     case DM_EV_CONNECTED:

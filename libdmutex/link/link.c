@@ -359,6 +359,22 @@ void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
     dm_link_leave(link);
 }
 
+bool dm_link_leave_to_leader(struct dm_link *link, uint64_t activity)
+{
+    bool is_left;
+
+    enter(link);
+    is_left = link->is_left_to_leader = link->leader && link->session.activity == activity;
+    dm_link_leave(link);
+    return is_left;
+}
+
+void dm_link_take_back(struct dm_link *link)
+{
+    link->is_left_to_leader = false;
+    link->session.is_change_news = true;
+}
+
 void dm_link_note_turn(struct dm_link *link, int64_t turn_ns)
 {
     enter(link);

@@ -103,6 +103,12 @@ struct dm_link_watch {
 void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch);
 
 /*
+ * The loop thread polls the descriptor no more, because a leader does, and nothing was read since `activity`.  When the
+ * last leader leaves, on_change says so.  False: there is no leader, or the link was read meanwhile.
+ */
+bool dm_link_leave_to_leader(struct dm_link *link, uint64_t activity);
+
+/*
  * The loop thread comes again at turn_ns at the latest.  A post that wants an earlier turn, because its answer may
  * never come, says so by on_change: once, not with every post.
  */

@@ -8,6 +8,11 @@
 #include "link/link.h"
 #include "link/session.h"
 
+/* A thing that pays or not, depending on the machine: left out behind some misses, tried again now and then. */
+struct dm_habit {
+    unsigned misses, left_out;
+};
+
 /* A thread that waits for the link; on the thread's stack, in link->calls during the call. */
 struct dm_call {
     struct dm_call *next, **link;
@@ -17,6 +22,9 @@ struct dm_call {
     enum dm_link_result result;
     bool is_done;
     bool is_asleep;              /* as a follower */
+    bool is_listening;           /* waits for a post to the thread: see dm_link_listen() */
+    bool is_posted;              /* the sleep of a follower took a post */
+    int cancel_state;            /* of the sleeps; elsewhere cancellation is disabled */
     unsigned permanent_failures; /* the session's, when the call began */
     uint64_t drains;             /* waits until so many slots were answered; 0: for another event */
 };
@@ -32,7 +40,8 @@ struct dm_link {
     struct dm_call *leader;    /* sleeps in ppoll() on the socket and the bell */
     int leader_bell;           /* an eventfd */
     unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
-    unsigned glances_missed, glances_left_out; /* see turns.c */
+    struct dm_habit glances, reads_at_once; /* see turns.c */
+    bool is_left_to_leader;                 /* see dm_link_leave_to_leader() */
 
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
 };
@@ -52,6 +61,9 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asle
 
 /* False if the command was written for another server than the server now connected. */
 bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command);
+
+/* The loop thread polls the socket again: see dm_link_leave_to_leader(). */
+void dm_link_take_back(struct dm_link *link);
 
 /* Closes the bell of a link that has ended, once no thread can sleep on the bell. */
 void dm_link_free_bell(struct dm_link *link);

@@ -7,14 +7,23 @@
 #include "base/descriptor.h"
 #include "link/link_parts.h"
 
-/*
- * How long a leader looks before sleeping; after how many looks in vain the leader stops; how often the leader tries
- * again.
- */
+/* How long a leader glances before sleeping. */
 #define GLANCE_NS (50 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
-#define GLANCES_IN_VAIN 4
-#define GLANCE_AGAIN 64
+
+/* After so many misses a thing is left out, and tried again every so many times. */
+#define MISSES_MOST 4
+#define TRY_AGAIN 64
+
+static bool is_worthwhile(struct dm_habit *habit)
+{
+    return habit->misses < MISSES_MOST || ++habit->left_out % TRY_AGAIN == 0;
+}
+
+static void note_use(struct dm_habit *habit, bool is_of_use)
+{
+    habit->misses = is_of_use ? 0 : habit->misses + 1;
+}
 
 static void do_work(struct dm_link *link)
 {
@@ -41,16 +50,6 @@ static int64_t sleep_ns(const struct dm_link *link, const struct dm_deadline *de
     return left;
 }
 
-/*
- * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first looks for a
- * while.  Where answers take longer, or others need this core (on a machine with one core: the server), the leader
- * stops looking, except for a try now and then.
- */
-static bool is_glance_worthwhile(struct dm_link *link)
-{
-    return link->glances_missed < GLANCES_IN_VAIN || ++link->glances_left_out % GLANCE_AGAIN == 0;
-}
-
 static bool is_core_wanted(int64_t *now_ns)
 {
     int64_t before_ns = *now_ns;
@@ -60,7 +59,11 @@ static bool is_core_wanted(int64_t *now_ns)
     return *now_ns - before_ns > YIELD_NS;
 }
 
-/* Returns whether looking was of use. */
+/*
+ * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first glances for
+ * a while.  Where answers take longer, or others need this core (on a machine with one core: the server), that is a
+ * habit to leave out.  Returns whether the glance was of use.
+ */
 static bool glance(struct pollfd *pollers, nfds_t count)
 {
     int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + GLANCE_NS;
@@ -80,17 +83,21 @@ static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadl
                                 { .fd = link->leader_bell, .events = POLLIN } };
     int64_t left = sleep_ns(link, deadline);
     struct timespec timeout = to_timespec(left);
-    bool is_worthwhile = is_glance_worthwhile(link), is_seen;
+    bool may_glance = is_worthwhile(&link->glances), is_seen;
 
+    if (me->is_listening && dm_self_listen(me->self, &link->leader_bell))
+        return;
     link->leader = me;
     dm_mutex_unlock(&link->lock);
-    is_seen = is_worthwhile && glance(pollers, 2);
+    pthread_setcancelstate(me->cancel_state, NULL);
+    is_seen = may_glance && glance(pollers, 2);
     if (!is_seen)
         ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
-    if (is_worthwhile)
-        link->glances_missed = is_seen ? 0 : link->glances_missed + 1;
+    if (may_glance)
+        note_use(&link->glances, is_seen);
     if (pollers[1].revents)
         dm_bell_answer(&link->leader_bell);
 }
@@ -102,7 +109,7 @@ static void follow(struct dm_link *link, struct dm_call *me, const struct dm_dea
 
     dm_link_note_sleep(link, me, true);
     dm_link_leave(link);
-    dm_self_sleep(me->self, &until);
+    me->is_posted = dm_self_sleep_cancellably(me->self, &until, me->cancel_state);
     dm_mutex_lock(&link->lock);
     dm_link_note_sleep(link, me, false);
 }
@@ -112,7 +119,10 @@ static bool has_read_at_once(struct dm_link *link)
 {
     uint64_t before = link->session.activity;
 
+    if (!is_worthwhile(&link->reads_at_once))
+        return false;
     do_work(link);
+    note_use(&link->reads_at_once, link->session.activity != before);
     return link->session.activity != before || dm_link_has_news(link);
 }
 
@@ -126,11 +136,15 @@ static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_
         lead(link, me, deadline);
     else
         follow(link, me, deadline);
+    dm_self_stop_listening(me->self);
     if (!me->is_done)
         do_work(link);
 }
 
-/* Somebody must sleep in ppoll() while threads wait. */
+/*
+ * A thread must sleep in ppoll() while threads wait.  If none is left, and the loop thread relies on the leader, the
+ * loop thread must poll the socket again.
+ */
 static void promote(struct dm_link *link)
 {
     struct dm_call *call = link->leader || link->asleep == 0 ? NULL : link->calls;
@@ -139,6 +153,8 @@ static void promote(struct dm_link *link)
         call = call->next;
     if (call)
         dm_link_wake(link, call);
+    else if (!link->leader && link->is_left_to_leader)
+        dm_link_take_back(link);
 }
 
 static void add_call(struct dm_link *link, struct dm_call *call)
@@ -216,7 +232,7 @@ static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
 enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
                                  const struct dm_deadline *deadline, redisReply **ret_reply)
 {
-    struct dm_call call = { .result = DM_LINK_LATE };
+    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     if (!command->bytes)
         return DM_LINK_NO_MEMORY;
@@ -235,7 +251,7 @@ static bool is_ready(struct dm_link *link, struct dm_call *call, void *user)
 
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
 {
-    struct dm_call call = { .result = DM_LINK_LATE };
+    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     return run_call(link, &call, deadline, is_ready, NULL);
 }
@@ -253,7 +269,48 @@ static bool is_drained(struct dm_link *link, struct dm_call *call, void *user)
 
 bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
 {
-    struct dm_call call = { .result = DM_LINK_LATE };
+    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     return run_call(link, &call, deadline, is_drained, NULL) && dm_link_is_ready(link);
+}
+
+static bool is_posted(struct dm_link *link, struct dm_call *call, void *user)
+{
+    (void)link;
+    (void)user;
+    return call->is_posted || dm_self_take_post(call->self);
+}
+
+/* A thread in dm_link_listen(). */
+struct listener {
+    struct dm_link *link;
+    struct dm_call call;
+};
+
+/* Runs if the thread is cancelled, which happens in a sleep only: without the lock. */
+static void stop_listener(void *user)
+{
+    struct listener *self = user;
+
+    dm_self_stop_listening(self->call.self);
+    dm_mutex_lock(&self->link->lock);
+    if (self->link->leader == &self->call)
+        self->link->leader = NULL;
+    dm_link_note_sleep(self->link, &self->call, false);
+    remove_call(self->link, &self->call);
+    dm_link_leave(self->link);
+}
+
+bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state)
+{
+    struct listener self = { .link = link, .call = { .is_listening = true, .cancel_state = cancel_state } };
+    bool is_posted_now;
+
+    pthread_cleanup_push(stop_listener, &self);
+    is_posted_now = run_call(link, &self.call, deadline, is_posted, NULL);
+    pthread_cleanup_pop(0);
+    if (is_posted_now || self.call.result != DM_LINK_DOWN)
+        return is_posted_now;
+    /* There is no way to the server; the loop thread tries again. */
+    return dm_self_sleep_cancellably(self.call.self, deadline, cancel_state);
 }

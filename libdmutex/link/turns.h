@@ -23,6 +23,14 @@ enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline);
 
 /*
+ * Sleeps until another thread posts to the calling thread (dm_self_wake()), and meanwhile takes turns to read the link:
+ * a message that a leader reads wakes that leader without another thread.  Returns true if posted; false when the
+ * deadline has passed, or now and then without a reason.  cancel_state: of the sleep; the caller has disabled
+ * cancellation.  A CLOCK_REALTIME deadline may be late if that clock is set during the sleep.
+ */
+bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state);
+
+/*
  * Waits until all requests sent before are answered.  False when the deadline has passed, or there is no connection.
  */
 bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/self.h"
 #include "redis/store_parts.h"
 #include "store/drivers.h"
 
@@ -64,6 +65,19 @@ static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_
     return dm_link_await_ready(link_of(store, way), deadline);
 }
 
+/*
+ * A link's deadlines are spans: a deadline by the clock that can be set is for the semaphore, and messages for the loop
+ * thread.
+ */
+static bool sleep_reading(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+{
+    struct dm_link *inbox = link_of(store, DM_TELLS);
+
+    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !dm_link_is_ready(inbox))
+        return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
+    return dm_link_listen(inbox, deadline, cancel_state);
+}
+
 static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
 {
     dm_link_reason(link_of(store, way), ret_reason);
@@ -114,10 +128,24 @@ static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_
 }
 
 /*
- * The loop thread alone reads the inbox.  Callers read the replies to their own commands.  While callers read, the loop
- * keeps away from the descriptor, because every wake of the loop would cost the callers time, and looks every TICK_NS
- * instead.  When nobody has read for a tick the loop polls the descriptor, for the answers to posted commands, and for
- * the end of the connection.
+ * Callers read the replies to their own commands, and waiters read the inbox.  While others read a link, the loop keeps
+ * away from the descriptor, because every wake of the loop would cost the others time, and looks every TICK_NS instead.
+ * When nobody has read for a tick the loop polls the descriptor: for the answers to posted commands, for messages, and
+ * for the end of the connection.
+ */
+static void watch_line(struct dm_watched *line, bool is_left, const struct dm_link_watch *now, struct dm_watch *watch)
+{
+    line->is_ticking = now->activity != line->activity || (now->is_attended && !is_left);
+    line->activity = now->activity;
+    add(watch, now, !line->is_ticking && !is_left);
+    if (line->is_ticking && dm_clock_boot_ns() + TICK_NS < watch->due_ns)
+        watch->due_ns = dm_clock_boot_ns() + TICK_NS;
+}
+
+/*
+ * A waiter can lead the inbox for hours: then the loop does not tick.  A leader that is stopped, for instance in a
+ * signal handler, holds up the messages to others for a second at most: so often a process with waiters looks at the
+ * server, and each turn reads.
  */
 static void watch(struct dm_store *store, struct dm_watch *ret_watch)
 {
@@ -127,12 +155,9 @@ static void watch(struct dm_store *store, struct dm_watch *ret_watch)
     *ret_watch = (struct dm_watch){ .due_ns = DM_NEVER };
     watch_link(redis, redis->node.inbox.link, &inbox);
     watch_link(redis, redis->node.commands.link, &commands);
-    redis->is_ticking = commands.activity != redis->activity || commands.is_attended;
-    redis->activity = commands.activity;
-    add(ret_watch, &inbox, true);
-    add(ret_watch, &commands, !redis->is_ticking);
-    if (redis->is_ticking && dm_clock_boot_ns() + TICK_NS < ret_watch->due_ns)
-        ret_watch->due_ns = dm_clock_boot_ns() + TICK_NS;
+    watch_line(&redis->inbox, dm_link_leave_to_leader(redis->node.inbox.link, redis->inbox.activity), &inbox,
+               ret_watch);
+    watch_line(&redis->commands, false, &commands, ret_watch);
 }
 
 static void note_look(struct dm_store *store, int64_t look_ns)
@@ -140,16 +165,25 @@ static void note_look(struct dm_store *store, int64_t look_ns)
     dm_link_note_turn(link_of(store, DM_ASKS), look_ns);
 }
 
-/* While callers read, the loop reads only bytes that have been lying for a whole tick. */
+/* While others read, the loop reads only bytes that have been lying for a whole tick. */
+static void turn_line(struct dm_watched *line, struct dm_link *link)
+{
+    struct dm_link_watch now;
+
+    dm_link_watch(link, &now);
+    if (now.activity != line->activity)
+        return;
+    dm_link_work(link);
+    dm_link_watch(link, &now);
+    line->activity = now.activity; /* what the loop itself has read is no sign of others */
+}
+
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_link_watch commands;
 
-    dm_link_work(redis->node.inbox.link);
-    dm_link_watch(redis->node.commands.link, &commands);
-    if (commands.activity == redis->activity && (redis->is_ticking || !commands.is_attended))
-        dm_link_work(redis->node.commands.link);
+    turn_line(&redis->inbox, redis->node.inbox.link);
+    turn_line(&redis->commands, redis->node.commands.link);
 }
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
@@ -189,6 +223,7 @@ static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,
     .await_able = await_able,
+    .sleep = sleep_reading,
     .reason = reason,
     .origin = origin,
     .acquire = dm_redis_acquire,

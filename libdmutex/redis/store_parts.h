@@ -21,6 +21,12 @@
 /* The scripts that are posted. */
 enum dm_posted_script { DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
 
+/* A link, as the loop thread last saw it. */
+struct dm_watched {
+    uint64_t activity; /* what others have read, when the loop went to sleep */
+    bool is_ticking;   /* others read; the loop looks every TICK_NS */
+};
+
 struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
@@ -32,8 +38,7 @@ struct dm_redis {
     bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
 
     /* The loop thread's. */
-    uint64_t activity; /* of the commands, when the loop went to sleep */
-    bool is_ticking;   /* callers read the commands' replies; the loop looks every TICK_NS */
+    struct dm_watched commands, inbox;
 };
 
 /* The whole of a store of this folder. */

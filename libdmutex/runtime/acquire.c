@@ -407,7 +407,7 @@ static bool is_server_gone(struct dm_wait *wait)
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 {
-    return dm_self_sleep(wait->claim->self, until);
+    return dm_store_sleep(wait->runtime->store, until, PTHREAD_CANCEL_DISABLE);
 }
 
 /* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */

@@ -304,13 +304,10 @@ static void cancelled(void *user)
 /* The only place where a wait can be cancelled. */
 static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *until)
 {
-    struct dm_self *thread = wait->claim->self;
     bool is_woken;
 
     pthread_cleanup_push(cancelled, wait);
-    pthread_setcancelstate(of(wait)->cancel_state, NULL);
-    is_woken = dm_self_sleep(thread, until);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    is_woken = dm_store_sleep(wait->runtime->store, until, of(wait)->cancel_state);
     pthread_cleanup_pop(0);
     return is_woken;
 }

@@ -20,6 +20,11 @@ static inline bool dm_store_await_able(struct dm_store *store, enum dm_way way, 
     return store->ops->await_able(store, way, deadline);
 }
 
+static inline bool dm_store_sleep(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+{
+    return store->ops->sleep(store, deadline, cancel_state);
+}
+
 static inline void dm_store_reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
 {
     store->ops->reason(store, way, ret_reason);

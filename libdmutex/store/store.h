@@ -180,6 +180,11 @@ struct dm_store_ops {
     bool (*is_able)(struct dm_store *store, enum dm_way way);
     /* Opens the way, and waits.  False when the deadline has passed. */
     bool (*await_able)(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline);
+    /*
+     * Sleeps as dm_self_sleep_cancellably(); a store may read messages meanwhile, so that a message for this thread
+     * wakes no other thread.  May return false early.
+     */
+    bool (*sleep)(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state);
     /* Copies an error sentence for people: where the store is, and why there is no answer. */
     void (*reason)(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM]);
     /* Quietly. */

@@ -318,6 +318,20 @@ bool dm_link_await_ready(struct dm_link *conn, const struct dm_deadline *deadlin
     return conn->state == READY;
 }
 
+/* Messages are handed out when the bytes come, so the thread only sleeps. */
+bool dm_link_listen(struct dm_link *conn, const struct dm_deadline *deadline, int cancel_state)
+{
+    (void)conn;
+    return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
+}
+
+bool dm_link_leave_to_leader(struct dm_link *conn, uint64_t activity)
+{
+    (void)conn;
+    (void)activity;
+    return false;
+}
+
 /* Waits for the answers to all commands sent before the call; looks now and then. */
 bool dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/self.h"
 #include "check.h"
 #include "plain_parts.h"
 #include "world.h"
@@ -226,6 +227,13 @@ static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
     return !plain_of(store)->unanswered && is_able(store, DM_ASKS);
 }
 
+/* A message is handed over at the store's own time, by no thread of the process. */
+static bool sleep_only(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+{
+    (void)store;
+    return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
+}
+
 /* Frees what the pump's posted requests have; the store itself belongs to the run. */
 static void free_unused(struct dm_store *store)
 {
@@ -239,6 +247,7 @@ static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,
     .await_able = await_able,
+    .sleep = sleep_only,
     .reason = reason,
     .origin = origin,
     .acquire = acquire,

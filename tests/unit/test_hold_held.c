@@ -178,6 +178,20 @@ static void test_hold_ignores_a_lost_message_when_it_holds_nothing(void **state)
     assert_int_equal(hold.phase, DM_QUEUED);
 }
 
+/* Two threads may hand out "granted" and "lost" in the other order: then the grant is a hint, and the attempt asks. */
+static void test_hold_asks_when_the_loss_is_told_before_the_grant(void **state)
+{
+    uint64_t request = send_at(1);
+
+    (void)state;
+    say_queued(request, 1, 100, 2);
+    assert_int_equal(event_at(DM_EV_TOLD_LOST, 3), 0);
+    assert_int_equal(grant(request, 4), DM_DO_WAKE);
+    assert_int_equal(hold.phase, DM_ASKING);
+    say(DM_SAYS_OWNED, send_at(5), 6);
+    assert_int_equal(hold.phase, DM_HELD);
+}
+
 /* POSIX scenario 3: a confirmation read after the end of the certainty that the renewal proves does not count. */
 static void test_hold_is_not_certain_when_the_renewal_is_read_past_its_own_deadline(void **state)
 {
@@ -401,6 +415,7 @@ int main(void)
         USUAL(test_hold_is_lost_at_once_when_a_renewal_says_so),
         USUAL(test_hold_is_lost_at_once_when_told_so),
         USUAL(test_hold_ignores_a_lost_message_when_it_holds_nothing),
+        USUAL(test_hold_asks_when_the_loss_is_told_before_the_grant),
         USUAL(test_hold_is_not_certain_when_the_renewal_is_read_past_its_own_deadline),
         USUAL(test_hold_gives_back_when_owned_after_its_loss),
         USUAL(test_hold_is_over_when_given_back),

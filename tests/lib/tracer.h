@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counts the system calls of another process, with ptrace(): of all its threads, from the start on.  The traced
+ * process runs slowly; a count does not depend on that.
+ */
+#ifndef TEST_TRACER_H
+#define TEST_TRACER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define TRACER_THREADS 16
+#define TRACER_CALLS 512 /* numbers of system calls that are counted apart */
+
+struct tracer {
+    pid_t pid;
+    pid_t threads[TRACER_THREADS];
+    int count;
+    long calls[TRACER_CALLS];
+};
+
+/* Begins with the threads that the process has; threads made later are counted too. */
+void tracer_start(struct tracer *tracer, pid_t pid);
+
+/* Lets the process run and counts, until is_over(user) is true, which is asked between system calls. */
+void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user);
+
+/* Leaves the process running. */
+void tracer_stop(struct tracer *tracer);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a contended lock asks of the kernel. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "../lib/testlib.h"
+#include "../lib/tracer.h"
+
+#define TURNS 400
+#define TRIES 5
+#define MOST_CALLS 8 /* for each acquisition: two requests, two answers, one message */
+#define LONG_LEASE 60000
+
+static bool has_answered(void *user)
+{
+    return !actor_is_silent(user);
+}
+
+static long calls_of_library(const struct tracer *tracer)
+{
+    long sum = 0;
+
+    for (int i = 0; i < TRACER_CALLS; i++) {
+        if (i != SYS_pread64 && i != SYS_pwrite64) /* of the actor, which counts in a file */
+            sum += tracer->calls[i];
+    }
+    return sum;
+}
+
+/* Two processes take the name from each other, turn by turn.  Returns the system calls of one of the two. */
+static long calls_of_turns(struct actor *traced, const char *file)
+{
+    struct actor *other = actor_start(the_server);
+    struct tracer tracer;
+
+    actor_do(other, "0", "init calls/m lease=%d", LONG_LEASE);
+    actor_send(other, "count %s %d calls/m", file, 100 * TURNS);
+    tracer_start(&tracer, actor_pid(traced));
+    actor_send(traced, "count %s %d calls/m", file, TURNS);
+    tracer_run(&tracer, has_answered, traced);
+    tracer_stop(&tracer);
+    actor_expect(traced, "0");
+    actor_kill(other);
+    actor_end(other);
+    return calls_of_library(&tracer);
+}
+
+/* All threads together make no more than MOST_CALLS for an acquisition.  Other work of the machine only adds calls. */
+static void test_a_contended_lock_makes_few_system_calls(void **state)
+{
+    struct actor *traced = actor_start(the_server);
+    char file[64];
+    long calls = LONG_MAX;
+
+    (void)state;
+    snprintf(file, sizeof file, "%s/calls", the_server->folder);
+    actor_begin_count(file);
+    actor_do(traced, "0", "init calls/m lease=%d", LONG_LEASE);
+    actor_do(traced, "0", "count %s 1 calls/m", file);
+    for (int i = 0; i < TRIES && calls > MOST_CALLS * TURNS; i++) {
+        calls = calls_of_turns(traced, file);
+        print_message("# %.2f system calls for an acquisition\n", (double)calls / TURNS);
+    }
+    assert_in_range(calls, 1, MOST_CALLS * TURNS);
+    actor_end(traced);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_contended_lock_makes_few_system_calls),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
