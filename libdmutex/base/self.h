@@ -20,8 +20,8 @@ struct dm_claim;
 struct dm_self {
     uint64_t serial; /* 1, 2, 3, ... in the process; never used again */
     sem_t wake;
-    int *bell; /* to be rung with each post, for a thread that sleeps in ppoll() instead; NULL: none.  Atomic */
-    bool has_ended;          /* the thread's end was reported: nothing may point here any more */
+    int *bell;      /* to be rung with each post, for a thread that sleeps in ppoll() instead; NULL: none.  Atomic */
+    bool has_ended; /* the thread's end was reported: nothing may point here any more */
     struct dm_claim *claims; /* of this thread; the registry's, guarded by the state lock */
 };
 
