@@ -43,8 +43,8 @@ static bool read_file(struct plan *plan, const char *path, GError **error)
 }
 
 /*
- * dmutex.conf(5), which is also the library's. url_file stays NULL, so the command gets this URL in DMUTEX_URL: a
- * password belongs into PasswordFile=, whose path alone is in the URL.
+ * dmutex.conf(5), which is also the library's. The path is kept, because a password in Url= is handed on by the file
+ * and not by the environment (set_server()). The path is absolute, as base/conffile.c makes it.
  */
 static bool read_conffile(struct plan *plan, GError **error)
 {
@@ -56,6 +56,7 @@ static bool read_conffile(struct plan *plan, GError **error)
     if (*file->url) {
         plan->url = g_strdup(file->url);
         plan->url_from = g_strdup_printf("%s: [server] Url", file->url_from);
+        plan->url_file = g_strdup(file->url_from);
     }
     return true;
 }

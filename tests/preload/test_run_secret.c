@@ -134,6 +134,29 @@ static void test_the_file_is_refused_when_the_module_cannot_read_it(void **state
     assert_null(strstr(ran.errors, "s3cret"));
 }
 
+/*
+ * A password in dmutex.conf, which is also the library's file, is in no environment either, and a file is locked on the
+ * server of that file.
+ */
+static void test_no_password_is_in_the_environment_when_dmutex_conf_has_it(void **state)
+{
+    char wanted[512];
+
+    (void)state;
+    write_file(".config/dmutex/dmutex.conf", 0600, "[server]\nUrl=unix://app:s3cret@%s?grace=off\n", the_server->path);
+    command_run("exec %s -e 'flock:%s/*.own => f/%%b' sh -c 'env | grep -e DMUTEX_URL -e s3cret; "
+                "flock %s/z.own env | grep -e DMUTEX_URL -e s3cret'",
+                dmutex_run, folder, folder);
+    assert_status(0);
+    snprintf(wanted, sizeof wanted,
+             "DMUTEX_URL_FILE=%s/.config/dmutex/dmutex.conf\nDMUTEX_URL_FILE=%s/.config/dmutex/dmutex.conf\n", folder,
+             folder);
+    assert_string_equal(ran.output, wanted);
+    assert_string_equal(ran.errors, "");
+    assert_int_equal(side_count_keys(the_server->side, "dmutex:{f}:state:z.own"), 1);
+    command_run("rm %s/.config/dmutex/dmutex.conf", folder);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +167,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read),
         cmocka_unit_test(test_a_warning_is_said_when_others_can_read_the_password),
         cmocka_unit_test(test_the_file_is_refused_when_the_module_cannot_read_it),
+        cmocka_unit_test(test_no_password_is_in_the_environment_when_dmutex_conf_has_it),
     };
 
     test_begin(argc, argv);
