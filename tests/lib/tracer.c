@@ -114,10 +114,12 @@ void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user)
     int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
 
     while (!is_over(user)) {
-        if (take_any_stop(tracer))
+        if (take_any_stop(tracer)) {
+            until_ms = wait_now_ms() + WAIT_LIMIT_MS;
             continue;
+        }
         if (wait_now_ms() > until_ms)
-            fail_msg("the traced process is not done in time");
+            fail_msg("the traced process makes no system call any more");
         sched_yield(); /* a pause would slow the process down so much that its loop thread meets other times */
     }
 }
