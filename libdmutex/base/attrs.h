@@ -4,7 +4,6 @@
 #define DM_BASE_ATTRS_H
 
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
-#define DM_MUST_CHECK __attribute__((__warn_unused_result__))
 
 /*
  * gcc and clang announce sanitizers in different ways. Two places read DM_UNDER_TSAN: real.c, because the sanitizer

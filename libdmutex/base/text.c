@@ -42,8 +42,8 @@ static bool is_printable(uint32_t character)
 {
     static const struct {
         uint32_t first, last;
-    } unprintable[] = { { 0, 0x1F },        { 0x7F, 0x9F },     { 0x200E, 0x200F },      { 0x2028, 0x202E },
-                        { 0x2066, 0x2069 }, { 0xD800, 0xDFFF }, { 0x110000, UINT32_MAX } };
+    } unprintable[] = { { 0, 0x1F },        { 0x7F, 0x9F },     { 0x61C, 0x61C },   { 0x200E, 0x200F },
+                        { 0x2028, 0x202E }, { 0x2066, 0x2069 }, { 0xD800, 0xDFFF }, { 0x110000, UINT32_MAX } };
 
     for (size_t i = 0; i < sizeof unprintable / sizeof unprintable[0]; i++) {
         if (character >= unprintable[i].first && character <= unprintable[i].last)

@@ -44,6 +44,17 @@ static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
                    "???abc???"); /* writing from right to left; a line separator */
 }
 
+/* Each mark of direction of Unicode becomes '?': ALM, LRM, RLM, the embeddings and overrides, the isolates. */
+static void test_clean_takes_marks_of_direction_away_when_a_text_has_any(void **state)
+{
+    static const char *const marks[] = { "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c",
+                                         "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        assert_cleaned(marks[i], strlen(marks[i]) == 2 ? "??" : "???");
+}
+
 /* Bytes outside UTF-8 become '?': cut, longer than needed, surrogates, beyond the last character. */
 static void test_clean_takes_bytes_away_when_they_are_no_utf8(void **state)
 {
@@ -61,6 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clean_keeps_a_text_when_it_is_printable),
         cmocka_unit_test(test_clean_takes_controls_away_when_a_text_has_any),
+        cmocka_unit_test(test_clean_takes_marks_of_direction_away_when_a_text_has_any),
         cmocka_unit_test(test_clean_takes_bytes_away_when_they_are_no_utf8),
     };
 
