@@ -227,6 +227,7 @@ EXTRA_DIST += tests/conformance/shalls/differences
 
 # the preload layer: unmodified programs under dmutex-run, and under the module
 preload_tests = \
+    tests/preload/test_keeper_hold \
     tests/preload/test_kernel_lock \
     tests/preload/test_lockfile_crowd \
     tests/preload/test_lockfile_fcntl \
@@ -241,6 +242,9 @@ preload_tests = \
     tests/preload/test_run_rules \
     tests/preload/test_run_secret \
     tests/preload/test_run_unused
+# a part of the keeper, without the library
+tests_preload_test_keeper_hold_SOURCES = tests/preload/test_keeper_hold.c preload/keeper/hold.c
+tests_preload_test_keeper_hold_LDADD = $(GLIB_LIBS) $(CMOCKA_LIBS)
 # a program to be run under the module: without a sanitizer, which would have to come first
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
 tests_preload_locker_LDADD =

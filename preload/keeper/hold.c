@@ -83,19 +83,6 @@ static void note_failure(struct hold *hold, int error)
     pthread_mutex_unlock(&guard);
 }
 
-static bool get(struct hold *hold)
-{
-    int error = make_mutex(hold);
-
-    if (!error)
-        error = take(hold);
-    if (error)
-        note_failure(hold, error);
-    else
-        set_phase(hold, HOLD_HELD);
-    return !error;
-}
-
 /*
  * EPERM: the hold was lost, which has been told. Other results need no care either: the library repeats a release
  * without an answer.
@@ -104,6 +91,46 @@ static void give_back(struct hold *hold)
 {
     if (!hold->is_local)
         dmutex_unlock(&hold->mutex);
+}
+
+/*
+ * ASKING to HELD; false if the hold was lost before: hold_lose() has noted a loss of this token or of a later token,
+ * which is granted only after the end of this hold. The note is used once, so that each new try needs a new loss.
+ */
+static bool enter(struct hold *hold)
+{
+    uint64_t token = 0;
+    bool is_held;
+
+    if (!hold->is_local)
+        dmutex_token_np(&hold->mutex, &token);
+    pthread_mutex_lock(&guard);
+    is_held = hold->is_local || token > hold->lost_token;
+    if (is_held)
+        hold->phase = HOLD_HELD;
+    hold->token = token;
+    hold->lost_token = 0;
+    pthread_mutex_unlock(&guard);
+    return is_held;
+}
+
+/*
+ * Gives a hold that was lost before HELD back, and asks anew: no process has been told that the file is locked, so no
+ * process needs to be told of the loss.
+ */
+static bool get(struct hold *hold)
+{
+    int error = make_mutex(hold);
+
+    if (!error)
+        error = take(hold);
+    while (!error && !enter(hold)) {
+        give_back(hold);
+        error = take(hold);
+    }
+    if (error)
+        note_failure(hold, error);
+    return !error;
 }
 
 static void await_end(struct hold *hold)
@@ -212,23 +239,28 @@ enum hold_phase hold_phase(struct hold *hold)
 }
 
 /*
+ * The loss may come before the hold's thread has returned from dmutex_lock() and set HELD, so an asking hold keeps the
+ * token for enter(): the token of each lost hold of the name, because the token of the asking hold is not known here.
+ *
  * The copies are made under the guard, because the main loop may change the backings while the library's thread looks
  * for the holders.
  */
-bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count)
+bool hold_lose(struct hold *hold, uint64_t token, struct kernel_lock ret_locks[BACKINGS], int *ret_count)
 {
-    bool is_held;
+    bool is_lost;
 
     *ret_count = 0;
     pthread_mutex_lock(&guard);
-    is_held = hold->phase == HOLD_HELD;
-    if (is_held)
+    is_lost = hold->phase == HOLD_HELD && hold->token == token;
+    if (is_lost)
         hold->phase = HOLD_LOST;
+    if (hold->phase == HOLD_ASKING && token > hold->lost_token)
+        hold->lost_token = token;
     for (int i = 0; i < BACKINGS; i++)
         if (hold->backings[i].is_there)
             ret_locks[(*ret_count)++] = hold->backings[i].lock;
     pthread_mutex_unlock(&guard);
-    return is_held;
+    return is_lost;
 }
 
 /* Reads the backings without the guard, as the main loop may: no other thread writes them. */

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdint.h>
 
 #include "holders.h"
 #include "wish.h"
@@ -33,7 +34,7 @@ static inline int backing_of(const struct kernel_lock *lock)
 
 /*
  * ASKING -> HELD -> LOST -> OVER; any may be left out. The hold's thread writes HELD and OVER, the library's thread
- * LOST, and only after HELD.
+ * LOST, and only after HELD: a loss before HELD is noted in lost_token, and the thread asks again.
  */
 enum hold_phase { HOLD_ASKING, HOLD_HELD, HOLD_LOST, HOLD_OVER };
 
@@ -52,7 +53,9 @@ struct hold {
 
     /* Guarded; the main loop alone writes the backings. */
     enum hold_phase phase;
-    int error; /* OVER: why there was no lock; 0, EBUSY, or ENOLCK with the sentence */
+    uint64_t token;      /* from HELD on: the fencing token; 0: locked on this host only */
+    uint64_t lost_token; /* ASKING: the highest token of a lost hold of this name; 0: none */
+    int error;           /* OVER: why there was no lock; 0, EBUSY, or ENOLCK with the sentence */
     char sentence[400];
     struct backing backings[BACKINGS];
 
@@ -81,8 +84,12 @@ void hold_free(struct hold *hold);
 
 enum hold_phase hold_phase(struct hold *hold);
 
-/* HELD to LOST, by the library's thread, with the kernel locks behind the hold; false if the lock is not held. */
-bool hold_lose(struct hold *hold, struct kernel_lock ret_locks[BACKINGS], int *ret_count);
+/*
+ * The library has lost the hold of this token and of the hold's name. HELD to LOST, by the library's thread, with the
+ * kernel locks behind the hold. False if there is nothing to tell: the token is of another hold, or this hold is not
+ * held yet, and its thread asks again.
+ */
+bool hold_lose(struct hold *hold, uint64_t token, struct kernel_lock ret_locks[BACKINGS], int *ret_count);
 
 /* True if this file's lock is behind the hold. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock);

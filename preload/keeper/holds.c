@@ -86,11 +86,10 @@ static void punish(const struct hold *hold, const struct kernel_lock locks[BACKI
  * In the library's thread. Until the return no other process can own the name, unless the name was forced. So the
  * processes are told and signalled here, although that reads all of /proc under the guard, and the main loop waits for
  * the guard in add() and take_out(). Several holds may have the name, the former and the next: hold_lose() is true for
- * the held hold only.
+ * the hold of the token only.
  */
 static void on_lost(const char *name, uint64_t token, void *user)
 {
-    (void)token;
     (void)user;
     pthread_mutex_lock(&guard);
     for (GList *at = holds; at; at = at->next) {
@@ -98,7 +97,7 @@ static void on_lost(const char *name, uint64_t token, void *user)
         struct kernel_lock locks[BACKINGS];
         int count;
 
-        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, locks, &count))
+        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, token, locks, &count))
             continue;
         punish(hold, locks, count);
         sem_post(&hold->end); /* the main loop may post as well: one post is taken */
