@@ -13,6 +13,7 @@
 
 void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asleep)
 {
+    dm_assert_held(DM_RANK_CONN);
     link->asleep = link->asleep - call->is_asleep + is_asleep;
     call->is_asleep = is_asleep;
 }
@@ -20,6 +21,7 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asle
 /* A follower sleeps on the thread's semaphore; the leader in ppoll(), if another thread has read the reply. */
 void dm_link_wake(struct dm_link *link, struct dm_call *call)
 {
+    dm_assert_held(DM_RANK_CONN);
     if (call == link->leader)
         dm_bell_ring(&link->leader_bell);
     if (call->is_asleep) {
@@ -99,6 +101,7 @@ bool dm_link_has_news(const struct dm_link *link)
 {
     const struct dm_session *session = &link->session;
 
+    dm_assert_held(DM_RANK_CONN);
     return link->finished || session->is_ready_news || session->is_change_news || session->must_prepare;
 }
 
@@ -147,6 +150,7 @@ void dm_link_leave(struct dm_link *link)
     struct dm_slot *finished;
     bool is_ready_news, is_change_news, must_prepare;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_link_hand_out(link);
     finished = link->finished;
     is_ready_news = session->is_ready_news;
@@ -195,6 +199,7 @@ void dm_link_free_unused(struct dm_link *link)
 
 void dm_link_free_bell(struct dm_link *link)
 {
+    dm_assert_held(DM_RANK_CONN);
     if (!link->session.is_ended || link->calls || link->leader_bell < 0)
         return;
     close(link->leader_bell);
@@ -214,6 +219,7 @@ void dm_link_end(struct dm_link *link, const char *reason)
 
 bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command)
 {
+    dm_assert_held(DM_RANK_CONN);
     return command->peer == 0 || command->peer == link->session.peer;
 }
 
@@ -232,6 +238,7 @@ static enum dm_link_result post(struct dm_link *link, const struct dm_command *c
 {
     struct dm_slot *slot;
 
+    dm_assert_held(DM_RANK_CONN);
     if (!dm_session_is_ready(&link->session))
         return DM_LINK_DOWN;
     if (!dm_link_is_for_peer(link, command))
@@ -371,6 +378,7 @@ bool dm_link_leave_to_leader(struct dm_link *link, uint64_t activity)
 
 void dm_link_take_back(struct dm_link *link)
 {
+    dm_assert_held(DM_RANK_CONN);
     link->is_left_to_leader = false;
     link->session.is_change_news = true;
 }

@@ -27,6 +27,7 @@ static void note_use(struct dm_habit *habit, bool is_of_use)
 
 static void do_work(struct dm_link *link)
 {
+    dm_assert_held(DM_RANK_CONN);
     dm_session_work(&link->session);
     dm_link_hand_out(link);
 }
@@ -85,6 +86,7 @@ static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadl
     struct timespec timeout = to_timespec(left);
     bool may_glance = is_worthwhile(&link->glances), is_seen;
 
+    dm_assert_held(DM_RANK_CONN);
     if (me->is_listening && dm_self_listen(me->self, &link->leader_bell))
         return;
     link->leader = me;
@@ -149,6 +151,7 @@ static void promote(struct dm_link *link)
 {
     struct dm_call *call = link->leader || link->asleep == 0 ? NULL : link->calls;
 
+    dm_assert_held(DM_RANK_CONN);
     while (call && (call->is_done || !call->is_asleep))
         call = call->next;
     if (call)
@@ -159,6 +162,7 @@ static void promote(struct dm_link *link)
 
 static void add_call(struct dm_link *link, struct dm_call *call)
 {
+    dm_assert_held(DM_RANK_CONN);
     call->self = dm_self_get();
     call->permanent_failures = link->session.permanent_failures;
     call->next = link->calls;
@@ -217,6 +221,7 @@ static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
 {
     const struct dm_command *command = user;
 
+    dm_assert_held(DM_RANK_CONN);
     if (!call->slot && !call->is_done && dm_session_is_ready(&link->session)) {
         if (!dm_link_is_for_peer(link, command)) {
             call->result = DM_LINK_OTHER;

@@ -18,10 +18,13 @@ uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
 
 /* ---- the greeter of a link --------------------------------------------------------------- */
 
+/* The link calls the functions of its greeter with the link's lock held, which guards the greeting. */
+
 static void begin(void *user)
 {
     struct dm_line *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_greeting_begin(&line->greeting);
 }
 
@@ -29,6 +32,7 @@ static int next_round(void *user, struct dm_command *ret_round)
 {
     struct dm_line *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     *ret_round = dm_greeting_round(&line->greeting);
     return line->greeting.step_count;
 }
@@ -37,6 +41,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 {
     struct dm_line *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take(&line->greeting, reply, ret_reason);
 }
 
@@ -47,6 +52,7 @@ static uint64_t note_server(void *user)
     const struct dm_server *server = &line->greeting.server;
     uint64_t number;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
     if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
         line->number++;
@@ -69,6 +75,7 @@ static struct dm_command look(void *user)
     struct dm_command command = { 0 };
     int64_t now_ns = dm_clock_boot_ns();
 
+    dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
     if (now_ns >= line->looked_ns + DM_LOOK_NS)
         command = dm_greeting_look(&line->greeting);
@@ -82,6 +89,7 @@ static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_RE
 {
     struct dm_line *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take_look(&line->greeting, reply, ret_reason);
 }
 
