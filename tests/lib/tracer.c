@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,12 +67,22 @@ static void note_call(struct tracer *tracer, pid_t thread)
         tracer->calls[info.entry.nr % TRACER_CALLS]++;
 }
 
+static int index_of(const struct tracer *tracer, pid_t thread)
+{
+    for (int i = 0; i < tracer->count; i++) {
+        if (tracer->threads[i] == thread)
+            return i;
+    }
+    return -1;
+}
+
 static void note_clone(struct tracer *tracer, pid_t thread)
 {
     unsigned long made;
 
     must(ptrace(PTRACE_GETEVENTMSG, thread, NULL, &made), "ask for the thread");
-    add(tracer, (pid_t)made);
+    if (index_of(tracer, (pid_t)made) < 0)
+        add(tracer, (pid_t)made);
 }
 
 /* Lets a stopped thread go on, with the signal that the thread was to get. */
@@ -95,32 +104,22 @@ static void take_stop(struct tracer *tracer, int index, int status)
          "go on");
 }
 
-/* False: no thread has stopped. */
-static bool take_any_stop(struct tracer *tracer)
-{
-    for (int i = 0; i < tracer->count; i++) {
-        int status;
-
-        if (waitpid(tracer->threads[i], &status, __WALL | WNOHANG) != tracer->threads[i])
-            continue;
-        take_stop(tracer, i, status);
-        return true;
-    }
-    return false;
-}
-
+/* Sleeps until a thread stops: a tracer that looked again and again would take the core from the process. */
 void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user)
 {
-    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
-
     while (!is_over(user)) {
-        if (take_any_stop(tracer)) {
-            until_ms = wait_now_ms() + WAIT_LIMIT_MS;
-            continue;
+        int status, index;
+        pid_t thread = waitpid(-1, &status, __WALL);
+
+        if (thread < 0)
+            fail_msg("waitpid: %s", strerror(errno));
+        index = index_of(tracer, thread);
+        if (index < 0 && WIFSTOPPED(status)) { /* made just now, and seen before its maker's stop */
+            add(tracer, thread);
+            index = tracer->count - 1;
         }
-        if (wait_now_ms() > until_ms)
-            fail_msg("the traced process makes no system call any more");
-        sched_yield(); /* a pause would slow the process down so much that its loop thread meets other times */
+        if (index >= 0)
+            take_stop(tracer, index, status);
     }
 }
 

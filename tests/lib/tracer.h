@@ -22,7 +22,7 @@ struct tracer {
 /* Begins with the threads that the process has; threads made later are counted too. */
 void tracer_start(struct tracer *tracer, pid_t pid);
 
-/* Lets the process run and counts, until is_over(user) is true, which is asked between system calls. */
+/* Lets the process run and counts, until is_over(user) is true, which is asked behind each system call. */
 void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user);
 
 /* Leaves the process running. */

@@ -8,7 +8,7 @@
 #include "../lib/testlib.h"
 #include "../lib/tracer.h"
 
-#define TURNS 100
+#define TURNS 400
 #define TRIES 5
 #define MOST_CALLS 8 /* for each acquisition: two requests, two answers, one message */
 #define LONG_LEASE 60000
