@@ -314,7 +314,7 @@ inline tell_granted(who, its_request)
     fi
 }
 
-/* _grant.lua: the hold has the lease of the new owner. */
+/* _grant.lua: the lock has the lease of the new owner. */
 inline own(who)
 {
 #ifdef I4
@@ -346,7 +346,8 @@ inline check_order(place)
 #endif
 }
 
-/* _serve.lua serve(): grants the free lock to the first live waiter; me: alive in any case. */
+/* _serve.lua serve(), _handover.lua and _offer.lua: grants the free lock to the first live waiter; me: alive in any
+ * case. */
 inline serve(me)
 {
     winner = 0;
@@ -887,7 +888,7 @@ end:
 #define renew_soon(c) skip
 #endif
 
-/* ---- the core: attempt.c ------------------------------------------------------------------- */
+/* ---- the core: core/hold.c ----------------------------------------------------------------- */
 
 /* dm_hold_send() */
 inline send(c, what)
@@ -1053,7 +1054,7 @@ inline forget_proofs(c)
 #define is_word_of_my_server(c) true
 #endif
 
-/* inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
+/* runtime/inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
  * inbox's server is only a hint. */
 inline take_message(c)
 {
@@ -1166,7 +1167,7 @@ proctype client(byte c)
 {
 end:
     do
-    /* acquire.c */
+    /* runtime/acquire.c */
     :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == ASKING && may_send(c) && may_ask(c) ->
         make_serial(c);
 #ifdef ENQUEUE_BEFORE_SUBSCRIBE
@@ -1190,7 +1191,7 @@ end:
         k[c].asked = k[c].last;
         k[c].thread = CANCELS }
 #endif
-    /* release.c: posted; a lost hold is not unlocked */
+    /* runtime/release.c: the thread goes on at once, as without an answer in time; a lost hold is not unlocked */
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && is_certain(c) && may_post(c) ->
         k[c].phase = OVER;
         k[c].owed = k[c].owed | bit(k[c].attempt);
@@ -1201,7 +1202,7 @@ end:
         :: else
         fi;
         end_round(c) }
-    /* pump.c */
+    /* runtime/pump.c */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].certain == 0 -> lose(c) }
     :: d_step { !k[c].is_dead && is_poll_due(c) && !k[c].polled && k[c].phase == QUEUED && may_send(c) ->
         k[c].is_poll_due = 0;
