@@ -177,6 +177,19 @@ libdmutex/redis/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.aw
 	$(AM_V_at)mv $@.tmp $@
 
 # ---------------------------------------------------------------------------
+# spawn: private servers
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libspawn.la
+libdmutex_libspawn_la_CFLAGS = $(floor_cflags)
+libdmutex_libspawn_la_SOURCES = \
+    libdmutex/spawn/local.c \
+    libdmutex/spawn/local.h \
+    libdmutex/spawn/reaper.c \
+    libdmutex/spawn/reaper.h \
+    libdmutex/spawn/server.c \
+    libdmutex/spawn/server.h
+
+# ---------------------------------------------------------------------------
 # runtime: threads, sockets, timers; glib from here up
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libruntime.la
@@ -199,8 +212,6 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/ending.h \
     libdmutex/runtime/lifetime.c \
     libdmutex/runtime/lifetime.h \
-    libdmutex/runtime/local.c \
-    libdmutex/runtime/local.h \
     libdmutex/runtime/loop.c \
     libdmutex/runtime/loop.h \
     libdmutex/runtime/loss.c \
@@ -209,14 +220,10 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/pump.h \
     libdmutex/runtime/registry.c \
     libdmutex/runtime/registry.h \
-    libdmutex/runtime/reaper.c \
-    libdmutex/runtime/reaper.h \
     libdmutex/runtime/release.c \
     libdmutex/runtime/release.h \
     libdmutex/runtime/runtime.c \
     libdmutex/runtime/runtime.h \
-    libdmutex/runtime/server.c \
-    libdmutex/runtime/server.h \
     libdmutex/runtime/settings.c \
     libdmutex/runtime/settings.h \
     libdmutex/runtime/steps.c \
@@ -256,7 +263,8 @@ up_to_core = libdmutex/libcore.la $(up_to_base)
 up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_link = libdmutex/liblink.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_runtime = libdmutex/libruntime.la $(up_to_redis)
+up_to_spawn = libdmutex/libspawn.la $(up_to_redis)
+up_to_runtime = libdmutex/libruntime.la $(up_to_spawn)
 up_to_api = libdmutex/libapi.la $(up_to_runtime)
 
 # ---------------------------------------------------------------------------

@@ -434,7 +434,8 @@ clang_archive = \
 tests/fuzz/clang/parts.a: \
     $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) \
     $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
-    $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
+    $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) \
+    libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
 	$(AM_V_at)$(clang_archive)

@@ -12,7 +12,7 @@
 #include "base/rank.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
-#include "runtime/local.h"
+#include "spawn/local.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/release.h"

@@ -9,7 +9,7 @@
 #include "base/conffile.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "runtime/local.h"
+#include "spawn/local.h"
 
 static bool is_env(const char *name, const char *value)
 {

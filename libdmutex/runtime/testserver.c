@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/place.h"
 #include "runtime/runtime.h"
-#include "runtime/server.h"
+#include "spawn/server.h"
 
 #define TEMPLATE "dmutex-test-XXXXXX"
 #define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path

@@ -7,7 +7,7 @@
 #ifndef DM_RUNTIME_TESTSERVER_H
 #define DM_RUNTIME_TESTSERVER_H
 
-#include "runtime/reaper.h"
+#include "spawn/reaper.h"
 
 struct dmutex_test_server;
 

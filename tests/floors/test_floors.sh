@@ -38,7 +38,7 @@ as_triples()
 complain_about()
 {
     awk 'BEGIN {
-        floors = split("base core store link redis runtime api", order, " ")
+        floors = split("base core store link redis spawn runtime api", order, " ")
         for (i = 1; i <= floors; i++)
             height[order[i]] = i
     }
@@ -68,7 +68,7 @@ includes | as_triples >"$scratch/includes"
 complain_about 'floor && target > floor { complain("is on a higher floor") }
     !floor && target { complain("is not public") }
     included ~ /\.\.\// { complain("is not spelled as floor/file.h") }'
-result "includes go down: base < core < store < link < redis < runtime < api"
+result "includes go down: base < core < store < link < redis < spawn < runtime < api"
 
 complain_about 'included ~ /^(glib|gio|gobject)[.\/-]/ && (!floor || floor < height["runtime"]) {
         complain("is glib, which is used from runtime/ up") }'

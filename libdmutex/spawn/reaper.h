@@ -11,8 +11,8 @@
  * forked.  The reaper is in a session of its own, so that a signal to the program's process group does not end the
  * reaper before the work is done, and keeps none of the program's descriptors.
  */
-#ifndef DM_RUNTIME_REAPER_H
-#define DM_RUNTIME_REAPER_H
+#ifndef DM_SPAWN_REAPER_H
+#define DM_SPAWN_REAPER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtime/reaper.h"
+#include "spawn/reaper.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "base/attrs.h"
 #include "base/clock.h"
-#include "runtime/server.h"
+#include "spawn/server.h"
 
 #define START_LIMIT_MS 10000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtime/server.h"
+#include "spawn/server.h"
 
 #include <errno.h>
 #include <fcntl.h>

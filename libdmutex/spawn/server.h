@@ -6,8 +6,8 @@
  * variable such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a process that has just
  * been forked can do both with a plan that was prepared before.
  */
-#ifndef DM_RUNTIME_SERVER_H
-#define DM_RUNTIME_SERVER_H
+#ifndef DM_SPAWN_SERVER_H
+#define DM_SPAWN_SERVER_H
 
 #include <spawn.h>
 #include <stdbool.h>

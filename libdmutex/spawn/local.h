@@ -4,8 +4,8 @@
  * TCP port, no persistence, in a directory only the user can enter.  The server goes on running; `redis-cli -s DIR/s
  * shutdown` ends the server.
  */
-#ifndef DM_RUNTIME_LOCAL_H
-#define DM_RUNTIME_LOCAL_H
+#ifndef DM_SPAWN_LOCAL_H
+#define DM_SPAWN_LOCAL_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtime/local.h"
+#include "spawn/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/place.h"
-#include "runtime/server.h"
+#include "spawn/server.h"
 
 static bool DM_PRINTF(2, 3) complain(char *ret_reason, const char *format, ...)
 {
