@@ -116,11 +116,13 @@ static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
 
 /*
  * Closed, and open again, before the waiter has read that the waiter is in the queue: missed messages are asked for.
- * The server takes no connection in between, so that there is no inbox to grant to.
+ * The server takes no connection in between, so that there is no inbox to grant to.  The test's process holds another
+ * mutex, so that the inbox of that process surely comes back too.
  */
 static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place(void **state)
 {
     struct actor *waiter;
+    dmutex_t other;
 
     (void)state;
     hold("inbox/warm");
@@ -129,21 +131,25 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_plac
     actor_expect(waiter, "0");
     actor_do(waiter, "0", "unlock inbox/warm");
 
+    make_normal(&other, "inbox/other", LONG_LEASE);
+    assert_result(dmutex_lock(&other), 0);
     hold("inbox/place");
     actor_do(waiter, "0", "init inbox/place lease=%d", LONG_LEASE);
     proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "lock:place", 1);
     actor_send(waiter, "lock inbox/place");
     wait_until(proxy_hits(proxy) == 1);
+    wait_until(side_count_channels(the_server->side) == 2);
     side_text(the_server->side, "CONFIG SET maxclients 1");
     side_text(the_server->side, "CLIENT KILL TYPE pubsub");
     wait_until(side_count_channels(the_server->side) == 0);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(!is_locked(&mutex));
     side_text(the_server->side, "CONFIG SET maxclients 10000");
-    wait_until(side_count_channels(the_server->side) == 1);
+    wait_until(side_count_channels(the_server->side) == 2);
     promise_within(AT_ONCE);
     proxy_pass(proxy);
     expect_lock_and_end(waiter, "inbox/place");
+    assert_result(dmutex_unlock(&other), 0);
 }
 
 /* Progress with all messages lost: the next poll finds the grant. */
