@@ -10,6 +10,10 @@
 /* How long bytes may lie on the commands' connection while callers seem to read there. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
+/*
+ * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
+ * node, which sees to it that both reach one server.
+ */
 static struct dm_node *node_of(const struct dm_store *store)
 {
     return &dm_redis(store)->node;
@@ -22,6 +26,7 @@ static struct dm_link *link_of(struct dm_store *store, enum dm_way way)
 
 /* ---- what the node says ------------------------------------------------------------------ */
 
+/* The node's hooks: each hands an event on to the process, by the functions of struct dm_host. */
 static void commands_ready(void *user)
 {
     struct dm_redis *redis = user;
@@ -36,6 +41,7 @@ static void inbox_ready(void *user)
     redis->host.on_inbox(redis->host.user);
 }
 
+/* `server`: the server of the inbox. A grant by another server becomes a hint in dm_redis_hear(). */
 static void message_came(void *user, const char *text, const struct dm_server *server)
 {
     dm_redis_hear(user, text, server);
@@ -50,11 +56,13 @@ static void changed(void *user)
 
 /* ---- names, and the way there ------------------------------------------------------------ */
 
+/* The place has the keys of the name, so no later question makes the keys again. */
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
     return dm_keys_of(dm_redis(store)->prefix, key);
 }
 
+/* A hint: the link may break just after, and the request then ends without an answer. */
 static bool is_able(struct dm_store *store, enum dm_way way)
 {
     return dm_link_is_ready(link_of(store, way));
@@ -83,6 +91,7 @@ static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_R
     dm_link_reason(link_of(store, way), ret_reason);
 }
 
+/* The server of the commands' link, because that server gives the answers. */
 static struct dm_origin origin(struct dm_store *store)
 {
     struct dm_server server;
@@ -119,6 +128,9 @@ static void watch_link(struct dm_redis *redis, struct dm_link *link, struct dm_l
     dm_link_watch(link, ret_watch);
 }
 
+/*
+ * Adds a link to the wishes of the loop: the descriptor if the loop is to poll, and the earlier due time in any case.
+ */
 static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_polled)
 {
     if (is_polled)
@@ -165,7 +177,10 @@ static void note_look(struct dm_store *store, int64_t look_ns)
     dm_link_note_turn(link_of(store, DM_ASKS), look_ns);
 }
 
-/* While others read, the loop reads only bytes that have been lying for a whole tick. */
+/*
+ * While others read, the loop reads only bytes that have been lying for a whole tick: `activity` has not grown since
+ * watch_line() noted the number.
+ */
 static void turn_line(struct dm_watched *line, struct dm_link *link)
 {
     struct dm_link_watch now;
@@ -188,16 +203,19 @@ static void turn(struct dm_store *store)
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
+/* The commands' link alone: the process's requests go there. */
 static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     return dm_link_drain(link_of(store, DM_ASKS), deadline);
 }
 
+/* The links never open again; the memory stays, because a thread may still be about to use the store. */
 static void end(struct dm_store *store)
 {
     dm_node_end(node_of(store));
 }
 
+/* Locks both links, then the node, so that the child inherits none of them half changed. */
 static void fork_prepare(struct dm_store *store)
 {
     dm_node_fork_prepare(node_of(store));
@@ -219,6 +237,7 @@ static void free_unused(struct dm_store *store)
     free(dm_redis(store));
 }
 
+/* All operations are there: store/calls.h calls without a look at NULL. */
 static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,
@@ -254,6 +273,10 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
+/*
+ * The hooks are copied by the node, and carry the store; the inbox's channel is the prefix of all inboxes and the UUID
+ * of the process.
+ */
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
 {
     struct dm_redis *redis = calloc(1, sizeof *redis);

@@ -11,12 +11,12 @@
 #define DEFAULT_PORT "6379"
 #define DEFAULT_PREFIX "dmutex"
 #define DEFAULT_TIMEOUT_MS 2000
-#define TIMEOUT_MAX_MS 3600000
+#define TIMEOUT_MAX_MS 3600000 /* an hour */
 #define PREFIX_MAX 64
 #define DB_MAX 999999
-#define SECRET_ROOM 512
+#define SECRET_ROOM 512 /* bytes of the password's line, with line end and NUL */
 
-/* A part of the URL, not yet decoded. */
+/* A part of the URL, not yet decoded. Points into the caller's text, which has no NUL at the end of the part. */
 struct part {
     const char *text;
     size_t length;
@@ -52,6 +52,10 @@ static struct part cut(struct part *from, char mark, bool *ret_found)
     return head;
 }
 
+/*
+ * Returns the value of a hexadecimal digit, or -1. The cast keeps bytes above 127 from being negative, which <ctype.h>
+ * does not allow.
+ */
 static int hex_value(char digit)
 {
     if (!isxdigit((unsigned char)digit))
@@ -59,7 +63,10 @@ static int hex_value(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
-/* Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. */
+/*
+ * Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. A bad escape counts as a NUL, which
+ * is refused because the text behind the NUL would be lost.
+ */
 static char *decode(struct part part)
 {
     char *out = malloc(part.length + 1);
@@ -86,6 +93,7 @@ static char *decode(struct part part)
     return out;
 }
 
+/* Takes digits alone, unlike strtoul(), which takes blanks and a sign, too. Nine digits at most fit into 32 bits. */
 static bool read_number(struct part part, unsigned least, unsigned most, unsigned *ret_number)
 {
     unsigned long number = 0;
@@ -103,6 +111,7 @@ static bool read_number(struct part part, unsigned least, unsigned most, unsigne
     return true;
 }
 
+/* Frees the former text, because an option may be there twice: the last one counts. */
 static bool set_text(char **slot, struct part value)
 {
     free(*slot);
@@ -110,6 +119,10 @@ static bool set_text(char **slot, struct part value)
     return *slot != NULL;
 }
 
+/*
+ * Looks at the bytes before decoding, so an escape is refused, too: a prefix is part of each key, and is to be read
+ * there as in the URL.
+ */
 static bool set_prefix(struct dm_url *url, struct part value)
 {
     if (value.length == 0 || value.length > PREFIX_MAX)
@@ -150,6 +163,10 @@ static bool complain_of_file(char *ret_reason, const char *path, struct part val
     return false;
 }
 
+/*
+ * The password of the file takes the place of a password in the URL. "e": the descriptor does not outlive an exec() of
+ * another thread. The copy on the stack is wiped, read or not.
+ */
 static bool read_password(struct dm_url *url, const char *path, struct part value, char *ret_reason)
 {
     char secret[SECRET_ROOM];
@@ -189,11 +206,13 @@ static bool set_command_timeout(struct dm_url *url, struct part value)
     return read_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
 }
 
+/* Refused for redis://HOST/DB, whose path has the number, so that no URL names two databases. */
 static bool set_db(struct dm_url *url, struct part value)
 {
     return url->kind == DM_URL_UNIX && read_number(value, 0, DB_MAX, &url->db);
 }
 
+/* There is no word for the default, by which a server that may evict keys is not accepted. */
 static bool set_eviction(struct dm_url *url, struct part value)
 {
     return url->may_evict = is_word(value, "allow");
@@ -205,7 +224,11 @@ static bool set_grace(struct dm_url *url, struct part value)
     return url->has_grace || is_word(value, "off");
 }
 
-/* A prefix has no colon: rights on a prefix, "~billing:*", would cover a longer prefix behind the colon. */
+/*
+ * Options whose failure is told by the list of good values; password_file tells more, in set_option().
+ *
+ * A prefix has no colon: rights on a prefix, "~billing:*", would cover a longer prefix behind the colon.
+ */
 static const struct option {
     const char *name, *values;
     bool (*set)(struct dm_url *, struct part value);
@@ -234,6 +257,7 @@ static bool set_option(struct dm_url *url, struct part key, struct part value, c
                                 "eviction and grace");
 }
 
+/* Reads name=value between '&'s. An empty option is refused, as an option without '='; a '&' at the very end is not. */
 static bool read_options(struct dm_url *url, struct part left, char *ret_reason)
 {
     bool found;
@@ -250,7 +274,10 @@ static bool read_options(struct dm_url *url, struct part left, char *ret_reason)
     return true;
 }
 
-/* user[:password]@ at the beginning, if there. */
+/*
+ * user[:password]@ at the beginning, if there. The last '@' ends the login and the first ':' the user, so a password
+ * may have both signs unencoded. A '/' or '?' there must be encoded, because the URL is cut at these signs before.
+ */
 static bool read_login(struct dm_url *url, struct part *from, char *ret_reason)
 {
     const char *at = memrchr(from->text, '@', from->length);
@@ -281,7 +308,10 @@ static bool complain_of_port(char *ret_reason, struct part port)
     return false;
 }
 
-/* host[:port], an IPv6 address in brackets */
+/*
+ * host[:port], an IPv6 address in brackets: without brackets the first colon of the address would begin the port. The
+ * port stays a text after the check, because getaddrinfo() takes a text.
+ */
 static bool read_address(struct dm_url *url, struct part address, char *ret_reason)
 {
     struct part host = address, port = rest(DEFAULT_PORT);
@@ -309,6 +339,10 @@ static bool read_address(struct dm_url *url, struct part address, char *ret_reas
            complain(ret_reason, "the host cannot be decoded");
 }
 
+/*
+ * [login@]host[:port][/db]. The first slash ends the address; without a number behind the slash, and without a slash,
+ * the database is 0.
+ */
 static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
 {
     bool has_db;
@@ -321,6 +355,11 @@ static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
     return read_login(url, &address, ret_reason) && read_address(url, address, ret_reason);
 }
 
+/*
+ * [login@]/path. The path begins with the first slash, which belongs to the path; text between the login and the path
+ * would look like a host, and is refused. The length is compared after decoding, because the kernel gets the decoded
+ * path.
+ */
 static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
 {
     const char *slash = memchr(where.text, '/', where.length);
@@ -341,6 +380,10 @@ static bool read_unix(struct dm_url *url, struct part where, char *ret_reason)
     return true;
 }
 
+/*
+ * No login and no address: the caller of dm_url_parse() knows the place of local servers. The option grace=on, read
+ * later, brings the grace back.
+ */
 static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
@@ -348,6 +391,11 @@ static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
     return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
+/*
+ * Cuts the options off first, so a '?' before the options must be encoded. A comma is refused, except in unix://,
+ * because a list would look like one host with an odd name; so a comma in a login must be encoded, too. Schemes of
+ * later versions have a sentence of their own.
+ */
 static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
 {
     static const struct {
@@ -385,6 +433,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
 
     errno = 0; /* malloc sets errno */
     url = calloc(1, sizeof *url);
+    /* Overwritten by each failure that has a sentence; without memory some have none. */
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     if (!url)
         return NULL;
@@ -397,6 +446,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
     return NULL;
 }
 
+/* Wipes the password before malloc gets the memory back. */
 void dm_url_free(struct dm_url *url)
 {
     if (!url)

@@ -36,12 +36,17 @@ static struct dm_place *place(struct dm_store *store, const char *key)
     return place;
 }
 
+/* Both ways are the one connection. */
 static bool is_able(struct dm_store *store, enum dm_way way)
 {
     (void)way;
     return plain_of(store)->at_client != 0;
 }
 
+/*
+ * Checks that the caller holds no lock (rule 1 of store/store.h). A thread that plain_await() has woken looks again,
+ * because the connection may have broken meanwhile.
+ */
 static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
     check_no_lock("await_able");
@@ -55,11 +60,13 @@ static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_R
     snprintf(ret_reason, DM_REASON_ROOM, "the plain server %s", is_able(store, way) ? "gave no answer" : "is down");
 }
 
+/* One number serves for both: each restart has another number, with the data or without. */
 static struct dm_origin origin(struct dm_store *store)
 {
     return (struct dm_origin){ .number = plain_of(store)->origin, .run = plain_of(store)->origin };
 }
 
+/* The request stays in the memory of the run, so an answer that comes after the deadline finds the request. */
 static struct dm_answer call_one(struct dm_store *store, const struct question *item,
                                  const struct dm_deadline *deadline, char *ret_reason)
 {
@@ -71,6 +78,10 @@ static struct dm_answer call_one(struct dm_store *store, const struct question *
     return request->items[0].answer;
 }
 
+/*
+ * The pending releases go first, in the same request, and their answers are dropped: the runtime does not see whether
+ * one of them was executed.
+ */
 static struct dm_answer acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                 const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                 char ret_reason[DM_REASON_ROOM])
@@ -100,6 +111,7 @@ static struct dm_answer release(struct dm_store *store, const struct dm_ask *ask
     return call_one(store, &(struct question){ .act = RELEASE, .ask = *ask, .end = end }, deadline, ret_reason);
 }
 
+/* A renewal brings the token, by which a server without data knows an older hold from a newer one. */
 static struct question item_of(const struct dm_renewal *renewal)
 {
     return (struct question){ .act = RENEW,
@@ -131,6 +143,7 @@ static enum dm_verdict force(struct dm_store *store, const struct dm_place *plac
     return call_one(store, &(struct question){ .act = FORCE, .ask = { .place = place } }, deadline, ret_reason).verdict;
 }
 
+/* The fields of an anonymous name are not deleted: there is one array of names, for a whole run. */
 static enum dm_verdict drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
                             const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -138,6 +151,7 @@ static enum dm_verdict drop(struct dm_store *store, const struct dm_place *place
     return call_one(store, &(struct question){ .act = DROP, .ask = { .place = place } }, deadline, ret_reason).verdict;
 }
 
+/* Place, age of the hold and grace stay 0: this server does not tell them. */
 static enum dm_verdict info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                             struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
 {
@@ -161,6 +175,10 @@ static struct dm_signalled cond_signal(struct dm_store *store, const struct dm_s
     return (struct dm_signalled){ .verdict = DM_SAYS_DONE };
 }
 
+/*
+ * Another thread may run before the sending. Without a connection the release stays the caller's, and the way is
+ * opened.
+ */
 static bool post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                          void *user)
 {
@@ -175,6 +193,7 @@ static bool post_release(struct dm_store *store, const struct dm_ask *ask, enum 
     return false;
 }
 
+/* Quiet, as store.h demands: no other thread runs in here, because the caller may hold the state lock. */
 static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
     struct request *request = plain_request(plain_of(store), count);
@@ -185,6 +204,7 @@ static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int cou
     return plain_post(request, handler, user);
 }
 
+/* Quiet, too. */
 static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                        void *user)
 {
@@ -209,6 +229,10 @@ static int64_t look(struct dm_store *store)
     return DM_NEVER;
 }
 
+/*
+ * The world calls at each event of the connection, so there is no descriptor to poll. A broken way is opened again
+ * while the process has claims.
+ */
 static void watch(struct dm_store *store, struct dm_watch *ret_watch)
 {
     struct plain *plain = plain_of(store);
@@ -219,6 +243,7 @@ static void watch(struct dm_store *store, struct dm_watch *ret_watch)
         plain_want(plain);
 }
 
+/* Looks at each millisecond: nothing wakes a thread at the last answer. */
 static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     check_no_lock("drain");
@@ -269,6 +294,7 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
+/* The store's memory is the run's: a process that is killed leaves it to the requests that are under way. */
 struct dm_store *plain_open(struct process *process, const struct dm_host *host)
 {
     struct plain *plain = plain_new(process, host);

@@ -46,6 +46,7 @@ static int64_t grace_until_ns;
 
 static void serve(struct place *place);
 
+/* Each process numbers its own threads and attempts, so the process is a part of the comparison. */
 static bool is_same(const struct attempt *one, const struct attempt *other)
 {
     return one->from == other->from && one->thread == other->thread && one->number == other->number;
@@ -63,7 +64,7 @@ static void end_hold(struct place *place, enum dm_end end)
         place->health = NOT_RECOVERABLE;
 }
 
-/* The lease may have ended. */
+/* The lease may have ended. Does nothing for an earlier hold, and for a lease that was extended meanwhile. */
 static void expire(void *object, uint64_t token)
 {
     struct place *place = object;
@@ -108,6 +109,7 @@ static bool is_free(const struct place *place)
     return !place->is_held && world_now() >= grace_until_ns;
 }
 
+/* False from the end of the lease on, because expire() has ended the hold by then. */
 static bool is_owner(const struct place *place, const struct attempt *attempt)
 {
     return place->is_held && is_same(&place->owner, attempt);
@@ -115,6 +117,10 @@ static bool is_owner(const struct place *place, const struct attempt *attempt)
 
 /* ---- the queue --------------------------------------------------------------------------- */
 
+/*
+ * Returns the pointer to the waiter, so that the caller can take the waiter out; NULL is there if the attempt does not
+ * wait.
+ */
 static struct queued **find(struct place *place, const struct attempt *attempt)
 {
     struct queued **at = &place->queue;
@@ -124,6 +130,7 @@ static struct queued **find(struct place *place, const struct attempt *attempt)
     return at;
 }
 
+/* Frees nothing: the waiter's memory is the run's, as are all objects here. */
 static void leave(struct place *place, const struct attempt *attempt)
 {
     struct queued **at = find(place, attempt);
@@ -173,6 +180,7 @@ static void serve(struct place *place)
     tell(place, first, DM_MESSAGE_GRANTED);
 }
 
+/* For the end of the grace: the name may have waiters by then, and no release comes to serve them. */
 static void serve_later(void *object, uint64_t number)
 {
     (void)number;
@@ -200,11 +208,13 @@ static struct queued *wait_in_line(struct place *place, const struct dm_ask *ask
     return queued;
 }
 
+/* Rounded up: a waiter that comes back after this time is not too early. */
 static int64_t left_ms(int64_t until_ns)
 {
     return until_ns > world_now() ? (until_ns - world_now() + MS - 1) / MS : 0;
 }
 
+/* The wait is for the end of the hold, or, without a hold, of the grace. */
 static struct dm_answer queued_answer(const struct place *place, const struct queued *queued)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_QUEUED,
@@ -232,7 +242,14 @@ static struct dm_answer confirm(struct place *place, const struct dm_ask *ask)
     return owned(place);
 }
 
-/* First come, first served: a free lock is for the head of the queue. */
+/*
+ * First match wins:
+ * 1. the attempt holds: the same hold once more, for a full lease
+ * 2. nobody holds, and the data cannot be recovered: told so
+ * 3. free, and nobody waits before the attempt: granted
+ * 4. a try: busy
+ * 5. the attempt waits, in its old place if it has one
+ */
 static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, const struct attempt *attempt,
                                 bool may_queue)
 {
@@ -275,7 +292,10 @@ static struct dm_answer cancel(struct place *place, const struct dm_ask *ask, co
     return only(DM_SAYS_DONE);
 }
 
-/* Ends a hold, or a place in the queue. */
+/*
+ * Ends a hold, or a place in the queue. A holder that was told of a death and has not mended comes with
+ * DM_END_NOT_RECOVERABLE, so an unlock leaves nothing to mend.
+ */
 static struct dm_answer release(struct place *place, const struct attempt *attempt, enum dm_end end)
 {
     if (is_owner(place, attempt)) {
@@ -313,6 +333,7 @@ static struct dm_answer mend(struct place *place, const struct attempt *attempt)
     return only(DM_SAYS_DONE);
 }
 
+/* The holder is told, but not asked; to the next holder the end looks like a death. */
 static struct dm_answer force(struct place *place)
 {
     if (place->is_held)
@@ -333,6 +354,7 @@ static struct dm_answer drop(struct place *place)
     return only(DM_SAYS_DONE);
 }
 
+/* Tells no names, neither of the holder nor of waiters. */
 static struct dm_answer tell_all(const struct place *place, dmutex_info_t *ret_info)
 {
     ret_info->struct_size = sizeof *ret_info;
@@ -342,6 +364,7 @@ static struct dm_answer tell_all(const struct place *place, dmutex_info_t *ret_i
     return only(DM_SAYS_DONE);
 }
 
+/* No default: the compiler names an act that has no answer. */
 static struct dm_answer answer(struct place *place, struct question *item, const struct attempt *attempt)
 {
     switch (item->act) {
@@ -368,6 +391,7 @@ static struct dm_answer answer(struct place *place, struct question *item, const
     return only(DM_SAYS_REFUSED);
 }
 
+/* One question, at one moment of true time: nothing happens between the parts of an answer. */
 void locks_answer(struct plain *from, struct question *item)
 {
     const struct attempt attempt = { from, item->ask.thread, item->ask.attempt };
@@ -377,6 +401,10 @@ void locks_answer(struct plain *from, struct question *item)
 
 /* ---- beginning, and the loss of all data ------------------------------------------------- */
 
+/*
+ * The waiters are forgotten, too; their polls are answered UNKNOWN, and they come again. At the end of the grace each
+ * name serves the waiters that have come by then.
+ */
 void locks_forget(int64_t grace_ns)
 {
     memset(places, 0, sizeof places);

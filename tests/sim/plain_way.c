@@ -21,6 +21,10 @@ struct letter {
     struct dm_message message;
 };
 
+/*
+ * `connections` is never set back, so no number of a connection is used twice; `origins`, the number of the server,
+ * changes with each restart.
+ */
 static bool is_there;
 static struct plain *first;
 static uint64_t connections, origins;
@@ -37,12 +41,14 @@ static int64_t arrival_ns(int64_t *last_ns)
 
 /* ---- the client's end -------------------------------------------------------------------- */
 
+/* Wakes all threads that wait for the connection; each looks again by itself. */
 static void wake_waiting(struct plain *plain)
 {
     while (plain->waiting_count > 0)
         thread_wake(plain->waiting[--plain->waiting_count]);
 }
 
+/* A request that is answered, or broken, is not answered again. */
 static void take_out(struct request *request)
 {
     struct request **at = &request->plain->unanswered;
@@ -53,7 +59,10 @@ static void take_out(struct request *request)
         *at = request->next;
 }
 
-/* Hands the answers, or the break, to the handler or the waiting thread. */
+/*
+ * Hands the answers, or the break, to the handler or the waiting thread. A thread whose deadline has passed is no
+ * caller any more.
+ */
 static void finish(struct request *request, bool is_broken)
 {
     struct dm_answer answers[DM_BATCH];
@@ -75,6 +84,7 @@ static bool is_over(const struct plain *plain, uint64_t connection)
     return !plain->process->is_alive || plain->at_client != connection;
 }
 
+/* An answer behind the break is dropped: the break has finished the request already. */
 static void take_reply(void *object, uint64_t number)
 {
     struct request *request = object;
@@ -88,6 +98,7 @@ static void take_reply(void *object, uint64_t number)
     process_leave(before);
 }
 
+/* Runs in no thread of the process, at any time; the process is made current for the call. */
 static void take_letter(void *object, uint64_t number)
 {
     const struct letter *letter = object;
@@ -102,7 +113,10 @@ static void take_letter(void *object, uint64_t number)
     process_leave(before);
 }
 
-/* The client learns of a break: all that is not answered has no answer. */
+/*
+ * The client learns of a break: all that is not answered has no answer. Equal numbers mean that both ends know of the
+ * break already.
+ */
 static void take_break(void *object, uint64_t number)
 {
     struct plain *plain = object;
@@ -145,6 +159,9 @@ static void take_opening(void *object, uint64_t number)
     process_leave(before);
 }
 
+/*
+ * While the server is down the tries go on, a little after the expected return, so that not all processes come at once.
+ */
 static void try_open(void *object, uint64_t number)
 {
     struct plain *plain = object;
@@ -156,6 +173,7 @@ static void try_open(void *object, uint64_t number)
         process_deliver(plain->process, take_opening, plain);
 }
 
+/* Calls one try at a time; the pause before a try is the network's, and sometimes long. */
 void plain_want(struct plain *plain)
 {
     plain->was_wanted = true;
@@ -167,6 +185,7 @@ void plain_want(struct plain *plain)
 
 /* ---- the network, and the server's end --------------------------------------------------- */
 
+/* The answer is lost if the connection broke while the answer was on its way. */
 static void reply_comes(void *object, uint64_t number)
 {
     struct request *request = object;
@@ -195,6 +214,7 @@ static void execute(void *object, uint64_t number)
     world_at(arrival_ns(&plain->to_client_ns), reply_comes, request, 0);
 }
 
+/* A message is lost likewise; the poll of the waiter finds the grant. */
 static void letter_comes(void *object, uint64_t number)
 {
     struct letter *letter = object;
@@ -214,6 +234,7 @@ void plain_tell(struct plain *to, const struct dm_message *message)
         world_at(arrival_ns(&to->to_client_ns), letter_comes, letter, 0);
 }
 
+/* Not freed by anyone: the network, the handler and the waiting thread may have a request longer than each other. */
 struct request *plain_request(struct plain *plain, int count)
 {
     struct request *request = world_new(sizeof *request + (size_t)count * sizeof request->items[0]);
@@ -223,6 +244,7 @@ struct request *plain_request(struct plain *plain, int count)
     return request;
 }
 
+/* The request belongs to the connection that is open now; requests arrive in the order of sending (rule 4). */
 static void send_request(struct request *request)
 {
     struct plain *plain = request->plain;
@@ -235,6 +257,7 @@ static void send_request(struct request *request)
 
 /* ---- waiting threads --------------------------------------------------------------------- */
 
+/* The deadline on the process's own clock, by which thread_wait() counts. */
 static int64_t deadline_ns(const struct dm_deadline *deadline)
 {
     int64_t left_ns = dm_deadline_left_ns(deadline);
@@ -242,6 +265,7 @@ static int64_t deadline_ns(const struct dm_deadline *deadline)
     return left_ns == DM_NEVER ? DM_NEVER : dm_clock_boot_ns() + left_ns;
 }
 
+/* A thread that its deadline has woken still stands in the list, and takes itself out. */
 void plain_await(struct plain *plain, const struct dm_deadline *deadline)
 {
     plain_want(plain);
@@ -255,7 +279,10 @@ void plain_await(struct plain *plain, const struct dm_deadline *deadline)
     }
 }
 
-/* True if the last item has an answer. */
+/*
+ * True if the items have answers. Sends once, as soon as there is a connection: after a break the caller of the store
+ * decides whether to ask again. The thread may be woken for nothing, and looks at the request each time.
+ */
 bool plain_call(struct request *request, const struct dm_deadline *deadline, char *ret_reason)
 {
     struct plain *plain = request->plain;
@@ -280,6 +307,7 @@ bool plain_call(struct request *request, const struct dm_deadline *deadline, cha
     return request->is_done && !request->is_broken;
 }
 
+/* The handler is set even if nothing is sent; without a sending nobody calls it. */
 bool plain_post(struct request *request, dm_answers_fn handler, void *user)
 {
     request->handler = handler;
@@ -311,6 +339,7 @@ static void break_one(struct plain *plain)
     process_deliver(plain->process, take_break, plain);
 }
 
+/* Counts the open connections first, so that each number hits one. */
 void plain_break(uint32_t number)
 {
     struct plain *plain;
@@ -332,6 +361,10 @@ void plain_stall(int64_t for_ns)
     stalled_until_ns = world_now() + for_ns;
 }
 
+/*
+ * A stall ends with the server. The grace lasts for the longest lease after the return, by which all holders have come
+ * back or lost their holds.
+ */
 void plain_restart(bool keeps_data, int64_t down_ns)
 {
     down_until_ns = world_now() + down_ns;
