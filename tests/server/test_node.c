@@ -10,6 +10,8 @@
 
 static struct dm_url *url; /* as in the library, which keeps URLs for good */
 static struct dm_node node;
+static struct dm_node ended[3]; /* an ended node keeps its links and its URL for good, also for the leak check */
+static int ended_count;
 static int answers, broken;
 
 static void count_answer(void *user, const struct redisReply *reply)
@@ -22,6 +24,12 @@ static void count_answer(void *user, const struct redisReply *reply)
 static void no_news(void *user)
 {
     (void)user;
+}
+
+static void end_node(void)
+{
+    dm_node_end(&node);
+    ended[ended_count++] = node;
 }
 
 static struct dm_command ping(void)
@@ -63,7 +71,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     assert_true(answers > 0);
     assert_int_equal(broken, answers);
     dm_command_free(&command);
-    dm_node_end(&node);
+    end_node();
     server_restart(the_server);
 }
 
@@ -101,7 +109,7 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     assert_false(dm_server_is_same_run(&before, &server));
     assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OTHER);
     dm_command_free(&command);
-    dm_node_end(&node);
+    end_node();
     answers = broken = 0;
 }
 
@@ -122,7 +130,7 @@ static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
     dm_link_watch(node.commands.link, &watch);
     assert_true(watch.is_closed);
     assert_int_not_equal(watch.due_ns, DM_NEVER);
-    dm_node_end(&node);
+    end_node();
 }
 
 int main(int argc, char **argv)
