@@ -24,7 +24,6 @@ static void begin(void *user)
 {
     struct dm_line *line = user;
 
-    dm_assert_held(DM_RANK_CONN);
     dm_greeting_begin(&line->greeting);
 }
 
@@ -32,7 +31,6 @@ static int next_round(void *user, struct dm_command *ret_round)
 {
     struct dm_line *line = user;
 
-    dm_assert_held(DM_RANK_CONN);
     *ret_round = dm_greeting_round(&line->greeting);
     return line->greeting.step_count;
 }
@@ -41,7 +39,6 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 {
     struct dm_line *line = user;
 
-    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take(&line->greeting, reply, ret_reason);
 }
 
@@ -52,7 +49,6 @@ static uint64_t note_server(void *user)
     const struct dm_server *server = &line->greeting.server;
     uint64_t number;
 
-    dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
     if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
         line->number++;
@@ -75,7 +71,6 @@ static struct dm_command look(void *user)
     struct dm_command command = { 0 };
     int64_t now_ns = dm_clock_boot_ns();
 
-    dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
     if (now_ns >= line->looked_ns + DM_LOOK_NS)
         command = dm_greeting_look(&line->greeting);
@@ -89,7 +84,6 @@ static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_RE
 {
     struct dm_line *line = user;
 
-    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take_look(&line->greeting, reply, ret_reason);
 }
 
