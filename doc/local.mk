@@ -136,6 +136,7 @@ EXTRA_DIST += \
     doc/design/errors.md \
     doc/design/faults.md \
     doc/design/models.md \
+    doc/design/performance.md \
     doc/design/preload.md \
     doc/design/programs.md \
     doc/design/protocol.md \

@@ -12,11 +12,11 @@
 #include "base/rank.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
-#include "spawn/local.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
+#include "spawn/local.h"
 #include "store/drivers.h"
 
 /* Between two tries while the server is not ready. */
