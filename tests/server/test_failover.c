@@ -71,11 +71,11 @@ static int subscribers(const struct server *server)
 /* Connections for commands, but for the test's own. */
 static int clients(const struct server *server)
 {
-    const char *at = side_text(server->side, "CLIENT LIST TYPE normal");
+    const char *list = side_text(server->side, "CLIENT LIST TYPE normal");
     int lines = -1;
 
-    for (; (at = strstr(at, "id=")); at++)
-        lines += at[-1] == '\n' || strncmp(at, "id=", 3) == 0;
+    for (const char *at = list; (at = strstr(at, "id=")); at++)
+        lines += at == list || at[-1] == '\n';
     return lines;
 }
 
