@@ -49,6 +49,8 @@ void dm_bell_ring(int *bell)
     int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);
     uint64_t one = 1;
 
+    if (fd < 0) /* the owner has closed the bell for good: the sleeper has left */
+        return;
     if (write(fd, &one, sizeof one) < 0 && errno == EBADF)
         replace(bell, fd);
 }
