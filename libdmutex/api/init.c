@@ -119,10 +119,12 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     if (!name && (target->is_anonymous ? is_used : target->is_robust))
         name = dm_registry_name(&runtime->registry, target->key);
     if (name) {
+        dm_registry_pin(name); /* first: the end of a lost hold may be the end of a forgotten record */
         close_lost(runtime, name);
-        if (is_used_here(name))
+        if (is_used_here(name)) {
+            dm_registry_unpin(&runtime->registry, name);
             return dm_fail(DM_FAIL_IN_USE, NULL);
-        dm_registry_pin(name);
+        }
     }
     *ret_name = name;
     return 0;

@@ -10,10 +10,29 @@
 
 /* Below the usual limit of 1024 descriptors. With a lower RLIMIT_NOFILE the F_DUPFD fails, and the low number stays. */
 #define LEAST 256
+#define SPAN 256
+
+/*
+ * Each descriptor gets a number that was not the library's for long: if a program closes all descriptors, the bells and
+ * sockets that are opened anew must not get the old number of another, whose owner would go on using it unawares.
+ * Atomic, a hint: two threads may draw from the same number, and the kernel gives each its own.
+ */
+static int next_number = LEAST;
+
+static int duplicate(int fd)
+{
+    int from = __atomic_load_n(&next_number, __ATOMIC_RELAXED);
+    int higher = fcntl(fd, F_DUPFD_CLOEXEC, from);
+
+    if (higher < 0)
+        higher = fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    __atomic_store_n(&next_number, higher >= LEAST && higher < LEAST + SPAN ? higher + 1 : LEAST, __ATOMIC_RELAXED);
+    return higher;
+}
 
 int dm_descriptor_move_up(int fd)
 {
-    int higher = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    int higher = fd < 0 ? -1 : duplicate(fd);
 
     if (higher < 0)
         return fd;
@@ -36,7 +55,7 @@ static void replace(int *bell, int old)
 {
     int other = dm_bell_open();
 
-    if (!__atomic_compare_exchange_n(bell, &old, other, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(bell, &old, other, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && other >= 0)
         close(other);
 }
 
@@ -49,7 +68,7 @@ void dm_bell_ring(int *bell)
     int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);
     uint64_t one = 1;
 
-    if (fd < 0) /* the owner has closed the bell for good: the sleeper has left */
+    if (fd == DM_BELL_GONE)
         return;
     if (write(fd, &one, sizeof one) < 0 && errno == EBADF)
         replace(bell, fd);

@@ -15,6 +15,9 @@ int dm_descriptor_move_up(int fd);
 /* An eventfd that wakes the threads in poll().  -1 with errno. */
 int dm_bell_open(void);
 
+/* A bell whose owner has closed it for good, in place of the number: nobody sleeps on it, and a ring is nothing. */
+#define DM_BELL_GONE (-2)
+
 /*
  * Both functions open another bell in the place of a closed bell.  A thread that sleeps in poll() with the closed bell
  * is not woken.

@@ -14,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/rank.h"
+#include "base/self.h"
 #include "base/text.h"
 
 #define LINE_ROOM 600
@@ -205,7 +206,7 @@ static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
 void dm_log_deliver(void)
 {
     static __thread bool is_delivering;
-    dmutex_log_fn log;
+    dmutex_log_fn log = NULL;
     void *user;
     struct line *line, *next;
 
@@ -219,6 +220,8 @@ void dm_log_deliver(void)
         free(line);
     }
     is_delivering = false;
+    if (log)
+        dm_self_wake(dm_self_get()); /* the callback may have locked a mutex, and taken a post that was not for it */
 }
 
 bool dm_log_is_heard(int level)

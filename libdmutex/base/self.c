@@ -137,7 +137,7 @@ void dm_self_fork_child(void)
     is_ending = is_ending_here = false;
     if (self.serial == 0)
         return;
-    sem_init(&self.wake, 0, 0);
+    sem_init(&self.wake, 0, 1); /* a wait that the fork has interrupted, in a handler, looks again, and ends */
     self.bell = NULL;
     self.claims = NULL;
 }

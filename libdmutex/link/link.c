@@ -11,7 +11,7 @@
 
 /* ---- replies to their threads ------------------------------------------------------------ */
 
-void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asleep)
+void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_asleep)
 {
     dm_assert_held(DM_RANK_CONN);
     link->asleep = link->asleep - call->is_asleep + is_asleep;
@@ -19,7 +19,7 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asle
 }
 
 /* A follower sleeps on the thread's semaphore; the leader in ppoll(), if another thread has read the reply. */
-void dm_link_wake(struct dm_link *link, struct dm_call *call)
+void dm_link_wake(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
     if (call == link->leader)
@@ -32,13 +32,13 @@ void dm_link_wake(struct dm_link *link, struct dm_call *call)
 
 static void wake_all(struct dm_link *link)
 {
-    for (struct dm_call *call = link->calls; call; call = call->next)
+    for (struct dm_caller *call = link->calls; call; call = call->next)
         dm_link_wake(link, call);
 }
 
 static void wake_drained(struct dm_link *link)
 {
-    for (struct dm_call *call = link->draining ? link->calls : NULL; call; call = call->next) {
+    for (struct dm_caller *call = link->draining ? link->calls : NULL; call; call = call->next) {
         if (call->drains && link->session.pipe.popped >= call->drains)
             dm_link_wake(link, call);
     }
@@ -47,7 +47,7 @@ static void wake_drained(struct dm_link *link)
 /* To the thread that waits; without a thread nobody wants the reply any more. */
 static void give_to_call(struct dm_link *link, struct dm_slot *slot)
 {
-    struct dm_call *call = slot->call;
+    struct dm_caller *call = slot->call;
 
     if (call) {
         call->reply = slot->reply;
@@ -200,10 +200,10 @@ void dm_link_free_unused(struct dm_link *link)
 void dm_link_free_bell(struct dm_link *link)
 {
     dm_assert_held(DM_RANK_CONN);
-    if (!link->session.is_ended || link->calls || link->leader_bell < 0)
+    if (!link->session.is_ended || link->calls || link->leader_bell == DM_BELL_GONE)
         return;
     close(link->leader_bell);
-    link->leader_bell = -1;
+    link->leader_bell = DM_BELL_GONE;
 }
 
 void dm_link_end(struct dm_link *link, const char *reason)
@@ -340,7 +340,7 @@ bool dm_link_is_ready(struct dm_link *link)
 
     enter(link);
     is_ready = dm_session_is_ready(&link->session);
-    dm_link_leave(link);
+    dm_mutex_unlock(&link->lock); /* quietly: callers may hold the state lock */
     return is_ready;
 }
 
@@ -348,7 +348,7 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     enter(link);
     memcpy(ret_reason, link->session.reason, DM_REASON_ROOM);
-    dm_link_leave(link);
+    dm_mutex_unlock(&link->lock);
 }
 
 void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
@@ -414,6 +414,6 @@ void dm_link_fork_child(struct dm_link *link)
     dm_session_forget(&link->session);
     if (link->leader_bell >= 0)
         close(link->leader_bell);
-    link->leader_bell = -1;
+    link->leader_bell = DM_BELL_GONE;
     dm_mutex_reset(&link->lock);
 }

@@ -82,11 +82,12 @@ void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason);
 /* Takes a look at the server if the greeter says so.  True if the link is ready.  Calls nothing. */
 bool dm_link_look(struct dm_link *link);
 
+/* Calls nothing. */
 bool dm_link_is_ready(struct dm_link *link);
 
 /*
  * Copies an error sentence for people: the server's address, and why there is no answer (the reason of the break, or
- * that no answer came).
+ * that no answer came).  Calls nothing.
  */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM]);
 

@@ -14,8 +14,8 @@ struct dm_habit {
 };
 
 /* A thread that waits for the link; on the thread's stack, in link->calls during the call. */
-struct dm_call {
-    struct dm_call *next, **link;
+struct dm_caller {
+    struct dm_caller *next, **link;
     struct dm_self *self;
     struct dm_slot *slot; /* once sent */
     redisReply *reply;
@@ -36,8 +36,8 @@ struct dm_link {
     struct dm_session session;
     int64_t turn_ns; /* see dm_link_note_turn() */
 
-    struct dm_call *calls;
-    struct dm_call *leader;    /* sleeps in ppoll() on the socket and the bell */
+    struct dm_caller *calls;
+    struct dm_caller *leader;  /* sleeps in ppoll() on the socket and the bell */
     int leader_bell;           /* an eventfd */
     unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
     struct dm_habit glances, reads_at_once; /* see turns.c */
@@ -56,8 +56,8 @@ void dm_link_leave(struct dm_link *link);
 bool dm_link_has_news(const struct dm_link *link);
 
 /* Wakes a call's thread if the thread leads or sleeps. */
-void dm_link_wake(struct dm_link *link, struct dm_call *call);
-void dm_link_note_sleep(struct dm_link *link, struct dm_call *call, bool is_asleep);
+void dm_link_wake(struct dm_link *link, struct dm_caller *call);
+void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_asleep);
 
 /* False if the command was written for another server than the server now connected. */
 bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command);

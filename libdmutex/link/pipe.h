@@ -18,7 +18,7 @@
 #include "link/reader.h"
 #include "link/stream.h"
 
-struct dm_call;
+struct dm_caller;
 
 enum dm_slot_kind { DM_SLOT_COMMAND, DM_SLOT_GREETING, DM_SLOT_LOOK, DM_SLOT_MESSAGE };
 
@@ -26,7 +26,7 @@ enum dm_slot_kind { DM_SLOT_COMMAND, DM_SLOT_GREETING, DM_SLOT_LOOK, DM_SLOT_MES
 struct dm_slot {
     struct dm_slot *next;
     enum dm_slot_kind kind;
-    struct dm_call *call;
+    struct dm_caller *call;
     dm_reply_fn handler;
     void *user;
     redisReply *reply; /* set once the slot is finished; NULL then: no reply came */

@@ -11,6 +11,9 @@
 #define GLANCE_NS (50 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
+/* A listener looks again so often, in case that the program has closed the descriptors of the socket and the bell. */
+#define LISTEN_MOST_NS (5 * DM_NS_PER_S)
+
 /* After so many misses a thing is left out, and tried again every so many times. */
 #define MISSES_MOST 4
 #define TRY_AGAIN 64
@@ -78,41 +81,43 @@ static bool glance(struct pollfd *pollers, nfds_t count)
     return false;
 }
 
-static void lead(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
+static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     struct pollfd pollers[] = { { .fd = link->session.pipe.stream.fd, .events = dm_session_events(&link->session) },
                                 { .fd = link->leader_bell, .events = POLLIN } };
     int64_t left = sleep_ns(link, deadline);
-    struct timespec timeout = to_timespec(left);
-    bool may_glance = is_worthwhile(&link->glances), is_seen;
+    int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
+    struct timespec timeout = to_timespec(most);
+    bool may_glance = is_worthwhile(&link->glances), is_posted, is_seen;
 
     dm_assert_held(DM_RANK_CONN);
-    if (me->is_listening && dm_self_listen(me->self, &link->leader_bell))
-        return;
     link->leader = me;
-    dm_mutex_unlock(&link->lock);
+    dm_mutex_unlock(&link->lock); /* may call the application's log, which may use this thread's semaphore */
+    is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
-    is_seen = may_glance && glance(pollers, 2);
+    is_seen = is_posted || (may_glance && glance(pollers, 2));
     if (!is_seen)
-        ppoll(pollers, 2, left == DM_NEVER ? NULL : &timeout, NULL);
+        ppoll(pollers, 2, most == DM_NEVER ? NULL : &timeout, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
-    if (may_glance)
+    if (may_glance && !is_posted)
         note_use(&link->glances, is_seen);
     if (pollers[1].revents)
         dm_bell_answer(&link->leader_bell);
 }
 
-static void follow(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
+static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     int64_t left = sleep_ns(link, deadline);
     struct dm_deadline until = left == DM_NEVER ? *deadline : dm_deadline_sooner(deadline, left);
+    bool is_posted;
 
     dm_link_note_sleep(link, me, true);
     dm_link_leave(link);
-    me->is_posted = dm_self_sleep_cancellably(me->self, &until, me->cancel_state);
+    is_posted = dm_self_sleep_cancellably(me->self, &until, me->cancel_state);
     dm_mutex_lock(&link->lock);
+    me->is_posted = is_posted && me->is_asleep; /* else the link's own post: to lead, or to look */
     dm_link_note_sleep(link, me, false);
 }
 
@@ -128,7 +133,7 @@ static bool has_read_at_once(struct dm_link *link)
     return link->session.activity != before || dm_link_has_news(link);
 }
 
-static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_deadline *deadline)
+static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     bool is_leader = link->session.pipe.stream.fd >= 0 && !link->leader;
 
@@ -149,7 +154,7 @@ static void wait_turn(struct dm_link *link, struct dm_call *me, const struct dm_
  */
 static void promote(struct dm_link *link)
 {
-    struct dm_call *call = link->leader || link->asleep == 0 ? NULL : link->calls;
+    struct dm_caller *call = link->leader || link->asleep == 0 ? NULL : link->calls;
 
     dm_assert_held(DM_RANK_CONN);
     while (call && (call->is_done || !call->is_asleep))
@@ -160,7 +165,7 @@ static void promote(struct dm_link *link)
         dm_link_take_back(link);
 }
 
-static void add_call(struct dm_link *link, struct dm_call *call)
+static void add_call(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
     call->self = dm_self_get();
@@ -172,7 +177,7 @@ static void add_call(struct dm_link *link, struct dm_call *call)
     link->calls = call;
 }
 
-static void remove_call(struct dm_link *link, struct dm_call *call)
+static void remove_call(struct dm_link *link, struct dm_caller *call)
 {
     *call->link = call->next;
     if (call->next)
@@ -188,8 +193,8 @@ static void remove_call(struct dm_link *link, struct dm_call *call)
  * Runs a call until is_over says so or the deadline passes.  Signals are not masked: masking costs two system calls,
  * and no handler may call the library.  A handler that forks has a child whose link has ended, whatever it interrupted.
  */
-static bool run_call(struct dm_link *link, struct dm_call *call, const struct dm_deadline *deadline,
-                     bool (*is_over)(struct dm_link *, struct dm_call *, void *), void *user)
+static bool run_call(struct dm_link *link, struct dm_caller *call, const struct dm_deadline *deadline,
+                     bool (*is_over)(struct dm_link *, struct dm_caller *, void *), void *user)
 {
     bool is_over_now;
 
@@ -217,7 +222,7 @@ static bool run_call(struct dm_link *link, struct dm_call *call, const struct dm
     return is_over_now;
 }
 
-static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
+static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user)
 {
     const struct dm_command *command = user;
 
@@ -237,7 +242,7 @@ static bool is_answered(struct dm_link *link, struct dm_call *call, void *user)
 enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
                                  const struct dm_deadline *deadline, redisReply **ret_reply)
 {
-    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
+    struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     if (!command->bytes)
         return DM_LINK_NO_MEMORY;
@@ -247,7 +252,7 @@ enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *
     return call.result;
 }
 
-static bool is_ready(struct dm_link *link, struct dm_call *call, void *user)
+static bool is_ready(struct dm_link *link, struct dm_caller *call, void *user)
 {
     (void)call;
     (void)user;
@@ -256,13 +261,13 @@ static bool is_ready(struct dm_link *link, struct dm_call *call, void *user)
 
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
 {
-    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
+    struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     return run_call(link, &call, deadline, is_ready, NULL);
 }
 
 /* True once all requests sent before the call are answered; later requests of others do not count. */
-static bool is_drained(struct dm_link *link, struct dm_call *call, void *user)
+static bool is_drained(struct dm_link *link, struct dm_caller *call, void *user)
 {
     (void)user;
     if (call->drains == 0) {
@@ -274,12 +279,12 @@ static bool is_drained(struct dm_link *link, struct dm_call *call, void *user)
 
 bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
 {
-    struct dm_call call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
+    struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     return run_call(link, &call, deadline, is_drained, NULL) && dm_link_is_ready(link);
 }
 
-static bool is_posted(struct dm_link *link, struct dm_call *call, void *user)
+static bool has_post(struct dm_link *link, struct dm_caller *call, void *user)
 {
     (void)link;
     (void)user;
@@ -289,7 +294,7 @@ static bool is_posted(struct dm_link *link, struct dm_call *call, void *user)
 /* A thread in dm_link_listen(). */
 struct listener {
     struct dm_link *link;
-    struct dm_call call;
+    struct dm_caller call;
 };
 
 /* Runs if the thread is cancelled, which happens in a sleep only: without the lock. */
@@ -312,7 +317,7 @@ bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, in
     bool is_posted_now;
 
     pthread_cleanup_push(stop_listener, &self);
-    is_posted_now = run_call(link, &self.call, deadline, is_posted, NULL);
+    is_posted_now = run_call(link, &self.call, deadline, has_post, NULL);
     pthread_cleanup_pop(0);
     if (is_posted_now || self.call.result != DM_LINK_DOWN)
         return is_posted_now;

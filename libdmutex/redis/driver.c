@@ -10,6 +10,9 @@
 /* How long bytes may lie on the commands' connection while callers seem to read there. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
+/* How long messages may lie while a waiter leads the inbox. */
+#define LEFT_NS DM_NS_PER_S
+
 /*
  * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
  * node, which sees to it that both reach one server.
@@ -152,6 +155,8 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
     add(watch, now, !line->is_ticking && !is_left);
     if (line->is_ticking && dm_clock_boot_ns() + TICK_NS < watch->due_ns)
         watch->due_ns = dm_clock_boot_ns() + TICK_NS;
+    if (is_left && dm_clock_boot_ns() + LEFT_NS < watch->due_ns)
+        watch->due_ns = dm_clock_boot_ns() + LEFT_NS;
 }
 
 /*

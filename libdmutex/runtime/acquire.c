@@ -170,6 +170,7 @@ static void ask(struct dm_wait *wait)
     dm_step(runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER,
                                 .request = request.serial,
+                                .server = origin.number > 1 ? origin.number : 0, /* 1: none was there yet */
                                 .answer = wait->is_inbox_needed ? &no_news : &answer });
     if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, DM_ASKS))
         rest(wait);
@@ -437,6 +438,8 @@ int dm_wait_run(struct dm_wait *wait)
 
     dm_explain_begin(wait);
     while (result == DM_GO_ON) {
+        if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the wait */
+            return dm_fail(DM_FAIL_SWITCHED, NULL);
         switch (wait->claim->hold.phase) {
         case DM_ASKING:
             if (is_promoted_since_asked(wait) && !begin_anew(wait))

@@ -28,6 +28,7 @@ struct condition_wait {
     int cancel_state;
     bool has_unanswered; /* a request to wait, which may be executed yet */
     bool is_signalled;   /* a signal came before the deadline or the cancellation */
+    bool has_left;       /* the store has said, once for all, whether a signal came first */
 };
 
 static struct condition_wait *of(struct dm_wait *wait)
@@ -231,11 +232,13 @@ static void leave_condition(struct condition_wait *self)
     struct dm_call call;
     bool is_waiting, was_asked = false;
 
+    if (self->has_left)
+        return;
     for (;; was_asked = true) {
         dm_wait_lock(wait);
         is_waiting = dm_hold_is_waiting(&wait->claim->hold);
-        if (!wait->claim->condition || !(is_waiting || was_asked)) {
-            self->is_signalled = wait->claim->condition != NULL; /* granted; or else forgotten by the server */
+        if (!wait->claim->condition || !(is_waiting || was_asked) || wait->runtime->is_retired) {
+            self->is_signalled = true; /* granted; or else the server, or a new claim, knows no more of a signal */
             dm_state_unlock();
             return;
         }
@@ -255,6 +258,7 @@ static void leave_condition(struct condition_wait *self)
         }
         dm_wait_rest(wait);
     }
+    self->has_left = true;
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
@@ -296,7 +300,8 @@ static void cancelled(void *user)
     dm_wait_lock(&self->wait);
     dm_wait_run(&self->wait);
     dm_state_unlock();
-    while (self->is_signalled && dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
+    while (self->is_signalled && !self->wait.runtime->is_retired &&
+           dm_condition_signal(self->wait.runtime, self->object, false) == ENOLCK)
         dm_wait_rest(&self->wait);
     finish(self);
 }

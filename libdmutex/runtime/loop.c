@@ -273,8 +273,10 @@ void dm_loop_fork_parent(void)
 void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&gate);
-    if (the_loop)
+    if (the_loop) {
         close(the_loop->bell);
+        the_loop->bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
+    }
     the_loop = own_loop = NULL;
     is_outside = false;
 }

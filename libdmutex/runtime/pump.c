@@ -226,8 +226,10 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
         free(batch);
     } else {
         runtime->under_way[kind]++;
-        if (!post_batch(batch))
+        if (!post_batch(batch)) {
+            is_full = false; /* names to serve are due again at once: the next turn goes on */
             take_answers(batch, NULL);
+        }
     }
     is_full = is_full && runtime->under_way[kind] < UNDER_WAY_MOST;
     dm_state_unlock();

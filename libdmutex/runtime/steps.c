@@ -20,12 +20,16 @@ static uint64_t server_now(const struct dm_runtime *runtime)
     return dm_store_origin(runtime->store).number;
 }
 
-/* The core counts servers by the numbers of struct dm_origin. */
+/*
+ * The core counts servers by the numbers of struct dm_origin.  A caller that knows a number from before the request names
+ * that number: the thread may read the answer of one server when another has come already.
+ */
 static struct dm_event with_server(const struct dm_runtime *runtime, const struct dm_event *event)
 {
     struct dm_event numbered = *event;
 
-    if (event->answer && (event->answer->verdict == DM_SAYS_OWNED || event->answer->verdict == DM_SAYS_NOT_OWNER))
+    if (!event->server && event->answer &&
+        (event->answer->verdict == DM_SAYS_OWNED || event->answer->verdict == DM_SAYS_NOT_OWNER))
         numbered.server = server_now(runtime);
     return numbered;
 }

@@ -177,6 +177,7 @@ struct dm_store_ops {
     /* NULL without memory. */
     struct dm_place *(*place)(struct dm_store *store, const char *key);
 
+    /* Quietly. */
     bool (*is_able)(struct dm_store *store, enum dm_way way);
     /* Opens the way, and waits.  False when the deadline has passed. */
     bool (*await_able)(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline);
@@ -185,7 +186,7 @@ struct dm_store_ops {
      * wakes no other thread.  May return false early.
      */
     bool (*sleep)(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state);
-    /* Copies an error sentence for people: where the store is, and why there is no answer. */
+    /* Copies an error sentence for people: where the store is, and why there is no answer.  Quietly. */
     void (*reason)(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM]);
     /* Quietly. */
     struct dm_origin (*origin)(struct dm_store *store);
