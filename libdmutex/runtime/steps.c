@@ -21,8 +21,8 @@ static uint64_t server_now(const struct dm_runtime *runtime)
 }
 
 /*
- * The core counts servers by the numbers of struct dm_origin.  A caller that knows a number from before the request names
- * that number: the thread may read the answer of one server when another has come already.
+ * The core counts servers by the numbers of struct dm_origin.  A caller that knows a number from before the request
+ * names it: the thread may read the answer of one server when another has come already.
  */
 static struct dm_event with_server(const struct dm_runtime *runtime, const struct dm_event *event)
 {
