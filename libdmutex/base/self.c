@@ -66,16 +66,6 @@ bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
  * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
  * there.
  */
-bool dm_self_sleep_cancellably(struct dm_self *sleeper, const struct dm_deadline *deadline, int cancel_state)
-{
-    bool is_posted;
-
-    pthread_setcancelstate(cancel_state, NULL);
-    is_posted = dm_self_sleep(sleeper, deadline);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    return is_posted;
-}
-
 /*
  * The sleeper sets the bell, then looks for a post; dm_self_wake() posts, then looks for a bell.  All three change the
  * bell in one step, the last one by adding nothing, so that of two the later sees what the earlier did before.  Not by

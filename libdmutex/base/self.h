@@ -9,6 +9,7 @@
 #ifndef DM_BASE_SELF_H
 #define DM_BASE_SELF_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,15 @@ struct dm_self *dm_self_get(void);
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
 
 /* The same, with the given cancellation state during the sleep; the caller has disabled cancellation. */
-bool dm_self_sleep_cancellably(struct dm_self *self, const struct dm_deadline *deadline, int cancel_state);
+static inline bool dm_self_sleep_cancellably(struct dm_self *self, const struct dm_deadline *deadline, int cancel_state)
+{
+    bool is_posted;
+
+    pthread_setcancelstate(cancel_state, NULL);
+    is_posted = dm_self_sleep(self, deadline);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return is_posted;
+}
 
 /*
  * Around a sleep in ppoll() on a bell (base/descriptor.h): posts ring the bell too.  dm_self_listen() returns true if

@@ -239,16 +239,6 @@ bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)
     }
 }
 
-bool dm_self_sleep_cancellably(struct dm_self *self, const struct dm_deadline *deadline, int cancel_state)
-{
-    bool is_posted;
-
-    pthread_setcancelstate(cancel_state, NULL);
-    is_posted = dm_self_sleep(self, deadline);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    return is_posted;
-}
-
 void dm_self_wake(struct dm_self *self)
 {
     struct thread *thread = (struct thread *)(void *)self;
