@@ -557,6 +557,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/server.h \
     tests/lib/side.c \
     tests/lib/side.h \
+    tests/lib/storm.c \
+    tests/lib/storm.h \
     tests/lib/stranger.c \
     tests/lib/stranger.h \
     tests/lib/testlib.c \

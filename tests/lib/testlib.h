@@ -23,6 +23,7 @@
  *   actor.h   another process that locks and dies as told
  *   crowd.h   many threads in several actors that wait on a condition
  *   proxy.h   a bad network between a process and the server
+ *   storm.h   a network that is cut all the time, below two actors that count
  *   wait.h    waiting for conditions; times
  *   late.h    how late the machine is, for leases that the machine must keep
  *   mutexes.h mutexes of every kind, and calls in other threads
@@ -58,6 +59,7 @@
 #include "proxy.h"
 #include "server.h"
 #include "side.h"
+#include "storm.h"
 #include "wait.h"
 
 /*

@@ -431,19 +431,10 @@ static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(
 
 /* ---- all together ------------------------------------------------------------------------ */
 
-static bool has_grown(const char *file, long long *counted)
-{
-    long long before = *counted;
-
-    *counted = actor_counted(file);
-    return *counted > before;
-}
-
 /* Connections that are cut anywhere, all the time, but not before any use: the count is exact and nothing is left. */
 static void test_the_count_is_exact_when_connections_are_cut_all_the_time(void **state)
 {
     struct actor *second = actor_start_at(proxy_url(proxy));
-    long long counted = 0;
     char file[64];
 
     (void)state;
@@ -452,14 +443,7 @@ static void test_the_count_is_exact_when_connections_are_cut_all_the_time(void *
     actor_begin_count(file);
     actor_send(actor, "count %s %d net/count 2", file, repetitions(100));
     actor_send(second, "count %s %d net/count 2", file, repetitions(100));
-    for (unsigned i = 0; actor_is_silent(actor) || actor_is_silent(second); i++) {
-        /* beyond the bytes of a greeting, and of the repeated requests behind: one may be a script's text */
-        proxy_cut_after(proxy, i % 2 ? PROXY_TO_SERVER : PROXY_TO_CLIENT, (i % 2 ? 32000 : 8000) + i * 977 % 9000);
-        if (i % 16 == 0 && has_grown(file, &counted))
-            proxy_cut(proxy);
-        wait_nap();
-    }
-    proxy_pass(proxy);
+    storm_while_counting(proxy, actor, second, file);
     actor_expect(actor, "0");
     actor_expect(second, "0");
     assert_int_equal(actor_counted(file), 4 * repetitions(100));
