@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "keeper.h"
 #include "wait.h"
@@ -54,4 +56,17 @@ int late_stretched_ms(int ms)
     if (before_us > worst_us)
         worst_us = before_us;
     return ms + (int)(worst_us / 100);
+}
+
+bool late_is_busy(void)
+{
+    FILE *file = fopen("/proc/loadavg", "r");
+    int ready = 0;
+
+    if (!file)
+        return false;
+    if (fscanf(file, "%*s %*s %*s %d/", &ready) != 1)
+        ready = 0;
+    fclose(file);
+    return ready > sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and the caller */
 }

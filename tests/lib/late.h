@@ -7,6 +7,7 @@
 #ifndef TEST_LATE_H
 #define TEST_LATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Shared with the process that watches. */
@@ -24,5 +25,8 @@ void late_watch(struct late *late, int fd);
  * step must not miss; waits for the first looks.
  */
 int late_stretched_ms(int ms);
+
+/* True if more threads are ready to run, now, than the machine has processors: each waits for its turn. */
+bool late_is_busy(void);
 
 #endif

@@ -10,7 +10,15 @@
 
 #define TURNS 400
 #define TRIES 5
-#define MOST_CALLS 8 /* for each acquisition: two requests, two answers, one message */
+
+/* For each acquisition: two requests, two answers, one message. */
+#define MOST_CALLS 8
+
+/*
+ * The same where other programs want the processors: then the server answers late, and each of the two answers and the
+ * message costs a look in vain, a sleep, a look after the sleep, and now and then the loop's turn.
+ */
+#define MOST_CALLS_OF_BUSY 14
 #define LONG_LEASE 60000
 
 static bool has_answered(void *user)
@@ -47,23 +55,30 @@ static long calls_of_turns(struct actor *traced, const char *file)
     return calls_of_library(&tracer);
 }
 
+/* The actors are silent when this looks. */
+static long most_calls(void)
+{
+    return (late_is_busy() ? MOST_CALLS_OF_BUSY : MOST_CALLS) * TURNS;
+}
+
 /* All threads together make no more than MOST_CALLS for an acquisition.  Other work of the machine only adds calls. */
 static void test_a_contended_lock_makes_few_system_calls(void **state)
 {
     struct actor *traced = actor_start(the_server);
     char file[64];
-    long calls = LONG_MAX;
+    long calls = LONG_MAX, most = 0;
 
     (void)state;
     snprintf(file, sizeof file, "%s/calls", the_server->folder);
     actor_begin_count(file);
     actor_do(traced, "0", "init calls/m lease=%d", LONG_LEASE);
     actor_do(traced, "0", "count %s 1 calls/m", file);
-    for (int i = 0; i < TRIES && calls > MOST_CALLS * TURNS; i++) {
+    for (int i = 0; i < TRIES && calls > most; i++) {
         calls = calls_of_turns(traced, file);
+        most = most_calls();
         print_message("# %.2f system calls for an acquisition\n", (double)calls / TURNS);
     }
-    assert_in_range(calls, 1, MOST_CALLS * TURNS);
+    assert_in_range(calls, 1, most);
     actor_end(traced);
 }
 
