@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "bench.h"
 
-#include <arpa/inet.h>
 #include <dmutex/dmutex.h>
-#include <netinet/in.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,161 +10,24 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* ---- server ---------------------------------------------------------------------- */
-
-const char *const bench_way_names[BENCH_WAYS] = { "unix socket", "TCP" };
-
-static int free_port(void)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t length = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-        bench_die("no free port");
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
-static void run_server(const struct bench_server *server)
-{
-    const char *program = getenv("DMUTEX_TEST_SERVER");
-    char port[16];
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!program || !*program)
-        program = "redis-server";
-    snprintf(port, sizeof port, "%d", server->port);
-    execlp(program, program, "--bind", "127.0.0.1", "--port", port, "--unixsocket", server->socket, "--save", "",
-           "--appendonly", "no", "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
-    _exit(127);
-}
-
-redisContext *bench_connect(const struct bench_server *server)
-{
-    redisContext *context = NULL;
-
-    for (int tries = 0; tries < 2000; tries++) {
-        context = server->way == BENCH_TCP ? redisConnect("127.0.0.1", server->port) : redisConnectUnix(server->socket);
-        if (context && !context->err)
-            return context;
-        redisFree(context);
-        usleep(2000);
-    }
-    bench_die("the server does not answer: is redis-server or valkey-server installed?");
-}
-
-struct bench_server bench_server_start(void)
-{
-    struct bench_server server;
-
-    strcpy(server.directory, "/tmp/dmutex-bench-XXXXXX");
-    if (!mkdtemp(server.directory))
-        bench_die("no temporary directory");
-    snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
-    server.port = free_port();
-    bench_server_use(&server, BENCH_UNIX);
-    server.pid = fork();
-    if (server.pid == 0)
-        run_server(&server);
-    redisFree(bench_connect(&server));
-    return server;
-}
-
-void bench_server_use(struct bench_server *server, enum bench_way way)
-{
-    server->way = way;
-    if (way == BENCH_TCP)
-        snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d?grace=off", server->port);
-    else
-        snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->socket);
-}
-
-void bench_server_stop(struct bench_server *server)
-{
-    char path[96];
-
-    kill(server->pid, SIGKILL);
-    waitpid(server->pid, NULL, 0);
-    unlink(server->socket);
-    snprintf(path, sizeof path, "%s/log", server->directory);
-    unlink(path);
-    rmdir(server->directory);
-}
-
-redisReply *bench_command(redisContext *context, int count, const char **words)
-{
-    redisReply *reply = redisCommandArgv(context, count, words, NULL);
-
-    if (!reply || reply->type == REDIS_REPLY_ERROR)
-        bench_die(reply ? reply->str : "the server has gone");
-    return reply;
-}
-
-void bench_run(redisContext *context, int count, const char **words)
-{
-    freeReplyObject(bench_command(context, count, words));
-}
-
-char *bench_load(redisContext *context, const char *script)
-{
-    const char *load[] = { "SCRIPT", "LOAD", script };
-    redisReply *reply = bench_command(context, 3, load);
-    char *sha = strdup(reply->str);
-
-    freeReplyObject(reply);
-    return sha;
-}
-
-void bench_stats_reset(redisContext *context)
-{
-    bench_run(context, 2, (const char *[]){ "CONFIG", "RESETSTAT" });
-}
-
-/* cmdstat_evalsha:calls=12,usec=345,... */
-double bench_stat(redisContext *context, const char *command, const char *field)
-{
-    redisReply *reply = bench_command(context, 2, (const char *[]){ "INFO", "commandstats" });
-    char name[64];
-    const char *at;
-    double value = 0;
-
-    snprintf(name, sizeof name, "cmdstat_%s:", command);
-    at = strstr(reply->str, name);
-    snprintf(name, sizeof name, "%s=", field);
-    if (at && (at = strstr(at, name)) != NULL)
-        value = atof(at + strlen(name));
-    freeReplyObject(reply);
-    return value;
-}
-
-double bench_scripts_sent(redisContext *context)
-{
-    return bench_stat(context, "evalsha", "calls") + bench_stat(context, "eval", "calls");
-}
+#include "server.h"
 
 /* ---- places ---------------------------------------------------------------------- */
 
 const struct bench_place *bench_places(void)
 {
     static const struct bench_place two_cores[] = {
-        { "server on one core, clients on another", 0, 1 },
-        { "all on one core", 0, 0 },
-        { "placed by the kernel", -1, -1 },
-        { NULL, 0, 0 },
-    };
-    static const struct bench_place one_core[] = {
-        { "all on one core", 0, 0 },
-        { NULL, 0, 0 },
+        { "apart", "server on one core, clients on another", 0, 1 },
+        { "together", "all on one core", 0, 0 },
+        { "anywhere", "placed by the kernel", -1, -1 },
+        { NULL, NULL, 0, 0 },
     };
 
-    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? two_cores : one_core;
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? two_cores : &two_cores[1];
 }
 
 void bench_pin(pid_t pid, int core)
@@ -181,22 +43,56 @@ void bench_pin(pid_t pid, int core)
         bench_die("a process cannot be put on one core");
 }
 
-void bench_apart(const struct bench_server *server, int core, void (*measure)(void *), void *user)
+/* ---- processes ------------------------------------------------------------------- */
+
+pid_t bench_begin(const struct bench_scene *scene, void (*work)(void *), void *user)
 {
-    int status;
     pid_t pid;
 
     fflush(stdout);
     pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        setenv("DMUTEX_URL", server->url, 1);
-        bench_pin(0, core);
-        measure(user);
-        exit(0);
-    }
-    if (waitpid(pid, &status, 0) < 0 || status != 0)
+    if (pid < 0)
+        bench_die("no process");
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("DMUTEX_URL", scene->server->url, 1);
+    bench_pin(0, scene->place->client_core);
+    work(user);
+    exit(0);
+}
+
+void bench_await(pid_t pid)
+{
+    int status;
+
+    if (waitpid(pid, &status, 0) != pid || status != 0)
         bench_die("a process of the benchmark failed");
+}
+
+void bench_kill(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+struct measuring {
+    const struct bench_scene *scene;
+    void (*measure)(const struct bench_scene *);
+};
+
+static void measure_apart(void *user)
+{
+    const struct measuring *measuring = user;
+
+    measuring->measure(measuring->scene);
+}
+
+void bench_apart(const struct bench_scene *scene, void (*measure)(const struct bench_scene *))
+{
+    struct measuring measuring = { scene, measure };
+
+    bench_await(bench_begin(scene, measure_apart, &measuring));
 }
 
 /* ---- figures --------------------------------------------------------------------- */
@@ -227,6 +123,16 @@ double bench_median(double *values, int count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+double bench_quantile(double *values, int count, double part)
+{
+    int place = (int)(part * count);
+
+    if (count == 0)
+        return 0;
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[place < count ? place : count - 1];
+}
+
 double bench_memory(pid_t pid, const char *kind)
 {
     char path[64], line[256];
@@ -252,6 +158,20 @@ void *bench_share(size_t size)
     if (memory == MAP_FAILED)
         bench_die("no memory");
     return memory;
+}
+
+const char *bench_path(const char *file)
+{
+    static char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    char *slash;
+
+    path[length > 0 ? length : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (!slash || (size_t)(slash + 1 - path) + strlen(file) >= sizeof path)
+        bench_die("the program does not know its own place");
+    strcpy(slash + 1, file);
+    return path;
 }
 
 /* ---- errors ---------------------------------------------------------------------- */

@@ -1,66 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tools of the benchmarks: a private server, places to run, time, and medians.
+ * Tools of the workloads: processes, places to run, time, and medians.
  *
- * A benchmark prints ratios of the library to a bare loop in the same run; absolute figures move from machine to
+ * A workload prints figures of the library beside a bare limit in the same run; absolute figures move from machine to
  * machine. Rounds of the two alternate, so that other work of the machine hits both alike. Any failure ends the program
  * with a message.
  */
 #ifndef DM_BENCH_H
 #define DM_BENCH_H
 
-#include <hiredis.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #define BENCH_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- server ---------------------------------------------------------------------- */
-
-enum bench_way { BENCH_UNIX, BENCH_TCP, BENCH_WAYS };
-extern const char *const bench_way_names[BENCH_WAYS];
-
-/* A private server in a temporary directory, gone with the benchmark. */
-struct bench_server {
-    pid_t pid;
-    char directory[64];
-    char socket[80];
-    int port;           /* on 127.0.0.1 */
-    enum bench_way way; /* of the library and of bench_connect() */
-    char url[112];      /* for DMUTEX_URL */
-};
-
-/* Starts with BENCH_UNIX. */
-struct bench_server bench_server_start(void);
-void bench_server_stop(struct bench_server *server);
-
-/* Sets the way on which processes started from now on reach the server. */
-void bench_server_use(struct bench_server *server, enum bench_way way);
-
-/* A connection to the server. */
-redisContext *bench_connect(const struct bench_server *server);
-
-/* A command with a reply that is not an error. */
-redisReply *bench_command(redisContext *context, int count, const char **words);
-
-/* The same; the reply is dropped. */
-void bench_run(redisContext *context, int count, const char **words);
-
-/* Makes a script known to the server; returns the SHA-1, the caller's to free. */
-char *bench_load(redisContext *context, const char *script);
-
-/* Resets the server's counters; the second returns a count since then: "calls" or "usec" of a command. */
-void bench_stats_reset(redisContext *context);
-double bench_stat(redisContext *context, const char *command, const char *field);
-
-/* Script calls by clients: the library sends nothing else. Commands called by a script are not counted. */
-double bench_scripts_sent(redisContext *context);
+struct bench_server;
 
 /* ---- places ---------------------------------------------------------------------- */
 
-/* Which cores the server and the clients run on; -1: any. */
+/* The cores of the server and of the clients; -1: any. */
 struct bench_place {
-    const char *name; /* NULL ends the list */
+    const char *word; /* for --place; NULL ends the list */
+    const char *name;
     int server_core, client_core;
 };
 
@@ -70,8 +31,30 @@ const struct bench_place *bench_places(void);
 /* Pins a process (0: the calling thread and the threads started by the caller) there; -1: anywhere. */
 void bench_pin(pid_t pid, int core);
 
-/* Calls measure(user) in a process of its own, pinned, with DMUTEX_URL set: the library reads the settings once. */
-void bench_apart(const struct bench_server *server, int core, void (*measure)(void *), void *user);
+/* ---- workloads ------------------------------------------------------------------- */
+
+/* The circumstances in which a workload measures. */
+struct bench_scene {
+    struct bench_server *server; /* of this scene alone, at its place */
+    const struct bench_place *place;
+    int rounds;
+    double seconds; /* of each measurement in a round */
+};
+
+/*
+ * Runs work(user) in a process of its own, at the clients' place and with DMUTEX_URL set: the library reads the
+ * settings once. The process ends with the benchmark at the latest.
+ */
+pid_t bench_begin(const struct bench_scene *scene, void (*work)(void *), void *user);
+
+/* Waits for the end of the process, which must be a success. */
+void bench_await(pid_t pid);
+
+/* Kills the process. */
+void bench_kill(pid_t pid);
+
+/* Calls measure(scene) in a process of its own, and waits for the end. */
+void bench_apart(const struct bench_scene *scene, void (*measure)(const struct bench_scene *));
 
 /* ---- figures --------------------------------------------------------------------- */
 
@@ -79,11 +62,17 @@ double bench_now(void); /* seconds */
 void bench_pause(double seconds);
 double bench_median(double *values, int count);
 
+/* The value at the given part (0.99) of sorted values. */
+double bench_quantile(double *values, int count, double part);
+
 /* Memory of a process that is in RAM, of the kind that a line of /proc/PID/status names; bytes. */
 double bench_memory(pid_t pid, const char *kind);
 
-/* Zeroed memory that forked children share. */
+/* Zeroed memory that forked children share; freed by munmap(). */
 void *bench_share(size_t size);
+
+/* The path of a file beside this program, static. */
+const char *bench_path(const char *file);
 
 /* ---- errors ---------------------------------------------------------------------- */
 

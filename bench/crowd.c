@@ -2,47 +2,120 @@
 #include "crowd.h"
 
 #include <dmutex/dmutex.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "grant.h"
+#include "home.h"
+#include "report.h"
+#include "server.h"
 
 enum stage { GATHER, RUN, END };
+enum { SAMPLES_MAX = 1 << 17, CROWDS_MAX = 1 + LIMITS_MAX, ROUNDS_MAX = 100 };
 
-/* One process's own part; alone in the cache lines. */
+/* One thread's own part; alone in the cache lines. */
 struct seat {
-    atomic_long acquisitions;
-    long sleeps;
-    char padding[112];
+    atomic_long acquisitions, handoffs;
+    long sleeps; /* of the whole process, in the seat of its first thread */
+    char padding[104];
 };
 
 struct board {
     atomic_int stage;
     atomic_int ready;
     struct seat seats[CROWD_MAX];
+    /* Guarded by the lock under test. */
+    int last; /* the seat of the last holder */
+    double left;
+    int sample_count;
+    double samples[SAMPLES_MAX];
 };
 
-static dmutex_t mutex = DMUTEX_INITIALIZER("bench/handoff");
+/* What a process of the crowd is told, and each of its threads. */
+struct part {
+    const struct bench_scene *scene;
+    const struct crowd *crowd;
+    struct board *board;
+    int number; /* of the seat */
+    dmutex_t *mutex;
+    struct grant *grant;
+    struct home home;
+};
 
-/* ---- one process ----------------------------------------------------------------- */
+/* ---- one thread ------------------------------------------------------------------ */
 
-static void lock_and_unlock(struct grant *grant)
+static void lock(struct part *part)
 {
-    if (grant) {
-        grant_lock(grant);
-        grant_unlock(grant);
+    if (part->crowd->lock == CROWD_LIBRARY) {
+        bench_must(dmutex_lock(part->mutex));
+    } else if (part->crowd->lock == CROWD_GRANT) {
+        grant_lock(part->grant);
     } else {
-        bench_must(dmutex_lock(&mutex));
-        bench_must(dmutex_unlock(&mutex));
+        while (!home_set(&part->home))
+            bench_pause(0.001);
     }
 }
+
+static void unlock(struct part *part)
+{
+    if (part->crowd->lock == CROWD_LIBRARY)
+        bench_must(dmutex_unlock(part->mutex));
+    else if (part->crowd->lock == CROWD_GRANT)
+        grant_unlock(part->grant);
+    else
+        home_delete(&part->home);
+}
+
+static void note_handoff(struct part *part, struct board *board)
+{
+    if (part->crowd->is_timed && board->stage == RUN && board->sample_count < SAMPLES_MAX)
+        board->samples[board->sample_count++] = bench_now() - board->left;
+    board->last = part->number;
+    board->seats[part->number].handoffs++;
+}
+
+static void hold_once(struct part *part)
+{
+    struct board *board = part->board;
+
+    lock(part);
+    if (board->last != part->number)
+        note_handoff(part, board);
+    if (part->crowd->is_timed)
+        board->left = bench_now();
+    unlock(part);
+}
+
+static void open_bare_lock(struct part *part)
+{
+    if (part->crowd->lock == CROWD_GRANT)
+        part->grant = grant_open(part->scene->server, part->number);
+    else if (part->crowd->lock == CROWD_POLL)
+        home_open(&part->home, bench_connect(part->scene->server), "bare:polled", part->number);
+}
+
+static void *take_part(void *user)
+{
+    struct part *part = user;
+    struct board *board = part->board;
+
+    open_bare_lock(part);
+    hold_once(part); /* all is connected and loaded */
+    board->ready++;
+    while (board->stage == GATHER)
+        bench_pause(0.001);
+    while (board->stage == RUN) {
+        hold_once(part);
+        board->seats[part->number].acquisitions++;
+    }
+    return NULL;
+}
+
+/* ---- one process ----------------------------------------------------------------- */
 
 static long sleeps_so_far(void)
 {
@@ -52,73 +125,98 @@ static long sleeps_so_far(void)
     return usage.ru_nvcsw;
 }
 
-static void take_part(struct board *board, struct seat *seat, struct grant *grant)
+static void make_mutex(dmutex_t *mutex, const struct crowd *crowd)
 {
-    long before;
+    dmutexattr_t attr;
 
-    lock_and_unlock(grant); /* all is connected and loaded */
-    board->ready++;
-    while (board->stage == GATHER)
-        bench_pause(0.001);
-    before = sleeps_so_far();
-    while (board->stage == RUN) {
-        lock_and_unlock(grant);
-        seat->acquisitions++;
-    }
-    seat->sleeps = sleeps_so_far() - before;
+    bench_must(dmutexattr_init(&attr));
+    bench_must(dmutexattr_setfairness_np(&attr, crowd->fairness));
+    bench_must(dmutexattr_setlinger_np(&attr, crowd->linger_ms));
+    bench_must(dmutex_init_np(mutex, "bench/crowd", &attr));
 }
 
-static void join_in(const struct bench_server *server, const struct crowd *crowd, struct board *board, int number)
+/* In a process of its own. */
+static void join_in(void *user)
 {
-    struct grant *grant = NULL;
+    static struct part parts[CROWD_MAX];
+    static dmutex_t mutex;
+    struct part *first = user;
+    pthread_t threads[CROWD_MAX];
+    long before;
 
-    if (fork() != 0)
-        return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bench_pin(0, crowd->core);
-    setenv("DMUTEX_URL", server->url, 1);
-    if (crowd->lock == CROWD_BARE)
-        grant = grant_open(server, number);
-    take_part(board, &board->seats[number], grant);
-    exit(0);
+    make_mutex(&mutex, first->crowd);
+    for (int i = 0; i < first->crowd->threads; i++) {
+        parts[i] = *first;
+        parts[i].number += i;
+        parts[i].mutex = &mutex;
+        if (pthread_create(&threads[i], NULL, take_part, &parts[i]) != 0)
+            bench_die("no thread");
+    }
+    while (first->board->stage == GATHER)
+        bench_pause(0.001);
+    before = sleeps_so_far();
+    for (int i = 0; i < first->crowd->threads; i++)
+        pthread_join(threads[i], NULL);
+    first->board->seats[first->number].sleeps = sleeps_so_far() - before;
 }
 
 /* ---- all processes --------------------------------------------------------------- */
 
-static long acquisitions_of_all(struct board *board, int size)
-{
-    long sum = 0;
+struct sums {
+    long acquisitions, handoffs;
+};
 
-    for (int i = 0; i < size; i++)
-        sum += board->seats[i].acquisitions;
-    return sum;
+static struct sums sums_of_all(struct board *board, int size)
+{
+    struct sums sums = { 0, 0 };
+
+    for (int i = 0; i < size; i++) {
+        sums.acquisitions += board->seats[i].acquisitions;
+        sums.handoffs += board->seats[i].handoffs;
+    }
+    return sums;
+}
+
+static double commands_sent(redisContext *context, const struct crowd *crowd)
+{
+    double scripts = bench_scripts_sent(context);
+
+    return crowd->lock == CROWD_POLL ? scripts + bench_stat(context, "set", "calls") : scripts;
 }
 
 /*
  * Watches the running processes. The server's counters are the server's own; the counters of the clients are read
  * beside them.
  */
-static void watch(struct board *board, int size, redisContext *context, double seconds, struct crowd_figures *figures)
+static void watch(const struct part *part, double seconds, struct crowd_figures *figures)
 {
-    long before;
-    double start, sum;
+    redisContext *context = bench_connect(part->scene->server);
+    int size = part->crowd->processes * part->crowd->threads;
+    struct sums before, after;
+    double start, acquired;
 
     bench_pause(seconds / 4);
     bench_stats_reset(context);
-    before = acquisitions_of_all(board, size);
+    before = sums_of_all(part->board, size);
     start = bench_now();
     bench_pause(seconds);
-    sum = (double)(acquisitions_of_all(board, size) - before);
-    figures->per_second = sum / (bench_now() - start);
-    figures->scripts = bench_scripts_sent(context) / sum;
-    figures->server_us = bench_stat(context, "evalsha", "usec") / sum;
-    figures->messages = bench_stat(context, "publish", "calls") / sum;
+    after = sums_of_all(part->board, size);
+    seconds = bench_now() - start;
+    acquired = (double)(after.acquisitions - before.acquisitions);
+    figures->of[CROWD_PER_SECOND] = acquired / seconds;
+    figures->of[CROWD_HANDOFFS] = (double)(after.handoffs - before.handoffs) / seconds;
+    figures->of[CROWD_COMMANDS] = commands_sent(context, part->crowd) / acquired;
+    figures->of[CROWD_SERVER_US] = bench_stat(context, "evalsha", "usec") / acquired;
+    figures->of[CROWD_MESSAGES] = bench_stat(context, "publish", "calls") / acquired;
+    redisFree(context);
 }
 
 /* Adds up after the processes have ended. */
 static void add_up(struct board *board, int size, struct crowd_figures *figures)
 {
     long least = board->seats[0].acquisitions, most = least, sleeps = 0;
+    double *samples = board->samples;
+    int count = board->sample_count;
 
     for (int i = 0; i < size; i++) {
         long own = board->seats[i].acquisitions;
@@ -127,37 +225,81 @@ static void add_up(struct board *board, int size, struct crowd_figures *figures)
         most = own > most ? own : most;
         sleeps += board->seats[i].sleeps;
     }
-    figures->sleeps = (double)sleeps / (double)acquisitions_of_all(board, size);
-    figures->spread = least ? (double)most / (double)least : 0;
+    figures->of[CROWD_SLEEPS] = (double)sleeps / (double)sums_of_all(board, size).acquisitions;
+    figures->of[CROWD_SPREAD] = (double)most / (double)(least ? least : 1);
+    figures->of[CROWD_P50_US] = bench_quantile(samples, count, 0.5) * 1e6;
+    figures->of[CROWD_P99_US] = bench_quantile(samples, count, 0.99) * 1e6;
+    figures->of[CROWD_MAX_US] = bench_quantile(samples, count, 1) * 1e6;
 }
 
-static void await_all(int size)
+struct crowd_figures crowd_run(const struct bench_scene *scene, const struct crowd *crowd)
 {
-    int status;
+    struct board *board = bench_share(sizeof *board);
+    struct part part = { .scene = scene, .crowd = crowd, .board = board };
+    struct crowd_figures figures = { { 0 } };
+    pid_t pids[CROWD_MAX];
+    int size = crowd->processes * crowd->threads;
 
-    for (int i = 0; i < size; i++) {
-        if (wait(&status) < 0 || status != 0)
-            bench_die("a process of the benchmark failed");
+    for (int i = 0; i < crowd->processes; i++) {
+        part.number = i * crowd->threads;
+        pids[i] = bench_begin(scene, join_in, &part);
+    }
+    while (board->ready < size)
+        bench_pause(0.001);
+    board->stage = RUN;
+    watch(&part, scene->seconds, &figures);
+    board->stage = END;
+    for (int i = 0; i < crowd->processes; i++)
+        bench_await(pids[i]);
+    add_up(board, size, &figures);
+    munmap(board, sizeof *board);
+    return figures;
+}
+
+void crowd_compare(const struct bench_scene *scene, const struct crowd *crowds, int count,
+                   struct crowd_figures *ret_medians)
+{
+    static struct crowd_figures figures[CROWDS_MAX][ROUNDS_MAX];
+    int rounds = scene->rounds < ROUNDS_MAX ? scene->rounds : ROUNDS_MAX;
+    double values[ROUNDS_MAX];
+
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < count; i++)
+            figures[i][round] = crowd_run(scene, &crowds[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        for (int which = 0; which < CROWD_FIGURES; which++) {
+            for (int round = 0; round < rounds; round++)
+                values[round] = figures[i][round].of[which];
+            ret_medians[i].of[which] = bench_median(values, rounds);
+        }
     }
 }
 
-struct crowd_figures crowd_run(const struct bench_server *server, const struct crowd *crowd, double seconds)
+void crowd_report(const struct crowd *crowds, int count, const struct crowd_figures *medians, enum crowd_figure which,
+                  const char *when, int size, const char *budget)
 {
-    struct board *board = bench_share(sizeof *board);
-    struct crowd_figures figures = { 0 };
-    redisContext *context = bench_connect(server);
+    static const struct {
+        const char *name, *unit;
+    } names[CROWD_FIGURES] = {
+        { "acquisitions", "/s" },
+        { "handoffs", "/s" },
+        { "commands", "" },
+        { "messages", "" },
+        { "sleeps", "" },
+        { "server", "us" },
+        { "luckiest / unluckiest", "" },
+        { "handoff p50", "us" },
+        { "handoff p99", "us" },
+        { "longest handoff", "us" },
+    };
+    struct figure figure = {
+        when, names[which].name, names[which].unit, size, medians[0].of[which], { { 0 } }, budget
+    };
 
-    fflush(stdout);
-    for (int i = 0; i < crowd->size; i++)
-        join_in(server, crowd, board, i);
-    while (board->ready < crowd->size)
-        bench_pause(0.001);
-    board->stage = RUN;
-    watch(board, crowd->size, context, seconds, &figures);
-    board->stage = END;
-    await_all(crowd->size);
-    add_up(board, crowd->size, &figures);
-    redisFree(context);
-    munmap(board, sizeof *board);
-    return figures;
+    for (int i = 1; i < count && i <= LIMITS_MAX; i++) {
+        figure.limits[i - 1].name = crowds[i].name;
+        figure.limits[i - 1].value = medians[i].of[which];
+    }
+    report(&figure);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes that do nothing but lock and unlock one name, each in a loop, for a while. */
+/* Threads of some processes that do nothing but lock and unlock one name, each in a loop, for a while. */
 #ifndef DM_BENCH_CROWD_H
 #define DM_BENCH_CROWD_H
 
@@ -9,26 +9,46 @@
 
 #define CROWD_MAX 128
 
-/* The lock under test. */
-enum crowd_lock { CROWD_LIBRARY, CROWD_BARE };
+/* The lock under test: the library's, a bare grant (grant.h), SET NX PX tried each millisecond (home.h). */
+enum crowd_lock { CROWD_LIBRARY, CROWD_GRANT, CROWD_POLL };
 
 struct crowd {
+    const char *name; /* in reports */
     enum crowd_lock lock;
-    int size;
-    int core; /* of all processes */
+    int processes, threads; /* threads of each process; CROWD_MAX in all */
+    bool is_timed;          /* also time each handoff: two more clock reads */
+    /* Of the library's mutex. */
+    int fairness;
+    unsigned linger_ms;
 };
 
-/* The counts of a run; the rates are per acquisition. */
+enum crowd_figure {
+    CROWD_PER_SECOND, /* acquisitions of all */
+    CROWD_HANDOFFS,   /* a second: acquisitions after another thread's */
+    CROWD_COMMANDS,   /* of clients, for an acquisition */
+    CROWD_MESSAGES,   /* to inboxes, for an acquisition: each wakes one process */
+    CROWD_SLEEPS,     /* of threads, for an acquisition */
+    CROWD_SERVER_US,  /* in scripts, for an acquisition */
+    CROWD_SPREAD,     /* acquisitions of the luckiest thread over those of the unluckiest, or over 1 if it had none */
+    CROWD_P50_US,     /* of a handoff, from before the unlock to after the lock; if timed */
+    CROWD_P99_US,
+    CROWD_MAX_US,
+    CROWD_FIGURES
+};
+
 struct crowd_figures {
-    double per_second; /* acquisitions of all */
-    double scripts;    /* script calls by clients */
-    double messages;   /* sent to inboxes: each wakes one process */
-    double sleeps;     /* of threads, until woken */
-    double server_us;  /* in the scripts */
-    double spread;     /* acquisitions of the luckiest process over the acquisitions of the unluckiest */
+    double of[CROWD_FIGURES];
 };
 
 /* Starts the processes, lets them run for so long once all are there, and ends them. */
-struct crowd_figures crowd_run(const struct bench_server *server, const struct crowd *crowd, double seconds);
+struct crowd_figures crowd_run(const struct bench_scene *scene, const struct crowd *crowd);
+
+/* Runs the crowds in turns; the medians of the rounds. */
+void crowd_compare(const struct bench_scene *scene, const struct crowd *crowds, int count,
+                   struct crowd_figures *ret_medians);
+
+/* Reports a figure of the first crowd beside the same of the others. */
+void crowd_report(const struct crowd *crowds, int count, const struct crowd_figures *medians, enum crowd_figure which,
+                  const char *when, int size, const char *budget);
 
 #endif

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench.h"
+#include "server.h"
+
 /* KEYS: lock (hash), queue (list).  ARGV: owner, lease. */
 static const char lock_script[] =
     "if redis.call('exists', KEYS[1]) == 0 then "

@@ -8,10 +8,7 @@
 #ifndef DM_BENCH_GRANT_H
 #define DM_BENCH_GRANT_H
 
-#include <stdbool.h>
-
-#include "bench.h"
-
+struct bench_server;
 struct grant;
 
 /* The lock, as owner number `owner`. */

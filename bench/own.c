@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "redis/scripts.h"
+#include "server.h"
 
 void own_load(redisContext *context)
 {
@@ -16,6 +17,7 @@ void own_load(redisContext *context)
 
 /* The server's run id, which grants name. */
 #define RUN "0123456789abcdef"
+#define LEASE "600000"
 
 void own_init(struct own *own, const char *name, int thread)
 {
@@ -37,7 +39,7 @@ static redisReply *acquire(struct own *own, redisContext *context, const char *h
                             own->keys[2],
                             own->keys[3],
                             own->hold,
-                            "10000",
+                            LEASE,
                             "0",
                             "1",
                             "0",
@@ -48,7 +50,7 @@ static redisReply *acquire(struct own *own, redisContext *context, const char *h
                             RUN };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
-    snprintf(own->hold, sizeof own->hold, "%s 10000 1234 host bench", own->id);
+    snprintf(own->hold, sizeof own->hold, "%s " LEASE " 1234 host bench", own->id);
     return bench_command(context, BENCH_COUNT(words), words);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Run by bench/preload: a plain pthread program prints the ns of a lock and unlock of a mutex that no rule names and no
- * other thread wants.
+ * Run by the workload `preload`: a plain pthread program prints the ns of a lock and unlock of a mutex that no rule
+ * names and no other thread wants.
  *
  *   preload_pairs beside|between [threaded]    of a mutex that lies beside or between the named mutexes
  *   preload_pairs                              nothing: starts and ends

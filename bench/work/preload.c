@@ -5,19 +5,14 @@
  */
 #include <limits.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench/workload.h"
 
-#define ROUNDS 15
-#define STARTS 60
-#define MOST_RULES 100
-#define SIZE_OF_MUTEX 40
+enum { MOST_RULES = 100, SIZE_OF_MUTEX = 40, ROUNDS_MAX = 100 };
 
 extern char **environ;
 
@@ -33,34 +28,27 @@ static const struct {
     { "no rule", true, 0, "" },
     { "1 rule", true, 1, "" },
     { "100 rules", true, MOST_RULES, "" },
-    { "and map:", true, MOST_RULES, "map:/no/such/file+0x40 => bench/file" },
+    { "100 rules, map:", true, MOST_RULES, "map:/no/such/file+0x40 => bench/file" },
 };
-#define WAYS BENCH_COUNT(ways)
+enum { WAYS = BENCH_COUNT(ways) };
 
 static const struct {
-    const char *name, *where, *how;
+    const char *when, *where, *how;
 } cases[] = {
-    { "one thread, beside what is named", "beside", NULL },
-    { "one thread, between two of these", "between", NULL },
-    { "two threads, beside", "beside", "threaded" },
-    { "two threads, between", "between", "threaded" },
+    { "1 thread", "beside", NULL },
+    { "1 thread", "between", NULL },
+    { "2 threads", "beside", "threaded" },
+    { "2 threads", "between", "threaded" },
 };
 
 static char program[PATH_MAX], module[PATH_MAX];
 static char map_of[WAYS][16384]; /* DMUTEX_MAP */
 
-/* This program is bench/preload in the build directory. */
+/* This program is bench/dmutex-bench in the build directory. */
 static void find_files(void)
 {
-    char *slash;
-
-    if (readlink("/proc/self/exe", program, sizeof program - 32) < 0)
-        bench_die("no /proc");
-    strcpy(module, program);
-    *strrchr(module, '/') = '\0';
-    strcpy(strrchr(module, '/'), "/preload/.libs/libdmutex-preload.so");
-    slash = strrchr(program, '/');
-    strcpy(slash + 1, "preload_pairs");
+    snprintf(program, sizeof program, "%s", bench_path("preload_pairs"));
+    snprintf(module, sizeof module, "%s", bench_path("../preload/.libs/libdmutex-preload.so"));
     if (access(program, X_OK) < 0 || access(module, R_OK) < 0)
         bench_die("bench/preload_pairs or the module is missing");
 }
@@ -108,14 +96,6 @@ static pid_t start(size_t way, const char *where, const char *how, int output)
     return pid;
 }
 
-static void await(pid_t pid)
-{
-    int status;
-
-    if (waitpid(pid, &status, 0) != pid || status != 0)
-        bench_die("a program of the benchmark failed");
-}
-
 static double ns_of_pair(size_t way, const char *where, const char *how)
 {
     char text[64] = "";
@@ -129,7 +109,7 @@ static double ns_of_pair(size_t way, const char *where, const char *how)
     if (read(ends[0], text, sizeof text - 1) <= 0)
         bench_die("a program said nothing");
     close(ends[0]);
-    await(pid);
+    bench_await(pid);
     return atof(text);
 }
 
@@ -137,60 +117,61 @@ static double ms_of_start(size_t way)
 {
     double before = bench_now();
 
-    await(start(way, NULL, NULL, -1));
+    bench_await(start(way, NULL, NULL, -1));
     return (bench_now() - before) * 1e3;
 }
 
 /* ---- figures ----------------------------------------------------------------------- */
 
-static void print_row(const char *name, const double *medians, const char *unit)
+/* Each way beside the same without the module. */
+static void report_ways(const char *when, const char *name, const char *unit, double values[WAYS][ROUNDS_MAX],
+                        int rounds, const char *budget)
 {
-    printf("  %-34s%7.2f %s", name, medians[0], unit);
-    for (size_t way = 1; way < WAYS; way++)
-        printf("  %+8.2f %s", medians[way] - medians[0], unit);
-    printf("\n");
-}
+    char text[64];
+    double without = bench_median(values[0], rounds);
 
-static void measure_pairs(void)
-{
-    double values[WAYS][ROUNDS], medians[WAYS];
-
-    for (size_t i = 0; i < BENCH_COUNT(cases); i++) {
-        for (int round = 0; round < ROUNDS; round++)
-            for (size_t way = 0; way < WAYS; way++)
-                values[way][round] = ns_of_pair(way, cases[i].where, cases[i].how);
-        for (size_t way = 0; way < WAYS; way++)
-            medians[way] = bench_median(values[way], ROUNDS);
-        print_row(cases[i].name, medians, "ns");
+    for (size_t way = 1; way < WAYS; way++) {
+        snprintf(text, sizeof text, "%s, %s", name, ways[way].name);
+        report(&(struct figure){
+            when, text, unit, ways[way].rules, bench_median(values[way], rounds), { { "without", without } }, budget });
     }
 }
 
-static void measure_starts(void)
+static void measure_pairs(int rounds)
 {
-    double values[WAYS][STARTS], medians[WAYS];
+    double values[WAYS][ROUNDS_MAX];
 
-    for (int round = 0; round < STARTS; round++)
-        for (size_t way = 0; way < WAYS; way++)
-            values[way][round] = ms_of_start(way);
-    for (size_t way = 0; way < WAYS; way++)
-        medians[way] = bench_median(values[way], STARTS);
-    print_row("start and end of a program", medians, "ms");
+    for (size_t i = 0; i < BENCH_COUNT(cases); i++) {
+        for (int round = 0; round < rounds; round++)
+            for (size_t way = 0; way < WAYS; way++)
+                values[way][round] = ns_of_pair(way, cases[i].where, cases[i].how);
+        report_ways(cases[i].when, cases[i].where, "ns", values, rounds, cases[i].how ? "<= +1 ns" : "<= +5 ns");
+    }
 }
 
-int main(void)
+static void measure_starts(int rounds)
+{
+    double values[WAYS][ROUNDS_MAX];
+
+    for (int round = 0; round < rounds; round++)
+        for (size_t way = 0; way < WAYS; way++)
+            values[way][round] = ms_of_start(way);
+    report_ways("start and end", "program", "ms", values, rounds, "<= +3 ms");
+}
+
+static void measure(const struct bench_scene *scene)
 {
     find_files();
     for (size_t way = 0; way < WAYS; way++)
         write_rules(map_of[way], ways[way].rules, ways[way].more);
-    bench_pin(0, (int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
-    printf("a lock and unlock of a mutex that no rule names, without the module, and what the module adds\n"
-           "budget: <= +5 ns with one thread, <= +1 ns with more, <= +3 ms for a start\n"
-           "  %-34s%10s",
-           "", ways[0].name);
-    for (size_t way = 1; way < WAYS; way++)
-        printf("%13s", ways[way].name);
-    printf("\n");
-    measure_pairs();
-    measure_starts();
-    return 0;
+    measure_pairs(scene->rounds);
+    measure_starts(scene->rounds * 10 < ROUNDS_MAX ? scene->rounds * 10 : ROUNDS_MAX);
 }
+
+static void run(const struct bench_scene *scene)
+{
+    bench_apart(scene, measure);
+}
+
+const struct workload workload_preload = { "preload", "a pthread program under the module, without need for it", run,
+                                           false };

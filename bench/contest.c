@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "contest.h"
+
+#include <string.h>
+
+#include "server.h"
+
+enum { ROUNDS_MAX = 1000, CALLS_COUNTED = 1000 };
+
+/* Short turns: a burst of other work on the machine hits all contenders, or one of many turns. */
+#define TURNS_A_ROUND 10
+
+static double time_calls(const struct contender *contender, long calls)
+{
+    double start = bench_now();
+
+    for (long i = 0; i < calls; i++)
+        contender->call(contender->user);
+    return bench_now() - start;
+}
+
+/* How many calls take so long, at least: found by doubling; the first calls also warm all up. */
+static long calls_in(const struct contender *contender, double seconds)
+{
+    long calls = 1;
+
+    while (time_calls(contender, calls) < seconds)
+        calls *= 2;
+    return calls;
+}
+
+static double factor_of(const char *unit)
+{
+    return strcmp(unit, "ns") == 0 ? 1e9 : strcmp(unit, "us") == 0 ? 1e6 : 1e3;
+}
+
+void contest_hold(const struct contest *contest)
+{
+    double times[1 + LIMITS_MAX][ROUNDS_MAX], factor = factor_of(contest->unit);
+    int turns = contest->scene->rounds * TURNS_A_ROUND;
+    const struct contender *contenders = contest->contenders;
+    struct figure figure = {
+        contest->when, contest->name, contest->unit, contest->size, 0, { { 0 } }, contest->budget
+    };
+    long calls[1 + LIMITS_MAX];
+
+    turns = turns > ROUNDS_MAX ? ROUNDS_MAX : turns;
+    for (int i = 0; contenders[i].name; i++)
+        calls[i] = calls_in(&contenders[i], contest->scene->seconds / TURNS_A_ROUND);
+    for (int turn = 0; turn < turns; turn++) {
+        for (int i = 0; contenders[i].name; i++)
+            times[i][turn] = time_calls(&contenders[i], calls[i]) / (double)calls[i];
+    }
+    figure.value = bench_median(times[0], turns) * factor;
+    for (int i = 1; contenders[i].name; i++) {
+        figure.limits[i - 1].name = contenders[i].name;
+        figure.limits[i - 1].value = bench_median(times[i], turns) * factor;
+    }
+    report(&figure);
+}
+
+void contest_count(const struct contender *contender, const struct bench_scene *scene, const char *when,
+                   const char *budget)
+{
+    redisContext *context = bench_connect(scene->server);
+    struct figure figure = { .when = when, .name = "script calls", .budget = budget };
+
+    bench_stats_reset(context);
+    time_calls(contender, CALLS_COUNTED);
+    figure.value = bench_scripts_sent(context) / CALLS_COUNTED;
+    report(&figure);
+    redisFree(context);
+}

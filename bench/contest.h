@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls of the library, timed in turns with bare calls. */
+#ifndef DM_BENCH_CONTEST_H
+#define DM_BENCH_CONTEST_H
+
+#include "bench.h"
+#include "report.h"
+
+struct contender {
+    const char *name; /* in the report; NULL ends a list */
+    void (*call)(void *user);
+    void *user;
+};
+
+/* The first contender is the library, the others its limits. */
+struct contest {
+    const struct bench_scene *scene;
+    const char *when, *name, *unit; /* "ms", "us" or "ns" a call */
+    const struct contender *contenders;
+    const char *budget;
+    int size;
+};
+
+/* Reports the median times. */
+void contest_hold(const struct contest *contest);
+
+/* Reports the commands that clients sent for each call. */
+void contest_count(const struct contender *contender, const struct bench_scene *scene, const char *when,
+                   const char *budget);
+
+#endif

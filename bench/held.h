@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many names, all held by this process. */
+#ifndef DM_BENCH_HELD_H
+#define DM_BENCH_HELD_H
+
+#include <dmutex/dmutex.h>
+
+struct held {
+    int count;
+    dmutex_t *mutexes;
+    double bytes, seconds; /* of a lock: memory, and the time to take it */
+};
+
+/* Locks names "bench/held-0" and on. The process has locked before, so that no first cost is counted. */
+struct held held_take(int count, unsigned lease_ms);
+
+/* Unlocks all. */
+void held_leave(struct held *held);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes that all want one name, against a bare lock that grants in the release (grant.h), and against SET NX PX
+ * tried each millisecond.
+ *
+ * Each process locks and unlocks in a loop, holding the name for nothing: so the name goes from hand to hand all the
+ * time, and does not depend on the number of waiters.
+ */
+#include <stdio.h>
+
+#include "bench/crowd.h"
+#include "bench/workload.h"
+
+static void measure(const struct bench_scene *scene, int size)
+{
+    const struct crowd crowds[] = {
+        { .name = "library", .processes = size, .threads = 1 },
+        { .name = "bare grant", .lock = CROWD_GRANT, .processes = size, .threads = 1 },
+        { .name = "SET NX each ms", .lock = CROWD_POLL, .processes = size, .threads = 1 },
+    };
+    struct crowd_figures medians[BENCH_COUNT(crowds)];
+    char when[32];
+
+    snprintf(when, sizeof when, "%d processes", size);
+    crowd_compare(scene, crowds, BENCH_COUNT(crowds), medians);
+    crowd_report(crowds, 3, medians, CROWD_PER_SECOND, when, size, "flat; >= 0.71 of a bare grant");
+    crowd_report(crowds, 3, medians, CROWD_HANDOFFS, when, size, NULL);
+    crowd_report(crowds, 3, medians, CROWD_SPREAD, when, size, NULL);
+    crowd_report(crowds, 3, medians, CROWD_COMMANDS, when, size, "<= 2.20, and the polls");
+    crowd_report(crowds, 2, medians, CROWD_MESSAGES, when, size, "1");
+    crowd_report(crowds, 2, medians, CROWD_SLEEPS, when, size, NULL);
+    crowd_report(crowds, 2, medians, CROWD_SERVER_US, when, size, NULL);
+}
+
+static void run(const struct bench_scene *scene)
+{
+    for (int size = 2; size <= CROWD_MAX; size *= 2)
+        measure(scene, size);
+}
+
+const struct workload workload_processes = { "processes", "2 to 128 processes that all want one name", run, true };

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A lock and unlock of a name that no other thread wants, by unix socket and by TCP, against loops of bare commands. */
+#include <dmutex/dmutex.h>
+#include <stdlib.h>
+
+#include "bench/contest.h"
+#include "bench/home.h"
+#include "bench/own.h"
+#include "bench/server.h"
+#include "bench/workload.h"
+
+static struct own own;
+static struct home classic, set;
+static redisContext *context;
+
+static void library_pair(void *mutex)
+{
+    bench_must(dmutex_lock(mutex));
+    bench_must(dmutex_unlock(mutex));
+}
+
+static void own_pair(void *unused)
+{
+    (void)unused;
+    own_lock(&own, context);
+    own_unlock(&own, context);
+}
+
+static void classic_pair(void *unused)
+{
+    (void)unused;
+    home_classic_lock(&classic);
+    home_classic_unlock(&classic);
+}
+
+static void set_pair(void *unused)
+{
+    (void)unused;
+    if (!home_set(&set))
+        bench_die("a free lock is not free");
+    home_delete(&set);
+}
+
+static void measure(const struct bench_scene *scene)
+{
+    static dmutex_t mutex = DMUTEX_INITIALIZER("bench/pair");
+    static const struct contender contenders[] = {
+        { "library", library_pair, &mutex },
+        { "own scripts", own_pair, NULL },
+        { "classic scripts", classic_pair, NULL },
+        { "SET NX", set_pair, NULL },
+        { NULL, NULL, NULL },
+    };
+    const char *when = bench_way_names[scene->server->way];
+
+    context = bench_connect(scene->server);
+    own_load(context);
+    own_init(&own, "own", 1);
+    home_open(&classic, context, "bare:classic", 1);
+    home_open(&set, context, "bare:set", 1);
+    contest_hold(&(struct contest){ scene, when, "lock + unlock", "us", contenders,
+                                    "<= 0.95 of classic apart, <= 1.10 anywhere", 0 });
+    contest_count(&contenders[0], scene, when, "2");
+}
+
+static void run(const struct bench_scene *scene)
+{
+    for (enum bench_way way = 0; way < BENCH_WAYS; way++) {
+        bench_server_use(scene->server, way);
+        bench_apart(scene, measure);
+    }
+}
+
+const struct workload workload_uncontended = { "uncontended", "a lock and unlock of a name that no other thread wants",
+                                               run, true };

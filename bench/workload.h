@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The workloads of dmutex-bench. A new workload is a file in work/, a line here, in workload.c and in local.mk. */
+#ifndef DM_BENCH_WORKLOAD_H
+#define DM_BENCH_WORKLOAD_H
+
+#include <stdbool.h>
+
+#include "bench.h"
+#include "report.h"
+
+struct workload {
+    const char *name;  /* on the command line */
+    const char *about; /* half a sentence */
+    /* Reports the figures. The library is not used in this process: bench_apart() makes others. */
+    void (*run)(const struct bench_scene *scene);
+    bool is_placed; /* the figures depend on the cores: measured at each place */
+};
+
+/* All, in the order of --list; NULL ends the list. */
+extern const struct workload *const workloads[];
+
+extern const struct workload workload_uncontended, workload_kept, workload_recursive, workload_threads,
+    workload_processes, workload_handoff, workload_conditions, workload_broadcast, workload_renewals, workload_names,
+    workload_dead, workload_preload, workload_private, workload_memory;
+
+#endif
