@@ -167,7 +167,8 @@ lua_includes = \
     libdmutex/redis/lua/_queue.lua \
     libdmutex/redis/lua/_serve.lua \
     libdmutex/redis/lua/_state.lua \
-    libdmutex/redis/lua/_tell.lua
+    libdmutex/redis/lua/_tell.lua \
+    libdmutex/redis/lua/_wanted.lua
 
 EXTRA_DIST += $(lua_scripts) $(lua_includes)
 CLEANFILES += libdmutex/redis/scripts.c

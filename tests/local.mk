@@ -117,7 +117,8 @@ server_inner_tests = \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
     tests/server/test_scripts_retry \
-    tests/server/test_scripts_tokens
+    tests/server/test_scripts_tokens \
+    tests/server/test_scripts_wanted
 tests_server_libhelp_la_SOURCES = \
     tests/server/pair.c \
     tests/server/pair.h \

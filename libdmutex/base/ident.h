@@ -15,7 +15,7 @@
 #define DM_HOST_ROOM 65
 #define DM_PROGRAM_ROOM 33
 
-/* Room for "<pid> <host> <program>". */
+/* Room for "<pid> <host> <program>", which begins with a digit: no label looks like the mark of a hold. */
 #define DM_LABEL_ROOM 128
 
 struct dm_ident {

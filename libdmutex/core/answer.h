@@ -30,6 +30,7 @@ struct dm_answer {
     enum dm_verdict verdict;
     bool is_owner_dead;   /* OWNED: an earlier owner died */
     bool is_wanted;       /* a free lock whose waiters a poll must serve */
+    bool has_waiter;      /* OWNED by a renewal: another attempt waits; a hint if the hold is not marked */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */

@@ -309,6 +309,7 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
     hold->depth = 1;
     hold->token = answer->token;
     hold->is_owner_dead = answer->is_owner_dead;
+    hold->is_wanted = false;
     hold->certain_until_ns = 0;
     dm_hold_restart_maxhold(hold, now_ns);
     extend(hold, request);
@@ -458,6 +459,7 @@ static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct 
     switch (answer->verdict) {
     case DM_SAYS_OWNED:
         extend(hold, request);
+        hold->is_wanted = hold->is_wanted || answer->has_waiter;
         return 0;
     case DM_SAYS_UNKNOWN:
         return lose(hold, now_ns);
@@ -554,6 +556,9 @@ static unsigned on_world(struct dm_hold *hold, const struct dm_event *event, int
         return on_told_lost(hold, now_ns);
     case DM_EV_TOLD_ASK:
         return on_told_ask(hold, now_ns);
+    case DM_EV_WANTED:
+        hold->is_wanted = hold->phase == DM_HELD;
+        return 0;
     case DM_EV_CONNECTED:
         return on_connected(hold, now_ns);
     case DM_EV_SUBSCRIBED:

@@ -101,6 +101,7 @@ struct dm_hold {
     bool is_asked;    /* the thread's question is under way: a release would overtake the question */
     bool is_entered;  /* the thread has returned from lock: a loss must be told */
     bool is_untold;   /* the application is to be told of the loss */
+    bool is_wanted;   /* HELD: another attempt waits at the store, as far as the store has told */
 
     /* From HELD on. */
     bool is_owner_dead; /* EOWNERDEAD is to be told, or was and is not mended yet */
@@ -125,6 +126,7 @@ enum dm_event_kind {
     DM_EV_SIGNALLED, /* from the condition to the queue; `answer` (position, remaining) */
     DM_EV_TOLD_LOST, /* the lock was broken by force */
     DM_EV_TOLD_ASK,  /* things may have changed, ask now */
+    DM_EV_WANTED,    /* another attempt waits for the lock */
 
     /* The world. */
     DM_EV_CONNECTED,  /* the connection is there again: requests without an answer may not have arrived */

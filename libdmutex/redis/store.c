@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "redis/reply.h"
 
 #define OWED_NUMBERS 3
 
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
 {
+    DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would read the label's beginning as a mark */
     redis->prefix = prefix;
     redis->uuid = uuid;
     redis->label = label;
@@ -48,13 +50,26 @@ void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int co
         dm_args_bytes(args, keys->text[key], keys->length[key]);
 }
 
-void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
-                       uint32_t lease_ms)
+/* The marks of holds, as the scripts read them: see lua/_numbers.lua. */
+static const char *const marks[] = {
+    [DM_MARK_NONE] = "",
+    [DM_MARK_TELL] = "+ ",
+    [DM_MARK_TELL_NO_DEATH] = "- ",
+};
+
+static void identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
+                     uint32_t lease_ms, enum dm_mark mark)
 {
     snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, dm_redis(store)->uuid, thread);
     snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
-    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s", identity->id, lease_ms,
+    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s%s", identity->id, lease_ms, marks[mark],
              dm_redis(store)->label);
+}
+
+void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
+                       uint32_t lease_ms)
+{
+    identify(identity, store, thread, attempt, lease_ms, DM_MARK_NONE);
 }
 
 const char *dm_store_flag(bool is_set)
@@ -443,7 +458,8 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     for (int i = 0; i < count; i++)
         dm_store_put_keys(args, renewals[i].place, DM_KEY_COUNT);
     for (int i = 0; i < count; i++) {
-        dm_store_identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms);
+        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms,
+                 renewals[i].mark);
         dm_args_text(args, identities[i].hold);
         dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);
@@ -475,6 +491,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     if (!dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
         return answer;
     answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
+    answer.has_waiter = state == 2;
     answer.store_us = dm_store_time_at(reply, 0);
     return answer;
 }

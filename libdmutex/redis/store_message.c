@@ -59,6 +59,8 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message, uin
         message.kind = DM_MESSAGE_LOST;
     } else if (is_words(text, "ask", 1, numbers)) {
         message.kind = DM_MESSAGE_ASK;
+    } else if (is_words(text, "wanted", 1, numbers)) {
+        message.kind = DM_MESSAGE_WANTED;
     } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
         message.kind = DM_MESSAGE_SIGNALLED;
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,

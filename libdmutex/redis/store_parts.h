@@ -47,7 +47,7 @@ static inline struct dm_redis *dm_redis(const struct dm_store *store)
     return (struct dm_redis *)(uintptr_t)store;
 }
 
-/* Sets all that the operations need, but no node and no table. */
+/* Sets all that the operations need, but no node and no table.  The label begins with a digit. */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label);
 
 /* ---- operations: store.c, store_cond.c, store_name.c ------------------------------------- */
@@ -107,7 +107,7 @@ struct dm_script {
 struct dm_identity {
     char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];                    /* <uuid>:<thread> */
     char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2];                   /* <owner>:<attempt> */
-    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 4]; /* <id> <lease> <label> */
+    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6]; /* <id> <lease> <mark><label> */
 };
 
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,

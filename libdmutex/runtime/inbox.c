@@ -6,10 +6,9 @@
 static struct dm_event event_of(const struct dm_message *message)
 {
     static const enum dm_event_kind kinds[] = {
-        [DM_MESSAGE_GRANTED] = DM_EV_GRANTED,
-        [DM_MESSAGE_SIGNALLED] = DM_EV_SIGNALLED,
-        [DM_MESSAGE_LOST] = DM_EV_TOLD_LOST,
-        [DM_MESSAGE_ASK] = DM_EV_TOLD_ASK,
+        [DM_MESSAGE_GRANTED] = DM_EV_GRANTED, [DM_MESSAGE_SIGNALLED] = DM_EV_SIGNALLED,
+        [DM_MESSAGE_LOST] = DM_EV_TOLD_LOST,  [DM_MESSAGE_ASK] = DM_EV_TOLD_ASK,
+        [DM_MESSAGE_WANTED] = DM_EV_WANTED,
     };
 
     return (struct dm_event){ .kind = kinds[message->kind], .request = message->request, .answer = &message->answer };

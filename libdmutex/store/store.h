@@ -61,6 +61,17 @@ struct dm_owed {
     enum dm_end end;
 };
 
+/*
+ * A mark that a process puts on its own hold: the process keeps the lease after an unlock, or hands the lock on inside.
+ * The store sends DM_MESSAGE_WANTED for a marked hold when the queue has its first waiter.
+ */
+enum dm_mark {
+    DM_MARK_NONE,
+    DM_MARK_TELL,         /* tell; the end of the lease is a death */
+    DM_MARK_TELL_NO_DEATH /* tell; at the end of the lease perhaps no thread was inside: no death */
+};
+
+/* The newest renewal of a hold decides the mark: each renewal repeats the mark. */
 struct dm_renewal {
     const struct dm_place *place;
     uint64_t thread;
@@ -69,6 +80,7 @@ struct dm_renewal {
     uint32_t lease_ms;
     unsigned depth;
     uint64_t token;
+    enum dm_mark mark;
 };
 
 /* The hold that a wait on a condition gives back. */
@@ -112,7 +124,13 @@ struct dm_info {
  */
 typedef void (*dm_answers_fn)(void *user, const struct dm_answer *answers, int count, const char *refusal);
 
-enum dm_message_kind { DM_MESSAGE_GRANTED, DM_MESSAGE_SIGNALLED, DM_MESSAGE_LOST, DM_MESSAGE_ASK };
+enum dm_message_kind {
+    DM_MESSAGE_GRANTED,
+    DM_MESSAGE_SIGNALLED,
+    DM_MESSAGE_LOST,
+    DM_MESSAGE_ASK,
+    DM_MESSAGE_WANTED /* to the owner by a marked hold: another attempt waits */
+};
 
 /* A message of the store about an attempt. */
 struct dm_message {
@@ -204,7 +222,7 @@ struct dm_store_ops {
      */
     struct dm_answer (*release)(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* OWNED, UNKNOWN (lost), REFUSED or NOTHING. */
+    /* OWNED, and has_waiter; UNKNOWN (lost), REFUSED or NOTHING. */
     struct dm_answer (*renew)(struct dm_store *store, const struct dm_renewal *renewal,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
     /* DONE; UNKNOWN: not the owner any more; REFUSED or NOTHING. */

@@ -26,6 +26,7 @@ static const char *const seeds[] = {
     "granted 7 1 9 1000 0 " RUN "\nlost 7",
     "granted 1 1 5 1000 0\ngranted 6 1 5 1000 0 0123456789abcdee",
     "ask 1\nask 5\nlost 5",
+    "wanted 3\nlost 3\nwanted 2\nwanted 5\nwanted 7",
     NULL,
 };
 
@@ -33,6 +34,7 @@ static const char *const words[] = {
     "granted ",
     "lost ",
     "ask ",
+    "wanted ",
     "signalled ",
     "\n",
     " ",
@@ -142,6 +144,7 @@ static void must_be_right(void)
         must(hold->phase != DM_QUEUED || hold->poll_ns <= now_ns + LEASE_MS * DM_NS_PER_MS);
         must(hold->serial != LOST || hold->phase == DM_LOST);
         must(hold->serial != OVER || hold->phase == DM_RETURNING);
+        must(!hold->is_wanted || hold->phase == DM_HELD || hold->phase == DM_LOST);
     }
 }
 
@@ -169,6 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     dm_state_unlock();
     while ((line = strsep(&rest, "\n"))) {
         dm_redis_hear(dm_redis(runtime.store), line, &server);
+        must(strcmp(line, "wanted 3") != 0 || claim_by(HELD)->hold.is_wanted || claim_by(HELD)->hold.phase == DM_LOST);
         must_be_right();
     }
     dm_state_lock();

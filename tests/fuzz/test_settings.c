@@ -95,7 +95,7 @@ static void read_url(void)
     dm_url_free(url);
 }
 
-/* Three words: scripts store a label between blanks. */
+/* Three words: scripts store a label between blanks. A digit at first: no label looks like a mark of a hold. */
 static void read_label(void)
 {
     struct dm_ident ident;
@@ -106,6 +106,7 @@ static void read_label(void)
         must(isgraph((unsigned char)*at) || *at == ' ');
         blanks += *at == ' ';
     }
+    must(isdigit((unsigned char)ident.label[0]));
     must(blanks == 2 && strlen(ident.uuid) == DM_UUID_LENGTH);
 }
 

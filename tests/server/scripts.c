@@ -147,7 +147,8 @@ struct who who(const char *uuid)
                          .request = 1,
                          .lease_ms = LEASE,
                          .is_robust = true,
-                         .seen = "0" };
+                         .seen = "0",
+                         .mark = "" };
 }
 
 static const char *owner_of(const struct who *who)
@@ -188,8 +189,9 @@ const char *release(const struct who *who, int how)
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
-    return run_script(dm_lua_renew, 4, KEYS(who->leaf), hold_of(who), number(who->lease_ms), number(depth), token,
-                      NULL);
+    const char *hold = write_text("%s %lld %s" LABEL, id_of(who), who->lease_ms, who->mark);
+
+    return run_script(dm_lua_renew, 4, KEYS(who->leaf), hold, number(who->lease_ms), number(depth), token, NULL);
 }
 
 const char *poll_of(const struct who *who)

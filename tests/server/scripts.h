@@ -28,6 +28,7 @@ struct who {
     long long lease_ms;
     bool is_robust;
     const char *seen; /* highest token seen */
+    const char *mark; /* of the hold, in renewals: "", "+ " or "- " */
     char arrival[24]; /* to bring back, "" */
 };
 

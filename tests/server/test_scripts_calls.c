@@ -131,6 +131,39 @@ static void test_a_renewal_makes_four_calls_for_each_hold(void **state)
         assert_int_equal(number_of(answer, i + 1), 1);
 }
 
+/* The commands of the first waiter, of the next waiter, and of a renewal, of a hold with this mark. */
+static void count_of_mark(const char *leaf, const char *mark, long long ret_counts[3])
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    a.leaf = b.leaf = c.leaf = leaf;
+    a.mark = mark;
+    acquire(&a, TRY);
+    renew(&a, 1, "1");
+    begin_to_count();
+    assert_answer(acquire(&b, QUEUE), "queued");
+    ret_counts[0] = count_calls();
+    begin_to_count();
+    assert_answer(acquire(&c, QUEUE), "queued");
+    ret_counts[1] = count_calls();
+    begin_to_count();
+    assert_int_equal(number_of(renew(&a, 1, "1"), 1), 2);
+    ret_counts[2] = count_calls();
+}
+
+/* A mark costs one command, by which the first waiter tells the owner, and one in a renewal that looks for waiters. */
+static void test_a_mark_makes_one_call_more_when_others_wait(void **state)
+{
+    long long unmarked[3], marked[3];
+
+    (void)state;
+    count_of_mark("x", "", unmarked);
+    count_of_mark("y", "- ", marked);
+    assert_int_equal(marked[0], unmarked[0] + 1);
+    assert_int_equal(marked[1], unmarked[1]);
+    assert_int_equal(marked[2], unmarked[2] + 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +172,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_handoff_makes_eighteen_calls_when_one_waits),
         SCRIPT_TEST(test_a_handoff_makes_eighteen_calls_when_others_wait),
         SCRIPT_TEST(test_a_renewal_makes_four_calls_for_each_hold),
+        SCRIPT_TEST(test_a_mark_makes_one_call_more_when_others_wait),
     };
 
     test_begin(argc, argv);

@@ -119,7 +119,8 @@ static struct question item_of(const struct dm_renewal *renewal)
                                        .thread = renewal->thread,
                                        .attempt = renewal->attempt,
                                        .lease_ms = renewal->lease_ms },
-                              .token = renewal->token };
+                              .token = renewal->token,
+                              .mark = renewal->mark };
 }
 
 static struct dm_answer renew(struct dm_store *store, const struct dm_renewal *renewal,

@@ -34,6 +34,7 @@ struct place {
     bool is_held;
     struct attempt owner;
     bool is_dead_told; /* the holder was told of a death, and has not mended yet */
+    enum dm_mark mark; /* of the hold */
     int64_t until_ns;
     uint64_t token;
     enum health health;
@@ -64,14 +65,17 @@ static void end_hold(struct place *place, enum dm_end end)
         place->health = NOT_RECOVERABLE;
 }
 
-/* The lease may have ended. Does nothing for an earlier hold, and for a lease that was extended meanwhile. */
+/*
+ * The lease may have ended. Does nothing for an earlier hold, and for a lease that was extended meanwhile. By the mark
+ * the end may be no death.
+ */
 static void expire(void *object, uint64_t token)
 {
     struct place *place = object;
 
     if (!place->is_held || place->token != token || world_now() < place->until_ns)
         return;
-    end_hold(place, DM_END_DIED);
+    end_hold(place, place->mark == DM_MARK_TELL_NO_DEATH ? DM_END_UNLOCKED : DM_END_DIED);
     serve(place);
 }
 
@@ -95,6 +99,7 @@ static void grant(struct place *place, const struct attempt *to, uint32_t lease_
 {
     place->is_held = true;
     place->owner = *to;
+    place->mark = DM_MARK_NONE;
     place->token = server_now_token() > place->token ? server_now_token() : place->token + 1;
     place->is_dead_told = is_robust && place->health == OWNER_DIED;
     if (!is_robust)
@@ -187,6 +192,14 @@ static void serve_later(void *object, uint64_t number)
     serve(object);
 }
 
+/* The owner by a marked hold is told of the first waiter. */
+static void tell_owner(struct place *place)
+{
+    if (place->is_held && place->mark != DM_MARK_NONE && !place->queue->next)
+        plain_tell(place->owner.from,
+                   &(struct dm_message){ .kind = DM_MESSAGE_WANTED, .attempt = place->owner.number });
+}
+
 /* A waiter comes, comes back to an old place, or is heard of again. */
 static struct queued *wait_in_line(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
 {
@@ -200,6 +213,7 @@ static struct queued *wait_in_line(struct place *place, const struct dm_ask *ask
             at = &(*at)->next;
         queued->next = *at;
         *at = queued;
+        tell_owner(place);
     }
     queued->request = ask->request.serial;
     queued->lease_ms = ask->lease_ms;
@@ -314,13 +328,20 @@ static struct dm_answer release(struct place *place, const struct attempt *attem
 /* A hold that a server without data does not know comes back with its token. */
 static struct dm_answer renew(struct place *place, const struct question *item, const struct attempt *attempt)
 {
+    struct dm_answer answer;
+
     if (!place->is_held && item->token > place->token) {
         place->is_held = true;
         place->owner = *attempt;
         place->token = item->token;
         place->is_dead_told = false;
     }
-    return is_owner(place, attempt) ? confirm(place, &item->ask) : only(DM_SAYS_UNKNOWN);
+    if (!is_owner(place, attempt))
+        return only(DM_SAYS_UNKNOWN);
+    place->mark = item->mark;
+    answer = confirm(place, &item->ask);
+    answer.has_waiter = place->queue != NULL;
+    return answer;
 }
 
 /* The holder has mended what a death left behind. */

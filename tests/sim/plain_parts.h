@@ -19,8 +19,9 @@ enum act { ACQUIRE, TRY, POLL, CANCEL, RELEASE, RENEW, CONSISTENT, FORCE, DROP, 
 struct question {
     enum act act;
     struct dm_ask ask;
-    enum dm_end end; /* RELEASE */
-    uint64_t token;  /* RENEW */
+    enum dm_end end;   /* RELEASE */
+    uint64_t token;    /* RENEW */
+    enum dm_mark mark; /* RENEW */
     struct dm_answer answer;
     dmutex_info_t info; /* INFO */
 };

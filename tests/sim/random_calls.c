@@ -137,7 +137,9 @@ static void call_release(struct call *call, const struct who *who)
 static void call_renew(struct call *call, const struct who *who)
 {
     add_keys(call, 4);
-    add_hold(call, who), call_add(call, "60000000"), call_add(call, "%u", 1 + random_below(2)), call_add(call, "5");
+    call_add(call, "%s:%u:%u 60000000 %slabel of %s", who->uuid, who->thread, who->attempt, ANY("", "+ ", "- ", "- "),
+             who->uuid);
+    call_add(call, "60000000"), call_add(call, "%u", 1 + random_below(2)), call_add(call, "5");
 }
 
 static void call_cancel(struct call *call, const struct who *who)

@@ -114,6 +114,59 @@ static void test_hold_gains_nothing_when_the_renewal_is_forgotten(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
+/* ---- wanted ------------------------------------------------------------------------------ */
+
+static unsigned renewed_with_waiter(uint64_t request, int64_t ms)
+{
+    return step(DM_EV_RENEWED, request, &(struct dm_answer){ .verdict = DM_SAYS_OWNED, .has_waiter = true }, ms);
+}
+
+/* A message, or the answer to a renewal, says that another attempt waits; the hold goes on. */
+static void test_hold_is_wanted_when_the_store_says_so(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        begin(LEASE_MS, 0);
+        own();
+        assert_false(hold.is_wanted);
+        assert_int_equal(way ? event_at(DM_EV_WANTED, 50) : renewed_with_waiter(send_at(40), 50), 0);
+        assert_true(hold.is_wanted);
+        assert_int_equal(hold.phase, DM_HELD);
+    }
+}
+
+/* The answer to a renewal that met no waiter does not take back an earlier message. */
+static void test_hold_stays_wanted_when_a_renewal_met_no_waiter(void **state)
+{
+    (void)state;
+    own();
+    event_at(DM_EV_WANTED, 50);
+    renewed(DM_SAYS_OWNED, send_at(60), 70);
+    assert_true(hold.is_wanted);
+}
+
+/* An unconfirmed renewal tells nothing of waiters. */
+static void test_hold_is_not_wanted_when_the_renewal_was_not_confirmed(void **state)
+{
+    struct dm_answer again = { .verdict = DM_SAYS_AGAIN, .has_waiter = true };
+
+    (void)state;
+    own();
+    step(DM_EV_RENEWED, send_at(40), &again, 50);
+    assert_false(hold.is_wanted);
+}
+
+/* A waiter hears "wanted" of a hold of before: the next hold begins without. */
+static void test_hold_begins_unwanted_when_the_message_came_before(void **state)
+{
+    (void)state;
+    event_at(DM_EV_WANTED, 1);
+    assert_false(hold.is_wanted);
+    hold.is_wanted = true;
+    own();
+    assert_false(hold.is_wanted);
+}
+
 /* ---- loss -------------------------------------------------------------------------------- */
 
 /* Failure 6: an unconfirmed hold is lost exactly at the end of certainty, told once, and given back. */
@@ -410,6 +463,10 @@ int main(void)
         USUAL(test_hold_goes_on_when_a_later_renewal_is_confirmed),
         USUAL(test_hold_keeps_its_certainty_when_an_older_answer_follows),
         USUAL(test_hold_gains_nothing_when_the_renewal_is_forgotten),
+        USUAL(test_hold_is_wanted_when_the_store_says_so),
+        USUAL(test_hold_stays_wanted_when_a_renewal_met_no_waiter),
+        USUAL(test_hold_is_not_wanted_when_the_renewal_was_not_confirmed),
+        USUAL(test_hold_begins_unwanted_when_the_message_came_before),
         USUAL(test_hold_is_lost_exactly_at_its_deadline_when_unconfirmed),
         USUAL(test_hold_wakes_its_thread_when_lost_before_it_entered),
         USUAL(test_hold_is_lost_at_once_when_a_renewal_says_so),

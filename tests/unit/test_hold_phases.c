@@ -114,6 +114,7 @@ static const struct {
     { DM_EV_SIGNALLED, &queued,   { QUE, QUE, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_TOLD_LOST, NULL,      { ASK, WAI, QUE, LOS, LEA, LOS, RET, OVR } },
     { DM_EV_TOLD_ASK, NULL,       { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
+    { DM_EV_WANTED, NULL,         { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_CONNECTED, NULL,      { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_SUBSCRIBED, NULL,     { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_TIME, NULL,           { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },

@@ -48,6 +48,7 @@ static struct dm_answer random_answer(void)
         .verdict = random_verdict(),
         .is_owner_dead = random_below(2),
         .is_wanted = random_below(2),
+        .has_waiter = random_below(2),
         .token = random_below(1000),
         .position = random_below(20),
         .arrival = random_below(5),
@@ -79,9 +80,10 @@ static enum dm_event_kind random_thread_event(void)
 
 static struct dm_event random_event(struct dm_answer *answer)
 {
-    static const enum dm_event_kind usual[] = { DM_EV_ANSWER,    DM_EV_ANSWER,    DM_EV_POLLED,     DM_EV_RENEWED,
-                                                DM_EV_RENEWED,   DM_EV_RELEASED,  DM_EV_GRANTED,    DM_EV_SIGNALLED,
-                                                DM_EV_TOLD_LOST, DM_EV_CONNECTED, DM_EV_SUBSCRIBED, DM_EV_TOLD_ASK };
+    static const enum dm_event_kind usual[] = { DM_EV_ANSWER,     DM_EV_ANSWER,   DM_EV_POLLED,  DM_EV_RENEWED,
+                                                DM_EV_RENEWED,    DM_EV_RELEASED, DM_EV_GRANTED, DM_EV_SIGNALLED,
+                                                DM_EV_TOLD_LOST,  DM_EV_WANTED,   DM_EV_WANTED,  DM_EV_CONNECTED,
+                                                DM_EV_SUBSCRIBED, DM_EV_TOLD_ASK };
     struct dm_event event = { .request = random_below((unsigned)walk.last + 3),
                               .answer = answer,
                               .server = random_below(2),
@@ -145,6 +147,17 @@ static void check_phases(const struct dm_hold *before, const struct dm_event *ev
     assert_int_equal(hold.phase == DM_RETURNING, hold.phase >= DM_RETURNING && hold.back.is_pending);
 }
 
+/* A hold begins unwanted; later only the store's word "somebody waits" makes the hold wanted. */
+static void check_wanted(const struct dm_hold *before, const struct dm_event *event)
+{
+    bool is_told = event->kind == DM_EV_WANTED || (event->kind == DM_EV_RENEWED && event->answer->has_waiter);
+
+    if (hold.phase < DM_HELD || (before->phase < DM_HELD && hold.phase == DM_HELD))
+        assert_false(hold.is_wanted);
+    if (hold.is_wanted && !before->is_wanted)
+        assert_true(is_told && hold.phase == DM_HELD);
+}
+
 /* From the giving back on a release is pending, until the store confirms or the lease of any request has ended. */
 static void check_release(const struct dm_hold *before, const struct dm_event *event)
 {
@@ -186,6 +199,7 @@ static unsigned do_step(const struct dm_event *event)
     check_phases(&before, event);
     check_release(&before, event);
     check_telling(&before);
+    check_wanted(&before, event);
     if (actions & DM_DO_WAKE)
         assert_true(hold.is_attended);
     return actions;

@@ -23,6 +23,7 @@
 
 static bool is_down, is_wanted;
 static bool is_sent_by_text;
+static char argument[160]; /* the first behind the keys of one name */
 static dm_reply_fn handler;
 static void *handler_user;
 static const char *distrusted;
@@ -33,6 +34,7 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
     if (is_down)
         return DM_LINK_DOWN;
     is_sent_by_text = strcmp(args->texts[0], "EVAL") == 0;
+    snprintf(argument, sizeof argument, "%s", args->texts[3 + DM_KEY_COUNT]);
     handler = fn;
     handler_user = user;
     return DM_LINK_OK;
@@ -185,6 +187,34 @@ static void test_posting_answers_each_question_when_replied(void **state)
     assert_true(got.answers[0].is_wanted);
 }
 
+/* A renewal writes the mark between lease and label, also of the greatest numbers. */
+static void test_posting_marks_the_hold_when_the_renewal_says_so(void **state)
+{
+#define ID "0123456789abcdef0123456789abcdef:18446744073709551615:18446744073709551615"
+    static const struct {
+        enum dm_mark mark;
+        const char *hold;
+    } cases[] = {
+        { DM_MARK_NONE, ID " 3600000 1 host program" },
+        { DM_MARK_TELL, ID " 3600000 + 1 host program" },
+        { DM_MARK_TELL_NO_DEATH, ID " 3600000 - 1 host program" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct dm_renewal renewal = { .place = keys,
+                                            .thread = UINT64_MAX,
+                                            .attempt = UINT64_MAX,
+                                            .lease_ms = DM_LEASE_MAX_MS,
+                                            .mark = cases[i].mark };
+
+        assert_true(dm_redis_post_renew(&redis.store, &renewal, 1, take, &got));
+        assert_string_equal(argument, cases[i].hold);
+        reply_with("*2\r\n:1000000\r\n:2\r\n");
+        assert_true(got.answers[0].has_waiter);
+    }
+}
+
 /* "NOSCRIPT": nothing was executed.  The next post of this script sends the text, the post behind the next does not. */
 static void test_posting_sends_the_text_when_the_server_does_not_know_the_script(void **state)
 {
@@ -261,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_posting_answers_each_question_when_replied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_marks_the_hold_when_the_renewal_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_sends_the_text_when_the_server_does_not_know_the_script, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_posting_tells_the_refusal_when_a_person_must_mend, setup, teardown),

@@ -266,6 +266,8 @@ static void test_renewal_is_read_for_each_lock_when_answered(void **state)
     assert_int_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_UNKNOWN);
     assert_int_equal(dm_store_read_renew(reply, 1).verdict, DM_SAYS_OWNED);
     assert_int_equal(dm_store_read_renew(reply, 2).verdict, DM_SAYS_OWNED);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(dm_store_read_renew(reply, i).has_waiter, i == 2);
     for (int i = 3; i < 6; i++)
         assert_int_equal(dm_store_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
     freeReplyObject(reply);
@@ -297,7 +299,7 @@ static void test_message_names_the_server_when_it_is_a_grant(void **state)
     assert_true(run == 0);
 }
 
-/* The messages "granted", "lost" and "ask" are read with all numbers. */
+/* The messages "granted", "lost", "ask" and "wanted" are read with all numbers. */
 static void test_message_is_read_when_it_is_one_of_ours(void **state)
 {
     struct dm_message message;
@@ -319,6 +321,9 @@ static void test_message_is_read_when_it_is_one_of_ours(void **state)
     assert_true(dm_store_read_message("ask 6", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_ASK);
     assert_int_equal(message.attempt, 6);
+    assert_true(dm_store_read_message("wanted 9223372036854775807", &message, &run));
+    assert_int_equal(message.kind, DM_MESSAGE_WANTED);
+    assert_true(message.attempt == UINT64_C(9223372036854775807));
 }
 
 /* Texts that are not exactly a message of this version are refused, also words of a later version. */
@@ -343,7 +348,13 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
                                          "lost x",
                                          "ask",
                                          "asking 1",
-                                         "wanted 1",
+                                         "wanted",
+                                         "wanted ",
+                                         "wanted x",
+                                         "wanted 1 ",
+                                         "wanted 1 2",
+                                         "wantedx 1",
+                                         "unwanted 1",
                                          "signalled 1",
                                          "granted1 2 3 4 0",
                                          "lostx 5" };
@@ -367,6 +378,8 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
                                          "granted 1 2 99999999999999999999 4 0",
                                          "lost -5",
                                          "ask -1",
+                                         "wanted -1",
+                                         "wanted 99999999999999999999",
                                          "lost 99999999999999999999" };
     struct dm_message message;
     uint64_t run;

@@ -28,6 +28,13 @@ end
 local function owner_of(id) return id:match('^(.*):%d+$') end
 local function attempt_of(id) return id:match('^.*:(%d+)$') end
 
+-- Splits a label of `hold`.  Returns the mark, or nil, and the words for people.
+local function split(label)
+  local rest = label:gsub(signal_form, '')
+  local mark = rest:match(mark_form)
+  return mark, rest:sub(mark and 3 or 1)
+end
+
 -- A token beyond 2^52 is not ours: refused before anything is written.
 local function check_seen(seen)
   if not is_token(tonumber(seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end

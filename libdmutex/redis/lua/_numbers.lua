@@ -7,9 +7,12 @@ local token_limit = 4503599627370495
 local state_ms, carrier_ms = 604800000, 10800000 -- the lives of `state`, and of a queue with a carrier of a signal
 local queue_limit = 10000 -- waiters of a queue
 local look_limit, signal_limit, drop_limit = 16, 256, 1024 -- waiters that a look, a signal, a drop look at
--- hold, in `state`: "<id> <lease ms> <signal><label>" of the hold that was not released.
+-- hold, in `state`: "<id> <lease ms> <signal><mark><label>" of the hold that was not released.
 local hold_form = '^(%S+) (%d+) (.*)$'
 -- A waiter's words: "<request> <lease> <robust> <heard, server us> <token seen> <signal><label>".
 local words_form = '^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$'
 -- "@<key of the condition> " of a waiter that a signal brought to the mutex, or nothing; it goes into `hold`, too.
 local signal_form = '^@%S+ '
+-- The mark of a hold, which a renewal writes: "+ " tell the holder of the first waiter; "- " likewise, and the end of
+-- the lease is no death.  A label begins with a digit, so a label is never taken for a mark.
+local mark_form = '^[+-] '

@@ -127,12 +127,12 @@ local function still_owns(k, s, me, at)
   return false, true
 end
 
--- A hold whose lease ended without being released: the owner died.
+-- A hold whose lease ended without being released: the owner died; or, by the mark "- ", nobody was inside perhaps.
 local function note_death(k, s)
   s.is_free = true
   if not s.hold then return end
   owe_signal(k, s.label)
-  end_hold(k, s, 1)
+  end_hold(k, s, split(s.label) == '- ' and 0 or 1)
 end
 
 -- The ms that the server still grants the owner.  More than the lease: the server's clock was set back, or some program
@@ -153,6 +153,6 @@ local function left(k, s, lease, at) return math.max(remaining(k, s, lease), gra
 -- The last of the queue.
 local function enqueue(k, s, w, at)
   local arrival = next_arrival(s, at)
-  if not insert(k, w, text(arrival), false) then hear(k, w) end
+  if insert(k, w, text(arrival), false) then tell_owner(k, s, at) else hear(k, w) end
   note_wanted(k, s, arrival)
 end

@@ -31,7 +31,7 @@ end
 
 -- Held by another attempt, within its lease: the caller is the last of the queue, if it is not there already.
 local id, _, label = hold:match(hold_form)
-local holder, longest = (held or ''):match(hold_form)
+local holder, longest, held_label = (held or ''):match(hold_form)
 if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and
     ttl <= tonumber(longest) then
   local waiting = wanted and call('ZCARD', queue) or 0
@@ -40,6 +40,9 @@ if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and hol
       request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
     --@include _insert
     call('HSET', state, 'wanted', 1, 'arrival', now_text)
+    if is_first and held_label:gsub(signal_form, ''):find(mark_form) then
+      --@include _wanted
+    end
     return { 'queued', waiting + 1, math.max(ttl, math.ceil((born + lease * 1000 - now) / 1000)), now, now }
   end
 end

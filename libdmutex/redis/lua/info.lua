@@ -11,7 +11,7 @@ local id, lease, born = unpack(ARGV)
 local k, at = mutex_at(1), circumstances(nil, born)
 local s, is_held = read(k), call('HLEN', k.lock) > 0
 local rank = id ~= '' and call('ZRANK', k.queue, id)
-local health = not is_held and s.hold and 1 or s.health
-local label = s.hold and s.label:gsub(signal_form, '') or ''
+local mark, label = split(s.label or '')
+local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
 return { is_held and s.id and owner_of(s.id) or '', is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock),
   s.last, label, call('ZCARD', k.queue), health, at.now, s.last + epoch_us, rank and rank + 1 or 0, grace(at, lease) }

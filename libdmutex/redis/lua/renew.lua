@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- Confirms up to 100 holds for a whole lease each.
 -- KEYS  per lock: lock state queue waiter
--- ARGV  per lock: hold, lease ms, hold count, token
+-- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others
 --
+-- The newest renewal decides whether the hold is marked, and how.
 -- A lock that is gone while nobody came after the owner is put back, with the same token: `state` still names the hold,
 -- or all data of the name is gone, or is older than the hold: a server that came after another server may know less
 -- than the earlier server.
@@ -17,6 +18,15 @@ local at = circumstances()
 local function with_signal(hold, label)
   local front, rest = hold:match('^(%S+ %d+ )(.*)$')
   return front .. (label:match(signal_form) or '') .. rest
+end
+
+-- `wanted` of `state` may still be there after the last waiter has left.  The owner of a marked hold would give back
+-- for nothing, so its queue is counted.
+local function has_waiter(k, s, hold)
+  local _, _, label = hold:match(hold_form)
+  if not (s.is_wanted and label and split(label)) then return s.is_wanted end
+  local waiting = redis.pcall('ZCARD', k.queue)
+  return type(waiting) == 'number' and waiting > 0
 end
 
 local function confirm(k, hold, lease, count, token)
@@ -39,7 +49,7 @@ local function confirm(k, hold, lease, count, token)
   end
   if count ~= (s.depth or '1') then call('HSET', k.state, 'depth', count) end
   if call('PTTL', k.state) < state_ms / 2 then expire_state(k) end
-  return s.is_wanted and 2 or 1
+  return has_waiter(k, s, hold) and 2 or 1
 end
 
 local answer = { at.now }
