@@ -353,6 +353,8 @@ sim_sources = \
     tests/sim/hooks.h \
     tests/sim/judge.c \
     tests/sim/look.c \
+    tests/sim/marks.c \
+    tests/sim/marks.h \
     tests/sim/net.c \
     tests/sim/net.h \
     tests/sim/plain.c \

@@ -26,6 +26,9 @@ void check_before_script(void);
 void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
                         int argument_count);
 
+/* The server tells an inbox; the inbox's channel. */
+void check_told(struct text channel, struct text message);
+
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
 

@@ -12,6 +12,7 @@
 #define WAITERS_MAX 64
 #define IDS (1 << 14)
 #define HOLDS_REMEMBERED 64
+#define TOLD_MAX 128
 
 struct waiter {
     char id[80];
@@ -36,6 +37,7 @@ struct known {
     bool is_hold_found;                 /* held when data were lost: the hold's beginning is not known */
     uint64_t dead_hold;                 /* granted with the word "an owner died" */
     bool was_unhealthy;                 /* before the script */
+    char mark;                          /* before the script: of the hold; 0 none */
     int signals;                        /* before the script: on their way to a waiter, or owed to one */
     bool had_sleeper;                   /* before the script: a live one */
     struct waiter waiters[WAITERS_MAX]; /* before the script */
@@ -53,6 +55,8 @@ struct check {
         uint64_t id, place;
     } arrivals[IDS]; /* two attempts with one index: the older is forgotten, and not compared */
     uint64_t last_place;
+    char told[TOLD_MAX][80]; /* by the script: messages "wanted", with the uuid of the inbox before the message */
+    int told_count;
     int64_t forgiven_until_ns;
     bool is_due;
     bool is_torn; /* keys of a name do not fit each other, by no fault of the library */

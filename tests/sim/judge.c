@@ -139,6 +139,13 @@ static int is_next_robust(const struct known *known, const struct script_call *c
     return -1;
 }
 
+/* I9: with the mark "-", the end of the lease is no death. */
+static void check_marked_end(const struct known *known, const struct script_call *call, int name, bool is_dead)
+{
+    if (is_dead && !known->was_unhealthy && !is_given_back(call, known->hold) && strcmp(call->name, "force") != 0)
+        world_break("I9: the lease of %s has ended, and x%d has a death in spite of the mark", known->hold, name);
+}
+
 /* I9: a hold that ended without a release is a death; a released hold is no death. */
 static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
 {
@@ -149,8 +156,10 @@ static void check_death(const struct known *known, const struct script_call *cal
         return;
     if (is_dead && !known->was_unhealthy && was_over)
         world_break("I9: %s gave x%d back and is taken for dead", known->hold, name);
-    if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
-        is_next_robust(known, call, id) == 1)
+    if (known->mark == '-')
+        check_marked_end(known, call, name, is_dead);
+    else if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
+             is_next_robust(known, call, id) == 1)
         world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
@@ -229,6 +238,45 @@ static void check_lifetimes(const struct dm_place *keys, int count)
         if (key && key->expires_ms < 0)
             world_break("I10: %s never expires", keys->text[i]);
     }
+}
+
+/* ---- I6: the owner of a marked hold --------------------------------------------------------------- */
+
+void check_told(struct text channel, struct text message)
+{
+    struct text uuid = { memrchr(channel.bytes, ':', channel.length), 0 };
+
+    if (!uuid.bytes || message.length < 7 || memcmp(message.bytes, "wanted ", 7) != 0 || check.told_count == TOLD_MAX)
+        return;
+    uuid.length = channel.length - (size_t)(uuid.bytes - channel.bytes);
+    snprintf(check.told[check.told_count++], sizeof check.told[0], "%.*s %.*s", (int)uuid.length - 1, uuid.bytes + 1,
+             (int)message.length, message.bytes);
+}
+
+static bool is_told(const char *id)
+{
+    char expected[80];
+
+    snprintf(expected, sizeof expected, "%.*s wanted %s", (int)strcspn(id, ":"), id, strrchr(id, ':') + 1);
+    for (int i = 0; i < check.told_count; i++) {
+        if (strcmp(check.told[i], expected) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The owner of a marked hold is told of the first waiter, by the script that lets the waiter wait, and of no other. */
+static void check_wanted(const struct known *known, int name, const char *id)
+{
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+    int count = queue ? queue->count : 0;
+
+    if (!id[0] || strcmp(id, known->hold) != 0 || count <= known->waiter_count)
+        return;
+    if (known->mark && known->waiter_count == 0 && !is_told(id))
+        world_break("I6: %s keeps x%d, and is not told that another attempt waits", id, name);
+    if ((!known->mark || known->waiter_count > 0) && is_told(id))
+        world_break("I6: %s is told once more that another attempt waits for x%d", id, name);
 }
 
 /* ---- after a script ---------------------------------------------------------------------------- */
@@ -314,6 +362,7 @@ static void check_name(struct known *known, int name, const struct script_call *
         check_lifetimes(known->condition, DM_COND_KEY_COUNT);
         check_signals(known, call, name);
         check_lease(known, call, name, hold);
+        check_wanted(known, name, hold);
     }
     check_death(known, call, name, hold);
     if (hold[0] && strcmp(hold, known->hold) != 0)

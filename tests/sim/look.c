@@ -142,6 +142,16 @@ static bool has_live_sleeper(const struct known *known)
     return false;
 }
 
+/* The mark of a hold, '+' or '-'; 0: none. */
+static char mark_of(const char *hold)
+{
+    const char *label = look_behind_words(hold, 2);
+
+    if (label[0] == '@')
+        label = look_behind_words(label, 1);
+    return (label[0] == '+' || label[0] == '-') && label[1] == ' ' ? label[0] : '\0';
+}
+
 void look_at_queue(struct known *known)
 {
     const struct key *queue = look_key(known->keys, DM_KEY_QUEUE), *waiters = look_key(known->keys, DM_KEY_WAITER);
@@ -150,6 +160,7 @@ void look_at_queue(struct known *known)
     double cursor = strtod(look_field(state, "cursor"), NULL);
 
     known->was_unhealthy = look_field(state, "health")[0] != '\0';
+    known->mark = mark_of(look_field(state, "hold"));
     known->signals = look_count_signals(known);
     known->had_sleeper = has_live_sleeper(known);
     known->waiter_count = 0;
@@ -166,6 +177,7 @@ void look_at_queue(struct known *known)
 
 void check_before_script(void)
 {
+    check.told_count = 0;
     for (int i = 0; i < check.count; i++)
         look_at_queue(&check.names[i]);
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
+#include "marks.h"
 #include "plain.h"
 #include "runtime/ending.h"
 #include "runtime/inbox.h"
@@ -411,6 +412,7 @@ static void open_store(struct dm_runtime *runtime)
         runtime->store = plain_open(process_current(), &host);
     else
         runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
+    marks_put(runtime->store);
 }
 
 static void make_runtime(struct process *process)

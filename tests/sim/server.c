@@ -71,6 +71,7 @@ static int publish(void *user, struct text channel, struct text message)
 {
     struct bytes bytes = { 0 };
 
+    check_told(channel, message);
     for (struct link *link = server.links; link; link = link->next) {
         if (!link->channel[0] || !equals(channel, link->channel))
             continue;

@@ -191,6 +191,29 @@ static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
                             "call('PEXPIRE', lock, 100) == 0");
 }
 
+static void test_sim_notices_when_the_first_waiter_tells_nothing(void **state)
+{
+    (void)state;
+    must_break_when_changed("a usual acquire that tells nothing", "I6", "acquire", "'wanted ' .. holder",
+                            "'' .. holder");
+}
+
+static void test_sim_notices_when_each_waiter_tells(void **state)
+{
+    (void)state;
+    must_break_when_changed("a waiter that tells, and is not the first", "I6", "acquire",
+                            "if is_first and held_label:gsub", "if held_label:gsub");
+}
+
+static void test_sim_notices_when_a_mark_does_not_keep_death_away(void **state)
+{
+    static const char old[] = "split(s.label) == '- ' and 0 or 1";
+    const struct mutation mutations[] = { { "acquire", old, "1" }, { "poll", old, "1" }, { 0 } };
+
+    (void)state;
+    must_break("a death in spite of the mark", mutations, CORE_IS_WHOLE, "I9");
+}
+
 static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
@@ -200,8 +223,7 @@ static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 {
-    static const char old[] = "owe_signal(k, s.label)\nend_hold(k, s, 1)",
-                      new[] = "owe_signal(k, s.label)\nend_hold(k, s, 0)";
+    static const char old[] = "end_hold(k, s, split(s.label) == '- ' and 0 or 1)", new[] = "end_hold(k, s, 0)";
     const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
 
     (void)state;
@@ -296,6 +318,9 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
         cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
         cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),
+        cmocka_unit_test(test_sim_notices_when_the_first_waiter_tells_nothing),
+        cmocka_unit_test(test_sim_notices_when_each_waiter_tells),
+        cmocka_unit_test(test_sim_notices_when_a_mark_does_not_keep_death_away),
         cmocka_unit_test(test_sim_notices_when_a_release_leaves_its_hold),
         cmocka_unit_test(test_sim_notices_when_nobody_is_told_of_a_death),
         cmocka_unit_test(test_sim_notices_when_anybody_can_release),
