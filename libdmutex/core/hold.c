@@ -133,14 +133,12 @@ static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
 }
 
 /*
- * When the store's lease has surely ended.  The newest request of an entered hold is a renewal or its own acquire, and
- * the thread has left the critical section; any other attempt's last request may have been executed just now.
+ * When the store's lease has surely ended.  An entered hold may have been granted, or renewed, just now: a grant by
+ * message begins a lease long after the request was sent.  Any other attempt's last request may be executed yet.
  */
 static int64_t lease_end_ns(const struct dm_hold *hold, int64_t now_ns)
 {
-    if (hold->is_entered)
-        return find_request(hold, hold->last_request)->sent_ns + ms(hold->lease_ms);
-    return now_ns + 2 * ms(hold->lease_ms);
+    return now_ns + ms(hold->lease_ms) * (hold->is_entered ? 1 : 2);
 }
 
 /* The store is to be told that the attempt has ended, unless the store is being told already. */
@@ -385,13 +383,17 @@ static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
 
 /*
  * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  Nothing to do if
- * the attempt has asked again meanwhile, because then this is the answer to an earlier request.
+ * the attempt has asked again meanwhile, because then this is the answer to an earlier request.  While the thread's
+ * question is under way the attempt keeps the serial, which the question names, and polls again.
  */
-static unsigned on_unknown(struct dm_hold *hold, uint64_t request)
+static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_ns)
 {
     if (!dm_hold_is_waiting(hold) || request != hold->last_request)
         return 0;
-    return ask_again(hold) | DM_DO_NEW_SERIAL;
+    if (!hold->is_asked)
+        return ask_again(hold) | DM_DO_NEW_SERIAL;
+    hold->poll_ns = retry_ns(hold, now_ns);
+    return 0;
 }
 
 /* Refused; a refusal that crosses a grant comes too late. */
@@ -439,7 +441,7 @@ static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct d
     case DM_SAYS_WAITING:
         return on_waiting(hold, now_ns);
     case DM_SAYS_UNKNOWN:
-        return on_unknown(hold, request);
+        return on_unknown(hold, request, now_ns);
     case DM_SAYS_NOTHING:
         if (dm_hold_is_waiting(hold) && hold->poll_ns > now_ns)
             hold->poll_ns = retry_ns(hold, now_ns);

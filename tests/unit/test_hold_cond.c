@@ -106,6 +106,26 @@ static void test_hold_takes_a_new_serial_when_unknown_while_it_waits(void **stat
     assert_int_equal(hold.phase, DM_HELD);
 }
 
+/*
+ * A signal overtook the answer to the wait, and the store has forgotten the attempt since: the question that is under
+ * way names the serial, so the serial stays until the answer.
+ */
+static void test_hold_keeps_its_serial_when_unknown_while_its_question_is_under_way(void **state)
+{
+    uint64_t question = send_at(0);
+
+    (void)state;
+    assert_int_equal(signalled(1, 200, 1), 0);
+    assert_int_equal(hold.phase, DM_QUEUED);
+    assert_int_equal(pass_time(202), DM_WANTS_POLL);
+    assert_int_equal(polled(DM_SAYS_UNKNOWN, send_due_at(202), 203), 0);
+    assert_int_equal(hold.phase, DM_QUEUED);
+    assert_int_equal(dm_hold_next_ns(&hold), at(203 + RETRY_MS));
+    assert_int_equal(say(DM_SAYS_NOTHING, question, 210), 0);
+    assert_int_equal(pass_time(210 + RETRY_MS), DM_WANTS_POLL);
+    assert_int_equal(polled(DM_SAYS_UNKNOWN, send_due_at(300), 301), DM_DO_WAKE | DM_DO_NEW_SERIAL);
+}
+
 /* "Unknown" to an older request, sent before the wait, changes nothing. */
 static void test_hold_waits_on_when_unknown_answers_an_older_request(void **state)
 {
@@ -399,6 +419,7 @@ int main(void)
         USUAL(test_hold_polls_no_later_when_told_again_that_it_waits),
         USUAL(test_hold_polls_at_once_when_told_to_ask_while_it_waits),
         USUAL(test_hold_takes_a_new_serial_when_unknown_while_it_waits),
+        USUAL(test_hold_keeps_its_serial_when_unknown_while_its_question_is_under_way),
         USUAL(test_hold_waits_on_when_unknown_answers_an_older_request),
         USUAL(test_hold_is_over_when_refused_while_it_waits),
         USUAL(test_hold_is_over_when_given_back_while_it_waits),

@@ -5,8 +5,9 @@
  */
 #include "hold_clock.h"
 
-/* When the store's lease of own() ends. */
-#define LEASE_ENDS_MS LEASE_MS
+/* Given back here, and when the store's lease has ended: a lease that was granted or renewed until then. */
+#define END_MS 10
+#define LEASE_ENDS_MS (END_MS + LEASE_MS)
 
 static void send_release(int64_t ms)
 {
@@ -112,8 +113,8 @@ static void test_hold_is_over_when_the_lease_has_ended_before_an_answer(void **s
 {
     (void)state;
     own();
-    end(DM_END_UNLOCKED, 10);
-    send_release(10);
+    end(DM_END_UNLOCKED, END_MS);
+    send_release(END_MS);
     released(DM_SAYS_NOTHING, 700);
     assert_int_equal(pass_time(LEASE_ENDS_MS - 1), DM_WANTS_RELEASE);
     assert_int_equal(pass_time(LEASE_ENDS_MS), DM_WANTS_NOTHING);
@@ -122,7 +123,7 @@ static void test_hold_is_over_when_the_lease_has_ended_before_an_answer(void **s
     assert_true(dm_hold_is_done(&hold));
 }
 
-/* A renewal without an answer may have been executed: the release is wanted for the lease of the renewal. */
+/* A renewal without an answer may have been executed just now: the release is wanted for the lease of the renewal. */
 static void test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer(void **state)
 {
     (void)state;
@@ -130,8 +131,26 @@ static void test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer(
     send_due_at(THIRD_MS);
     end(DM_END_UNLOCKED, THIRD_MS + 1);
     assert_int_equal(pass_time(LEASE_ENDS_MS), DM_WANTS_RELEASE);
-    assert_int_equal(pass_time(THIRD_MS + LEASE_MS - 1), DM_WANTS_RELEASE);
-    assert_int_equal(pass_time(THIRD_MS + LEASE_MS), DM_WANTS_NOTHING);
+    assert_int_equal(pass_time(THIRD_MS + LEASE_MS), DM_WANTS_RELEASE);
+    assert_int_equal(pass_time(THIRD_MS + 1 + LEASE_MS), DM_WANTS_NOTHING);
+}
+
+/* A message grants long after the request was sent: the lease of the grant outlives the lease of the request. */
+static void test_hold_wants_its_release_until_the_lease_of_its_grant_is_over(void **state)
+{
+    uint64_t request = send_at(0);
+
+    (void)state;
+    say_queued(request, 1, 700, 1);
+    assert_int_equal(grant(request, 700), DM_DO_WAKE);
+    event_at(DM_EV_ENTERED, 701);
+    end(DM_END_UNLOCKED, 702);
+    send_release(702);
+    released(DM_SAYS_NOTHING, 703);
+    assert_int_equal(pass_time(700 + LEASE_MS), DM_WANTS_RELEASE);
+    assert_int_equal(hold.phase, DM_RETURNING);
+    assert_int_equal(pass_time(702 + LEASE_MS), DM_WANTS_NOTHING);
+    assert_int_equal(hold.phase, DM_OVER);
 }
 
 /* The last request of an attempt that never entered may be executed late: two leases from the giving back. */
@@ -391,6 +410,7 @@ int main(void)
         USUAL(test_hold_releases_at_once_when_the_connection_is_back),
         USUAL(test_hold_is_over_when_the_lease_has_ended_before_an_answer),
         USUAL(test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer),
+        USUAL(test_hold_wants_its_release_until_the_lease_of_its_grant_is_over),
         USUAL(test_hold_wants_its_release_for_two_leases_when_it_never_entered),
         USUAL(test_hold_is_done_when_its_thread_has_left_the_call),
         USUAL(test_hold_wants_a_telling_when_its_only_release_is_refused),
