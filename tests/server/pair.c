@@ -13,10 +13,29 @@ const struct kind robust = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, "robust
 
 void make_both(const char *word, const struct kind *kind, unsigned lease_ms)
 {
-    snprintf(mutex_name, sizeof mutex_name, "ends/m-%s", word);
-    snprintf(cond_name, sizeof cond_name, "ends/c-%s", word);
+    snprintf(mutex_name, sizeof mutex_name, "pair/m-%s", word);
+    snprintf(cond_name, sizeof cond_name, "pair/c-%s", word);
     make_mutex(&mutex, mutex_name, kind, lease_ms);
     assert_result(dcond_init_np(&cond, cond_name, NULL), 0);
+}
+
+struct actor *start_holder(const char *name, int lease_ms)
+{
+    struct actor *holder = actor_start(the_server);
+
+    actor_do(holder, "0", "init %s robust lease=%d", name, lease_ms);
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
+struct actor *start_waiter(const char *name, int lease_ms, int place)
+{
+    struct actor *waiter = actor_start(the_server);
+
+    actor_do(waiter, "0", "init %s robust lease=%d", name, lease_ms);
+    actor_send(waiter, "lock %s", name);
+    wait_until(waiters_of(&mutex) == place);
+    return waiter;
 }
 
 struct actor *start_actor(const struct kind *kind, unsigned lease_ms)
@@ -46,12 +65,19 @@ void begin_wait(struct actor *actor)
     wait_until(on_condition() == before + 1);
 }
 
+void assert_owns(struct actor *actor)
+{
+    assert_int_equal(actor_value(actor, "holdcount %s", mutex_name), 1);
+    assert_result(dmutex_trylock(&mutex), EBUSY);
+    actor_do(actor, "0", "renew %s", mutex_name);
+    actor_do(actor, "0", "unlock %s", mutex_name);
+    wait_until(!is_locked(&mutex));
+}
+
 void assert_back(struct actor *actor, const char *answer)
 {
     actor_expect(actor, answer);
-    assert_int_equal(actor_value(actor, "holdcount %s", mutex_name), 1);
     if (strcmp(answer, "EOWNERDEAD") == 0)
         actor_do(actor, "0", "consistent %s", mutex_name);
-    actor_do(actor, "0", "unlock %s", mutex_name);
-    wait_until(!is_locked(&mutex));
+    assert_owns(actor);
 }

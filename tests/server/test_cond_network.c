@@ -6,19 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
-#define LONG_LEASE 60000 /* of all mutexes here: no poll mends anything */
-#define AT_ONCE 8000
-#define SHORT_LEASE 900 /* polls make up for lost messages */
 #define ROUNDS 20
 
-static dmutex_t mutex;
-static dcond_t cond;
 static struct proxy *proxy;
 static struct actor *actor; /* behind the proxy */
 static struct actor *other; /* not */
-static char mutex_name[32], cond_name[32];
 
 static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY,   PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
                                            PROXY_SWALLOW_COMMAND, PROXY_CUT_COMMAND,     PROXY_CUT_MID_COMMAND };
@@ -60,13 +54,10 @@ static int end_test(void **state)
     return 0;
 }
 
-/* A mutex and a condition of this test, known to all. */
-static void make_both(const char *word)
+/* A mutex and a condition of this test, known to all; with the lease of all mutexes here no poll mends anything. */
+static void make_known(const char *word)
 {
-    snprintf(mutex_name, sizeof mutex_name, "net/m-%s", word);
-    snprintf(cond_name, sizeof cond_name, "net/c-%s", word);
-    make_normal(&mutex, mutex_name, LONG_LEASE);
-    assert_result(dcond_init_np(&cond, cond_name, NULL), 0);
+    make_both(word, &normal, LONG_LEASE);
     actor_do(actor, "0", "init %s lease=%d", mutex_name, LONG_LEASE);
     actor_do(other, "0", "init %s lease=%d", mutex_name, LONG_LEASE);
 }
@@ -74,17 +65,7 @@ static void make_both(const char *word)
 /* The fault happens to the actor's next commands about the condition, so many. */
 static void break_next(enum proxy_fault fault, int times)
 {
-    proxy_break(proxy, fault, PROXY_COMMANDS, cond_name + strlen("net/"), times);
-}
-
-static int64_t on_condition(void)
-{
-    return side_int(the_server->side, "ZCARD %s", key_of("cond", cond_name));
-}
-
-static int64_t in_queue(void)
-{
-    return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
+    proxy_break(proxy, fault, PROXY_COMMANDS, cond_name + strlen("pair/"), times);
 }
 
 /* The number of the newest request that the server has heard from the only waiter; 0: no waiter. */
@@ -101,38 +82,13 @@ static int request_of_waiter(void)
     return 0;
 }
 
-static void begin_wait(struct actor *who)
-{
-    int64_t before = on_condition();
-
-    actor_do(who, "0", "lock %s", mutex_name);
-    actor_send(who, "wait %s %s", cond_name, mutex_name);
-    wait_until(on_condition() == before + 1);
-}
-
-/* The actor owns the mutex at its depth, no other process does, and the actor gives the mutex back. */
-static void assert_owns(struct actor *who)
-{
-    assert_int_equal(actor_value(who, "holdcount %s", mutex_name), 1);
-    assert_result(dmutex_trylock(&mutex), EBUSY);
-    actor_do(who, "0", "renew %s", mutex_name);
-    actor_do(who, "0", "unlock %s", mutex_name);
-    wait_until(!is_locked(&mutex));
-}
-
-static void assert_back(struct actor *who, const char *answer)
-{
-    actor_expect(who, answer);
-    assert_owns(who);
-}
-
 /* ---- waiting ----------------------------------------------------------------------------- */
 
 /* A wait with a lost command or reply waits once; a signal wakes the waiter, and is not had twice. */
 static void test_wait_waits_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
-    make_both("once");
+    make_known("once");
     for (int i = 0; i < FAULTS; i++) {
         promise_within(AT_ONCE);
         actor_do(actor, "0", "lock %s", mutex_name);
@@ -162,7 +118,7 @@ static void test_wait_waits_once_when_its_command_or_reply_is_lost(void **state)
 static void test_a_signal_wakes_when_it_comes_before_the_reply_to_the_wait(void **state)
 {
     (void)state;
-    make_both("early");
+    make_known("early");
     for (int i = 0; i < FAULTS; i++) {
         enum proxy_fault fault = is_run(faults[i]) ? faults[i] : PROXY_HOLD_REPLY;
 
@@ -240,7 +196,7 @@ static void test_signal_wakes_when_its_command_or_reply_is_lost(void **state)
     struct errand waiters[WAITERS];
 
     (void)state;
-    make_both("signal");
+    make_known("signal");
     for (int i = 0; i < FAULTS; i++) {
         begin_waits(waiters);
         promise_within(AT_ONCE);
@@ -262,7 +218,7 @@ static void test_broadcast_wakes_all_when_its_command_or_reply_is_lost(void **st
     struct errand waiters[WAITERS];
 
     (void)state;
-    make_both("all");
+    make_known("all");
     for (int i = 0; i < FAULTS; i++) {
         begin_waits(waiters);
         promise_within(AT_ONCE);
@@ -281,7 +237,7 @@ static void test_broadcast_wakes_all_when_its_command_or_reply_is_lost(void **st
 static void test_signal_says_enolck_when_there_is_no_network(void **state)
 {
     (void)state;
-    make_both("down");
+    make_known("down");
     begin_wait(other);
     proxy_refuse(proxy);
     proxy_cut(proxy);
@@ -319,7 +275,7 @@ static bool leaves_in_trouble(enum proxy_fault fault)
 static void test_timedwait_leaves_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
-    make_both("leave");
+    make_known("leave");
     for (int i = 0; i < FAULTS; i++) {
         promise_within(AT_ONCE);
         while (!leaves_in_trouble(faults[i]))
@@ -359,7 +315,7 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
     static const enum proxy_fault some[] = { PROXY_NONE, PROXY_SWALLOW_AND_CUT, PROXY_CUT_COMMAND };
 
     (void)state;
-    make_both("unheard");
+    make_known("unheard");
     actor_do(actor, "0", "init %s lease=%d", mutex_name, 3 * SHORT_LEASE); /* the waiter does not hear the grant */
     for (int i = 0; i < 3; i++) {
         while (!is_signalled_unheard(some[i])) {
@@ -378,7 +334,7 @@ static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void *
 static void test_timedwait_owns_when_the_network_is_back_after_its_deadline(void **state)
 {
     (void)state;
-    make_both("late");
+    make_known("late");
     for (int way = 0; way < 2; way++) {
         actor_do(actor, "0", "lock %s", mutex_name);
         actor_send(actor, "timedwait %s %s 200", cond_name, mutex_name);
@@ -407,7 +363,7 @@ static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
     static const char *const messages[] = { "signalled", "granted", "" };
 
     (void)state;
-    make_both("message");
+    make_known("message");
     actor_do(actor, "0", "init %s lease=%d", mutex_name, SHORT_LEASE);
     for (int i = 0; i < 3; i++) {
         begin_wait(actor);
@@ -427,7 +383,7 @@ static void test_a_signal_wakes_when_its_messages_are_lost(void **state)
 static void test_a_signal_wakes_when_the_inboxes_are_killed(void **state)
 {
     (void)state;
-    make_both("inbox");
+    make_known("inbox");
     for (int i = 0; i < repetitions(ROUNDS); i++) {
         struct actor *woken;
 
@@ -456,7 +412,7 @@ static void test_turns_go_on_when_connections_are_cut_all_the_time(void **state)
     char file[64];
 
     (void)state;
-    make_both("turns");
+    make_known("turns");
     snprintf(file, sizeof file, "%s/turns", the_server->folder);
     actor_begin_count(file);
     actor_do(second, "0", "init %s lease=%d", mutex_name, LONG_LEASE);

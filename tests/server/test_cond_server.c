@@ -7,16 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
-#define LONG_LEASE 60000
-#define SHORT_LEASE 900
-#define AT_ONCE 8000
 #define CROWD 100
 
-static dmutex_t mutex;
-static dcond_t cond;
-static char mutex_name[32], cond_name[32];
 static struct server *watch; /* keys here end while the other server stands still */
 
 static void promise_by_watch(int ms)
@@ -59,15 +53,6 @@ static int mend_server(void **state)
     return 0;
 }
 
-/* A mutex and a condition of this test. */
-static void make_both(const char *word, unsigned lease_ms)
-{
-    snprintf(mutex_name, sizeof mutex_name, "state/m-%s", word);
-    snprintf(cond_name, sizeof cond_name, "state/c-%s", word);
-    make_normal(&mutex, mutex_name, lease_ms);
-    assert_result(dcond_init_np(&cond, cond_name, NULL), 0);
-}
-
 /* An actor that knows both; calls that may fail do so after half a second. */
 static struct actor *start(unsigned lease_ms, const char *environment)
 {
@@ -80,44 +65,25 @@ static struct actor *start(unsigned lease_ms, const char *environment)
     return actor;
 }
 
-static int64_t on_condition(void)
-{
-    return side_int(the_server->side, "ZCARD %s", key_of("cond", cond_name));
-}
-
-static int64_t in_queue(void)
-{
-    return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
-}
-
-/* Locks and waits; ms: until so long from now, 0: for ever. */
-static void begin_wait(struct actor *actor, int ms)
+/* The actor locks, and waits at the return; ms: until so long from now, 0: for ever. */
+static void begin_wait_for(struct actor *actor, int ms)
 {
     int64_t before = on_condition();
 
+    if (ms == 0) {
+        begin_wait(actor);
+        return;
+    }
     actor_do(actor, "0", "lock %s", mutex_name);
-    if (ms)
-        actor_send(actor, "timedwait %s %s %d", cond_name, mutex_name, ms);
-    else
-        actor_send(actor, "wait %s %s", cond_name, mutex_name);
+    actor_send(actor, "timedwait %s %s %d", cond_name, mutex_name, ms);
     wait_until(on_condition() == before + 1);
 }
 
-/* The actor owns the mutex at its depth, no other process does, and the actor gives the mutex back. */
-static void assert_owns(struct actor *actor)
+/* As assert_back(), and nobody else waits. */
+static void assert_back_alone(struct actor *actor, const char *answer)
 {
-    assert_int_equal(actor_value(actor, "holdcount %s", mutex_name), 1);
-    assert_result(dmutex_trylock(&mutex), EBUSY);
-    actor_do(actor, "0", "renew %s", mutex_name);
-    actor_do(actor, "0", "unlock %s", mutex_name);
-    wait_until(!is_locked(&mutex));
+    assert_back(actor, answer);
     assert_int_equal(on_condition() + in_queue(), 0);
-}
-
-static void assert_back(struct actor *actor, const char *answer)
-{
-    actor_expect(actor, answer);
-    assert_owns(actor);
 }
 
 /* ---- errors of the server ---------------------------------------------------------------- */
@@ -133,7 +99,7 @@ static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(voi
     struct actor *actor;
 
     (void)state;
-    make_both("scripts", SHORT_LEASE);
+    make_both("scripts", &normal, SHORT_LEASE);
     actor = start(SHORT_LEASE, "A=b");
     for (int i = 0; i < 3; i++) {
         actor_do(actor, "0", "lock %s", mutex_name);
@@ -145,12 +111,12 @@ static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(voi
         assert_int_equal(on_condition(), 1);
         forget_scripts();
         assert_result(i ? dcond_signal(&cond) : dcond_broadcast(&cond), 0);
-        assert_back(actor, "0");
+        assert_back_alone(actor, "0");
         actor_do(actor, "0", "lock %s", mutex_name);
         actor_send(actor, "timedwait %s %s 200", cond_name, mutex_name);
         wait_until(on_condition() == 1 || !actor_is_silent(actor));
         forget_scripts();
-        assert_back(actor, "ETIMEDOUT");
+        assert_back_alone(actor, "ETIMEDOUT");
     }
     actor_end(actor);
 }
@@ -162,7 +128,7 @@ static void test_wait_says_eagain_when_the_server_is_out_of_memory(void **state)
     uint64_t token;
 
     (void)state;
-    make_both("oom", LONG_LEASE);
+    make_both("oom", &normal, LONG_LEASE);
     make_recursive(&mutex, mutex_name, LONG_LEASE);
     for (int i = 0; i < 3; i++)
         assert_result(dmutex_lock(&mutex), 0);
@@ -190,10 +156,10 @@ static void test_waiters_come_back_when_the_server_is_out_of_memory(void **state
     struct actor *actor;
 
     (void)state;
-    make_both("full", LONG_LEASE);
+    make_both("full", &normal, LONG_LEASE);
     actor = start(LONG_LEASE, "A=b");
     for (int ms = 0; ms <= 300; ms += 300) {
-        begin_wait(actor, ms);
+        begin_wait_for(actor, ms);
         side_text(the_server->side, "CONFIG SET maxmemory 1");
         if (!ms)
             assert_result(dcond_signal(&cond), 0);
@@ -210,7 +176,7 @@ static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **st
     struct actor *waiter, *caller;
 
     (void)state;
-    make_both("replica", LONG_LEASE);
+    make_both("replica", &normal, LONG_LEASE);
     waiter = start(LONG_LEASE, "A=b");
     caller = start(LONG_LEASE, "A=b");
     actor_do(caller, "0", "signal %s", cond_name);
@@ -227,15 +193,15 @@ static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **st
     side_text(the_server->side, "REPLICAOF NO ONE");
     wait_until(on_condition() == 1);
     actor_do(caller, "0", "signal %s", cond_name);
-    assert_back(waiter, "0");
+    assert_back_alone(waiter, "0");
     assert_kept_by_watch();
-    begin_wait(waiter, 300);
+    begin_wait_for(waiter, 300);
     side_text(the_server->side, "REPLICAOF 127.0.0.1 1");
     let_pass_by_watch(1000); /* the deadline, and more */
     assert_true(actor_is_silent(waiter));
     promise_by_watch(AT_ONCE);
     side_text(the_server->side, "REPLICAOF NO ONE");
-    assert_back(waiter, "ETIMEDOUT");
+    assert_back_alone(waiter, "ETIMEDOUT");
     assert_kept_by_watch();
     actor_end(waiter);
     actor_end(caller);
@@ -252,17 +218,17 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
     static const char *const environments[] = { "A=b", "DMUTEX_ONDOWN=fail" };
 
     (void)state;
-    make_both("frozen", LONG_LEASE);
+    make_both("frozen", &normal, LONG_LEASE);
     for (int i = 0; i < 2; i++) {
         struct actor *actor = start(LONG_LEASE, environments[i]);
 
-        begin_wait(actor, 300);
+        begin_wait_for(actor, 300);
         server_stop(the_server);
         let_pass_by_watch(300 + 3 * 500); /* and some command_timeouts */
         assert_true(actor_is_silent(actor));
         promise_by_watch(AT_ONCE);
         server_cont(the_server);
-        assert_back(actor, "ETIMEDOUT");
+        assert_back_alone(actor, "ETIMEDOUT");
         assert_kept_by_watch();
         actor_end(actor);
     }
@@ -274,7 +240,7 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
     struct actor *actor;
 
     (void)state;
-    make_both("thawed", LONG_LEASE);
+    make_both("thawed", &normal, LONG_LEASE);
     actor = start(LONG_LEASE, "A=b");
     for (int ms = 0; ms <= 200; ms += 200) {
         actor_do(actor, "0", "lock %s", mutex_name);
@@ -290,9 +256,9 @@ static void test_wait_waits_once_when_the_server_was_frozen(void **state)
         if (!ms) {
             wait_until(on_condition() == 1);
             assert_result(dcond_signal(&cond), 0);
-            assert_back(actor, "0");
+            assert_back_alone(actor, "0");
         } else {
-            assert_back(actor, "ETIMEDOUT");
+            assert_back_alone(actor, "ETIMEDOUT");
         }
         assert_kept_by_watch();
     }
@@ -308,7 +274,7 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     struct actor *actor, *other;
 
     (void)state;
-    make_both("fail", LONG_LEASE);
+    make_both("fail", &normal, LONG_LEASE);
     actor = start(LONG_LEASE, "DMUTEX_ONDOWN=fail");
     other = start(LONG_LEASE, "A=b");
     actor_do(actor, "0", "lock %s", mutex_name);
@@ -324,9 +290,9 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     actor_answer(actor);
     wait_until(!is_locked(&mutex));
     assert_kept_by_watch();
-    begin_wait(other, 0);
+    begin_wait(other);
     assert_result(dcond_signal(&cond), 0);
-    assert_back(other, "0");
+    assert_back_alone(other, "0");
     actor_end(actor);
     actor_end(other);
 }
@@ -343,7 +309,7 @@ static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
     long long token;
 
     (void)state;
-    make_both("lost", LONG_LEASE);
+    make_both("lost", &normal, LONG_LEASE);
     owner = start(LONG_LEASE, "A=b");
     for (int knows = 0; knows < 2; knows++) {
         struct actor *actor = start(LONG_LEASE, "A=b");
@@ -378,7 +344,7 @@ static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **s
     struct actor *actor;
 
     (void)state;
-    make_both("refused", SHORT_LEASE);
+    make_both("refused", &normal, SHORT_LEASE);
     actor = actor_start(the_server);
     actor_do(actor, "0", "init %s lease=%u", mutex_name, SHORT_LEASE);
     actor_do(actor, "0", "lock %s", mutex_name);
@@ -400,7 +366,7 @@ static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **st
     struct actor *actor;
 
     (void)state;
-    make_both("stopped", SHORT_LEASE);
+    make_both("stopped", &normal, SHORT_LEASE);
     actor = start(SHORT_LEASE, "A=b");
     actor_do(actor, "0", "lock %s", mutex_name);
     actor_stop(actor);
@@ -473,7 +439,7 @@ static void test_a_crowd_comes_back_when_all_keys_are_deleted(void **state)
     struct crowd crowd;
 
     (void)state;
-    make_both("flush", SHORT_LEASE);
+    make_both("flush", &normal, SHORT_LEASE);
     crowd_begin(&crowd, the_server, mutex_name, cond_name, SHORT_LEASE);
     crowd_gather(&crowd, CROWD);
     promise_by_watch(AT_ONCE);

@@ -5,25 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
-#define SHORT_LEASE 300
-#define LONG_LEASE 60000
+#define BRIEF_LEASE 300
 #define SLACK 1000
-#define AT_ONCE 5000
-
-static dmutex_t mutex;
-
-/* An actor that waits in lock, as the `place`-th. */
-static struct actor *start_waiter(const char *name, int lease_ms, int place)
-{
-    struct actor *waiter = actor_start(the_server);
-
-    actor_do(waiter, "0", "init %s robust lease=%d", name, lease_ms);
-    actor_send(waiter, "lock %s", name);
-    wait_until(waiters_of(&mutex) == place);
-    return waiter;
-}
 
 /* The test's own thread holds `name` by a lease that does not end. */
 static void hold(const char *name)
@@ -92,7 +77,7 @@ static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **st
 
     (void)state;
     hold("queue/stopped");
-    stopped = start_waiter("queue/stopped", SHORT_LEASE, 1);
+    stopped = start_waiter("queue/stopped", BRIEF_LEASE, 1);
     next = start_waiter("queue/stopped", LONG_LEASE, 2);
     side_set_control(the_server->side, "silence", 1100);
     actor_stop(stopped);
@@ -116,10 +101,10 @@ static void test_the_next_waiter_owns_when_the_chosen_one_dies(void **state)
 
     (void)state;
     hold("queue/chosen");
-    chosen = start_waiter("queue/chosen", SHORT_LEASE, 1);
-    next = start_waiter("queue/chosen", 3 * SHORT_LEASE, 2);
+    chosen = start_waiter("queue/chosen", BRIEF_LEASE, 1);
+    next = start_waiter("queue/chosen", 3 * BRIEF_LEASE, 2);
     actor_stop(chosen);
-    promise_within(2 * SHORT_LEASE + SLACK);
+    promise_within(2 * BRIEF_LEASE + SLACK);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(waiters_of(&mutex) == 1); /* granted, and not heard */
     actor_kill(chosen);
@@ -138,7 +123,7 @@ static void test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped(void
 
     (void)state;
     hold("queue/late");
-    stopped = start_waiter("queue/late", SHORT_LEASE, 1);
+    stopped = start_waiter("queue/late", BRIEF_LEASE, 1);
     actor_stop(stopped);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(waiters_of(&mutex) == 0);

@@ -6,35 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
-#define LEASE 500        /* of owners that die without a word */
-#define LONG_LEASE 60000 /* of owners that the end of the lease must not save */
+#define LEASE 500 /* of owners that die without a word; the end of a LONG_LEASE saves nobody */
 #define SLACK 1000
-#define AT_ONCE 5000 /* far below LONG_LEASE */
-
-static dmutex_t mutex;
-
-/* An actor that holds `name`, robust. */
-static struct actor *start_holder(const char *name, int lease_ms)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "init %s robust lease=%d", name, lease_ms);
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
-/* An actor that waits in lock, as the `place`-th. */
-static struct actor *start_waiter(const char *name, int lease_ms, int place)
-{
-    struct actor *waiter = actor_start(the_server);
-
-    actor_do(waiter, "0", "init %s robust lease=%d", name, lease_ms);
-    actor_send(waiter, "lock %s", name);
-    wait_until(waiters_of(&mutex) == place);
-    return waiter;
-}
 
 static void mend_and_unlock(void)
 {

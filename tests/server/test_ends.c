@@ -6,24 +6,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
 #define LEASE 500
-#define LONG_LEASE 60000
 #define SLACK 1000
-#define AT_ONCE 5000
 #define FAR 600 /* seconds; no deadline of a wait here is ever reached */
-
-static dmutex_t mutex;
-
-static struct actor *start_holder(const char *name, int lease_ms)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "init %s robust lease=%d", name, lease_ms);
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
 
 /* An actor that waits by timedlock or clocklock, as the `place`-th. */
 static struct actor *start_timed_waiter(const char *way, const char *name, int place)
