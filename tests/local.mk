@@ -17,6 +17,7 @@
 unit_base_tests = \
     tests/unit/test_clean \
     tests/unit/test_clock \
+    tests/unit/test_descriptor \
     tests/unit/test_error \
     tests/unit/test_order
 unit_core_tests = \
@@ -101,6 +102,7 @@ server_tests = \
 # cannot be reached
 server_inner_tests = \
     tests/server/test_local_strangers \
+    tests/server/test_moments \
     tests/server/test_node \
     tests/server/test_scripts_calls \
     tests/server/test_scripts_cond \
@@ -127,6 +129,15 @@ tests_server_libhelp_la_SOURCES = \
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
+# functions of the library that the test stands in for
+tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
+    -Wl,--wrap=free \
+    -Wl,--wrap=dm_link_listen \
+    -Wl,--wrap=dm_node_end \
+    -Wl,--wrap=dm_redis_acquire \
+    -Wl,--wrap=dm_redis_cond_cancel \
+    -Wl,--wrap=dm_redis_renew
+tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_look
 
 # what POSIX says about each function
 conformance_tests = \

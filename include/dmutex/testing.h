@@ -52,7 +52,7 @@ typedef struct dmutex_test_server dmutex_test_server_t;
  * unchanged; named mutexes are free on the new server, local mutexes (mutex.h) are not affected.
  *
  * Returns 0 and the server in *ret_server
- *   EBUSY    a thread of this process holds a mutex or waits for one
+ *   EBUSY    a thread of this process holds a mutex or waits for one, or the lost callback runs
  *   EINVAL   ret_server is NULL
  *   ENOLCK   the server cannot be started: neither program is installed, there is no place for the
  *            directory, the server ends at once or does not answer within 10 s; or this program has more
@@ -71,10 +71,11 @@ DMUTEX_API int dmutex_test_server_start(dmutex_test_server_t **ret_server);
  * file, socket, or memory.  Servers may be stopped in any order.  NULL is allowed.
  *
  * Returns 0; EBUSY when the server is in use and a thread of this process holds a mutex or waits for
- * a mutex (nothing is changed then); EPERM in a forked child of the process that started the server.
+ * a mutex, or the lost callback runs (nothing is changed then); EPERM in a forked child of the process that
+ * started the server.
  *
  * Does not wait for unlocks, because the server for the unlocks ends.  A lost hold does not count as a
- * hold and does not prevent the stop.
+ * hold and does not prevent the stop, once the loss is told.
  */
 DMUTEX_API int dmutex_test_server_stop(dmutex_test_server_t *server);
 

@@ -234,7 +234,8 @@ static void want_turn(struct dm_link *link, const struct dm_slot *slot)
     link->session.is_change_news = true;
 }
 
-static enum dm_link_result post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler, void *user)
+static enum dm_link_result send_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
+                                     void *user)
 {
     struct dm_slot *slot;
 
@@ -252,30 +253,29 @@ static enum dm_link_result post(struct dm_link *link, const struct dm_command *c
     return DM_LINK_OK;
 }
 
-enum dm_link_result dm_link_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
-                                 void *user)
+static enum dm_link_result post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler, void *user,
+                                void (*leave)(struct dm_link *))
 {
     enum dm_link_result result;
 
     if (!command->bytes)
         return DM_LINK_DOWN;
     enter(link);
-    result = post(link, command, handler, user);
-    dm_link_leave(link);
+    result = send_post(link, command, handler, user);
+    leave(link);
     return result;
+}
+
+enum dm_link_result dm_link_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
+                                 void *user)
+{
+    return post(link, command, handler, user, dm_link_leave);
 }
 
 enum dm_link_result dm_link_post_quietly(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
                                          void *user)
 {
-    enum dm_link_result result;
-
-    if (!command->bytes)
-        return DM_LINK_DOWN;
-    enter(link);
-    result = post(link, command, handler, user);
-    leave_quietly(link);
-    return result;
+    return post(link, command, handler, user, leave_quietly);
 }
 
 /* ---- wishes ------------------------------------------------------------------------------ */
@@ -409,8 +409,34 @@ void dm_link_fork_parent(struct dm_link *link)
     dm_mutex_unlock(&link->lock);
 }
 
+/*
+ * The child has the forking thread alone, which a handler may have interrupted in a call; the memory of other threads'
+ * calls is soon the stack of new threads.  Needs no lock: a half-changed list still leads forward to its end.
+ */
+static void forget_other_threads(struct dm_link *link)
+{
+    const struct dm_self *self = dm_self_get();
+    struct dm_caller **at = &link->calls;
+
+    link->leader = NULL;
+    link->asleep = link->draining = 0;
+    while (*at) {
+        struct dm_caller *call = *at;
+
+        if (call->self != self) {
+            *at = call->next;
+            continue;
+        }
+        call->link = at;
+        link->asleep += call->is_asleep;
+        link->draining += call->drains != 0;
+        at = &call->next;
+    }
+}
+
 void dm_link_fork_child(struct dm_link *link)
 {
+    forget_other_threads(link);
     dm_session_forget(&link->session);
     if (link->leader_bell >= 0)
         close(link->leader_bell);

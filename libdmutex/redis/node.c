@@ -5,6 +5,9 @@
 
 #include "redis/reply.h"
 
+/* The shortest pause of the loop thread before the next look. */
+#define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
+
 uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
 {
     uint64_t number;
@@ -307,14 +310,16 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
     dm_link_distrust(node->commands.link, 0, reason);
 }
 
+/* Without memory for the question the look is still due, and the loop is to come a little later, not at once. */
 int64_t dm_node_look(struct dm_node *node)
 {
-    int64_t next_ns;
+    int64_t next_ns, soon_ns;
 
     if (!dm_link_look(node->commands.link))
         return DM_NEVER;
+    soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
     dm_mutex_lock(&node->lock);
     next_ns = node->commands.looked_ns + DM_LOOK_NS;
     dm_mutex_unlock(&node->lock);
-    return next_ns;
+    return next_ns > soon_ns ? next_ns : soon_ns;
 }

@@ -140,6 +140,18 @@ void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *
 
 /* ---- renew, consistent ------------------------------------------------------------------- */
 
+static bool may_renew(struct dm_runtime *runtime, uint64_t attempt)
+{
+    const struct dm_claim *claim;
+    bool may;
+
+    dm_state_lock();
+    claim = dm_registry_attempt(&runtime->registry, attempt);
+    may = claim && dm_hold_may_renew(&claim->hold, dm_clock_boot_ns());
+    dm_state_unlock();
+    return may;
+}
+
 /*
  * While the hold is certain: a later renewal could bring a hold back that is over, on a new server.  State lock held,
  * and given up meanwhile.
@@ -157,7 +169,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
 
     do
         answer = dm_store_renew(runtime->store, &renewal, &deadline, ret_reason);
-    while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
+    while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline) && may_renew(runtime, renewal.attempt));
 
     dm_call_return(&call);
     claim = dm_registry_attempt(&runtime->registry, renewal.attempt);

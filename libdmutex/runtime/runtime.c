@@ -33,16 +33,19 @@ static void *lost_user;
 
 /* ---- the process, as the store calls it -------------------------------------------------- */
 
+/* Called without locks, by the thread that has read the last reply of the greeting. */
 static void store_ready(void *user)
 {
     dm_pump_reconnected(user);
 }
 
+/* Likewise, for the inbox. */
 static void store_tells(void *user)
 {
     dm_pump_resubscribed(user);
 }
 
+/* The store may have news before the loop is there: the runtime is still being made. */
 static void nudge(void *user)
 {
     struct dm_runtime *runtime = user;
@@ -65,6 +68,7 @@ static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
     return shortest_ms;
 }
 
+/* A process without claims leaves a broken connection closed, until the next call wants it. */
 static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
     struct dm_runtime *runtime = user;
@@ -77,6 +81,7 @@ static bool is_in_need(void *user, unsigned *ret_lease_ms)
     return has_claims;
 }
 
+/* Opens no connection: the first request does, or the first wait. */
 static struct dm_store *open_store(struct dm_runtime *runtime)
 {
     const struct dm_host host = {
@@ -94,6 +99,7 @@ static struct dm_store *open_store(struct dm_runtime *runtime)
 
 /* ---- beginning --------------------------------------------------------------------------- */
 
+/* A runtime that nobody else has seen: the only one that is freed. */
 static void undo(struct dm_runtime *runtime)
 {
     if (runtime->store) {
@@ -118,6 +124,7 @@ static bool start_runtime(struct dm_runtime *runtime)
     return dm_loop_serve(runtime);
 }
 
+/* START held, so that two threads that lock first make one runtime. */
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
@@ -142,6 +149,7 @@ static int make(struct dm_runtime **ret_runtime)
     return 0;
 }
 
+/* Each call of the library comes by here: after the first one it costs a load. */
 int dm_runtime_get(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
@@ -159,11 +167,13 @@ int dm_runtime_get(struct dm_runtime **ret_runtime)
     return error;
 }
 
+/* For ends and questions, which must not start a library that was never used. */
 struct dm_runtime *dm_runtime_peek(void)
 {
     return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 }
 
+/* Parsed here for the sentence alone, and again with the settings, which may come later. */
 int dm_runtime_configure(const char *url)
 {
     char reason[DM_REASON_ROOM];
@@ -188,25 +198,36 @@ int dm_runtime_configure(const char *url)
 
 /* ---- another server ---------------------------------------------------------------------- */
 
-/* True if no thread holds or waits; then nobody will. */
-static bool is_emptied(struct dm_runtime *runtime)
+/* A hold whose certainty has ended is no hold, but a loss that the loop thread is to tell. */
+static void let_time_pass(struct dm_runtime *runtime)
 {
     struct dm_claim *claim, *next;
 
     dm_state_lock();
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        dm_step_kind(runtime, claim, DM_EV_TIME); /* a hold whose certainty has ended is no hold */
+        dm_step_kind(runtime, claim, DM_EV_TIME);
     }
+    dm_state_unlock();
+}
+
+/* True if no thread holds or waits, and no loss is to be told; then nobody will hold or wait. */
+static bool is_emptied(struct dm_runtime *runtime)
+{
+    const struct dm_claim *claim;
+    bool is_empty;
+
+    dm_state_lock();
     claim = runtime->registry.claims;
     while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next;
-    if (!claim) {
+    is_empty = !claim && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
+    if (is_empty) {
         runtime->is_retired = true;
         dm_registry_empty(&runtime->registry);
     }
     dm_state_unlock();
-    return !claim;
+    return is_empty;
 }
 
 /* Start held.  False if the runtime is in use. */
@@ -220,6 +241,26 @@ static bool retire(struct dm_runtime *runtime)
     return true;
 }
 
+static bool is_any_untold(struct dm_runtime *runtime)
+{
+    bool is_any;
+
+    dm_state_lock();
+    is_any = dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
+    dm_state_unlock();
+    return is_any;
+}
+
+/* The loop thread tells losses, unless the application's callback keeps it: so this wait is short, and has an end. */
+static void await_tellings(struct dm_runtime *runtime)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+
+    let_time_pass(runtime);
+    while (is_any_untold(runtime) && dm_runtime_pause(&deadline))
+        continue;
+}
+
 static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(patience_ms);
@@ -227,25 +268,30 @@ static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
     dm_release_await_pending(runtime, NULL, &deadline);
 }
 
-/* Puts `url` in the place of switched_url.  Returns the runtime that retired for `url`, or NULL. */
-static struct dm_runtime *change_url(char **url, int *ret_error)
+/*
+ * Puts `url` in the place of switched_url, and ends the store of the runtime that retires for `url`.  Under start,
+ * which fork() takes: a child knows the current runtime alone, and could not close the sockets of a retired runtime.
+ * 0 or an errno value, noted.
+ */
+static int change_url(char **url)
 {
     struct dm_runtime *runtime;
     char *old;
+    int error = 0;
 
     dm_mutex_lock(&start);
     runtime = current;
-    *ret_error = 0;
     if (runtime && !retire(runtime)) {
-        runtime = NULL;
-        *ret_error = dm_fail(DM_FAIL_SWITCH_BUSY, NULL);
+        error = dm_fail(DM_FAIL_SWITCH_BUSY, NULL);
     } else {
         old = switched_url;
         switched_url = *url;
         *url = old;
+        if (runtime)
+            dm_store_end(runtime->store);
     }
     dm_mutex_unlock(&start);
-    return runtime;
+    return error;
 }
 
 int dm_runtime_switch(const char *url, unsigned patience_ms)
@@ -256,15 +302,16 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
 
     if (url && !copy)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
-    if (runtime)
+    if (runtime) {
+        await_tellings(runtime);
         await_releases(runtime, patience_ms);
-    runtime = change_url(&copy, &error);
+    }
+    error = change_url(&copy);
     free(copy); /* the old URL, or, if refused, the new URL */
-    if (runtime)
-        dm_store_end(runtime->store);
     return error;
 }
 
+/* Under START, because function and argument belong together: the loop thread must not read one of each. */
 void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
 {
     dm_mutex_lock(&start);
@@ -286,6 +333,7 @@ struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
     return dm_deadline_in_ms(runtime->url->command_timeout_ms);
 }
 
+/* On the thread's semaphore: a message for the thread ends the pause early, and the caller looks again. */
 bool dm_runtime_pause(const struct dm_deadline *deadline)
 {
     struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
@@ -304,6 +352,7 @@ bool dm_runtime_pause(const struct dm_deadline *deadline)
  */
 static __thread bool is_fork_bare;
 
+/* In the order of the ranks, GATE to LOG; the other two undo it in the reverse order. */
 void dm_runtime_fork_prepare(void)
 {
     is_fork_bare = !dm_mutex_holds_none();

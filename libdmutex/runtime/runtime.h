@@ -49,9 +49,9 @@ int dm_runtime_configure(const char *url);
  * runtime is retired: the connections end, the names are forgotten, and the next use of a mutex makes another runtime,
  * which reads the settings anew and is another owner.
  *
- * Refused while a thread holds a mutex or waits for a mutex.  Posted unlocks are awaited for `patience_ms` at most,
- * then left to their lease.  A call that another thread is making meanwhile finds the server gone.  0 or an errno
- * value, noted; nothing has changed then.  No lock held.
+ * Refused while a thread holds a mutex or waits for a mutex, or a loss is to be told.  Pending releases are awaited
+ * for `patience_ms` at most, then left to their lease.  A call that another thread is making meanwhile finds the server
+ * gone.  0 or an errno value, noted; nothing has changed then.  No lock held.
  */
 int dm_runtime_switch(const char *url, unsigned patience_ms);
 

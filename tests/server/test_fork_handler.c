@@ -14,11 +14,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../lib/testlib.h"
+#include "pair.h"
 
 #define FORKS 100
-
-static dmutex_t mutex;
 
 struct range {
     uintptr_t from, to;
@@ -125,10 +123,117 @@ static void test_fork_comes_back_when_its_handler_has_interrupted_the_library(vo
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
+/* ---- a sleep that is interrupted --------------------------------------------------------- */
+
+static pid_t copy; /* of the child, made by the handler; 0 in the copy itself */
+
+static void fork_once(int number)
+{
+    int kept = errno;
+
+    (void)number;
+    copy = fork();
+    errno = kept;
+}
+
+static int wait_in_lock(void)
+{
+    int result = dmutex_lock(&mutex);
+
+    return result ? result : dmutex_unlock(&mutex);
+}
+
+static int wait_on_condition(void)
+{
+    int result = dmutex_lock(&mutex);
+
+    if (result == 0)
+        result = dcond_wait(&cond, &mutex);
+    return result ? result : dmutex_unlock(&mutex);
+}
+
+/* True if the copy has ended, and well; a copy that does not end is killed. */
+static bool has_copy_ended(void)
+{
+    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
+    int status = -1;
+
+    while (waitpid(copy, &status, WNOHANG) == 0) {
+        if (wait_now_ms() > until_ms)
+            kill(copy, SIGKILL);
+        wait_nap();
+    }
+    return status == 0;
+}
+
+/* In a child of the test: 0 if the call has waited, and ended in the copy. */
+static int wait_while_the_handler_forks(int (*call)(void))
+{
+    struct sigaction action = { .sa_handler = fork_once };
+    int result;
+
+    copy = -1;
+    sigaction(SIGUSR1, &action, NULL);
+    result = call();
+    if (copy == 0)
+        _exit(result == ENOLCK ? 0 : 1);
+    if (result != 0 || copy < 0)
+        return 2;
+    return has_copy_ended() ? 0 : 3;
+}
+
+static pid_t start_child(int (*call)(void))
+{
+    pid_t pid = keeper_fork();
+
+    if (pid == 0)
+        _exit(wait_while_the_handler_forks(call));
+    return pid;
+}
+
+static void interrupt(pid_t pid)
+{
+    wait_until(proc_state(pid) == 'S');
+    assert_return_code(kill(pid, SIGUSR1), errno);
+}
+
+/* Finding 52: a handler's fork() leaves the child in the middle of a lock, which fails there, and goes on here. */
+static void test_a_waiting_lock_ends_in_the_child_when_a_handler_forks(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    make_both("forked", &normal, LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    pid = start_child(wait_in_lock);
+    wait_until(in_queue() == 1);
+    interrupt(pid);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
+/* Finding 52: the same in a wait on a condition. */
+static void test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    make_both("parted", &normal, LONG_LEASE);
+    pid = start_child(wait_on_condition);
+    wait_until(on_condition() == 1);
+    interrupt(pid);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dcond_signal(&cond), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork_comes_back_when_its_handler_has_interrupted_the_library),
+        cmocka_unit_test(test_a_waiting_lock_ends_in_the_child_when_a_handler_forks),
+        cmocka_unit_test(test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks),
         cmocka_unit_test(test_nothing_is_left),
     };
 

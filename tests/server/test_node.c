@@ -3,14 +3,17 @@
  * The node alone: the time when handlers of finished commands are called. The library's tests do not see that
  * time.
  */
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../lib/testlib.h"
+#include "link/link_parts.h"
 #include "redis/node.h"
 
 static struct dm_url *url; /* as in the library, which keeps URLs for good */
 static struct dm_node node;
-static struct dm_node ended[3]; /* an ended node keeps its links and its URL for good, also for the leak check */
+static struct dm_node ended[5]; /* an ended node keeps its links and its URL for good, also for the leak check */
 static int ended_count;
 static int answers, broken;
 
@@ -135,12 +138,116 @@ static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
     end_node();
 }
 
+/* ---- looks ------------------------------------------------------------------------------- */
+
+static bool has_no_memory;
+static int looks;
+
+struct dm_command __real_dm_greeting_look(const struct dm_greeting *greeting);
+struct dm_command __wrap_dm_greeting_look(const struct dm_greeting *greeting);
+struct dm_command __wrap_dm_greeting_look(const struct dm_greeting *greeting)
+{
+    looks++;
+    return has_no_memory ? (struct dm_command){ 0 } : __real_dm_greeting_look(greeting);
+}
+
+static void begin_node(void)
+{
+    static const struct dm_node_hooks hooks = { .on_ready = no_news, .on_inbox = no_news, .on_change = no_news };
+    struct dm_deadline soon = dm_deadline_in_ms(5000);
+    char reason[DM_REASON_ROOM];
+
+    url = dm_url_parse(the_server->url, reason);
+    assert_true(dm_node_init(&node, url, "inbox", &hooks));
+    assert_true(dm_link_await_ready(node.commands.link, &soon));
+    assert_true(dm_link_await_ready(node.inbox.link, &soon));
+}
+
+/* True if a look was tried; the loop thread comes again when the look says, and not at once. */
+static bool has_looked_in_vain(void)
+{
+    int64_t next_ns = dm_node_look(&node);
+
+    assert_true(next_ns > dm_clock_boot_ns());
+    return looks > 0;
+}
+
+/* A look that has no memory is due still: the loop thread comes later, and does not spin. */
+static void test_the_next_look_is_later_when_there_is_no_memory_for_one(void **state)
+{
+    (void)state;
+    begin_node();
+    has_no_memory = true;
+    looks = 0;
+    wait_until(has_looked_in_vain());
+    has_no_memory = false;
+    end_node();
+}
+
+/* ---- fork() ------------------------------------------------------------------------------ */
+
+#define LISTENERS 3
+
+static void *listen_until_posted(void *user)
+{
+    *(struct dm_self **)user = dm_self_get();
+    while (!dm_link_listen(node.inbox.link, &dm_deadline_endless, PTHREAD_CANCEL_DISABLE))
+        continue;
+    return NULL;
+}
+
+/* True if one of the listeners leads, and the others sleep. */
+static bool do_all_listen(struct dm_link *link)
+{
+    bool do_listen;
+
+    dm_mutex_lock(&link->lock);
+    do_listen = link->leader && link->asleep == LISTENERS - 1;
+    dm_mutex_unlock(&link->lock);
+    return do_listen;
+}
+
+static pid_t fork_beside_listeners(struct dm_link *link)
+{
+    pid_t pid;
+
+    dm_node_fork_prepare(&node);
+    pid = keeper_fork();
+    if (pid == 0) {
+        dm_node_fork_child(&node);
+        _exit(link->calls || link->leader || link->asleep || link->draining);
+    }
+    dm_node_fork_parent(&node);
+    return pid;
+}
+
+/* The parent's threads are not in the child, and no call of theirs is: it would lie in the stack of a new thread. */
+static void test_the_child_knows_no_calls_of_other_threads_when_the_process_forks(void **state)
+{
+    struct dm_self *selves[LISTENERS] = { NULL };
+    pthread_t threads[LISTENERS];
+
+    (void)state;
+    begin_node();
+    for (int i = 0; i < LISTENERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, listen_until_posted, &selves[i]), 0);
+    wait_until(do_all_listen(node.inbox.link));
+    assert_int_equal(keeper_reap(fork_beside_listeners(node.inbox.link)), 0);
+    for (int i = 0; i < LISTENERS; i++)
+        dm_self_wake(selves[i]);
+    for (int i = 0; i < LISTENERS; i++)
+        pthread_join(threads[i], NULL);
+    end_node();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_servers_number_changes_when_it_is_another_without_grace),
         cmocka_unit_test(test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller),
         cmocka_unit_test(test_the_next_try_is_planned_when_one_fails_at_once),
+        cmocka_unit_test(test_the_next_look_is_later_when_there_is_no_memory_for_one),
+        cmocka_unit_test(test_the_child_knows_no_calls_of_other_threads_when_the_process_forks),
     };
 
     test_begin(argc, argv);
