@@ -203,7 +203,7 @@ typedef struct dmutex_info {
     uint32_t waiters;     /* threads of all hosts in the queue */
     uint32_t pid;         /* the owner's process id, in the owner's pid namespace */
     uint32_t health;      /* 0 clean, 1 an owner died, 2 not recoverable */
-    char owner[33];       /* the owner's process, 32 hex digits */
+    char owner[33];       /* the owner's process, 32 hex digits; "?": the server has forgotten */
     char host[65];        /* the owner's host label */
     char program[33];     /* the owner's program */
 } dmutex_info_t;

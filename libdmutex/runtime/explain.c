@@ -15,12 +15,14 @@
 /* How long an explanation may keep a caller after the deadline. */
 #define TIMEOUT_MS 50
 
+/* Counts from the beginning of the call, not from the place in the queue: the caller has waited since then. */
 void dm_explain_begin(struct dm_wait *wait)
 {
     wait->began_ns = dm_clock_boot_ns();
     wait->explain_ns = wait->began_ns + FIRST_NS;
 }
 
+/* The sleep of a waiter ends for this only if somebody reads the log at that level. */
 int64_t dm_explain_left_ns(const struct dm_wait *wait)
 {
     if (!dm_log_is_heard(DMUTEX_LOG_INFO))
@@ -28,6 +30,7 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait)
     return MAX(wait->explain_ns - dm_clock_boot_ns(), 0);
 }
 
+/* A normal mutex that its own thread locks again waits for ever, and this is the sentence that tells. */
 static bool is_own(const struct dm_wait *wait, const dmutex_info_t *holder)
 {
     return strcmp(holder->owner, wait->runtime->ident.uuid) == 0 && holder->thread == wait->claim->hold.thread;
@@ -38,6 +41,10 @@ static double seconds(int64_t ms)
     return (double)ms / 1000;
 }
 
+/*
+ * In the order of what helps most: a grace explains a free lock that nobody gets, and a wait behind oneself explains
+ * all.
+ */
 static int describe_holder(const struct dm_wait *wait, const struct dm_info *info, char *text, size_t room)
 {
     const dmutex_info_t *holder = &info->shown;
@@ -51,6 +58,8 @@ static int describe_holder(const struct dm_wait *wait, const struct dm_info *inf
         return snprintf(text, room, "free, and about to be granted to the first waiter that is alive");
     if (is_own(wait, holder))
         return snprintf(text, room, "held by the calling thread itself, for %.1f s", seconds(info->held_ms));
+    if (strcmp(holder->owner, "?") == 0)
+        return snprintf(text, room, "held, and the server has lost the record of the holder");
     return snprintf(text, room, "held by process %" PRIu32 " (%s) on %s, for %.1f s", holder->pid, holder->program,
                     holder->host, seconds(info->held_ms));
 }
@@ -79,6 +88,7 @@ static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
         describe(wait, &info, wait->reason, sizeof wait->reason);
 }
 
+/* The next time is set before asking, so that a slow server is not asked without a pause. */
 void dm_explain_if_due(struct dm_wait *wait)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(wait->runtime);
@@ -95,6 +105,7 @@ void dm_explain_if_due(struct dm_wait *wait)
                 seconds((dm_clock_boot_ns() - wait->began_ns) / DM_NS_PER_MS), wait->reason);
 }
 
+/* Short waits are not explained: the question would cost more than the wait. */
 void dm_explain_timeout(struct dm_wait *wait)
 {
     struct dm_deadline soon = dm_deadline_in_ms(TIMEOUT_MS);

@@ -65,7 +65,10 @@ static void test_a_pair_makes_nine_calls_after_a_handoff(void **state)
     inbox_close(inbox);
 }
 
-/* A waiter comes, and is granted the lock by the release: eight commands to wait, ten to hand over. */
+/*
+ * A waiter comes, and is granted the lock by the release: eight commands to wait, ten to hand over.  The first waiter
+ * of a name counts the queue, too, because the queue may be older than `state`.
+ */
 static void test_a_handoff_makes_eighteen_calls_when_one_waits(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -76,10 +79,10 @@ static void test_a_handoff_makes_eighteen_calls_when_one_waits(void **state)
         assert_answer(acquire(&a, TRY), "owned");
         begin_to_count();
         assert_answer(acquire(&b, QUEUE), "queued");
-        assert_int_equal(count_calls(), 8);
+        assert_int_equal(count_calls(), 8 + (i == 0));
         assert_answer(release(&a, UNLOCKED), "released");
         assert_string_equal(owner("x"), "b:1");
-        assert_int_equal(count_calls() - 2, 18); /* owner() has asked twice */
+        assert_int_equal(count_calls() - 2, 18 + (i == 0)); /* owner() has asked twice */
         assert_answer(release(&b, UNLOCKED), "released");
         a.attempt++;
         b.attempt++;

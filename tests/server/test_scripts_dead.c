@@ -252,6 +252,17 @@ static void test_a_try_owns_when_all_heads_are_dead(void **state)
     assert_answer(acquire(&b, TRY), "owned");
 }
 
+/* I10: a cursor is noted in a `state` that ends, also if the state of before is lost. */
+static void test_a_state_ends_when_it_has_a_cursor_alone(void **state)
+{
+    (void)state;
+    enter_dead(20);
+    command("DEL %s", key("state", "x"));
+    poll_serving("x");
+    assert_int_equal(command_number("HEXISTS %s cursor", key("state", "x")), 1);
+    assert_true(lifetime("state", "x") > 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +275,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_answers_say_more_when_the_lock_is_left_free),
         SCRIPT_TEST(test_the_gone_are_removed_when_the_queue_is_served),
         SCRIPT_TEST(test_a_try_owns_when_all_heads_are_dead),
+        SCRIPT_TEST(test_a_state_ends_when_it_has_a_cursor_alone),
     };
 
     test_begin(argc, argv);

@@ -165,7 +165,8 @@ static void test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type(void
 /* A foreign value in `state` is told from our values, and left alone. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
-    static const char *const junk[] = { "token x", "token 1e400", "health x", "hold x", "hold a:1:1", "arrival x" };
+    static const char *const junk[] = { "token x",    "token 1e400", "health x", "hold x",
+                                        "hold a:1:1", "arrival x",   "cursor x" };
 
     (void)state;
     for (size_t j = 0; j < COUNT(junk); j++) {
@@ -185,6 +186,19 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
         command("HSET %s %s %s", key("state", "x"), field, value);
         assert_non_null(strstr(acquire(&c, TRY), "DMSTATE"));
     }
+}
+
+/* A held lock is not shown as free when `state` alone is lost: its owner is not known. */
+static void test_a_lock_is_shown_as_held_when_its_state_is_lost(void **state)
+{
+    (void)state;
+    begin();
+    command("DEL %s", key("state", "x"));
+    assert_string_equal(line_of(info("x"), 0), "?");
+    assert_int_equal(number_of(info("x"), 1), 1);
+    assert_true(number_of(info("x"), 2) > 0);
+    command("DEL %s", key("lock", "x"));
+    assert_string_equal(line_of(info("x"), 0), "");
 }
 
 /* Impossible entries of waiters are dropped at their turn. */
@@ -353,6 +367,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_acquire_changes_nothing_when_a_newcomer_finds_a_wrong_type),
         SCRIPT_TEST(test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type),
         SCRIPT_TEST(test_scripts_change_nothing_when_the_state_is_not_ours),
+        SCRIPT_TEST(test_a_lock_is_shown_as_held_when_its_state_is_lost),
         SCRIPT_TEST(test_a_waiter_is_dropped_when_its_entry_is_not_ours),
         SCRIPT_TEST(test_release_releases_when_it_may_not_publish),
         SCRIPT_TEST(test_release_releases_when_it_may_not_look_for_inboxes),

@@ -382,6 +382,28 @@ static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **sta
     assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
+/* The same when `state` was lost, and the waiters whom the queue is for were not: by the short way, and by the long. */
+static void test_a_queue_lives_on_when_its_state_is_lost(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c"), d = who("d");
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        command("FLUSHALL");
+        b.lease_ms = 3600000;
+        acquire(&a, TRY);
+        acquire(&b, QUEUE);
+        command("DEL %s", key("state", "x"));
+        if (way == 0) { /* the next owner takes the lock without a look at the queue, and the caller comes behind */
+            command("DEL %s", key("lock", "x"));
+            assert_answer(acquire(&d, QUEUE), "owned");
+        }
+        assert_int_equal(number_of(acquire(&c, QUEUE), 1), 2);
+        assert_in_range(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
+        assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
+    }
+}
+
 /* I10: `state` outlives the lock by a week, for any last writer; then nothing is left. */
 static void test_a_state_lives_for_a_week(void **state)
 {
@@ -487,6 +509,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_renewal_says_wanted_while_others_wait),
         SCRIPT_TEST(test_a_queue_lives_three_leases_on_from_each_word),
         SCRIPT_TEST(test_a_queue_lives_for_the_longest_lease_when_they_differ),
+        SCRIPT_TEST(test_a_queue_lives_on_when_its_state_is_lost),
         SCRIPT_TEST(test_a_state_lives_for_a_week),
         SCRIPT_TEST(test_a_state_lives_for_a_week_more_when_the_lock_is_handed_over_a_day_later),
         SCRIPT_TEST(test_a_state_lives_on_when_the_hold_is_renewed),

@@ -56,7 +56,8 @@ local function parse(held, newest, health, wanted, cursor, arrival, depth)
     s.id, s.lease, s.label = held:match(hold_form)
     s.lease = tonumber(s.lease)
   end
-  if not (is_token(s.last) and s.health and s.arrival) or (held and not s.lease) then
+  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held)
+  if not is_ours or cursor and not tonumber(cursor) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
   return s

@@ -60,6 +60,7 @@ end
 local function set_cursor(k, s, number)
   s.cursor = text(number)
   call('HSET', k.state, 'cursor', s.cursor)
+  if s.is_new then expire_state(k) end
 end
 
 -- A waiter that was heard of is not passed over any more: the next look begins at this waiter.
@@ -80,7 +81,7 @@ local function next_arrival(s, at) return math.max(s.arrival + 1, at.now) end
 -- Puts the caller into the queue: to the arrival number `back`, or to the end if `back` is ''; a waiter of the queue
 -- stays in its place.  Returns position and arrival number, or nil if the queue is full.
 local function line_up(k, s, w, back, at)
-  local waiting = s.is_wanted and call('ZCARD', k.queue) or 0
+  local waiting = call('ZCARD', k.queue)
   if waiting >= queue_limit and not call('ZSCORE', k.queue, w.id) then return nil end
   local arrival = next_arrival(s, at)
   local is_new = insert(k, w, back ~= '' and back or text(arrival), waiting == 0)

@@ -34,7 +34,7 @@ local id, _, label = hold:match(hold_form)
 local holder, longest, held_label = (held or ''):match(hold_form)
 if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and
     ttl <= tonumber(longest) then
-  local waiting = wanted and call('ZCARD', queue) or 0
+  local waiting = (wanted or is_unsure) and call('ZCARD', queue) or 0
   if waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
     local is_first, words = waiting == 0,
       request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label

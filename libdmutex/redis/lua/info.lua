@@ -2,8 +2,8 @@
 -- Tells the server's knowledge of a mutex.
 -- KEYS  lock state queue
 -- ARGV  id of a waiter, or '', the waiter's lease ms, since when the server is there (us)
--- Answer {owner or '', hold count, remaining ms, token, label, waiters, health, now, moment of the grant,
---        position of the waiter or 0, ms for which the server grants nothing of its own accord}
+-- Answer {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, now,
+--        moment of the grant, position of the waiter or 0, ms for which the server grants nothing of its own accord}
 local call = redis.call
 --@include _numbers
 --@include _base
@@ -13,5 +13,6 @@ local s, is_held = read(k), call('HLEN', k.lock) > 0
 local rank = id ~= '' and call('ZRANK', k.queue, id)
 local mark, label = split(s.label or '')
 local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
-return { is_held and s.id and owner_of(s.id) or '', is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock),
+local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
+return { owner, is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock),
   s.last, label, call('ZCARD', k.queue), health, at.now, s.last + epoch_us, rank and rank + 1 or 0, grace(at, lease) }
