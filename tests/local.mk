@@ -51,6 +51,7 @@ $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
+tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
 EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h
 
 # parts and the whole on a server of their own

@@ -63,6 +63,14 @@ static int hex_value(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
+/* Frees a text that may be a secret, wiped before malloc gets the memory back. */
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 /*
  * Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. A bad escape counts as a NUL, which
  * is refused because the text behind the NUL would be lost.
@@ -83,7 +91,8 @@ static char *decode(struct part part)
             i += 2;
         }
         if (byte == 0) {
-            free(out);
+            out[used] = '\0';
+            wipe(out); /* the begin of a password, perhaps */
             return NULL;
         }
         out[used++] = (char)byte;
@@ -119,6 +128,13 @@ static bool set_text(char **slot, struct part value)
     return *slot != NULL;
 }
 
+/* ASCII alone, by name: isalnum() takes other bytes in some locales, and keys of one URL must not depend on that. */
+static bool is_of_prefix(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '.' || byte == '_' || byte == '-';
+}
+
 /*
  * Looks at the bytes before decoding, so an escape is refused, too: a prefix is part of each key, and is to be read
  * there as in the URL.
@@ -128,9 +144,7 @@ static bool set_prefix(struct dm_url *url, struct part value)
     if (value.length == 0 || value.length > PREFIX_MAX)
         return false;
     for (size_t i = 0; i < value.length; i++) {
-        unsigned char byte = (unsigned char)value.text[i];
-
-        if (!isalnum(byte) && !strchr("._-", byte))
+        if (!is_of_prefix(value.text[i]))
             return false;
     }
     return set_text(&url->prefix, value);
@@ -174,7 +188,7 @@ static bool read_password(struct dm_url *url, const char *path, struct part valu
 
     if (!file)
         return complain_of_file(ret_reason, path, value, strerror(errno));
-    free(url->password);
+    wipe(url->password);
     url->password = read_secret(file, secret) ? strdup(secret) : NULL;
     explicit_bzero(secret, sizeof secret);
     fclose(file);
@@ -446,18 +460,15 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
     return NULL;
 }
 
-/* Wipes the password before malloc gets the memory back. */
 void dm_url_free(struct dm_url *url)
 {
     if (!url)
         return;
-    if (url->password)
-        explicit_bzero(url->password, strlen(url->password));
     free(url->host);
     free(url->port);
     free(url->path);
     free(url->user);
-    free(url->password);
+    wipe(url->password);
     free(url->prefix);
     free(url);
 }

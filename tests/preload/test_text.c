@@ -196,6 +196,11 @@ static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
         { "\xc3", "?" },
         { "\xe2\x82", "??" },
         { "\xff\xc0\xaf", "???" },
+        { "a\u061cb", "a??b" },
+        { "\u200e\u200f", "??????" },
+        { "\u2028\u2029\u202a\u202b\u202c\u202d\u202e", "?????????????????????" },
+        { "\u2066\u2067\u2068\u2069", "????????????" },
+        { "\u061b\u200d\u2010\u2027\u202f\u2065\u206a", "\u061b\u200d\u2010\u2027\u202f\u2065\u206a" },
     };
     char line[200], wanted[200];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* store/url: the parts of a server's URL, the meaning of each part, and the reasons for a refusal. */
+#include <ctype.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include "store/url.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SECRET "a-password-that-is-wiped"
 
 static struct dm_url *parse(const char *text)
 {
@@ -360,6 +362,71 @@ static void test_url_reads_the_password_file_when_named(void **state)
     unlink(path);
 }
 
+/* ---- functions that the test stands in for: by the linker's --wrap ----------------------- */
+
+static bool is_searching; /* in the texts that are freed; a URL's own record has a NUL, too */
+static int secrets_freed;
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+    if (is_searching && memory && strstr(memory, SECRET))
+        secrets_freed++;
+    __real_free(memory);
+}
+
+static bool has_odd_locale; /* in which all bytes above 127 are letters, as in some of one byte a character */
+
+const unsigned short **__real___ctype_b_loc(void);
+const unsigned short **__wrap___ctype_b_loc(void);
+const unsigned short **__wrap___ctype_b_loc(void)
+{
+    static unsigned short odd[384];
+    static const unsigned short *at = odd + 128;
+
+    if (!has_odd_locale)
+        return __real___ctype_b_loc();
+    memcpy(odd, *__real___ctype_b_loc() - 128, sizeof odd);
+    for (int byte = 128; byte < 256; byte++)
+        odd[128 + byte] |= (unsigned short)_ISalnum;
+    return &at;
+}
+
+/* No password lies in freed memory: not one that a file's password replaced, and not the begin of a bad one. */
+static void test_url_leaves_no_password_in_freed_memory(void **state)
+{
+    char path[] = "/tmp/test_url.XXXXXX", text[100], reason[DM_REASON_ROOM];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "other\n", 6);
+    is_searching = true;
+    dm_url_free(parse("redis://me:" SECRET "@h"));
+    snprintf(text, sizeof text, "redis://me:" SECRET "@h?password_file=%s", path);
+    dm_url_free(parse(text));
+    assert_null(dm_url_parse("redis://me:" SECRET "%zz@h", reason));
+    is_searching = false;
+    unlink(path);
+    assert_int_equal(secrets_freed, 0);
+}
+
+/* A prefix is of ASCII in every locale, because all processes must make the same keys of a URL. */
+static void test_url_takes_the_same_prefixes_when_the_locale_has_more_letters(void **state)
+{
+    char reason[DM_REASON_ROOM];
+    struct dm_url *url;
+
+    (void)state;
+    has_odd_locale = true;
+    url = dm_url_parse("redis://h?prefix=caf\xe9", reason);
+    has_odd_locale = false;
+    assert_null(url);
+    assert_non_null(strstr(reason, "prefix"));
+}
+
 /* A URL is refused if the password file has an empty first line. */
 static void test_url_is_refused_when_the_password_file_is_empty(void **state)
 {
@@ -439,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_url_reason_has_no_secret_when_refused),
         cmocka_unit_test(test_url_description_has_no_secret_when_there_is_one),
         cmocka_unit_test(test_url_reads_the_password_file_when_named),
+        cmocka_unit_test(test_url_leaves_no_password_in_freed_memory),
+        cmocka_unit_test(test_url_takes_the_same_prefixes_when_the_locale_has_more_letters),
         cmocka_unit_test(test_url_is_refused_when_the_password_file_is_empty),
         cmocka_unit_test(test_url_is_refused_when_the_password_is_too_long),
         cmocka_unit_test(test_url_is_read_or_refused_when_it_is_random),
