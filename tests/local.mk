@@ -41,6 +41,7 @@ unit_redis_tests = \
     tests/unit/test_reply
 unit_api_tests = \
     tests/unit/test_conffile \
+    tests/unit/test_pacing \
     tests/unit/test_place
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
@@ -51,6 +52,10 @@ $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
+tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
+    -Wl,--wrap=dm_clock_boot_ns \
+    -Wl,--wrap=dm_loop_rearm \
+    -Wl,--wrap=dm_loop_wake_at
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
 EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h
 

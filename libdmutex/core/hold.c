@@ -121,7 +121,7 @@ bool dm_hold_may_renew(const struct dm_hold *hold, int64_t now_ns)
 static void extend(struct dm_hold *hold, uint64_t request)
 {
     hold->certain_until_ns = max64(hold->certain_until_ns, certain_by(hold, request));
-    hold->renew_ns = find_request(hold, request)->sent_ns + ms(hold->lease_ms) / 3;
+    hold->renew_ns = dm_hold_renewal_ns(hold, find_request(hold, request)->sent_ns);
 }
 
 /* ---- giving back ------------------------------------------------------------------------- */

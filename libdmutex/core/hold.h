@@ -205,6 +205,12 @@ int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want);
 /* When the hold wants anything that is not the thread's to do; DM_NEVER: nothing. */
 int64_t dm_hold_next_ns(const struct dm_hold *hold);
 
+/*
+ * When a hold that a request sent then has confirmed is renewed: a third of the lease later, or by the attempt's number
+ * up to a 24th of the lease before that, so that holds which began together are not renewed together for ever.
+ */
+int64_t dm_hold_renewal_ns(const struct dm_hold *hold, int64_t sent_ns);
+
 /* True if the attempt owns the lock at this moment. */
 bool dm_hold_is_certain(const struct dm_hold *hold, int64_t now_ns);
 

@@ -14,7 +14,7 @@
 #include "core/hold.h"
 
 #define BEGINNING_NS (INT64_C(1000000) * DM_NS_PER_S)
-#define SERIAL 7
+#define SERIAL 233 /* of no share before the third of a lease: see dm_hold_renewal_ns() */
 #define THREAD 3
 
 /* Certain for 720 ms, renewed and polled after 300 ms at most, repeated every 50 ms. */

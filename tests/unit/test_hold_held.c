@@ -62,6 +62,25 @@ static void test_hold_renews_again_soon_when_a_renewal_failed(void **state)
     }
 }
 
+/* Renewals of holds that began together come apart, up to a 24th of the lease before the third, and never later. */
+static void test_hold_renews_by_its_number_before_a_third_of_the_lease(void **state)
+{
+    int64_t first = at(2400), last = 0;
+
+    (void)state;
+    for (uint64_t serial = 1; serial <= 1000; serial++) {
+        int64_t due_ns;
+
+        dm_hold_init(&hold, serial, THREAD, 2400, 0, true);
+        own();
+        due_ns = dm_hold_due_ns(&hold, DM_WANTS_RENEW);
+        first = due_ns < first ? due_ns : first;
+        last = due_ns > last ? due_ns : last;
+    }
+    assert_in_range(first, at(700), at(701));
+    assert_in_range(last, at(799), at(800));
+}
+
 /* A renewal that was not executed may go out again at once. */
 static void test_hold_renews_at_once_when_the_store_says_again(void **state)
 {
@@ -459,6 +478,7 @@ int main(void)
         USUAL(test_hold_renews_once_when_no_answer_has_come),
         USUAL(test_hold_is_certain_from_the_renewals_sending_when_confirmed),
         USUAL(test_hold_renews_again_soon_when_a_renewal_failed),
+        USUAL(test_hold_renews_by_its_number_before_a_third_of_the_lease),
         USUAL(test_hold_renews_at_once_when_the_store_says_again),
         USUAL(test_hold_goes_on_when_a_later_renewal_is_confirmed),
         USUAL(test_hold_keeps_its_certainty_when_an_older_answer_follows),

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * runtime/pump with core/ and the orders of runtime/due, under a virtual clock: when thousands of holds are renewed, and
+ * in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the place of the
+ * library's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/loop.h"
+#include "runtime/pump.h"
+#include "runtime/steps.h"
+
+#define LEASE_MS 3000
+#define LEASE_NS (LEASE_MS * DM_NS_PER_MS)
+#define HOLDS 20000
+#define FIRST UINT64_C(5000000000) /* the number before the first attempt's */
+#define WINDOWS 20                 /* of a lease */
+#define LEASES 8                   /* a run lasts for so long */
+#define SETTLED 4                  /* leases after which a burst has dissolved */
+
+/* ---- the clock and the loop -------------------------------------------------------------- */
+
+static int64_t now_ns, due_ns;
+
+int64_t __wrap_dm_clock_boot_ns(void);
+int64_t __wrap_dm_clock_boot_ns(void)
+{
+    return now_ns;
+}
+
+void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns);
+void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns)
+{
+    (void)loop;
+    due_ns = when_ns < due_ns ? when_ns : due_ns;
+}
+
+void __wrap_dm_loop_rearm(struct dm_loop *loop, int64_t when_ns);
+void __wrap_dm_loop_rearm(struct dm_loop *loop, int64_t when_ns)
+{
+    (void)loop;
+    due_ns = when_ns;
+}
+
+/* ---- the store --------------------------------------------------------------------------- */
+
+/* A call of renewals that is not answered yet: the pump has 16 at most. */
+struct posted {
+    dm_answers_fn handler;
+    void *user;
+    int count;
+};
+
+static struct posted posted[100];
+static int posted_count;
+
+static int64_t confirmed_ns[HOLDS]; /* of each hold: when the last confirmed request was sent */
+static int late;                    /* renewals later than a third of the lease after that */
+static int calls;
+static int renewals[LEASES * WINDOWS];
+
+static struct dm_place *place(struct dm_store *store, const char *key)
+{
+    (void)store;
+    (void)key;
+    return malloc(1);
+}
+
+static struct dm_origin origin(struct dm_store *store)
+{
+    (void)store;
+    return (struct dm_origin){ .number = 2 };
+}
+
+static bool post_renew(struct dm_store *store, const struct dm_renewal *batch, int count, dm_answers_fn handler,
+                       void *user)
+{
+    (void)store;
+    for (int i = 0; i < count; i++) {
+        int64_t *last_ns = &confirmed_ns[batch[i].attempt - FIRST - 1];
+
+        late += now_ns > *last_ns + LEASE_NS / 3;
+        *last_ns = batch[i].request.sent_ns;
+    }
+    calls++;
+    renewals[now_ns * WINDOWS / LEASE_NS] += count;
+    posted[posted_count++] = (struct posted){ handler, user, count };
+    return true;
+}
+
+static void work(struct dm_store *store)
+{
+    static struct dm_answer answers[DM_BATCH];
+
+    (void)store;
+    for (int i = 0; i < DM_BATCH; i++)
+        answers[i] = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 1 };
+    while (posted_count > 0) {
+        const struct posted *first = &posted[--posted_count];
+
+        first->handler(first->user, answers, first->count, NULL);
+    }
+}
+
+static const struct dm_store_ops ops = { .place = place, .origin = origin, .post_renew = post_renew, .work = work };
+static struct dm_store store = { .ops = &ops };
+static struct dm_runtime runtime = { .store = &store };
+
+/* ---- holds ------------------------------------------------------------------------------- */
+
+static void take(int number)
+{
+    struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 1 };
+    struct dm_event answer = { .kind = DM_EV_ANSWER, .answer = &owned };
+    struct dm_claim *claim;
+    char key[32];
+
+    snprintf(key, sizeof key, "npacing/%d", number);
+    dm_state_lock();
+    claim = dm_registry_claim(&runtime.registry, dm_registry_name(&runtime.registry, key), LEASE_MS, 0, false);
+    answer.request = dm_hold_send(&claim->hold, DM_WANTS_ACQUIRE, now_ns).serial;
+    dm_step(&runtime, claim, &answer);
+    dm_step_kind(&runtime, claim, DM_EV_ENTERED);
+    confirmed_ns[number] = now_ns;
+    dm_state_unlock();
+}
+
+/* Takes `holds` locks within burst_ns, and lets LEASES leases pass. */
+static void run(int holds, int64_t burst_ns)
+{
+    int left;
+
+    memset(renewals, 0, sizeof renewals);
+    calls = late = posted_count = 0;
+    now_ns = 0;
+    due_ns = DM_NEVER;
+    dm_registry_init(&runtime.registry, &store, FIRST);
+    for (int i = 0; i < holds; i++) {
+        now_ns = burst_ns * i / holds;
+        take(i);
+    }
+    while (due_ns < LEASES * LEASE_NS) {
+        now_ns = due_ns > now_ns ? due_ns : now_ns;
+        dm_pump_run(&runtime);
+    }
+    dm_state_lock();
+    left = (int)runtime.registry.claim_count;
+    dm_registry_empty(&runtime.registry);
+    dm_state_unlock();
+    dm_registry_clear(&runtime.registry);
+    assert_int_equal(left, holds); /* none is lost */
+    assert_int_equal(late, 0);
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+/* A burst of locks dissolves: some leases later each twentieth of a lease has about the same number of renewals. */
+static void test_renewals_are_even_when_twenty_thousand_locks_were_taken_at_once(void **state)
+{
+    int most = 0, sum = 0, windows = (LEASES - SETTLED) * WINDOWS;
+
+    (void)state;
+    run(HOLDS, LEASE_NS / WINDOWS);
+    for (int i = SETTLED * WINDOWS; i < LEASES * WINDOWS; i++) {
+        most = renewals[i] > most ? renewals[i] : most;
+        sum += renewals[i];
+    }
+    printf("# renewals in a twentieth of a lease: %d at most, %d on average; %.1f calls for a lease\n", most,
+           sum / windows, (double)calls / LEASES);
+    assert_true(sum > 0);
+    assert_true(most * 2 <= sum / windows * 3);
+}
+
+/* Evenness costs few calls: renewals go out by the hundred, and each a little more often than three times a lease. */
+static void test_renewals_are_sent_in_full_batches_when_they_are_even(void **state)
+{
+    static const int counts[] = { 100, 2500, HOLDS };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        int least = counts[i] / DM_BATCH * 3 * LEASES;
+
+        run(counts[i], LEASE_NS / WINDOWS);
+        printf("# %d holds: %.1f calls for a lease\n", counts[i], (double)calls / LEASES);
+        assert_in_range(calls, least - counts[i] / DM_BATCH, least + least / 6);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_renewals_are_even_when_twenty_thousand_locks_were_taken_at_once),
+        cmocka_unit_test(test_renewals_are_sent_in_full_batches_when_they_are_even),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
