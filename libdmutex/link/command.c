@@ -25,11 +25,16 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
     return 0;
 }
 
+/* The texts come first in the block, so their address is the block's.  Borrowed texts stay their owners'. */
 void dm_args_free(struct dm_args *args)
 {
     free(args->texts);
 }
 
+/*
+ * A miscount of arguments is a bug of the caller, and never the server's doing: ends the process instead of writing
+ * past the block.
+ */
 void dm_args_bytes(struct dm_args *args, const char *text, size_t length)
 {
     if (args->count == args->room)
@@ -43,6 +48,7 @@ void dm_args_text(struct dm_args *args, const char *text)
     dm_args_bytes(args, text, strlen(text));
 }
 
+/* Room of several numbers lies together, because `digits` is one array: the caller may write one longer text there. */
 char *dm_args_room(struct dm_args *args, int numbers)
 {
     char *room = args->digits[args->numbers];
@@ -60,18 +66,21 @@ void dm_args_number(struct dm_args *args, uint64_t number)
     dm_args_bytes(args, at, (size_t)snprintf(at, DM_ARG_DIGITS, "%" PRIu64, number));
 }
 
+/* Holds the place with 0 until the command is sent: the server that answers then may not be the server of now. */
 void dm_args_born(struct dm_args *args)
 {
     args->born_at = args->count;
     dm_args_number(args, 0);
 }
 
+/* As dm_args_born(): the run id of no server yet. */
 void dm_args_run(struct dm_args *args)
 {
     args->run_at = args->count;
     dm_args_number(args, 0);
 }
 
+/* May be called again for another server: texts and lengths are written anew, in the same room. */
 void dm_args_set_server(struct dm_args *args, uint64_t born_us, uint64_t run)
 {
     int born_at = args->born_at, run_at = args->run_at;
@@ -96,6 +105,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
     return command;
 }
 
+/* Sets NULL, so that a second call frees nothing.  hiredis made the bytes, and may have an allocator of its own. */
 void dm_command_free(struct dm_command *command)
 {
     if (command->bytes)

@@ -30,12 +30,14 @@ void dm_link_wake(struct dm_link *link, struct dm_caller *call)
     }
 }
 
+/* After a change of state: a caller may send now, or has to give up. */
 static void wake_all(struct dm_link *link)
 {
     for (struct dm_caller *call = link->calls; call; call = call->next)
         dm_link_wake(link, call);
 }
 
+/* Calls that do not drain are passed over without a wake; without any drain the list is not walked. */
 static void wake_drained(struct dm_link *link)
 {
     for (struct dm_caller *call = link->draining ? link->calls : NULL; call; call = call->next) {
@@ -60,6 +62,7 @@ static void give_to_call(struct dm_link *link, struct dm_slot *slot)
     dm_pipe_spare_slot(&link->session.pipe, slot);
 }
 
+/* Handlers run without the lock, in the order of the replies. */
 static void keep_for_leave(struct dm_link *link, struct dm_slot *slot)
 {
     slot->next = NULL;
@@ -91,6 +94,9 @@ static void enter(struct dm_link *link)
     dm_mutex_lock(&link->lock);
 }
 
+/*
+ * For a caller that holds the state lock: handlers would take that lock. They stay in `finished` until the next leave.
+ */
 static void leave_quietly(struct dm_link *link)
 {
     dm_link_hand_out(link);
@@ -105,6 +111,7 @@ bool dm_link_has_news(const struct dm_link *link)
     return link->finished || session->is_ready_news || session->is_change_news || session->must_prepare;
 }
 
+/* The list is this thread's alone by now; a handler may use the link, and take any lock. */
 static void call_handlers(const struct dm_link *link, struct dm_slot *finished)
 {
     while (finished) {
@@ -134,6 +141,7 @@ static void *prepare(void *user)
     return NULL;
 }
 
+/* Without a thread the session fails like any opening, and the retry has its pause. */
 static void start_preparing(struct dm_link *link)
 {
     if (dm_thread_start(prepare, link) == 0)
@@ -171,6 +179,7 @@ void dm_link_leave(struct dm_link *link)
 
 /* ---- beginning and end ------------------------------------------------------------------- */
 
+/* The bell is opened here, because a leader that sleeps must be reachable from the first sleep on. */
 struct dm_link *dm_link_new(const struct dm_link_options *options, const struct dm_greeter *greeter,
                             const struct dm_link_hooks *hooks)
 {
@@ -190,6 +199,7 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     return link;
 }
 
+/* Only the bell is a resource as yet: the session has opened nothing. */
 void dm_link_free_unused(struct dm_link *link)
 {
     if (link)
@@ -234,6 +244,7 @@ static void want_turn(struct dm_link *link, const struct dm_slot *slot)
     link->session.is_change_news = true;
 }
 
+/* A posted command does not wait for a connection, because the loop thread posts: its sender plans another try. */
 static enum dm_link_result send_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
                                      void *user)
 {
@@ -295,6 +306,7 @@ void dm_link_want(struct dm_link *link)
     dm_link_leave(link);
 }
 
+/* Any thread; a lease that is out of date by a moment makes a try a little early or late. */
 void dm_link_note_lease(struct dm_link *link, unsigned lease_ms)
 {
     enter(link);
@@ -302,6 +314,7 @@ void dm_link_note_lease(struct dm_link *link, unsigned lease_ms)
     dm_link_leave(link);
 }
 
+/* Only a link that is wanted, and waits for its next try. */
 void dm_link_retry_soon(struct dm_link *link)
 {
     enter(link);
@@ -312,6 +325,7 @@ void dm_link_retry_soon(struct dm_link *link)
     dm_link_leave(link);
 }
 
+/* The number keeps a late word about the server before from closing the connection to the server of now. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
 {
     enter(link);
@@ -320,6 +334,7 @@ void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
     dm_link_leave(link);
 }
 
+/* May find the connection broken: the handlers of the lost slots wait for the next dm_link_work(). */
 bool dm_link_look(struct dm_link *link)
 {
     bool is_ready;
@@ -344,6 +359,7 @@ bool dm_link_is_ready(struct dm_link *link)
     return is_ready;
 }
 
+/* Copied under the lock, because the session writes the sentence anew with each failure. */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     enter(link);
@@ -351,6 +367,7 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
     dm_mutex_unlock(&link->lock);
 }
 
+/* A copy of a moment: the loop thread sleeps by it, and on_change wakes the loop when the copy is out of date. */
 void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
 {
     const struct dm_session *session = &link->session;
@@ -390,6 +407,7 @@ void dm_link_note_turn(struct dm_link *link, int64_t turn_ns)
     dm_link_leave(link);
 }
 
+/* The loop thread's part, and the end of quiet posts: handlers that are due are called by the leave. */
 void dm_link_work(struct dm_link *link)
 {
     enter(link);
@@ -399,6 +417,7 @@ void dm_link_work(struct dm_link *link)
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
+/* No rank stands between the two links of a node: fork() takes both, always the commands' first. */
 void dm_link_fork_prepare(struct dm_link *link)
 {
     dm_mutex_lock(&link->lock);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+/* -1 is "no stream" for all functions of stream.c; the rest of a pipe begins as zeros. */
 void dm_pipe_init(struct dm_pipe *pipe)
 {
     pipe->stream.fd = -1;
@@ -17,6 +18,10 @@ bool dm_pipe_begin(struct dm_pipe *pipe)
     return dm_reader_begin(&pipe->reader);
 }
 
+/*
+ * The read buffer is forgotten with the reader, because half a reply of one connection must not meet the next
+ * connection's bytes.
+ */
 void dm_pipe_close(struct dm_pipe *pipe)
 {
     dm_stream_close(&pipe->stream);
@@ -28,6 +33,10 @@ void dm_pipe_close(struct dm_pipe *pipe)
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
+/*
+ * Slots are reused, so that a command of a busy link takes no memory from malloc(): a release must not fail for want of
+ * memory.
+ */
 struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe)
 {
     struct dm_slot *slot = pipe->spare;
@@ -39,12 +48,14 @@ struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe)
     return slot;
 }
 
+/* The list never shrinks: a link keeps as many slots as were ever under way at once. */
 void dm_pipe_spare_slot(struct dm_pipe *pipe, struct dm_slot *slot)
 {
     slot->next = pipe->spare;
     pipe->spare = slot;
 }
 
+/* `pushed` counts for good, so that a drain can wait for all slots of a moment and for none behind. */
 void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot)
 {
     slot->next = NULL;
@@ -57,6 +68,7 @@ void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot)
     pipe->pushed++;
 }
 
+/* The answered slot is the caller's, who hands it out, spares it or frees it. */
 struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe)
 {
     struct dm_slot *slot = pipe->first;
@@ -72,6 +84,10 @@ struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe)
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
+/*
+ * Without memory the command cannot be sent in part: the caller closes the pipe, because half a command is in the
+ * kernel.
+ */
 static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t length)
 {
     char *out = realloc(pipe->out, pipe->out_length + length);
@@ -96,6 +112,7 @@ bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
     return keep_for_later(pipe, bytes + sent, length - (size_t)sent);
 }
 
+/* The block is kept at its size for the next rest; it is freed with the connection. */
 bool dm_pipe_flush(struct dm_pipe *pipe)
 {
     ssize_t sent;
@@ -112,6 +129,10 @@ bool dm_pipe_flush(struct dm_pipe *pipe)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
+/*
+ * errno 0 tells an end of the stream from an error.  A full buffer says nothing about more bytes; a second read finds
+ * out.
+ */
 enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe)
 {
     ssize_t got = dm_stream_receive(&pipe->stream, pipe->in, sizeof pipe->in);

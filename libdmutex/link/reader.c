@@ -17,6 +17,7 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
+/* hiredis' own, called by the capped one. */
 static void *(*create_array)(const redisReadTask *, element_count);
 
 /* False if a reply would have more elements than any of ours, in one array or in all. */
@@ -29,6 +30,7 @@ static bool is_within_limits(struct dm_reader *reader, element_count elements)
     return reader->elements <= ELEMENTS_OF_REPLY_MAX;
 }
 
+/* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
     return is_within_limits(task->privdata, elements) ? create_array(task, elements) : NULL;
@@ -42,6 +44,7 @@ static void learn_functions(const redisReader *hiredis)
     capped.createArray = create_array_capped;
 }
 
+/* The table of functions is shared by all readers and has no lock: a flag, set last, says that the table is whole. */
 bool dm_reader_begin(struct dm_reader *reader)
 {
     static bool is_learned;
@@ -59,6 +62,7 @@ bool dm_reader_begin(struct dm_reader *reader)
     return true;
 }
 
+/* Frees the half-parsed reply, too; whole replies are the caller's since dm_reader_next(). */
 void dm_reader_end(struct dm_reader *reader)
 {
     if (reader->hiredis)
@@ -66,12 +70,17 @@ void dm_reader_end(struct dm_reader *reader)
     reader->hiredis = NULL;
 }
 
+/*
+ * Counts the bytes of the present reply, not of the connection: a long-lived connection must not reach the limit by
+ * age.
+ */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length)
 {
     reader->bytes += length;
     return reader->bytes <= BUFFERED_MAX && redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
 }
 
+/* A whole reply takes its bytes off the budget, and the rest of the buffer belongs to the reply behind. */
 bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply)
 {
     redisReader *hiredis = reader->hiredis;

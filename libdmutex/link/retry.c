@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/ident.h"
 
+/* The limits of a pause: at first, for long, and at last. */
 #define RETRY_MIN_MS 10
 #define RETRY_USUAL_MS 250
 #define RETRY_MAX_MS 2000
@@ -20,6 +21,11 @@ static int64_t sooner(int64_t limit_ms, int64_t other_ms)
     return limit_ms < other_ms ? limit_ms : other_ms;
 }
 
+/*
+ * Doubles from RETRY_MIN_MS on, stays at RETRY_USUAL_MS for long, since a restart takes seconds, then doubles to
+ * RETRY_MAX_MS: a thousand processes without a server must not wear the network out.  Holds end meanwhile, so live
+ * leases bound every pause.
+ */
 static int64_t limit_ms_of(const struct dm_retry *retry)
 {
     unsigned failures = retry->failures;
@@ -39,6 +45,10 @@ static void plan(struct dm_retry *retry)
     retry->due_ns = retry->failed_ns + limit_ms_of(retry) * (DM_NS_PER_MS / 1000) * retry->part;
 }
 
+/*
+ * The pause is a random part of the limit, so that processes which lost their server together do not come back
+ * together.
+ */
 void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
 {
     uint64_t random;
@@ -50,12 +60,14 @@ void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
     plan(retry);
 }
 
+/* A server that answers and breaks is there, and is tried again soon; a server that only greets and closes is not. */
 void dm_retry_note_answer(struct dm_retry *retry)
 {
     if (retry->failures > FAILURES_ANSWERED)
         retry->failures = FAILURES_ANSWERED;
 }
 
+/* Not at the first answer: a server that restarts in a circle may answer some commands each time. */
 bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
 {
     if (now_ns - retry->ready_ns < USE_NS)
@@ -64,6 +76,7 @@ bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
     return true;
 }
 
+/* Plans anew from the failure, not from now: a lease that is noted often must not put the try off. */
 void dm_retry_note_lease(struct dm_retry *retry, unsigned lease_ms)
 {
     if (retry->lease_ms == lease_ms)

@@ -16,6 +16,7 @@
 /* The reason while no failure is known. */
 #define NO_ANSWER "gave no answer"
 
+/* Opens nothing: a process that never locks has no socket. */
 void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
                      const struct dm_greeter *greeter)
 {
@@ -45,6 +46,7 @@ void dm_session_note_reason(struct dm_session *session, const char *format, ...)
     va_end(args);
 }
 
+/* The order of finishing is the order of handing out, which threads and handlers may rely on. */
 static void finish(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
 {
     slot->reply = reply;
@@ -53,6 +55,7 @@ static void finish(struct dm_session *session, struct dm_slot *slot, redisReply 
     session->finished_end = &slot->next;
 }
 
+/* The caller hands out outside of the parsing, because a handler may send and so change the session. */
 struct dm_slot *dm_session_take_finished(struct dm_session *session)
 {
     struct dm_slot *slot = session->finished;
@@ -65,6 +68,10 @@ struct dm_slot *dm_session_take_finished(struct dm_session *session)
     return slot;
 }
 
+/*
+ * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
+ * session's own, and nobody waits for those.
+ */
 static void shut(struct dm_session *session)
 {
     struct dm_slot *slot;
@@ -81,6 +88,7 @@ static void shut(struct dm_session *session)
     session->is_state_news = session->is_change_news = true;
 }
 
+/* Tells the log once that the connection is back, as its loss was told once. */
 static void note_use(struct dm_session *session)
 {
     if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
@@ -91,6 +99,7 @@ static void note_use(struct dm_session *session)
     session->is_told = false;
 }
 
+/* From any state, and from within the parsing: callers look at the state or the descriptor before going on. */
 void dm_session_fail(struct dm_session *session, const char *format, ...)
 {
     va_list args;
@@ -107,6 +116,7 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
     shut(session);
 }
 
+/* Not in the log: the process has asked for the end. */
 void dm_session_end(struct dm_session *session, const char *reason)
 {
     snprintf(session->reason, sizeof session->reason, "%s", reason);
@@ -122,6 +132,7 @@ void dm_session_forget(struct dm_session *session)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
+/* The time of the connect and of the greeting is one: connect_timeout bounds both. */
 static void begin_connecting(struct dm_session *session)
 {
     if (!dm_pipe_begin(&session->pipe)) {
@@ -134,6 +145,7 @@ static void begin_connecting(struct dm_session *session)
     session->is_state_news = session->is_change_news = true;
 }
 
+/* command_timeout is the time after which unanswered bytes in the kernel end the connection, as they would here. */
 static void connect_next(struct dm_session *session)
 {
     if (dm_stream_connect(&session->pipe.stream, session->addresses, session->options.command_timeout_ms))
@@ -142,6 +154,7 @@ static void connect_next(struct dm_session *session)
         dm_session_fail(session, "cannot be opened (%s)", strerror(errno));
 }
 
+/* Looking a name up, or starting a server, may block: the link does that in a thread, without its lock. */
 static void start_preparing(struct dm_session *session)
 {
     session->state = DM_SESSION_PREPARING;
@@ -182,6 +195,7 @@ static void open_by_address(struct dm_session *session)
         start_preparing(session);
 }
 
+/* Before the time a wish stays a wish; the loop thread, or the next caller, comes back at the time. */
 void dm_session_open_if_due(struct dm_session *session)
 {
     if (session->is_ended || session->state != DM_SESSION_CLOSED || !session->is_wanted ||
@@ -193,6 +207,7 @@ void dm_session_open_if_due(struct dm_session *session)
         open_by_address(session);
 }
 
+/* In the helper thread, without the link's lock: reads only what is constant, and writes what is the caller's. */
 void dm_session_prepare(const struct dm_session *session, struct dm_prepared *ret_prepared)
 {
     const struct dm_link_options *options = &session->options;
@@ -204,6 +219,10 @@ void dm_session_prepare(const struct dm_session *session, struct dm_prepared *re
         ret_prepared->addresses = dm_addresses_find(&options->address, true, ret_prepared->reason);
 }
 
+/*
+ * A hook that fails after it was allowed to block will not do better soon: callers that wait give up instead of trying
+ * on.
+ */
 void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
 {
     if (session->options.open)
@@ -226,6 +245,7 @@ void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
 
 /* ---- greeting ---------------------------------------------------------------------------- */
 
+/* The addresses are looked up anew for the next connection, because the server may have moved. */
 static void become_ready(struct dm_session *session)
 {
     session->peer = session->greeter.ready(session->greeter.user);
@@ -273,6 +293,7 @@ static void greet(struct dm_session *session)
         dm_session_fail(session, "cannot be opened (out of memory)");
 }
 
+/* `greetings` counts the replies left of the round. */
 static void take_greeting(struct dm_session *session, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
@@ -287,6 +308,7 @@ static void take_greeting(struct dm_session *session, redisReply *reply)
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
+/* What the kernel does not take needs POLLOUT: the loop thread is told so. */
 static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
 {
     if (!dm_pipe_write(&session->pipe, bytes, length)) {
@@ -315,6 +337,7 @@ void dm_session_look_if_due(struct dm_session *session)
     free(command.bytes);
 }
 
+/* An answer "another server" closes the session, so that nothing sent behind the look is believed. */
 static void take_look(struct dm_session *session, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
@@ -325,6 +348,7 @@ static void take_look(struct dm_session *session, redisReply *reply)
         dm_session_fail(session, "%s", reason);
 }
 
+/* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
 struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length)
 {
     struct dm_slot *slot;
@@ -345,6 +369,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
     return slot;
 }
 
+/* Before reading, so that the rest of a command goes out when the socket has room again. */
 static void flush(struct dm_session *session)
 {
     if (!dm_pipe_flush(&session->pipe))
@@ -369,6 +394,7 @@ static void take_message(struct dm_session *session, redisReply *reply)
     finish(session, slot, reply);
 }
 
+/* A reply without a slot cannot be ours: the peer speaks another protocol, or talks unasked. */
 static void take_answer(struct dm_session *session, redisReply *reply)
 {
     struct dm_slot *slot = dm_pipe_pop(&session->pipe);
@@ -392,6 +418,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         take_look(session, reply);
 }
 
+/* A reply may close the session: the descriptor says so before the next reply is parsed. */
 static void take_replies(struct dm_session *session)
 {
     redisReply *reply;
@@ -469,6 +496,7 @@ int64_t dm_session_due_ns(const struct dm_session *session)
     return DM_NEVER;
 }
 
+/* A connect ends with POLLOUT alone; later POLLOUT is asked for only while bytes are left, or poll() would spin. */
 short dm_session_events(const struct dm_session *session)
 {
     if (session->state == DM_SESSION_CONNECTING)
@@ -476,6 +504,7 @@ short dm_session_events(const struct dm_session *session)
     return (short)(POLLIN | (session->pipe.out_length ? POLLOUT : 0));
 }
 
+/* One deadline for all slots: answers come in order, so the first slot is the oldest. */
 static void check_time(struct dm_session *session)
 {
     if (session->state == DM_SESSION_CLOSED || dm_clock_boot_ns() < dm_session_due_ns(session))
@@ -496,6 +525,10 @@ static void check_connect(struct dm_session *session)
         dm_session_fail(session, "cannot be opened (%s)", strerror(error));
 }
 
+/*
+ * In an order that lets one call do all steps that are possible now; each step looks at the state, because the step
+ * before may have closed.
+ */
 void dm_session_work(struct dm_session *session)
 {
     if (session->is_ended)

@@ -23,6 +23,7 @@ struct dm_addresses {
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
+/* The path fits: the reader of URLs has compared the length, and calloc() has put the NUL behind. */
 static struct dm_addresses *unix_address(const char *path)
 {
     struct dm_addresses *addresses = calloc(1, sizeof *addresses);
@@ -34,6 +35,10 @@ static struct dm_addresses *unix_address(const char *path)
     return addresses;
 }
 
+/*
+ * Without may_block a numeric address alone is found.  A name is no failure then, and has no reason: the caller looks
+ * the name up in a thread.
+ */
 static struct dm_addresses *tcp_addresses(const struct dm_address *address, bool may_block, char *ret_reason)
 {
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
@@ -63,6 +68,7 @@ struct dm_addresses *dm_addresses_find(const struct dm_address *address, bool ma
     return unix_address(address->path);
 }
 
+/* NULL is allowed, as for free(). */
 void dm_addresses_free(struct dm_addresses *addresses)
 {
     if (addresses && addresses->found)
@@ -95,6 +101,10 @@ static void tune(int fd, unsigned user_timeout_ms)
         setsockopt(fd, settings[i].level, settings[i].option, &settings[i].value, sizeof settings[i].value);
 }
 
+/*
+ * The connect goes on in the background, and POLLOUT says the end.  Non-blocking also for a unix socket, where a full
+ * backlog is EAGAIN and would block.
+ */
 static int connect_to(const struct sockaddr *address, socklen_t length, unsigned user_timeout_ms)
 {
     int fd = dm_descriptor_move_up(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -113,6 +123,7 @@ static int connect_to(const struct sockaddr *address, socklen_t length, unsigned
     return fd;
 }
 
+/* Moves on to the next address before trying this one, so that each address is tried once, whatever comes of it. */
 bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses, unsigned user_timeout_ms)
 {
     const struct addrinfo *next = addresses->next;
@@ -126,6 +137,7 @@ bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses,
     return stream->fd >= 0;
 }
 
+/* SO_ERROR is read only after POLLOUT: before the end of the connect the value would be 0, and say that all is well. */
 int dm_stream_error(const struct dm_stream *stream)
 {
     struct pollfd poller = { .fd = stream->fd, .events = POLLOUT };
@@ -141,6 +153,7 @@ int dm_stream_error(const struct dm_stream *stream)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
+/* MSG_NOSIGNAL, because SIGPIPE would be the program's; a full buffer is 0 bytes, and the caller keeps the rest. */
 ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length)
 {
     ssize_t sent = send(stream->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -150,6 +163,10 @@ ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
+/*
+ * Tells three cases by two values: 0 is "nothing yet", -1 with errno 0 the server's end, -1 with another errno a
+ * failure.
+ */
 ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t length)
 {
     ssize_t got = recv(stream->fd, room, length, MSG_DONTWAIT);
@@ -170,6 +187,7 @@ void dm_stream_close(struct dm_stream *stream)
     dm_stream_forget(stream);
 }
 
+/* In a forked child, without shutdown(): the socket is the parent's, too, and goes on there. */
 void dm_stream_forget(struct dm_stream *stream)
 {
     if (stream->fd >= 0)

@@ -23,11 +23,13 @@ static bool is_worthwhile(struct dm_habit *habit)
     return habit->misses < MISSES_MOST || ++habit->left_out % TRY_AGAIN == 0;
 }
 
+/* A single use makes the habit worthwhile again, since machines change between busy and idle. */
 static void note_use(struct dm_habit *habit, bool is_of_use)
 {
     habit->misses = is_of_use ? 0 : habit->misses + 1;
 }
 
+/* Hands out under the lock, so that a caller whose reply has come does not sleep once more. */
 static void do_work(struct dm_link *link)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -54,6 +56,7 @@ static int64_t sleep_ns(const struct dm_link *link, const struct dm_deadline *de
     return left;
 }
 
+/* Yields first: on a machine with one core the server can answer only while this thread does not run. */
 static bool is_core_wanted(int64_t *now_ns)
 {
     int64_t before_ns = *now_ns;
@@ -81,6 +84,10 @@ static bool glance(struct pollfd *pollers, nfds_t count)
     return false;
 }
 
+/*
+ * The lock is left for the sleep alone.  A deadline, a cancellation or a signal may end the sleep at any time, so the
+ * leader promises nothing: whoever has the lock next reads.
+ */
 static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     struct pollfd pollers[] = { { .fd = link->session.pipe.stream.fd, .events = dm_session_events(&link->session) },
@@ -107,6 +114,10 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
         dm_bell_answer(&link->leader_bell);
 }
 
+/*
+ * A post may be the link's, that tells to look, or another thread's, that a listener waits for: is_asleep tells,
+ * because the link clears it when it wakes.
+ */
 static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     int64_t left = sleep_ns(link, deadline);
@@ -133,6 +144,7 @@ static bool has_read_at_once(struct dm_link *link)
     return link->session.activity != before || dm_link_has_news(link);
 }
 
+/* A follower does work, too, when woken: the leader may have left, and nobody else may be there to read. */
 static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     bool is_leader = link->session.pipe.stream.fd >= 0 && !link->leader;
@@ -165,6 +177,7 @@ static void promote(struct dm_link *link)
         dm_link_take_back(link);
 }
 
+/* The newest first: order is of no use here, because replies go by slots. */
 static void add_call(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -177,6 +190,7 @@ static void add_call(struct dm_link *link, struct dm_caller *call)
     link->calls = call;
 }
 
+/* A slot without its call is answered to nobody; it cannot be taken back, because the server has the command. */
 static void remove_call(struct dm_link *link, struct dm_caller *call)
 {
     *call->link = call->next;
@@ -222,6 +236,10 @@ static bool run_call(struct dm_link *link, struct dm_caller *call, const struct 
     return is_over_now;
 }
 
+/*
+ * Sends as soon as the link is ready, and once: a command that was sent is never sent again by the link, because it may
+ * have been executed.
+ */
 static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user)
 {
     const struct dm_command *command = user;
@@ -239,6 +257,7 @@ static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user
     return call->is_done;
 }
 
+/* The reply is the caller's to free, also if it is an error of the server. */
 enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
                                  const struct dm_deadline *deadline, redisReply **ret_reply)
 {
@@ -259,6 +278,7 @@ static bool is_ready(struct dm_link *link, struct dm_caller *call, void *user)
     return dm_session_is_ready(&link->session);
 }
 
+/* The connection may break again before the caller's next step: the answer is a hint. */
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
 {
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
@@ -277,6 +297,7 @@ static bool is_drained(struct dm_link *link, struct dm_caller *call, void *user)
     return link->session.pipe.popped >= call->drains;
 }
 
+/* Also false if the connection broke: then requests have no answers, and the caller keeps its releases pending. */
 bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
 {
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
@@ -284,6 +305,7 @@ bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
     return run_call(link, &call, deadline, is_drained, NULL) && dm_link_is_ready(link);
 }
 
+/* A post that came before the sleep began counts: it stays in the semaphore until taken. */
 static bool has_post(struct dm_link *link, struct dm_caller *call, void *user)
 {
     (void)link;
@@ -311,6 +333,7 @@ static void stop_listener(void *user)
     dm_link_leave(self->link);
 }
 
+/* Without a connection the thread sleeps on its semaphore alone, and a new inbox polls for it. */
 bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state)
 {
     struct listener self = { .link = link, .call = { .is_listening = true, .cancel_state = cancel_state } };

@@ -22,6 +22,7 @@ static struct dm_node *node_of(const struct dm_store *store)
     return &dm_redis(store)->node;
 }
 
+/* A waiter needs both: the link that asks, and the one that tells. */
 static struct dm_link *link_of(struct dm_store *store, enum dm_way way)
 {
     return way == DM_ASKS ? node_of(store)->commands.link : node_of(store)->inbox.link;
@@ -50,6 +51,10 @@ static void message_came(void *user, const char *text, const struct dm_server *s
     dm_redis_hear(user, text, server);
 }
 
+/*
+ * Called by threads that hold no lock, except the link's leave has just given it back: ringing a bell is all that may
+ * happen.
+ */
 static void changed(void *user)
 {
     struct dm_redis *redis = user;
@@ -71,6 +76,7 @@ static bool is_able(struct dm_store *store, enum dm_way way)
     return dm_link_is_ready(link_of(store, way));
 }
 
+/* The caller becomes a leader of the link, and opens it if need be. */
 static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
     return dm_link_await_ready(link_of(store, way), deadline);
@@ -105,11 +111,13 @@ static struct dm_origin origin(struct dm_store *store)
 
 /* ---- the loop thread --------------------------------------------------------------------- */
 
+/* Posts go over the commands' link, and their handlers are called here. */
 static void work(struct dm_store *store)
 {
     dm_link_work(link_of(store, DM_ASKS));
 }
 
+/* Called with the state lock held, so it sends quietly. */
 static int64_t look(struct dm_store *store)
 {
     return dm_node_look(node_of(store));
@@ -177,6 +185,7 @@ static void watch(struct dm_store *store, struct dm_watch *ret_watch)
     watch_line(&redis->commands, false, &commands, ret_watch);
 }
 
+/* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
     dm_link_note_turn(link_of(store, DM_ASKS), look_ns);
@@ -198,6 +207,7 @@ static void turn_line(struct dm_watched *line, struct dm_link *link)
     line->activity = now.activity; /* what the loop itself has read is no sign of others */
 }
 
+/* Both links each time: which of the two has woken the loop is not known, and a look costs little. */
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
@@ -236,13 +246,17 @@ static void fork_child(struct dm_store *store)
     dm_node_fork_child(node_of(store));
 }
 
+/* The node has no thread and no socket as yet. */
 static void free_unused(struct dm_store *store)
 {
     dm_node_clear_unused(node_of(store));
     free(dm_redis(store));
 }
 
-/* All operations are there: store/calls.h calls without a look at NULL. */
+/*
+ * All operations are there: store/calls.h calls without a look at NULL.  A call through the table costs a jump,
+ * which is not seen beside a system call (doc/design/performance.md, "The wall").
+ */
 static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * First round, of commands: AUTH ROLE SELECT ID INFO PROBE BORN; of an inbox: AUTH ROLE INFO SUBSCRIBE.
+ * Second round, if a connection came before on the same server: KILL.
+ *
+ * The commands of a round go out together, and the replies are read in that order: a usual connection is ready after
+ * one round trip, a new connection after a break after two.  A reply that makes the server useless ends the greeting
+ * with a sentence for people; a missing right that only costs certainty or speed is told once in the log.
+ *
+ * Nothing of the greeting is repeated within a connection: a server that is not ready is greeted anew later.
+ */
 #include "redis/greeting.h"
 
 #include <inttypes.h>
@@ -12,6 +22,7 @@
 #include "redis/reply.h"
 #include "redis/scripts.h"
 
+/* 16 of the 40 digits are enough to tell servers apart, and fit a number that requests and messages carry. */
 uint64_t dm_server_read_run(const char *text)
 {
     char digits[17];
@@ -20,11 +31,13 @@ uint64_t dm_server_read_run(const char *text)
     return strspn(digits, "0123456789abcdef") == 16 ? strtoull(digits, NULL, 16) : 0;
 }
 
+/* An unknown run id equals nothing, not even another unknown: two servers that do not say who they are may be two. */
 bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other)
 {
     return server->run && server->run == other->run;
 }
 
+/* The birth is not compared: the same server may be told with another birth, if its mark was deleted. */
 bool dm_server_is_same(const struct dm_server *server, const struct dm_server *other)
 {
     return dm_server_is_same_run(server, other) && server->epoch == other->epoch;
@@ -47,11 +60,17 @@ void dm_greeting_begin(struct dm_greeting *greeting)
     greeting->round = 0;
 }
 
+/* Fits: DM_GREETING_STEPS is more than any round has. */
 static void plan(struct dm_greeting *greeting, enum dm_greeting_step step)
 {
     greeting->steps[greeting->step_count++] = step;
 }
 
+/*
+ * AUTH before all, because a server with a password answers nothing else.  ROLE before the rest, so that a replica is
+ * left with the best sentence.  The probe comes after INFO: a server that may evict keys is refused without being
+ * written to.
+ */
 static void plan_first_round(struct dm_greeting *greeting)
 {
     if (greeting->url->password)
@@ -83,6 +102,10 @@ static void plan_second_round(struct dm_greeting *greeting)
         plan(greeting, DM_STEP_KILL);
 }
 
+/*
+ * By text, not by hash: the probe also tries whether scripts may be loaded.  Its keys are random, so no other client's
+ * key is in the way.
+ */
 static void write_probe(const struct dm_greeting *greeting, struct dm_args *args, char room[3][160])
 {
     const char *prefix = greeting->url->prefix;
@@ -97,6 +120,7 @@ static void write_probe(const struct dm_greeting *greeting, struct dm_args *args
         dm_args_text(args, room[i]);
 }
 
+/* By text as well, once for a connection; the mark is one key for all clients of a prefix. */
 static void write_born(const struct dm_greeting *greeting, struct dm_args *args, char room[160])
 {
     snprintf(room, 160, "%s:server", greeting->url->prefix);
@@ -106,12 +130,14 @@ static void write_born(const struct dm_greeting *greeting, struct dm_args *args,
     dm_args_text(args, room);
 }
 
+/* Words without numbers, up to NULL. */
 static void write_words(struct dm_args *args, const char *const *words)
 {
     while (*words)
         dm_args_text(args, *words++);
 }
 
+/* `room` holds the texts that are made here, until the command is formatted. */
 static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_args *args,
                        char room[3][160])
 {
@@ -156,6 +182,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
     }
 }
 
+/* One write for a whole round: a greeting costs one round trip, not one for each command. */
 static bool append(struct dm_command *all, const struct dm_command *one)
 {
     char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length + 1) : NULL;
@@ -168,6 +195,7 @@ static bool append(struct dm_command *all, const struct dm_command *one)
     return true;
 }
 
+/* 8 arguments are enough for each step; a miscount ends the process in dm_args_bytes(). */
 static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_command *all)
 {
     struct dm_args args;
@@ -185,6 +213,7 @@ static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_ste
     return is_done;
 }
 
+/* A third round has no steps, and the greeting is over; a round cut by a lack of memory is no round. */
 struct dm_command dm_greeting_round(struct dm_greeting *greeting)
 {
     struct dm_command all = { 0 };
@@ -205,6 +234,9 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting)
     return all;
 }
 
+/*
+ * INFO without "memory" is the cheaper question; a server that has not said its identity is asked for its role alone.
+ */
 struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
 {
     struct dm_command command = { 0 };
@@ -218,6 +250,7 @@ bool dm_greeting_is_round_over(const struct dm_greeting *greeting)
     return greeting->steps_done == greeting->step_count;
 }
 
+/* A replica may become a master later: the link tries again, by its pauses. */
 static bool take_role(const redisReply *reply, char *ret_reason)
 {
     if (dm_reply_is(reply, "master"))
@@ -372,6 +405,7 @@ static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, cha
     return true;
 }
 
+/* One reply for each step; the session counts the replies, so that no reply comes without a step. */
 bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
@@ -395,6 +429,7 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     }
 }
 
+/* A promotion changes the epoch, a restart the run id, a demotion the role: each is another server to us. */
 static bool is_unchanged(const struct dm_greeting *greeting, const char *info, char *ret_reason)
 {
     struct dm_server server = server_of(info);

@@ -20,16 +20,16 @@ struct redisReply; /* hiredis stays below this floor */
 #define DM_GREETING_STEPS 8
 
 enum dm_greeting_step {
-    DM_STEP_AUTH,
-    DM_STEP_SELECT,
-    DM_STEP_ID,
-    DM_STEP_ROLE,
-    DM_STEP_INFO,
-    DM_STEP_PROBE,
-    DM_STEP_BORN,
-    DM_STEP_KILL,
-    DM_STEP_LOOK,
-    DM_STEP_SUBSCRIBE
+    DM_STEP_AUTH,     /* the password, and the user if there is one */
+    DM_STEP_SELECT,   /* the database, if not 0 */
+    DM_STEP_ID,       /* our number at the server, by which the next connection kills this one */
+    DM_STEP_ROLE,     /* a master? */
+    DM_STEP_INFO,     /* which server, and whether it may evict keys */
+    DM_STEP_PROBE,    /* all rights that the scripts need */
+    DM_STEP_BORN,     /* since when, for the grace */
+    DM_STEP_KILL,     /* the connection before */
+    DM_STEP_LOOK,     /* still the same server?  Of no round: see dm_greeting_look() */
+    DM_STEP_SUBSCRIBE /* the inbox */
 };
 
 /* Which server has greeted. */

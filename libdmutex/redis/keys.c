@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keys of a name are made once, when the process first uses the name, and lie in one block with their addresses and
+ * lengths: a request copies nothing but pointers.
+ */
 #include "redis/keys.h"
 
 #include <ctype.h>
@@ -6,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of enum dm_key, and so of KEYS in the scripts. */
 static const char *const mutex_kinds[] = { "lock", "state", "queue", "waiter" };
 static const char *const condition_kinds[] = { "cond", "sleeper" };
 
@@ -39,6 +44,10 @@ static char *encode(char *to, const char *from, size_t length)
     return to;
 }
 
+/*
+ * The encoding leaves no slash, brace or colon: so the tag ends at the first closing brace, and a cluster hashes the
+ * group alone. An anonymous id is hexadecimal digits behind '~', which need no encoding.
+ */
 static char *write_key(char *to, const struct object *object, const char *kind)
 {
     size_t group = object->is_anonymous ? strlen(object->name) : strcspn(object->name, "/");
@@ -58,6 +67,10 @@ static char *write_key(char *to, const struct object *object, const char *kind)
     return to;
 }
 
+/*
+ * The room is for the longest possible keys, three bytes for each of the name, and is cut to size afterwards: a process
+ * may have ten thousand names.  The texts' addresses are set last, because realloc() may move the block.
+ */
 static struct dm_place *write_keys(const struct object *object, const char *const *kinds, int count)
 {
     size_t longest = strlen(object->prefix) + 3 * strlen(object->name) +
@@ -91,6 +104,7 @@ struct dm_place *dm_keys_new(const char *prefix, const char *name, int is_anonym
     return write_keys(&object, mutex_kinds, DM_KEY_COUNT);
 }
 
+/* In the group of the mutex, because a script may only use keys of one group in a cluster. */
 struct dm_place *dm_keys_new_condition(const char *prefix, const char *id, const char *name, int is_anonymous)
 {
     struct object object = { prefix, name, is_anonymous, id };
@@ -98,6 +112,10 @@ struct dm_place *dm_keys_new_condition(const char *prefix, const char *id, const
     return write_keys(&object, condition_kinds, DM_COND_KEY_COUNT);
 }
 
+/*
+ * Reads the key of the process by its first letter; the text behind the blank of 'd' is the key of the mutex, whose own
+ * first letter says if the mutex is anonymous.
+ */
 struct dm_place *dm_keys_of(const char *prefix, const char *key)
 {
     const char *group = strchr(key, ' ');

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Number and identity: a greeting that finds another server, or the same with another birth, counts its line's number
+ * up.  A command that names its server carries the number, and the link refuses to send it to another (DM_LINK_OTHER);
+ * then the node writes the command again.  So a script never hears of a birth or a run id that is not its server's.
+ *
+ * The node's lock guards the two identities alone, and is held for a copy: a greeter takes it under a link's lock, and
+ * threads that hold the state lock take it for the number of the server.
+ */
 #include "redis/node.h"
 
 #include <stdio.h>
@@ -8,6 +16,10 @@
 /* The shortest pause of the loop thread before the next look. */
 #define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
 
+/*
+ * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
+ * hold the link's.
+ */
 uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
 {
     uint64_t number;
@@ -23,6 +35,7 @@ uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
 
 /* The link calls the functions of its greeter with the link's lock held, which guards the greeting. */
 
+/* The last connection's identity becomes "old" here, before anything is known of the new one. */
 static void begin(void *user)
 {
     struct dm_line *line = user;
@@ -30,6 +43,7 @@ static void begin(void *user)
     dm_greeting_begin(&line->greeting);
 }
 
+/* No bytes with steps means "without memory": the session fails then. */
 static int next_round(void *user, struct dm_command *ret_round)
 {
     struct dm_line *line = user;
@@ -38,6 +52,7 @@ static int next_round(void *user, struct dm_command *ret_round)
     return line->greeting.step_count;
 }
 
+/* The greeting reads the replies in the order of its steps. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_line *line = user;
@@ -83,6 +98,7 @@ static struct dm_command look(void *user)
     return command;
 }
 
+/* False closes the link, and all that was sent behind the look has no answer. */
 static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_line *line = user;
@@ -92,6 +108,7 @@ static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_RE
 
 /* ---- the hooks of a link ----------------------------------------------------------------- */
 
+/* The host's function starts the server at most once for all processes of the user. */
 static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node *node = user;
@@ -111,6 +128,7 @@ static void keep_together(struct dm_line *newest, struct dm_line *other)
         dm_link_distrust(other->link, number, "leads to another server than before");
 }
 
+/* The inbox may be in a long pause of its retries: the server is there, as this link has just seen. */
 static void commands_ready(void *user)
 {
     struct dm_node *node = ((struct dm_line *)user)->node;
@@ -121,6 +139,7 @@ static void commands_ready(void *user)
         node->hooks.on_ready(node->hooks.user);
 }
 
+/* A waiter may ask for a place in the queue from here on. */
 static void inbox_ready(void *user)
 {
     struct dm_node *node = ((struct dm_line *)user)->node;
@@ -143,6 +162,7 @@ static void take_message(void *user, const redisReply *reply, uint64_t peer)
     line->node->hooks.on_message(line->node->hooks.user, reply->element[2]->str, &server);
 }
 
+/* The loop thread plans its sleep anew. */
 static void note_change(void *user)
 {
     const struct dm_node *node = ((struct dm_line *)user)->node;
@@ -153,6 +173,10 @@ static void note_change(void *user)
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
+/*
+ * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
+ * own line.
+ */
 static struct dm_link *open_link(struct dm_line *line, void (*on_ready)(void *user))
 {
     struct dm_node *node = line->node;
@@ -185,6 +209,10 @@ static struct dm_link *open_link(struct dm_line *line, void (*on_ready)(void *us
     return dm_link_new(&options, &greeter, &hooks);
 }
 
+/*
+ * The lines begin with number 1, which no greeting gives: a command written before the first greeting is written again
+ * for the server that comes.
+ */
 bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks)
 {
     *node = (struct dm_node){ .url = url, .hooks = *hooks };
@@ -200,12 +228,14 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     return false;
 }
 
+/* NULL is allowed for either link, for a beginning that failed half-way. */
 void dm_node_clear_unused(struct dm_node *node)
 {
     dm_link_free_unused(node->commands.link);
     dm_link_free_unused(node->inbox.link);
 }
 
+/* The commands first: then no answer can come that would want the inbox. */
 void dm_node_end(struct dm_node *node)
 {
     static const char *const reason = "this process uses another server now";
@@ -214,6 +244,7 @@ void dm_node_end(struct dm_node *node)
     dm_link_end(node->inbox.link, reason);
 }
 
+/* In the order of the ranks: both links, then the node. */
 void dm_node_fork_prepare(struct dm_node *node)
 {
     dm_link_fork_prepare(node->commands.link);
@@ -228,6 +259,9 @@ void dm_node_fork_parent(struct dm_node *node)
     dm_link_fork_parent(node->commands.link);
 }
 
+/*
+ * Locks are made anew instead of unlocked: after a bare fork they may be held by a thread that the child does not have.
+ */
 void dm_node_fork_child(struct dm_node *node)
 {
     dm_mutex_reset(&node->lock);
@@ -251,6 +285,7 @@ static struct dm_command format(struct dm_node *node, struct dm_args *args)
     return command;
 }
 
+/* Ends with the link's own deadline: each turn of the loop has met a new server. */
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
                                  redisReply **ret_reply)
 {
@@ -265,6 +300,7 @@ enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, con
     return result;
 }
 
+/* As dm_node_call(), without waiting; `how` says whether handlers may be called before the return. */
 static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user,
                                 enum dm_link_result (*how)(struct dm_link *, const struct dm_command *, dm_reply_fn,
                                                            void *))
@@ -280,6 +316,7 @@ static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_r
     return result;
 }
 
+/* Handlers that are due may be called before the return: no lock is held here. */
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
     return post(node, args, handler, user, dm_link_post);
@@ -290,11 +327,13 @@ enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *a
     return post(node, args, handler, user, dm_link_post_quietly);
 }
 
+/* The inbox is wanted by waiters alone, through dm_link_await_ready(). */
 void dm_node_want(struct dm_node *node)
 {
     dm_link_want(node->commands.link);
 }
 
+/* Of the commands: a node without an inbox still locks, without a queue. */
 bool dm_node_is_ready(struct dm_node *node)
 {
     return dm_link_is_ready(node->commands.link);
@@ -305,6 +344,7 @@ void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
     dm_link_reason(node->commands.link, ret_reason);
 }
 
+/* The commands' link alone: its next greeting decides, and keep_together() brings the inbox along. */
 void dm_node_distrust(struct dm_node *node, const char *reason)
 {
     dm_link_distrust(node->commands.link, 0, reason);

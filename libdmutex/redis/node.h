@@ -40,7 +40,10 @@ struct dm_line {
     struct dm_link *link;
     struct dm_greeting greeting; /* the link's lock guards it */
 
-    /* The node's lock guards the rest. */
+    /*
+     * The node's lock guards the rest.  The server stays the last one that greeted while the link is closed: a request
+     * that waits for a connection is written for that server, and written anew if another one comes.
+     */
     struct dm_server server;
     uint64_t number;   /* another number: another server, or the same with another birth; 1: none was there yet */
     int64_t looked_ns; /* when the link last asked for the server's identity */

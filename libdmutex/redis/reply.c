@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All readers take any reply that hiredis can make, also of a server that is no Redis: types and lengths are looked at
+ * before texts and elements.
+ */
 #include "redis/reply.h"
 
 #include <string.h>
 
+/*
+ * The first word of an error decides, because servers change the words behind.  Valkey has the same words.  READONLY
+ * and MASTERDOWN say "a replica", MOVED "a cluster", NOAUTH "restarted with another password": the greeting of a new
+ * connection tells which.
+ */
 static const struct {
     const char *prefix;
     enum dm_error_row row;
@@ -15,6 +24,7 @@ static const struct {
     { "WRONGPASS", DM_ROW_REFUSED },   { "DMSTATE", DM_ROW_REFUSED },
 };
 
+/* Refuses by default: to repeat a request that the server will refuse again would never end. */
 enum dm_error_row dm_reply_row(const redisReply *reply)
 {
     size_t word;
@@ -29,6 +39,7 @@ enum dm_error_row dm_reply_row(const redisReply *reply)
     return DM_ROW_REFUSED;
 }
 
+/* 19 digits always fit into 64 bits; a sign, a blank or a hexadecimal digit is nonsense, unlike for strtoull(). */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -44,6 +55,7 @@ bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
     return true;
 }
 
+/* Scripts answer numbers above 2^53 as texts, because Lua's numbers are not exact there; so both types are read. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number)
 {
     const redisReply *element;
@@ -59,6 +71,7 @@ bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number
     return true;
 }
 
+/* Compares the length, too: a text of the server may have a NUL in it. */
 bool dm_reply_is(const redisReply *reply, const char *word)
 {
     const redisReply *first;

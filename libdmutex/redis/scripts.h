@@ -7,21 +7,21 @@
     extern const char dm_lua_##name[]; \
     extern const char dm_sha_##name[]
 
-DM_SCRIPT(acquire);
-DM_SCRIPT(born);
-DM_SCRIPT(cancel);
-DM_SCRIPT(cond_cancel);
-DM_SCRIPT(cond_drop);
-DM_SCRIPT(cond_signal);
-DM_SCRIPT(cond_wait);
-DM_SCRIPT(consistent);
-DM_SCRIPT(drop);
-DM_SCRIPT(force);
-DM_SCRIPT(info);
-DM_SCRIPT(poll);
-DM_SCRIPT(probe);
-DM_SCRIPT(release);
-DM_SCRIPT(renew);
+DM_SCRIPT(acquire);     /* takes a free lock, or waits in its queue */
+DM_SCRIPT(born);        /* since when the server has its identity */
+DM_SCRIPT(cancel);      /* settles a timeout against a grant */
+DM_SCRIPT(cond_cancel); /* from the condition to the queue, without a signal */
+DM_SCRIPT(cond_drop);   /* the end of a condition */
+DM_SCRIPT(cond_signal); /* from the condition to the queue: one waiter, or all */
+DM_SCRIPT(cond_wait);   /* gives a hold back and waits on a condition */
+DM_SCRIPT(consistent);  /* the data are mended */
+DM_SCRIPT(drop);        /* the end of a mutex */
+DM_SCRIPT(force);       /* breaks anybody's hold */
+DM_SCRIPT(info);        /* tells all, and writes nothing */
+DM_SCRIPT(poll);        /* the heartbeat of waiters; serves a free lock */
+DM_SCRIPT(probe);       /* tries every command of the other scripts */
+DM_SCRIPT(release);     /* gives back, and grants to the next waiter */
+DM_SCRIPT(renew);       /* confirms holds */
 
 #undef DM_SCRIPT
 

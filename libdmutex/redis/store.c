@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each operation is written, run and read in the same way:
+ *
+ *   dm_store_begin()      the script, by hash, and the number of keys
+ *   dm_store_put_*()      the keys of the place
+ *   dm_args_*()           the arguments, in the order of ARGV in the script's head
+ *   dm_store_run()        one round trip; two if the server does not know the script
+ *   dm_store_read_*()     an answer out of the reply; a reply of another shape is REFUSED or NOTHING, never a grant
+ *
+ * All memory of a call is one block for the arguments and one for the bytes; a call that fails has freed both.
+ */
 #include "redis/store_parts.h"
 
 #include <inttypes.h>
@@ -9,8 +20,10 @@
 #include "base/bug.h"
 #include "redis/reply.h"
 
+/* Numbers in the text of a pending release: thread, attempt, end. */
 #define OWED_NUMBERS 3
 
+/* Borrows all three texts: the URL and the identity live as long as the process. */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
 {
     DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would read the label's beginning as a mark */
@@ -22,6 +35,7 @@ void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid,
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
+/* The room is counted by the caller and checked at each use, so that no command is cut by a miscount. */
 bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers)
 {
     if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
@@ -32,11 +46,13 @@ bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text,
     return true;
 }
 
+/* Without a condition two keys are missing, not empty: a script sees the number of keys. */
 int dm_store_count_keys(const struct dm_ask *ask)
 {
     return DM_KEY_COUNT + (ask->condition ? DM_COND_KEY_COUNT : 0);
 }
 
+/* The mutex's keys first, as all scripts read KEYS. */
 void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
 {
     dm_store_put_keys(args, ask->place, DM_KEY_COUNT);
@@ -44,6 +60,7 @@ void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
         dm_store_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
 }
 
+/* The place is pinned, or belongs to a claim that the caller keeps, until the command is formatted. */
 void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int count)
 {
     for (int key = 0; key < count; key++)
@@ -57,6 +74,7 @@ static const char *const marks[] = {
     [DM_MARK_TELL_NO_DEATH] = "- ",
 };
 
+/* Attempts are told apart by uuid, thread and number; the label is for people, and never compared. */
 static void identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                      uint32_t lease_ms, enum dm_mark mark)
 {
@@ -72,6 +90,7 @@ void dm_store_identify(struct dm_identity *identity, const struct dm_store *stor
     identify(identity, store, thread, attempt, lease_ms, DM_MARK_NONE);
 }
 
+/* As the scripts compare flags: a text of one digit. */
 const char *dm_store_flag(bool is_set)
 {
     return is_set ? "1" : "0";
@@ -79,6 +98,10 @@ const char *dm_store_flag(bool is_set)
 
 /* ---- asking and waiting ------------------------------------------------------------------ */
 
+/*
+ * NOTHING for all that may be different soon: the caller has a deadline, and asks again until then.  REFUSED ends the
+ * call with the server's own sentence.
+ */
 static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *reply, char *ret_reason)
 {
     enum dm_error_row row = dm_reply_row(reply);
@@ -111,6 +134,10 @@ static void note_reason(struct dm_node *node, char *ret_reason)
         dm_node_reason(node, ret_reason);
 }
 
+/*
+ * A server that does not know the script gets the text once, in the same call: each restart and each SCRIPT FLUSH costs
+ * each script one round trip more.  The text is known by its hash from then on.
+ */
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                              const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
@@ -144,18 +171,21 @@ enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struc
     return verdict;
 }
 
+/* As a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
 enum dm_verdict dm_store_no_memory(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     return DM_SAYS_NOTHING;
 }
 
+/* Not tried again: another program, or a newer script, answers so each time. */
 enum dm_verdict dm_store_nonsense(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
     return DM_SAYS_REFUSED;
 }
 
+/* Any number but 0 counts as 1, because no script answers more. */
 enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
                                         enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
 {
@@ -174,6 +204,7 @@ enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
+/* 0 is no meaning of its own in any answer of the scripts, so "absent" and 0 need not be told apart. */
 uint64_t dm_store_number_at(const redisReply *reply, size_t index)
 {
     uint64_t number = 0;
@@ -188,6 +219,7 @@ uint64_t dm_store_number_at(const redisReply *reply, size_t index)
  */
 #define TIME_MAX (INT64_MAX / 2048)
 
+/* Cuts instead of refusing: a lease of centuries is as good as any, and only sums must not overflow. */
 int64_t dm_store_time_of(uint64_t number)
 {
     return number < TIME_MAX ? (int64_t)number : TIME_MAX;
@@ -246,6 +278,7 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
     return true;
 }
 
+/* A reply of another shape is never taken for a grant: what cannot be read refuses. */
 struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason)
 {
     struct dm_answer answer;
@@ -258,6 +291,10 @@ struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason
 
 /* ---- acquire, cancel, release ------------------------------------------------------------ */
 
+/*
+ * In the order of ARGV of lua/acquire.lua, which has names for all of them.  `born` and `run` are filled in when the
+ * command is written for a server.
+ */
 static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                         const struct dm_identity *identity)
 {
@@ -287,6 +324,10 @@ static void put_owed(struct dm_args *args, const struct dm_owed *owed)
     dm_args_text(args, text);
 }
 
+/*
+ * The identity is borrowed by the arguments until dm_store_run() has formatted them, so it stands on this stack.  6
+ * numbers: lease, seen, request, arrival, born, run.
+ */
 struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
@@ -309,6 +350,9 @@ struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *a
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
+/*
+ * Gets no run id, because the script grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
+ */
 struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
@@ -332,6 +376,7 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
+/* Shared by the awaited and the posted release.  The lease is 0 in the identity, because only the id is sent. */
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
                           struct dm_identity *identity, struct dm_args *args)
 {
@@ -347,6 +392,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     return true;
 }
 
+/* "left" is DONE as well: the attempt waited, and waits no more. */
 struct dm_answer dm_store_read_release(const redisReply *reply, int index)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
@@ -360,6 +406,7 @@ struct dm_answer dm_store_read_release(const redisReply *reply, int index)
     return answer;
 }
 
+/* NOTHING without an answer: the release may have been executed, and a second one finds "notowner". */
 struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -380,6 +427,7 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
     return answer;
 }
 
+/* A release that cannot be sent opens the connection, so that a process without any other call still releases. */
 bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                            void *user)
 {
@@ -397,6 +445,10 @@ bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enu
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
+/*
+ * Attempts have four keys or six: the number of each attempt's keys goes along, for the script to find the next
+ * attempt's.
+ */
 static bool write_polls(const struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
                         struct dm_identity *identities, struct dm_args *args)
 {
@@ -424,6 +476,10 @@ static bool write_polls(const struct dm_store *store, const struct dm_ask *asks,
     return true;
 }
 
+/*
+ * The identities are in the heap: a hundred of them would not fit a small stack, and are gone once the command is
+ * formatted.
+ */
 bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
     struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, count, handler, user);
@@ -468,6 +524,7 @@ static bool write_renewals(const struct dm_store *store, const struct dm_renewal
     return true;
 }
 
+/* As dm_redis_post_poll(): quiet, because the caller chose the holds under the state lock. */
 bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                          void *user)
 {
@@ -483,6 +540,10 @@ bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewa
     return is_posted;
 }
 
+/*
+ * The server tells the present owner of its lock, 1, or that others wait, too, 2; 0 alone is a loss.  A reply that has
+ * no number there is no answer, and the hold goes on until its certainty ends.
+ */
 struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
@@ -496,6 +557,7 @@ struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
     return answer;
 }
 
+/* One hold by the script of many: the same promises, and no second text. */
 struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The scripts of conditions. */
+/*
+ * The scripts of conditions.  An attempt that waits has six keys, the mutex's and the condition's, which lie in one
+ * group: so one script moves the attempt from one queue to the other, and no signal is lost in between.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
+/*
+ * One script gives the hold back and waits, so no signal falls between.  The caller repeats the same call until the
+ * server has said what became of the hold; the script knows a repetition by the attempt.
+ */
 struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -37,6 +44,10 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
+/*
+ * Whether a signal came first is the last number of every answer; *ret_is_signalled stays untouched when there is no
+ * answer.
+ */
 struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
                                       char ret_reason[DM_REASON_ROOM])
@@ -93,6 +104,10 @@ static bool read_signalled(const struct redisReply *reply, struct dm_signalled *
     return dm_reply_is(reply, "moved");
 }
 
+/*
+ * Without the mutex's keys the script can only name the mutex: keys must be given by the caller, and only the server
+ * knows the binding.  `upto` keeps a broadcast in several calls from waking waiters that came after the first call.
+ */
 struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm_signal *signal,
                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -126,6 +141,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
     return signalled;
 }
 
+/* "look" deletes nothing: the keys of a named condition belong to all processes, and end by themselves. */
 enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads messages of an inbox, and tells the process. */
+/*
+ * Reads messages of an inbox, and tells the process.
+ *
+ *   granted ATTEMPT REQUEST TOKEN LEASE DEAD SERVER    the attempt holds, as of the request
+ *   signalled ATTEMPT POSITION REMAINING               from the condition to the queue
+ *   lost ATTEMPT                                       the hold was broken by force
+ *   ask ATTEMPT                                        things have changed, or may have
+ *
+ * Any user with the right to publish may write to a channel, so nothing is believed that the attempt's number, the
+ * request's number and the server do not prove; what is not proved leads to a question, at most.
+ */
 #include <string.h>
 
 #include "base/log.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
+/* The most numbers of any message: those of a grant. */
 #define MESSAGE_NUMBERS 5
 
 /* Reads "<word> <number>..." with `count` numbers.  Returns the text behind the numbers; NULL: another message. */
@@ -50,6 +61,7 @@ static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], ui
     return true;
 }
 
+/* Strict to the last byte, because a channel may be written by others: a message is ours, or is nothing. */
 bool dm_store_read_message(const char *text, struct dm_message *ret_message, uint64_t *ret_run)
 {
     struct dm_message message = { 0 };
@@ -89,6 +101,10 @@ static bool is_hint(uint64_t run, const struct dm_server *server)
     return !dm_server_is_same_run(server, &(struct dm_server){ .run = run });
 }
 
+/*
+ * Any thread that reads the inbox.  A hint keeps its attempt, which asks the server itself: no grant is lost by
+ * distrust, it costs a round trip.
+ */
 void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server)
 {
     struct dm_message message;

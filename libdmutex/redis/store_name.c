@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests about a name, for every holder: query, mend, break by force, destroy. */
+/*
+ * Requests about a name, for every holder: query, mend, break by force, destroy.  None of them has a place in the
+ * order of the attempts' requests: each looks at the server's state of that moment, and acts on it in one script.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +10,10 @@
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
+/*
+ * One key: the mark is a field of `state`, and the lock need not be looked at, because `hold` names the holder as long
+ * as nobody came after.
+ */
 enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -21,6 +28,7 @@ enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask 
     return dm_store_run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
+/* Not repeated by anyone: a second call would break the next holder's hold (I3). */
 enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
                                bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
 {
@@ -43,6 +51,7 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     return verdict;
 }
 
+/* BUSY, answered as 0, changes nothing on the server. */
 enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *keys, bool is_anonymous,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -56,6 +65,7 @@ enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *key
     return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 
+/* "" where the reply has no text there, so that the readers below need no second look. */
 static const char *text_at(const redisReply *reply, size_t index)
 {
     const redisReply *element = index < reply->elements ? reply->element[index] : NULL;
@@ -96,6 +106,7 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
     ret_info->grace_ms = dm_store_time_at(reply, 10);
 }
 
+/* Writes nothing on the server: the only script that a replica, or a full server, would run. */
 enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
 {

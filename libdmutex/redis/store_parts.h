@@ -31,10 +31,10 @@ struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
     struct dm_node node;
-    const char *prefix;
-    const char *uuid;
-    const char *label;
-    char inbox_prefix[96];              /* of all processes' inboxes */
+    const char *prefix;    /* of all keys: the URL's */
+    const char *uuid;      /* of this process: the first part of all attempts' names, and the name of the inbox */
+    const char *label;     /* for people: process, host and program; goes into `hold` and the waiters' words */
+    char inbox_prefix[96]; /* of all processes' inboxes */
     bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
 
     /* The loop thread's. */
@@ -96,6 +96,7 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message, uin
 
 /* ---- script calls ------------------------------------------------------------------------ */
 
+/* A script by its hash, which is sent as long as the server knows the script, and its text. */
 struct dm_script {
     const char *sha;
     const char *text;
@@ -121,6 +122,7 @@ void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int co
 int dm_store_count_keys(const struct dm_ask *ask);
 void dm_store_put_all_keys(struct dm_args *args, const struct dm_ask *ask);
 
+/* "1" or "0". */
 const char *dm_store_flag(bool is_set);
 
 /*
@@ -165,6 +167,7 @@ typedef enum dm_link_result dm_post_fn(struct dm_node *node, struct dm_args *arg
 /* True: sent, and the posting is not the caller's any more.  Frees the arguments. */
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post);
 
+/* NOTHING, and REFUSED, with the sentences that say so. */
 enum dm_verdict dm_store_no_memory(char *ret_reason);
 enum dm_verdict dm_store_nonsense(char *ret_reason);
 

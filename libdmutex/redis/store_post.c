@@ -5,6 +5,9 @@
  * A script that the server does not know is not sent again here.  The release of a hold may have been posted meanwhile,
  * and a renewal behind the release would put the hold back on a server without data; so the caller is told AGAIN and
  * chooses the contents anew, and the next post of that script sends the text.
+ *
+ * A posting belongs to the caller until it is sent, then to the link, which calls `answered` exactly once: with the
+ * reply, or with NULL when the connection has broken; there the posting is freed.
  */
 #include <stdlib.h>
 
@@ -17,6 +20,10 @@ static const dm_read_fn readers[DM_POSTED_SCRIPTS] = {
     [DM_POSTS_RENEW] = dm_store_read_renew,
 };
 
+/*
+ * The word "unknown" is taken here, by one post: if the text is lost with the connection, the next NOSCRIPT says so
+ * again.
+ */
 struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
                                   dm_answers_fn handler, void *user)
 {
@@ -66,6 +73,7 @@ static void answered(void *user, const redisReply *reply)
     free(posting);
 }
 
+/* DM_LINK_DOWN alone means that `answered` is never called; then the posting stays the caller's. */
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post)
 {
     enum dm_link_result result = post(&dm_redis(posting->store)->node, args, answered, posting);

@@ -4,6 +4,10 @@
 #include "base/rank.h"
 #include "runtime/steps.h"
 
+/*
+ * The pins are the request's own: the claim may be gone when the answer comes, and its name with it, but not the keys
+ * that the store is using.
+ */
 void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, struct dm_request request)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -19,6 +23,7 @@ void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_
     dm_state_unlock();
 }
 
+/* The caller looks the claim up anew by the attempt, because any step may have freed the claim meanwhile. */
 void dm_call_return(struct dm_call *call)
 {
     struct dm_registry *registry = &call->runtime->registry;

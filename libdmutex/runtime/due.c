@@ -4,6 +4,10 @@
 #include "base/rank.h"
 #include "runtime/registry.h"
 
+/*
+ * Room for all claims in every order, taken when a claim is made: to put a claim into an order later cannot fail, and a
+ * loss is never missed for want of memory.
+ */
 bool dm_due_reserve(struct dm_registry *registry, size_t claims)
 {
     for (enum dm_want want = 0; want < DM_DUE_WANTS; want++) {
@@ -13,6 +17,10 @@ bool dm_due_reserve(struct dm_registry *registry, size_t claims)
     return true;
 }
 
+/*
+ * After each step of the claim's hold.  An order that is not changed costs a comparison; to take out what is not there
+ * costs nothing.
+ */
 void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -26,17 +34,23 @@ void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
     }
 }
 
+/* The claim is about to be freed, and no order may point to it. */
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim)
 {
     for (enum dm_want want = 0; want < DM_DUE_WANTS; want++)
         dm_order_remove(&registry->due[want], &claim->due[want]);
 }
 
+/* The moments of a claim are an array in the claim, by want: so the want gives the beginning of the array. */
 static struct dm_claim *claim_of(struct dm_moment *moment, enum dm_want want)
 {
     return (struct dm_claim *)((char *)(moment - want) - offsetof(struct dm_claim, due));
 }
 
+/*
+ * An order may name a moment too early, because not each change plans anew: the first is planned again before it
+ * counts, and stays first or moves back.
+ */
 struct dm_claim *dm_due_first(struct dm_registry *registry, enum dm_want want, int64_t until_ns)
 {
     const struct dm_order *order = &registry->due[want];
@@ -53,6 +67,7 @@ struct dm_claim *dm_due_first(struct dm_registry *registry, enum dm_want want, i
     return NULL;
 }
 
+/* Without a new plan: a moment that is too early costs the loop one turn in vain. */
 int64_t dm_due_next_ns(const struct dm_registry *registry, enum dm_want want)
 {
     const struct dm_moment *first = dm_order_first(&registry->due[want]);

@@ -16,6 +16,10 @@ static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm
     }
 }
 
+/*
+ * In the last pass of the thread's destructors; the claims outlive the thread until their releases are confirmed, and
+ * point to no dm_self any more.
+ */
 void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self)
 {
     dm_state_lock();
@@ -32,6 +36,10 @@ void dm_ending_lock(struct dm_runtime *runtime)
     dm_ending_check(runtime);
 }
 
+/*
+ * Each step of a waiting call comes by here with the state lock, so that a thread of an ending process gives back what
+ * it has and goes no further: a call that returned would return without the mutex.
+ */
 void dm_ending_check(struct dm_runtime *runtime)
 {
     if (!dm_self_must_park())
@@ -65,6 +73,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
     }
 }
 
+/* A refused attempt stays for its thread, which is parked and will never read the refusal: OVER is enough. */
 static bool is_all_given_back(struct dm_runtime *runtime)
 {
     const struct dm_claim *claim;
@@ -99,6 +108,10 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
     dm_state_unlock();
 }
 
+/*
+ * exit() waits for command_timeout at most: half of it for threads that have a question under way, and the rest with
+ * their questions given up.
+ */
 void dm_ending_process(struct dm_runtime *runtime)
 {
     struct dm_deadline deadline, sooner;

@@ -3,6 +3,7 @@
 
 #include "runtime/steps.h"
 
+/* The message's answer is borrowed: the step reads it before the message goes. */
 static struct dm_event event_of(const struct dm_message *message)
 {
     static const enum dm_event_kind kinds[] = {

@@ -18,6 +18,7 @@ static bool is_own_process(void)
     return own_pid == getpid();
 }
 
+/* The mark comes first: a claim that is made in a destructor that runs later belongs to no list of the thread. */
 static void thread_ends(struct dm_self *self)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -38,6 +39,7 @@ __attribute__((destructor)) static void process_ends(void)
         dm_ending_process(dm_runtime_peek());
 }
 
+/* In the child, before fork() returns there; a handler of another library may use a mutex after that. */
 static void forked(void)
 {
     own_pid = getpid();

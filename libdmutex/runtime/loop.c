@@ -40,6 +40,7 @@ static __thread bool is_outside;
 /* Set in the loop thread, which plans anew before sleeping, and needs no waking. */
 static __thread struct dm_loop *own_loop;
 
+/* The thread has no lock of the library in the callback. */
 void dm_loop_leave_gate(void)
 {
     is_outside = true;
@@ -88,6 +89,7 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 
 /* ---- events to wait for ------------------------------------------------------------------ */
 
+/* Before each sleep, by the loop thread.  A change after this point rings the bell, and the sleep ends at once. */
 static void plan(struct dm_loop *loop)
 {
     struct dm_runtime *runtime = served(loop);
@@ -99,6 +101,7 @@ static void plan(struct dm_loop *loop)
     dm_store_note_look(runtime->store, loop->planned_ns);
 }
 
+/* GLib makes a source of any size; the loop's address is behind its own part. */
 static struct dm_loop *loop_of(GSource *source)
 {
     return *(struct dm_loop **)(source + 1);
@@ -122,6 +125,7 @@ static gboolean prepare(GSource *source, gint *ret_timeout_ms)
     return left_ns == 0;
 }
 
+/* GLib calls this after its poll, with the gate held. */
 static gboolean check(GSource *source)
 {
     struct dm_loop *loop = loop_of(source);
@@ -135,6 +139,7 @@ static gboolean check(GSource *source)
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
+/* By the moment itself, not by what woke the loop: a bell may ring early, and a sleep may end late. */
 static bool is_pump_due(struct dm_loop *loop)
 {
     bool is_due;
@@ -145,6 +150,7 @@ static bool is_pump_due(struct dm_loop *loop)
     return is_due;
 }
 
+/* The store first: answers that have come change what the pump has to do. */
 static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
 {
     struct dm_loop *loop = loop_of(source);
@@ -158,6 +164,7 @@ static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
     return G_SOURCE_CONTINUE;
 }
 
+/* Never ends: a destructor of the program may still unlock a mutex while other threads end. */
 static void *run(void *user)
 {
     struct dm_loop *loop = user;
@@ -174,6 +181,7 @@ static void *run(void *user)
 
 /* ---- from other threads ------------------------------------------------------------------ */
 
+/* Rings only for an earlier moment: most steps of a claim plan a later one, and must not cost a switch of threads. */
 void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -183,12 +191,14 @@ void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
     dm_loop_nudge(loop);
 }
 
+/* By the loop thread, which looks at due_ns again before it sleeps, so that it needs no bell. */
 void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
 {
     dm_assert_held(DM_RANK_STATE);
     loop->due_ns = due_ns;
 }
 
+/* The bell counts, and a ring between the plan and the poll is not lost. */
 void dm_loop_nudge(struct dm_loop *loop)
 {
     if (!own_loop)
@@ -197,6 +207,7 @@ void dm_loop_nudge(struct dm_loop *loop)
 
 /* ---- beginning --------------------------------------------------------------------------- */
 
+/* All signals are blocked there, so that the program's handlers run in the program's threads. */
 static bool start_thread(struct dm_loop *loop)
 {
     errno = dm_thread_start(run, loop);
@@ -213,6 +224,10 @@ static bool can_have_context(void)
     return fd >= 0;
 }
 
+/*
+ * All that may fail comes before the thread; GLib itself ends the process without memory, at this one place of a
+ * process's life.
+ */
 static struct dm_loop *make(struct dm_runtime *runtime)
 {
     static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
@@ -245,6 +260,10 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     return NULL;
 }
 
+/*
+ * A second runtime takes the loop over: the retired one has no work left, and its connections have ended or are about
+ * to.
+ */
 bool dm_loop_serve(struct dm_runtime *runtime)
 {
     if (!the_loop) {
@@ -265,11 +284,16 @@ void dm_loop_fork_prepare(void)
     dm_mutex_lock(&gate);
 }
 
+/* The thread goes on from its poll, or from its wait for the gate. */
 void dm_loop_fork_parent(void)
 {
     dm_mutex_unlock(&gate);
 }
 
+/*
+ * The thread is not in the child, and its context is left unfreed: GLib's locks may be held in it. The next use of a
+ * mutex makes another loop.
+ */
 void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&gate);

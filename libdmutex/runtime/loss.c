@@ -17,6 +17,7 @@ struct loss {
     char name[DMUTEX_NAME_MAX_NP + 1];
 };
 
+/* Copies name and token, because the record may go while the application is told. */
 static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
 {
     const struct dm_claim *claim = dm_due_first(&runtime->registry, DM_WANTS_TELL, DM_NEVER);
@@ -29,6 +30,10 @@ static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
     return true;
 }
 
+/*
+ * The gate is left for the callback, which may fork, or use mutexes of its own; the loss stays untold in the core until
+ * the callback has returned, so that no other thread is granted the lock before.
+ */
 static void tell(const struct dm_runtime *runtime, const struct loss *loss)
 {
     dmutex_lost_fn lost;
@@ -50,6 +55,10 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
         kill(getpid(), runtime->settings.lost_signal);
 }
 
+/*
+ * One after the other: a callback that takes long keeps renewals back, as dmutex_configure_np(3) says. The claim is
+ * looked up again, because its thread may have closed it meanwhile.
+ */
 void dm_loss_tell_all(struct dm_runtime *runtime)
 {
     struct loss loss;

@@ -37,6 +37,7 @@ struct batch {
 
 /* ---- contents of a batch ----------------------------------------------------------------- */
 
+/* The name is pinned, because the batch uses its keys without the lock. */
 static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
     batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns);
@@ -86,6 +87,7 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
     }
 }
 
+/* No polls go along early: each waiter has a moment at which a holder's lease can end. */
 static void collect_polls(struct batch *batch, int64_t now_ns)
 {
     struct dm_claim *claim;
@@ -106,6 +108,7 @@ static void let_time_pass(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
+/* Walks past all names, and only after an answer has said that waiters were left, which is rare. */
 static void collect_names_to_serve(struct batch *batch)
 {
     struct dm_registry *registry = &batch->runtime->registry;
@@ -125,6 +128,7 @@ static void collect_names_to_serve(struct batch *batch)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
+/* The number that the answer is for: a later request of the same attempt may be under way. */
 static struct dm_request request_of(const struct batch *batch, int index, uint64_t *ret_attempt)
 {
     if (batch->kind == POLLS) {
@@ -135,6 +139,10 @@ static struct dm_request request_of(const struct batch *batch, int index, uint64
     return batch->of.renewals[index].request;
 }
 
+/*
+ * Attempt 0 is no claim, but a name to be served.  A batch that did not arrive leaves the name to be served; a claim
+ * plans its own repetition.
+ */
 static void take_answer(const struct batch *batch, int index, const struct dm_answer *answer)
 {
     struct dm_runtime *runtime = batch->runtime;
@@ -182,6 +190,7 @@ static void batch_answered(void *user, const struct dm_answer *answers, int coun
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
+/* Quietly, as the caller holds the state lock; the handlers are called by dm_store_work() in the same run. */
 static bool post_batch(struct batch *batch)
 {
     struct dm_store *store = batch->runtime->store;
@@ -191,6 +200,7 @@ static bool post_batch(struct batch *batch)
     return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
 }
 
+/* Looked at without the batch's memory, because this is the usual end of a run. */
 static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
 {
     bool is_most;
@@ -238,6 +248,7 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
 
 /* ---- releases ---------------------------------------------------------------------------- */
 
+/* A release under way: the claim may go before the answer, so the attempt's number is kept. */
 struct posted {
     struct dm_runtime *runtime;
     uint64_t attempt;
@@ -264,6 +275,7 @@ static void release_answered(void *user, const struct dm_answer *answers, int co
     free(posted);
 }
 
+/* Outside of the state lock: a post may call handlers, which take the lock. */
 static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
 {
     struct posted *posted = malloc(sizeof *posted);
@@ -292,6 +304,10 @@ static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_
     return NULL;
 }
 
+/*
+ * Any thread, and several at once: dm_hold_send() takes the want away under the lock, so no release is sent twice. The
+ * lock is given up for each post, and the next claim is looked for from the beginning.
+ */
 void dm_pump_send_releases(struct dm_runtime *runtime)
 {
     struct dm_claim *claim;
@@ -327,6 +343,7 @@ static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind k
     return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
 }
 
+/* The earliest moment of all orders; what is under way comes back by its answer. */
 static void plan_next(struct dm_runtime *runtime)
 {
     static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL };
@@ -340,6 +357,10 @@ static void plan_next(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
+/*
+ * The order is a part of the promises: losses are noticed before renewals, so that a hold that is over is not renewed,
+ * and told before releases (P1).
+ */
 void dm_pump_run(struct dm_runtime *runtime)
 {
     dm_state_lock();
@@ -365,6 +386,7 @@ static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
     dm_state_unlock();
 }
 
+/* By the thread that has read the subscription, without a lock. */
 void dm_pump_resubscribed(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_SUBSCRIBED);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "spawn/local.h"
 
+/* secure_getenv(): a program with more rights than its caller takes no settings from the caller. */
 static bool is_env(const char *name, const char *value)
 {
     const char *found = secure_getenv(name);
@@ -27,6 +28,7 @@ static void check_values(const char *name, const char *one, const char *other)
         dm_log_alarm("%s=%s is neither %s nor %s, and is ignored", name, value, one, other);
 }
 
+/* sigabbrev_np() knows the names without SIG; 0 is no signal. */
 static int signal_by_name(const char *name)
 {
     if (strncmp(name, "SIG", 3) == 0)
@@ -40,6 +42,7 @@ static int signal_by_name(const char *name)
     return 0;
 }
 
+/* A word that nobody knows is told and changes nothing: a typing error must not end the program at its first loss. */
 static void read_on_lost(struct dm_settings *settings)
 {
     const char *value = secure_getenv("DMUTEX_ONLOST");
@@ -58,6 +61,7 @@ static void read_on_lost(struct dm_settings *settings)
         dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME; a lost hold is only logged", value);
 }
 
+/* Read when a runtime is made, and again for another server; a change of the environment in between has no effect. */
 void dm_settings_read(struct dm_settings *ret_settings)
 {
     memset(ret_settings, 0, sizeof *ret_settings);
@@ -66,6 +70,7 @@ void dm_settings_read(struct dm_settings *ret_settings)
     read_on_lost(ret_settings);
 }
 
+/* The folder of a local server is checked when the URL is read, so that the sentence comes with the first call. */
 static bool place_local(struct dm_url *url, char *ret_reason)
 {
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
@@ -117,6 +122,10 @@ static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_
     return read_url("local:", NULL, ret_url);
 }
 
+/*
+ * The application's URL goes before the environment's, and both before the file's.  The file is read in any case,
+ * because it may set the lease; a bad file stops only a process that has no other URL.
+ */
 int dm_settings_url(const char *configured, struct dm_settings *settings, struct dm_url **ret_url)
 {
     const char *environment = secure_getenv("DMUTEX_URL");

@@ -49,6 +49,7 @@ static bool is_safe(const char *directory)
     return parent >= 0;
 }
 
+/* mkdtemp() writes the name, which is then copied to the front of the socket's path. */
 static bool make_directory_in(struct dmutex_test_server *server, const char *parent)
 {
     int length;
@@ -65,11 +66,16 @@ static bool make_directory_in(struct dmutex_test_server *server, const char *par
     return true;
 }
 
+/* Bytes that a URL may have as they are. */
 static bool is_plain(unsigned char byte)
 {
     return isalnum(byte) || strchr("/._-~", byte);
 }
 
+/*
+ * %XX for all other bytes: a comma or a question mark would mean something else in a URL.  The room is for three bytes
+ * each.
+ */
 static void write_url(struct dmutex_test_server *server)
 {
     char *at = server->url + sprintf(server->url, "unix://");
@@ -112,6 +118,10 @@ static void read_last_line(const struct dmutex_test_server *server, char *ret_li
     fclose(log);
 }
 
+/*
+ * People read these sentences in the output of their tests: each says what to do next, or repeats the server's own last
+ * line.
+ */
 static int fail_by_result(const struct dmutex_test_server *server, int result)
 {
     char line[200];
@@ -136,6 +146,7 @@ static int fail_by_result(const struct dmutex_test_server *server, int result)
     }
 }
 
+/* A forked child has no reaper of its own, and must not kill the parent's server. */
 int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order order)
 {
     if (server->pid != getpid())
@@ -143,6 +154,7 @@ int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order ord
     return fail_by_result(server, dm_reaper_do(&server->reaper, order));
 }
 
+/* The reaper outlives a test that crashes, and ends the server and its folder then. */
 static int begin(struct dmutex_test_server *server)
 {
     int error = make_directory(server);
@@ -163,6 +175,7 @@ static int begin(struct dmutex_test_server *server)
 
 /* ---- the processes that use the server --------------------------------------------------- */
 
+/* Programs that the test executes find the server by this. */
 static int set_environment(const char *url)
 {
     int result = url ? setenv("DMUTEX_URL", url, 1) : unsetenv("DMUTEX_URL");
@@ -219,12 +232,14 @@ static int pull(struct dmutex_test_server *server)
     return 0;
 }
 
+/* The reaper is over, or was never begun. */
 static void destroy(struct dmutex_test_server *server)
 {
     free(server->url_before);
     free(server);
 }
 
+/* A server that cannot be used any more is ended before the return: a failure leaves nothing behind. */
 int dm_testserver_start(struct dmutex_test_server **ret_server)
 {
     struct dmutex_test_server *server;
@@ -248,6 +263,7 @@ int dm_testserver_start(struct dmutex_test_server **ret_server)
     return error;
 }
 
+/* The process leaves the server first, and stays at it if that is refused. */
 int dm_testserver_stop(struct dmutex_test_server *server)
 {
     int error;
