@@ -51,17 +51,16 @@ void __wrap_free(void *memory)
 }
 
 struct dm_answer __real_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count,
-                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM]);
 struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count,
-                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM]);
 struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count,
-                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_answer answer =
-        __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
+    struct dm_answer answer = __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
 
     run_once(&behind_acquire);
     return answer;
@@ -234,7 +233,7 @@ static bool is_lost_before_entry(void)
     return claim != NULL;
 }
 
-/* Finding 51: the same when the hold that the signal led to was lost before the return, so that the thread asks anew. */
+/* Finding 51: the same when the hold that the signal led to was lost before the return: the thread has asked anew. */
 static void test_a_signal_passes_on_when_its_waiter_has_lost_the_hold_and_is_cancelled(void **state)
 {
     struct actor *other, *holder;

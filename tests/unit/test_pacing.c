@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * runtime/pump with core/ and the orders of runtime/due, under a virtual clock: when thousands of holds are renewed, and
- * in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the place of the
- * library's.
+ * runtime/pump with core/ and the orders of runtime/due, under a virtual clock: when thousands of holds are renewed,
+ * and in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the place
+ * of the library's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
