@@ -135,7 +135,8 @@ tests_server_libhelp_la_SOURCES = \
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
-# functions of the library that the test stands in for
+# functions of the library that the test stands in for; the handlers of fork() are not in the parts
+tests_server_test_moments_SOURCES = tests/server/test_moments.c libdmutex/runtime/lifetime.c
 tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=free \
     -Wl,--wrap=dm_link_listen \
