@@ -38,7 +38,7 @@ static redisReply *acquire(struct own *own, redisContext *context, const char *h
                             own->keys[1],
                             own->keys[2],
                             own->keys[3],
-                            own->hold,
+                            own->id,
                             LEASE,
                             "0",
                             "1",
@@ -47,16 +47,18 @@ static redisReply *acquire(struct own *own, redisContext *context, const char *h
                             "",
                             "dmutex:inbox:",
                             "0",
-                            RUN };
+                            RUN,
+                            "1234 host bench" };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
-    snprintf(own->hold, sizeof own->hold, "%s " LEASE " 1234 host bench", own->id);
     return bench_command(context, BENCH_COUNT(words), words);
 }
 
 static void expect(redisReply *reply, const char *word)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || strcmp(reply->element[0]->str, word) != 0)
+    const char *said = reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->str : reply->str;
+
+    if (!said || strncmp(said, word, strlen(word)) != 0)
         bench_die("a script of the library does not answer as own.c expects");
     freeReplyObject(reply);
 }

@@ -11,7 +11,7 @@
 /* One owner of one name. */
 struct own {
     char keys[4][64];
-    char owner[48], id[72], hold[128];
+    char owner[48], id[72];
     long attempt;
 };
 

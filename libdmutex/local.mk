@@ -164,8 +164,10 @@ lua_includes = \
     libdmutex/redis/lua/_keep.lua \
     libdmutex/redis/lua/_numbers.lua \
     libdmutex/redis/lua/_offer.lua \
+    libdmutex/redis/lua/_publish.lua \
     libdmutex/redis/lua/_queue.lua \
     libdmutex/redis/lua/_serve.lua \
+    libdmutex/redis/lua/_silent.lua \
     libdmutex/redis/lua/_state.lua \
     libdmutex/redis/lua/_tell.lua \
     libdmutex/redis/lua/_wanted.lua

@@ -55,11 +55,32 @@ bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
     return true;
 }
 
+/* Finds word `index` of a text: a space is between the words.  False if there is none. */
+static bool find_word(const redisReply *reply, size_t index, const char **ret_text, size_t *ret_length)
+{
+    const char *text = reply->str, *end = text + reply->len;
+
+    for (; index > 0; index--) {
+        text = memchr(text, ' ', (size_t)(end - text));
+        if (!text)
+            return false;
+        text++;
+    }
+    end = memchr(text, ' ', (size_t)(end - text)) ?: end;
+    *ret_text = text;
+    *ret_length = (size_t)(end - text);
+    return true;
+}
+
 /* Scripts answer numbers above 2^53 as texts, because Lua's numbers are not exact there; so both types are read. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number)
 {
     const redisReply *element;
+    const char *text;
+    size_t length;
 
+    if (reply->type == REDIS_REPLY_STRING)
+        return find_word(reply, index, &text, &length) && dm_reply_digits(text, length, ret_number);
     if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
         return false;
     element = reply->element[index];
@@ -75,7 +96,11 @@ bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number
 bool dm_reply_is(const redisReply *reply, const char *word)
 {
     const redisReply *first;
+    const char *text;
+    size_t length;
 
+    if (reply->type == REDIS_REPLY_STRING && find_word(reply, 0, &text, &length))
+        return length == strlen(word) && memcmp(text, word, length) == 0;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
         return false;
     first = reply->element[0];

@@ -25,10 +25,15 @@ enum dm_error_row dm_reply_row(const redisReply *reply);
 /* True for digits and nothing else, as a number that fits. */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number);
 
-/* Element `index` of an array as a number; false if there is no such number. */
+/*
+ * A script answers with words: an array of words and numbers, or one text with a space between the words, which costs
+ * the server less.
+ */
+
+/* Word `index` of an answer as a number; false if there is no such number. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number);
 
-/* True if `reply` is an array whose first element is the text `word`. */
+/* True if `word` is the first word of an answer. */
 bool dm_reply_is(const redisReply *reply, const char *word);
 
 #endif

@@ -299,7 +299,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
                         const struct dm_identity *identity)
 {
     dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->hold);
+    dm_args_text(args, identity->id);
     dm_args_number(args, ask->lease_ms);
     dm_args_number(args, ask->seen);
     dm_args_number(args, ask->request.serial);
@@ -312,6 +312,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     dm_args_text(args, dm_redis(store)->inbox_prefix);
     dm_args_born(args);
     dm_args_run(args);
+    dm_args_text(args, dm_redis(store)->label);
 }
 
 /* <thread>:<attempt>:<end>, in the room of three numbers */
@@ -338,7 +339,7 @@ struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *a
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 10 + owed_count, 6 + OWED_NUMBERS * owed_count))
+    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6 + OWED_NUMBERS * owed_count))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     put_acquire(&args, store, ask, may_queue, &identity);

@@ -171,6 +171,21 @@ static const char *number(long long value)
     return write_text("%lld", value);
 }
 
+/* An answer that is one text has a word in each line then, as an answer that is an array; an error stays. */
+static const char *in_lines(const char *answer)
+{
+    char **text;
+
+    if (strchr(answer, '\n'))
+        return answer;
+    text = next_text();
+    *text = strdup(answer);
+    assert_non_null(*text);
+    for (char *at = strchr(*text, ' '); at; at = strchr(at, ' '))
+        *at = '\n';
+    return *text;
+}
+
 const char *acquire(const struct who *who, const char *how)
 {
     return acquire_naming(who, how, NULL);
@@ -178,13 +193,14 @@ const char *acquire(const struct who *who, const char *how)
 
 const char *acquire_naming(const struct who *who, const char *how, const char *owed)
 {
-    return run_script(dm_lua_acquire, 4, KEYS(who->leaf), hold_of(who), number(who->lease_ms), who->seen,
-                      number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER, owed, NULL);
+    return in_lines(run_script(dm_lua_acquire, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->seen,
+                               number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER,
+                               LABEL, owed, NULL));
 }
 
 const char *release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER, NULL);
+    return in_lines(run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER, NULL));
 }
 
 const char *renew(const struct who *who, int depth, const char *token)
@@ -285,9 +301,9 @@ const char *cond_wait(const struct who *who, long long hold)
 
 const char *cond_acquire(const struct who *who, const char *how)
 {
-    return run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
-                      who->seen, number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER,
-                      NULL);
+    return in_lines(run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
+                               number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
+                               who->arrival, INBOX, SERVER, LABEL, NULL));
 }
 
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
@@ -321,8 +337,8 @@ const char *cond_cancel(const struct who *who)
 
 const char *cond_release(const struct who *who, int how)
 {
-    return run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how), INBOX, SERVER,
-                      NULL);
+    return in_lines(run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how), INBOX,
+                               SERVER, NULL));
 }
 
 const char *cond_drop(const char *cond, const char *how)

@@ -71,11 +71,11 @@ static void add_born(struct call *call)
 static void call_acquire(struct call *call, const struct who *who)
 {
     add_keys(call, 4);
-    add_hold(call, who);
+    add_id(call, who);
     call_add(call, "60000000"), call_add(call, "0"), call_add(call, "%u", 1 + random_below(3));
     call_add(call, "%u", random_below(2));
     call_add(call, "%s", ANY("try", "queue", "queue")), call_add(call, "%s", ""), call_add(call, "d:inbox:");
-    add_born(call), call_add(call, RUN);
+    add_born(call), call_add(call, RUN), call_add(call, "label of %s", who->uuid);
     if (random_below(4) == 0)
         call_add(call, "%u:%u:%u", 1 + random_below(2), 1 + random_below(4), random_below(2));
 }

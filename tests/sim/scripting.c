@@ -205,23 +205,36 @@ static void open_libraries(struct scripting *scripting)
     lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
+/* Puts `new` for each `old` of the text, which is freed.  NULL: the text has none. */
+static char *replace_all(char *text, const char *old, const char *new)
+{
+    struct bytes changed = { 0 };
+    const char *from = text;
+
+    for (const char *at = strstr(from, old); at; at = strstr(from, old)) {
+        bytes_add(&changed, from, (size_t)(at - from));
+        bytes_add(&changed, new, strlen(new));
+        from = at + strlen(old);
+    }
+    if (from != text)
+        bytes_add(&changed, from, strlen(from) + 1);
+    free(text);
+    return changed.data;
+}
+
 /* Returns `text` with the mutations of the script; to be freed. */
 static char *mutate(const char *name, const char *text, const struct mutation *mutations)
 {
     char *copy = strdup(text);
 
     for (const struct mutation *mutation = mutations; copy && mutation && mutation->script; mutation++) {
-        char *at = strcmp(mutation->script, name) == 0 ? strstr(copy, mutation->old) : NULL, *changed;
-
         if (strcmp(mutation->script, name) != 0)
             continue;
-        if (!at ||
-            asprintf(&changed, "%.*s%s%s", (int)(at - copy), copy, mutation->new, at + strlen(mutation->old)) < 0) {
+        copy = replace_all(copy, mutation->old, mutation->new);
+        if (!copy) {
             fprintf(stderr, "%s has no line \"%s\" to be mutated\n", name, mutation->old);
             abort();
         }
-        free(copy);
-        copy = changed;
     }
     return copy;
 }

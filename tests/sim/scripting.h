@@ -10,7 +10,7 @@
 
 struct scripting; /* an interpreter with all scripts compiled */
 
-/* Changes one line of one script: a negative control breaks a script on purpose. */
+/* Changes a line of one script, wherever the line is: a negative control breaks a script on purpose. */
 struct mutation {
     const char *script; /* "acquire"; NULL ends a list */
     const char *old, *new;

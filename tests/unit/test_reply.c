@@ -107,11 +107,39 @@ static void test_reply_number_is_read_when_it_is_one(void **state)
     freeReplyObject(reply);
 }
 
-/* A reply that is not an array has no numbers and no first word. */
+/* One text has its words and numbers between spaces. */
+static void test_reply_has_words_when_it_is_a_text(void **state)
+{
+    redisReply *reply = read_text("$19\r\nqueued 12 007x -1 5\r\n");
+    uint64_t number = 1234;
+
+    (void)state;
+    assert_true(dm_reply_is(reply, "queued"));
+    assert_false(dm_reply_is(reply, "queue"));
+    assert_false(dm_reply_is(reply, "queued 12"));
+    for (size_t i = 0; i < 6; i++) {
+        static const uint64_t expected[] = { 0, 12, 0, 0, 5, 0 };
+
+        assert_int_equal(dm_reply_number(reply, i, &number), expected[i] != 0);
+        if (expected[i])
+            assert_int_equal(number, expected[i]);
+    }
+    freeReplyObject(reply);
+    for (size_t i = 0; i < 3; i++) { /* nothing but spaces, or nothing */
+        static const char *const texts[] = { "$0\r\n\r\n", "$1\r\n \r\n", "$2\r\n  \r\n" };
+
+        reply = read_text(texts[i]);
+        for (size_t j = 0; j < 4; j++)
+            assert_false(dm_reply_number(reply, j, &number));
+        assert_false(dm_reply_is(reply, "owned"));
+        freeReplyObject(reply);
+    }
+}
+
+/* A reply that is neither an array nor a text has no numbers and no first word. */
 static void test_reply_has_no_elements_when_it_is_no_array(void **state)
 {
-    static const char *const texts[] = { ":5\r\n",  "+owned\r\n", "$5\r\nowned\r\n", "-owned\r\n",
-                                         "$-1\r\n", "*-1\r\n",    "*0\r\n" };
+    static const char *const texts[] = { ":5\r\n", "+owned\r\n", "-owned\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n" };
     uint64_t number;
 
     (void)state;
@@ -487,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reply_has_its_row_when_it_is_an_error),
         cmocka_unit_test(test_reply_number_is_read_when_it_is_one),
+        cmocka_unit_test(test_reply_has_words_when_it_is_a_text),
         cmocka_unit_test(test_reply_has_no_elements_when_it_is_no_array),
         cmocka_unit_test(test_reply_is_a_word_when_the_first_element_says_it),
         cmocka_unit_test(test_reader_refuses_an_array_when_too_many_elements_are_announced),

@@ -1,5 +1,11 @@
 -- The waiters of a condition, c.
 
+local function is_silent_at(now, w)
+  local heard, lease = w.heard, w.lease
+  --@include _silent
+  return is_silent
+end
+
 -- Moves a waiter from the condition to the queue of the mutex.  is_signalled: the waiter carries the signal, which must
 -- not expire with the waiter before another waiter has polled, even if that waiter has the longest lease.
 local function move(k, c, s, w, at, is_signalled)
@@ -23,7 +29,7 @@ local function signal(k, c, s, at, most, upto)
     local w = entry(c, id)
     if not w or is_gone(w, at) then
       forget(c, id)
-    elseif (most > 1 or not is_silent(w.heard, w.lease, at.now)) and
+    elseif (most > 1 or not is_silent_at(at.now, w)) and
         (tell(at.inbox, id, 'signalled ' .. attempt_of(id) .. ' ' .. place + moved + 1 .. ' ' .. left) or most > 1) then
       move(k, c, s, w, at, true)
       moved = moved + 1

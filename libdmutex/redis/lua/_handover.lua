@@ -4,9 +4,9 @@
 local request, lease, robust, heard, seen, label = (call('HGET', waiter, id) or ''):match(words_form)
 --@include _clock
 local last, token, handed_over = tonumber(newest or 0), now - epoch_us, false
-if request and id:find(':%d+$') and last and last < token and tonumber(seen) < token and
-    now - born >= lease * 1000 then
-  local is_me, dead = false, 0
+local uuid, attempt = id:match(id_form)
+if request and attempt and last and last < token and tonumber(seen) < token and now - born >= lease * 1000 then
+  local is_me, dead, token_text = false, '0', seconds - epoch_s .. micros
   label = signal .. label
   --@include _offer
   handed_over = is_owner

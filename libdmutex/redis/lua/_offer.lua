@@ -1,11 +1,15 @@
 -- Step: offers the lock to the waiter `id` of `queue` and `waiter`, and takes the waiter out of there if it becomes the
 -- owner: it was heard of lately and its inbox is there, or it is_me, the caller, which the answer tells.
--- Reads the waiter's words (request, lease, robust, heard, seen, label), what _grant reads, born, inbox, server, and
--- dead (1: the owner learns of a death).  Sets is_owner.
-local is_told = not is_me
-local is_owner = is_me or not is_silent(heard, lease, now) and
-  tell(inbox, id, 'granted ' .. id:match('%d+$') .. ' ' .. request .. ' ' .. string.format('%.0f', token) .. ' ' ..
-    lease .. ' ' .. dead .. ' ' .. server)
+-- Reads uuid and attempt (of id), the waiter's words (request, lease, robust, heard, seen, label), all that _grant
+-- reads, born, inbox, server, and dead (1: the owner learns of a death).  Sets is_owner.
+local is_told, is_owner = not is_me, is_me
+--@include _silent
+if is_told and not is_silent then
+  local channel, message = inbox .. uuid,
+    'granted ' .. attempt .. ' ' .. request .. ' ' .. token_text .. ' ' .. lease .. ' ' .. dead .. ' ' .. server
+  --@include _publish
+  is_owner = is_heard
+end
 if is_owner then
   local granted = id .. ' ' .. lease .. ' ' .. label
   --@include _grant

@@ -50,8 +50,9 @@ local function offer(k, s, q, w, at, me)
   local last, depth, is_free = s.last, s.depth, s.is_free
   local id, request, lease, robust, heard, seen, label =
     w.id, w.request, w.lease, w.robust, w.heard, w.seen, w.signal .. w.label
-  local now, born, inbox, server, wanted, is_me = at.now, at.born, at.inbox, at.server, s.is_wanted, w.id == me
-  local token, dead = next_token(s, seen, at), robust == '1' and s.health or 0
+  local now, born, inbox, server, is_me = at.now, at.born, at.inbox, at.server, w.id == me
+  local token, dead, wanted = next_token(s, seen, at), robust == '1' and s.health or 0, s.is_wanted and '1' or '0'
+  local token_text, uuid, attempt = text(token), id:match(id_form)
   --@include _offer
   if not is_owner then return nil end
   return token, inherit(k, s, robust)
@@ -61,6 +62,7 @@ end
 local function take(k, s, w, at)
   local lock, state, lease, last, depth, is_free, is_told = k.lock, k.state, w.lease, s.last, s.depth, true, false
   local now, token, granted = at.now, next_token(s, w.seen, at), w.id .. ' ' .. w.lease .. ' ' .. w.signal .. w.label
+  local token_text = text(token)
   --@include _grant
   return token, inherit(k, s, w.robust)
 end

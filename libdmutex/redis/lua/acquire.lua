@@ -2,48 +2,49 @@
 -- Takes a free lock, or waits in the lock's queue.  Repeated with the same attempt the script gives the same answer,
 -- and a full lease.
 -- KEYS  lock state queue waiter, and for a signalled attempt: cond sleeper
--- ARGV  hold, lease ms, highest token seen, request, robust 0|1, try|queue, arrival number to bring back or '',
---       inbox prefix, since when the server is there (us), the server's run id, then of each unanswered release of
---       this lock by this process: <thread>:<attempt>:<how>
+-- ARGV  id, lease ms, highest token seen, request, robust 0|1, try|queue, arrival number to bring back or '',
+--       inbox prefix, since when the server is there (us), the server's run id, label, then of each unanswered release
+--       of this lock by this process: <thread>:<attempt>:<how>
 -- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody, more}
 --        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve the waiters
 --        {full} {notrecoverable}
 local call = redis.call
 --@include _numbers
-local lock, state, queue, waiter, cond = unpack(KEYS)
-local hold, lease, seen, request, robust, manner, back, inbox, born, server, owed = unpack(ARGV)
+local lock, state, queue, waiter, cond = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, lease, seen, request, robust, manner, back, inbox, born, server, label, owed = unpack(ARGV)
 --@include _state
 local ttl = call('PTTL', lock) -- -2: there is no lock
 --@include _clock
 
 -- The two usual cases, on plain names: tables and functions for the rest would take longer than the work.  Nobody died,
 -- nothing is owed, and the clock makes a token and an arrival that are new to all.
-local last, token, arrived = tonumber(newest or 0), now - epoch_us, tonumber(arrival or 0)
+local last, token, arrived, least = tonumber(newest or 0), now - epoch_us, tonumber(arrival or 0), tonumber(seen)
 local is_usual = not (health or owed or cond) and last and last < token and arrived and arrived < now and
-  tonumber(seen) and tonumber(seen) < token
+  least and least < token
+local grace_us = born + lease * 1000 - now -- above 0: for so long a free lock is granted to nobody
 
 -- Free, and nobody waits: the caller's.
-if is_usual and ttl == -2 and not (held or wanted) and now - born >= lease * 1000 then
-  local granted, is_free, is_told = hold, true, false
+if is_usual and ttl == -2 and not (held or wanted) and grace_us <= 0 then
+  local granted, token_text = id .. ' ' .. lease .. ' ' .. label, seconds - epoch_s .. micros
+  local is_free, is_told = true, false
   --@include _grant
-  return { 'owned', token, 0, now }
+  return 'owned ' .. token_text .. ' 0 ' .. now_text
 end
 
 -- Held by another attempt, within its lease: the caller is the last of the queue, if it is not there already.
-local id, _, label = hold:match(hold_form)
-local holder, longest, held_label = (held or ''):match(hold_form)
-if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and
-    ttl <= tonumber(longest) then
+local holder, longest, more_words = (held or ''):match(holder_form)
+if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and ttl <= longest + 0 then
   local waiting = (wanted or is_unsure) and call('ZCARD', queue) or 0
   if waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
     local is_first, words = waiting == 0,
       request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
     --@include _insert
-    call('HSET', state, 'wanted', 1, 'arrival', now_text)
-    if is_first and held_label:gsub(signal_form, ''):find(mark_form) then
+    call('HSET', state, 'wanted', '1', 'arrival', now_text)
+    if is_first and more_words ~= '' and select(3, held:match(hold_form)):gsub(signal_form, ''):find(mark_form) then
       --@include _wanted
     end
-    return { 'queued', waiting + 1, math.max(ttl, math.ceil((born + lease * 1000 - now) / 1000)), now, now }
+    if grace_us > ttl * 1000 then ttl = math.ceil(grace_us / 1000) end
+    return 'queued ' .. waiting + 1 .. ' ' .. ttl .. ' ' .. now_text .. ' ' .. now_text
   end
 end
 --@include _base
@@ -52,7 +53,7 @@ end
 --@include _serve
 local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth)
 local at = { now = now, now_text = now_text, inbox = inbox, born = tonumber(born), server = server }
-local me = caller(hold, seen, request, robust, at)
+local me = caller(id .. ' ' .. lease .. ' ' .. label, seen, request, robust, at)
 
 if c then -- a server with older data may have it on the condition still
   call('ZREM', c.queue, me.id)
@@ -67,7 +68,7 @@ end
 if still_owns(k, s, me, at) then
   return { 'owned', s.last, robust == '1' and s.health or 0, now }
 end
-for i = 11, #ARGV do
+for i = 12, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
   local other = me.id:match('^[^:]*') .. ':' .. who
   if s.id == other then

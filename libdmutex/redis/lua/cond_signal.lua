@@ -7,7 +7,6 @@
 --        meant waiters are there, call again; more: a poll of the mutex must serve the mutex's waiters
 local call = redis.call
 --@include _numbers
---@include _tell
 local queue, waiter, lock, state = unpack(KEYS)
 local mutex, inbox, most, upto, born, server = unpack(ARGV)
 local bound, last_arrival = unpack(call('HMGET', waiter, 'mutex', 'arrival'))
@@ -18,12 +17,13 @@ if bound ~= mutex then return { 'bound', bound } end
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
 -- died.  The first waiter becomes the owner, and hears "granted" only.
 if most == '1' and upto == '' and not (health or held or wanted or cursor) and call('HLEN', lock) == 0 then
-  local is_free, signal = true, '@' .. queue .. ' '
+  local is_free, signal, wanted = true, '@' .. queue .. ' ', '0'
   --@include _handover
   if handed_over then return { 'moved', last_arrival, 0, 0 } end
 end
 --@include _base
 --@include _queue
+--@include _tell
 --@include _serve
 --@include _condition
 local k, c, at = mutex_at(3), condition_at(1), circumstances(inbox, born, server)

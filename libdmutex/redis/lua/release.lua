@@ -7,7 +7,7 @@
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
 --@include _numbers
-local lock, state, queue, waiter = unpack(KEYS)
+local lock, state, queue, waiter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local caller_id, how, inbox, born, server = unpack(ARGV)
 --@include _state
 local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1
@@ -17,19 +17,19 @@ local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1
 if is_mine and how == '0' and not wanted then
   call('DEL', lock)
   call('HDEL', state, 'hold', 'depth')
-  return { 'released', 0 }
+  return 'released'
 end
---@include _tell
 -- Some wait, and nobody died.
 if is_mine and how == '0' and not (health or cursor) then
-  local heads = call('ZRANGE', queue, 0, 1)
-  local id, wanted, is_free, signal = heads[1], #heads > 1, false, ''
+  local heads = call('ZRANGE', queue, '0', '1')
+  local id, wanted, is_free, signal = heads[1], not heads[2] and '0' or nil, false, ''
   if id then
     --@include _handover
-    if handed_over then return { 'released', 0 } end
+    if handed_over then return 'released' end
   end
 end
 --@include _base
+--@include _tell
 --@include _queue
 --@include _serve
 local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth)
