@@ -355,7 +355,6 @@ static void plan_poll(struct dm_hold *hold, const struct dm_answer *answer, int6
 
     if (hold->poll_ns <= now_ns)
         return; /* told to ask, after the store gave this answer */
-
     hold->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
 }
 
