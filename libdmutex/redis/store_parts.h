@@ -102,6 +102,7 @@ struct dm_script {
     const char *text;
 };
 
+/* A script of lua/ by its name: both texts are constants, made by the build. */
 #define SCRIPT(name) ((struct dm_script){ dm_sha_##name, dm_lua_##name })
 
 /* Identifies an attempt to the server: see lua/_base.lua. */
@@ -111,10 +112,17 @@ struct dm_identity {
     char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6]; /* <id> <lease> <mark><label> */
 };
 
+/*
+ * Writes all three forms; a request borrows the form that its script wants, until the arguments are formatted.  Lease
+ * 0: the request sends no hold.
+ */
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                        uint32_t lease_ms);
 
-/* EVALSHA sha n, or EVAL text n.  `arguments` follow the keys, `numbers` of them by dm_args_number(). */
+/*
+ * EVALSHA sha n, or EVAL text n.  `arguments` follow the keys, `numbers` of them by dm_args_number().  False without
+ * memory, and nothing is to be freed then.
+ */
 bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers);
 void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int count);
 
@@ -138,7 +146,10 @@ enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *
 
 /* ---- posted requests: store_post.c ------------------------------------------------------- */
 
-/* Reads the answer to one question of a request; NOTHING where the reply has none of ours. */
+/*
+ * Reads the answer to one question of a request; NOTHING where the reply has none of ours.  `index` counts the
+ * questions of the request, from 0 on; a release has one.
+ */
 typedef struct dm_answer (*dm_read_fn)(const struct redisReply *reply, int index);
 
 struct dm_answer dm_store_read_release(const struct redisReply *reply, int index);
