@@ -1,7 +1,7 @@
 # Figures, printed as ratios in one run: `make bench`. No test reads a stopwatch.
 #
 # dmutex-bench has one file in work/ for each workload; the workload names the two helpers, which are linked to nothing.
-bench_programs = bench/dmutex-bench bench/footprint bench/preload_pairs
+bench_programs = bench/dmutex-bench bench/footprint bench/preload_pairs bench/bench-peer
 
 bench_common = \
     bench/bench.c bench/bench.h \
@@ -34,6 +34,9 @@ bench_dmutex_bench_SOURCES = \
     bench/work/uncontended.c
 bench_dmutex_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)
+bench_bench_peer_SOURCES = bench/peers/c/adapter.c $(bench_common)
+bench_bench_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+bench_bench_peer_LDADD = libdmutex/libdmutex.la $(HIREDIS_LIBS)
 bench_footprint_LDADD =
 bench_preload_pairs_LDADD =
 
@@ -43,4 +46,28 @@ CLEANFILES += $(bench_programs)
 bench: $(bench_programs)
 	@bench/dmutex-bench
 
-.PHONY: bench
+# Measures, and draws again the pictures that are in the repository.
+plots: bench/dmutex-bench
+	@bench/dmutex-bench --json --place apart processes >bench/processes.json
+	@$(srcdir)/bench/plot $(srcdir)/doc/img <bench/processes.json
+
+CLEANFILES += bench/processes.json
+
+# The library beside other locks: bench/peers/README.md.
+bench-peer: bench/bench-peer
+
+EXTRA_DIST += \
+    bench/plot \
+    bench/peers/README.md \
+    bench/peers/compare \
+    bench/peers/fetch \
+    bench/peers/measure.py \
+    bench/peers/page.py \
+    bench/peers/servers.py \
+    bench/peers/go/build bench/peers/go/locks.go bench/peers/go/main.go \
+    bench/peers/java/Adapter.java bench/peers/java/Locks.java bench/peers/java/build bench/peers/java/pom.xml \
+    bench/peers/node/adapter.mjs bench/peers/node/build bench/peers/node/package.json \
+    bench/peers/python/adapter.py bench/peers/python/build \
+    bench/peers/rust/Cargo.toml bench/peers/rust/build bench/peers/rust/src/main.rs
+
+.PHONY: bench bench-peer plots

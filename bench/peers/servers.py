@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Private servers on ports of the loopback interface, in one temporary directory, and the counters of Redis."""
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """Between fork and exec: the process ends with this program, however this program ends."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_port(port, process):
+    """Waits until the port is open."""
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args[0]} has ended")
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"{process.args[0]} does not answer")
+
+
+class Redis:
+    """A connection that sends a command and reads the reply."""
+
+    def __init__(self, port):
+        self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb", buffering=1 << 16)
+
+    def ask(self, *words):
+        self.stream.write(b"*%d\r\n" % len(words))
+        for word in words:
+            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word.encode()))
+        self.stream.flush()
+        line = self.stream.readline().decode().strip()
+        if line[0] == "-":
+            raise RuntimeError(line)
+        if line[0] != "$":
+            return line[1:]
+        text = self.stream.read(int(line[1:]) + 2)
+        return text.decode()
+
+    def info(self, field):
+        for line in self.ask("INFO", "everything").splitlines():
+            if line.startswith(field + ":"):
+                return line.partition(":")[2]
+        return ""
+
+    def requests(self):
+        """How often the server has read from a client: once for each request, as no client here sends ahead."""
+        return int(self.info("total_reads_processed"))
+
+
+class Servers:
+    """All servers of a run; stop() ends them and removes their directory."""
+
+    def __init__(self, peers):
+        self.directory = tempfile.mkdtemp(prefix="dmutex-peers-")
+        self.processes = []
+        self.environment = dict(os.environ)
+        self.redis_port = self.start_redis()
+        self.redis = Redis(self.redis_port)
+        self.missing = {}
+        self.versions = {"redis": self.redis.info("valkey_version") or self.redis.info("redis_version")}
+        self.start_if_possible("etcd", self.start_etcd)
+        self.start_if_possible("zookeeper", lambda: self.start_zookeeper(os.path.join(peers, "java", "zookeeper")))
+
+    def start_if_possible(self, name, start):
+        try:
+            start()
+        except (OSError, RuntimeError) as error:
+            self.missing[name] = str(error)
+
+    def start(self, *words):
+        log = open(os.path.join(self.directory, os.path.basename(words[0]) + ".log"), "wb")
+        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.directory,
+                                   preexec_fn=end_with_parent)
+        self.processes.append(process)
+        return process
+
+    def start_redis(self):
+        port = free_port()
+        program = os.environ.get("DMUTEX_TEST_SERVER") or "redis-server"
+        process = self.start(program, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no",
+                             "--maxclients", "8000", "--dir", self.directory)
+        await_port(port, process)
+        self.environment["BENCH_PORT"] = str(port)
+        return port
+
+    def start_etcd(self):
+        if not shutil.which("etcd"):
+            raise RuntimeError("no server: etcd is not installed")
+        port, peer_port = free_port(), free_port()
+        url, peer_url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+        process = self.start("etcd", "--data-dir", os.path.join(self.directory, "etcd"), "--listen-client-urls", url,
+                             "--advertise-client-urls", url, "--listen-peer-urls", peer_url,
+                             "--initial-advertise-peer-urls", peer_url, "--initial-cluster", f"default={peer_url}")
+        await_port(port, process)
+        self.environment["BENCH_ETCD"] = str(port)
+
+    def start_zookeeper(self, program):
+        if not os.path.exists(program):
+            raise RuntimeError("no server: java is not built")
+        port = free_port()
+        path = os.path.join(self.directory, "zoo.cfg")
+        with open(path, "w") as file:
+            file.write(f"tickTime=500\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+                       f"dataDir={self.directory}/zookeeper\nmaxClientCnxns=0\n")
+        await_port(port, self.start(program, path))
+        self.environment["BENCH_ZOOKEEPER"] = str(port)
+
+    def stop(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
