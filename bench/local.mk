@@ -1,7 +1,7 @@
 # Figures, printed as ratios in one run: `make bench`. No test reads a stopwatch.
 #
 # dmutex-bench has one file in work/ for each workload; the workload names the two helpers, which are linked to nothing.
-bench_programs = bench/dmutex-bench bench/footprint bench/preload_pairs bench/bench-peer
+bench_programs = bench/footprint bench/preload_pairs bench/bench-peer
 
 bench_common = \
     bench/bench.c bench/bench.h \
@@ -40,15 +40,17 @@ bench_bench_peer_LDADD = libdmutex/libdmutex.la $(HIREDIS_LIBS)
 bench_footprint_LDADD =
 bench_preload_pairs_LDADD =
 
+# tests/tools/test_dmutex_bench.sh runs it.
+check_PROGRAMS += bench/dmutex-bench
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs)
 
-bench: $(bench_programs)
+bench: bench/dmutex-bench bench/footprint bench/preload_pairs
 	@bench/dmutex-bench
 
 # Measures, and draws again the pictures that are in the repository.
 plots: bench/dmutex-bench
-	@bench/dmutex-bench --json --place apart processes >bench/processes.json
+	@bench/dmutex-bench --json --seconds 1 --rounds 3 --place apart processes >bench/processes.json
 	@$(srcdir)/bench/plot $(srcdir)/doc/img <bench/processes.json
 
 CLEANFILES += bench/processes.json

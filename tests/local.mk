@@ -500,6 +500,7 @@ script_tests = \
     tests/conformance/test_sentences.sh \
     tests/floors/test_floors.sh \
     tests/floors/test_preload_floors.sh \
+    tests/tools/test_dmutex_bench.sh \
     tests/tools/test_dmutex_names.sh
 if HARDENING
 script_tests += tests/floors/test_hardening.sh

@@ -1,0 +1,66 @@
+#!/bin/sh
+# dmutex-bench: options, the JSON, and the counts in the JSON. Times are not asserted.
+
+. "$srcdir/tests/lib/tap.sh"
+
+bench=bench/dmutex-bench
+
+# figure WORKLOAD WHEN NAME: its value, from the JSON with one figure a line.
+figure()
+{
+    sed -n "/\"name\": \"$1\"/,/\]}\$/p" "$scratch/json" |
+        sed -n "s/.*\"when\": \"$2\", \"name\": \"$3\",.*\"value\": \([-+.e0-9]*\),.*/\1/p"
+}
+
+# ---------------------------------------------------------------------------
+# Options
+# ---------------------------------------------------------------------------
+$bench --list >"$scratch/list" || complain "--list: status $?"
+for file in "$srcdir"/bench/work/*.c; do
+    name=$(basename "$file" .c)
+    grep -q "^$name " "$scratch/list" || complain "$name is not listed"
+done
+result "--list has each file of bench/work"
+
+$bench no-such-workload >"$scratch/out" 2>&1
+is "status of an unknown workload" $? 2
+$bench --place nowhere >"$scratch/out" 2>&1
+is "status of an unknown place" $? 2
+$bench --rounds 0 >"$scratch/out" 2>&1
+is "status of no rounds" $? 2
+result "an option or a word that has no meaning is refused"
+
+# ---------------------------------------------------------------------------
+# Figures
+# ---------------------------------------------------------------------------
+$bench --json --rounds 1 --seconds 0.01 uncontended recursive handoff >"$scratch/json" 2>"$scratch/errors" ||
+    complain "status $?: $(cat "$scratch/errors")"
+result "three workloads run at all places of the machine"
+
+# counted EXPECTED WORKLOAD WHEN: complains unless so many scripts are called each time, and a renewal now and then.
+counted()
+{
+    figure "$2" "$3" "script calls" >"$scratch/calls"
+    awk -v least="$1" '$1 < least || $1 > least + 0.05 { wrong = 1 } END { exit wrong || NR == 0 }' "$scratch/calls" ||
+        complain "$2, $3: scripts called: $(xargs <"$scratch/calls"), and not $1"
+}
+counted 2 uncontended "unix socket"
+counted 2 uncontended TCP
+counted 0 recursive held
+counted 1 recursive "held elsewhere"
+result "the scripts of a pair, a relock and a trylock are counted"
+
+figure handoff "2 processes" "handoff p50" >"$scratch/p50"
+awk '$1 <= 0 { wrong = 1 } END { exit wrong || NR == 0 }' "$scratch/p50" || complain "no handoff: $(cat "$scratch/p50")"
+result "handoffs are timed"
+
+for member in machine versions date command rounds seconds workloads; do
+    grep -q "\"$member\": " "$scratch/json" || complain "no $member"
+done
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys; json.load(sys.stdin)' <"$scratch/json" 2>"$scratch/errors" ||
+        complain "not JSON: $(tail -n 1 "$scratch/errors")"
+fi
+result "the JSON has the machine, the versions and the date"
+
+finish
