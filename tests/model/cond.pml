@@ -7,6 +7,10 @@
  * There is no clock: lock.pml models certainty, so a live owner's lease does not end here.  Time passes
  * when no client can do anything at once: then the lease of a dead owner ends, dead waiters are passed
  * over and forgotten, and live waiters poll.  With POLLS live waiters poll at other times too.
+ *
+ * With KEEPS, a set of clients in bits, the process of such a client keeps the lease after an unlock, without an end, until
+ * the process hears that another attempt wants the mutex.  A consumer then takes ROUNDS items, one hold each, and a kept
+ * lease is locked again without a message.  Kept leases are renewed when time passes; not with NO_RENEWALS.
  */
 #ifndef CONSUMERS
 #define CONSUMERS 2
@@ -41,8 +45,11 @@
 #ifndef RESTARTS
 #define RESTARTS 0
 #endif
+#ifndef ROUNDS
+#define ROUNDS 1
+#endif
 #ifndef ITEMS
-#define ITEMS CONSUMERS
+#define ITEMS (CONSUMERS * ROUNDS)
 #endif
 #ifdef BROADCAST
 #define PORTION ITEMS /* items made at once */
@@ -70,12 +77,23 @@
 #else
 #define IS_SIGNALLED(answer) (answer)
 #endif
+#ifndef PIPE
 #define PIPE 3
+#endif
+#ifndef LETTERS
 #define LETTERS 4
+#endif
 #define PLACES (CLIENTS + 2)
 #define ATTEMPTS 7
 #define SILENT 1
 #define GONE 2
+
+/* With REACH SPIN is to find a trace to the place of this number, which shows that the runs get there. */
+#ifdef REACH
+#define reached(n) assert(REACH != (n))
+#else
+#define reached(n) skip
+#endif
 
 #ifndef ONLY
 #define EXCLUSION
@@ -85,10 +103,10 @@
 #endif
 
 /* clang-format off */
-mtype = { ACQUIRE, RELEASE, POLL, COND_WAIT, COND_SIGNAL, COND_CANCEL, ENQUEUE };
+mtype = { ACQUIRE, RELEASE, POLL, COND_WAIT, COND_SIGNAL, COND_CANCEL, ENQUEUE, RENEW };
 mtype = { OWNED, QUEUED_AT, ON_CONDITION, UNKNOWN, NOT_OWNER, DONE_SO };
-mtype = { GRANTED, SIGNALLED };
-mtype = { ASKING, WAITING, QUEUED, HELD, LEAVING, OVER };
+mtype = { GRANTED, SIGNALLED, WANTED };
+mtype = { ASKING, WAITING, QUEUED, HELD, LEAVING, OVER, KEPT };
 mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SIGNALS, PASSES_ON, PASSED, ENDED };
 /* clang-format on */
 
@@ -102,6 +120,12 @@ mtype = { ASKS, AWAITS, SLEEPS, INSIDE, LEAVES, LEFT, STOPS_WAITING, STOPPED, SI
 byte hold;            /* in state: the hold not released yet; 0: none */
 bool is_carried;      /* the hold came by a signal */
 bool is_held;         /* the lock is there */
+#ifdef KEEPS
+bool is_marked;       /* the hold has the mark: its process is told who comes */
+#define is_of_marked (hold != 0 && is_marked)
+#else
+#define is_of_marked false
+#endif
 byte debts;
 typedef Place { byte id, heard; bool is_carrier };
 typedef List { Place at[PLACES]; byte count };
@@ -131,6 +155,11 @@ typedef Client {
     bool is_up = 1;
     bool is_hearing = 1, is_misheard;
     bool is_dead;
+#ifdef KEEPS
+    bool has_kept; /* the hold was kept once: its renewals carry the mark */
+    bool is_wanted, is_renewal_due;
+    byte rounds = ROUNDS;
+#endif
 };
 Client k[CLIENTS];
 chan command[CLIENTS] = [PIPE] of { mtype, byte, byte };
@@ -144,7 +173,8 @@ byte kills = KILLS, pauses = PAUSES, timeouts = TIMEOUTS, cancels = CANCELS, bre
 hidden byte i, j, n, id, other, winner, moved, deaf, most, heard, carried, flag;
 hidden mtype op, said, kind;
 
-#define believes(c) (k[c].phase == HELD && !k[c].is_dead)
+#define is_kept(c) (k[c].phase == KEPT)
+#define believes(c) ((k[c].phase == HELD || is_kept(c)) && !k[c].is_dead)
 
 inline check()
 {
@@ -234,6 +264,26 @@ inline tell(what, who)
     fi
 }
 
+/* The process of a marked hold learns that an attempt waits: the first attempt of the queue only. */
+inline tell_owner()
+{
+    skip;
+#ifdef KEEPS
+    if
+    :: waiting == 1 && is_of_marked -> tell(WANTED, hold)
+    :: else
+    fi
+#endif
+}
+
+inline unmark()
+{
+    skip;
+#ifdef KEEPS
+    is_marked = 0
+#endif
+}
+
 /* _serve.lua serve(), _handover.lua and _offer.lua */
 inline serve(me)
 {
@@ -256,6 +306,7 @@ inline serve(me)
                 hold = winner;
                 is_held = 1;
                 is_carried = queue[n].is_carrier;
+                unmark();
                 remove(MUTEX, n)
             :: else -> n++
             fi
@@ -269,7 +320,8 @@ inline give_up()
 {
     hold = 0;
     is_held = 0;
-    is_carried = 0
+    is_carried = 0;
+    unmark()
 }
 
 /* _serve.lua note_death() */
@@ -292,7 +344,14 @@ inline move(carrier)
     other = sleeper[i].id;
     remove(CONDITION, i);
 #ifndef NO_MORPHING
-    add(MUTEX, other, carrier)
+    add(MUTEX, other, carrier);
+#ifndef MOVED_WITHOUT_WANTED
+    if
+    :: waiting == 1 && is_of_marked -> reached(3)
+    :: else
+    fi;
+    tell_owner()
+#endif
 #endif
 }
 
@@ -365,7 +424,7 @@ inline acquire()
         find(MUTEX, id);
         if
         :: n < waiting -> queue[n].heard = 0
-        :: else -> add(MUTEX, id, 0)
+        :: else -> add(MUTEX, id, 0); tell_owner()
         fi;
         winner = 0;
         if
@@ -375,6 +434,24 @@ inline acquire()
         said = (winner == id -> OWNED : QUEUED_AT)
     fi
 }
+
+#ifdef KEEPS
+/* renew.lua: the renewal of a hold that was kept has the mark. */
+inline renew()
+{
+    said = NOT_OWNER;
+    if
+    :: hold == id ->
+        is_held = 1;
+#ifndef NO_MARK
+        is_marked = 1;
+#endif
+        flag = waiting > 0;
+        said = OWNED
+    :: else
+    fi
+}
+#endif
 
 inline release()
 {
@@ -578,6 +655,9 @@ inline server_of(c)
         :: op == COND_WAIT -> cond_wait()
         :: op == COND_SIGNAL -> cond_signal()
         :: op == COND_CANCEL -> cond_cancel()
+#ifdef KEEPS
+        :: op == RENEW -> renew()
+#endif
 #ifdef ENQUEUE_AFTER_RELEASE
         :: op == ENQUEUE -> add(CONDITION, id, 0); said = ON_CONDITION
 #endif
@@ -620,11 +700,16 @@ end:
 /* ---- time ---------------------------------------------------------------------------------- */
 
 #define is_waiting(c) (k[c].phase == WAITING || k[c].phase == QUEUED)
+#ifdef KEEPS
+#define is_renewal_due_of(c) (k[c].is_renewal_due)
+#else
+#define is_renewal_due_of(c) (false)
+#endif
 #define is_awake(c)                                                                                                    \
     (k[c].thread == ASKS || k[c].thread == INSIDE || k[c].thread == LEAVES || k[c].thread == SIGNALS ||                \
      k[c].thread == PASSES_ON || k[c].thread == STOPS_WAITING || (k[c].thread == SLEEPS && !is_waiting(c)) ||          \
      k[c].is_poll_due || (k[c].owed & ~k[c].posted) || len(reply[c]) > 0 || len(inbox[c]) > 0 || !k[c].is_up ||        \
-     !k[c].is_hearing)
+     !k[c].is_hearing || is_renewal_due_of(c))
 #define is_busy(c) (len(command[c]) > 0 || (!k[c].is_dead && is_awake(c)))
 
 #if CLIENTS > 3
@@ -670,6 +755,9 @@ inline pass_time()
     do
     :: i < CLIENTS ->
         k[i].is_poll_due = k[i].is_poll_due || (!k[i].is_dead && is_waiting(i) && !k[i].is_polling);
+#if defined(KEEPS) && !defined(NO_RENEWALS)
+        k[i].is_renewal_due = k[i].is_renewal_due || (!k[i].is_dead && k[i].has_kept);
+#endif
         i++
     :: else -> break
     od
@@ -689,6 +777,16 @@ end:
 #define may_leave(c) (is_waiting(c) || k[c].was_asked)
 #define may_send(c) (k[c].is_up && len(command[c]) + len(reply[c]) < PIPE)
 
+inline end_kept(c)
+{
+    skip;
+#ifdef KEEPS
+    k[c].has_kept = 0;
+    k[c].is_wanted = 0;
+    k[c].is_renewal_due = 0
+#endif
+}
+
 inline rename(c)
 {
     assert(k[c].attempt < ATTEMPTS);
@@ -696,12 +794,14 @@ inline rename(c)
     k[c].phase = ASKING;
     k[c].is_polling = 0;
     k[c].is_poll_due = 0;
-    k[c].is_by_condition = 0
+    k[c].is_by_condition = 0;
+    end_kept(c)
 }
 
 inline give_back(c)
 {
     k[c].phase = OVER;
+    end_kept(c);
     k[c].is_by_condition = 0;
     k[c].is_poll_due = 0;
     k[c].owed = k[c].owed | bit(k[c].attempt);
@@ -712,6 +812,49 @@ inline give_back(c)
     :: else
     fi
 }
+
+/* The first unlock of a hold that keeps the lease sends the mark, by a renewal that the thread does not await. */
+inline unlock(c)
+{
+#ifdef KEEPS
+    if
+    :: (KEEPS & bit(c)) && !k[c].is_wanted ->
+        k[c].phase = KEPT;
+        k[c].is_by_condition = 0;
+        k[c].is_renewal_due = k[c].is_renewal_due || !k[c].has_kept;
+        k[c].has_kept = 1
+    :: else -> give_back(c)
+    fi
+#else
+    give_back(c)
+#endif
+}
+
+/* Begins the next lock of the thread: a kept lease is there already. */
+inline lock_again(c)
+{
+    if
+    :: !is_kept(c) -> rename(c)
+    :: else
+    fi;
+    k[c].thread = ASKS
+}
+
+#ifdef KEEPS
+/* An idle process gives the kept lease back at once; the next unlock of a thread inside does. */
+inline hear_wanted(c)
+{
+    if
+#ifndef WANTED_LEFT_LYING
+    :: is_kept(c) -> reached(4); give_back(c)
+#endif
+#ifndef WANTED_FORGOTTEN_INSIDE
+    :: k[c].phase == HELD -> reached(5); k[c].is_wanted = 1
+#endif
+    :: else
+    fi
+}
+#endif
 
 /* runtime/condition.c: the store has ended the hold. */
 inline close_hold(c) { k[c].leaving = 0; k[c].has_unanswered = 0 }
@@ -742,6 +885,11 @@ inline take_reply(c)
         :: said == UNKNOWN && is_waiting(c) && k[c].is_poll_newest -> on_unknown(c)
         :: else
         fi
+#ifdef KEEPS
+#ifndef MARK_WITHOUT_ANSWER
+    :: op == RENEW && id == k[c].attempt && said == OWNED && flag -> hear_wanted(c)
+#endif
+#endif
     :: op == COND_SIGNAL -> k[c].thread = (k[c].thread == PASSED -> INSIDE : k[c].thread)
     :: (op == ACQUIRE || op == COND_WAIT || op == COND_CANCEL || op == ENQUEUE) && id == k[c].attempt ->
         if
@@ -775,6 +923,9 @@ inline take_message(c)
     if
     :: id == k[c].attempt && kind == GRANTED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = HELD
     :: id == k[c].attempt && kind == SIGNALLED && (k[c].phase == ASKING || is_waiting(c)) -> k[c].phase = SIGNALLED_IS
+#ifdef KEEPS
+    :: id == k[c].attempt && kind == WANTED -> hear_wanted(c)
+#endif
     :: else
     fi
 }
@@ -815,6 +966,9 @@ inline reconnect(c)
     :: else -> break
     od;
     k[c].is_up = 1;
+#if defined(KEEPS) && !defined(MARK_SENT_ONCE)
+    k[c].is_renewal_due = k[c].has_kept;
+#endif
     k[c].is_poll_due = k[c].is_poll_due || is_waiting(c)
 }
 
@@ -822,6 +976,20 @@ inline end_thread(c)
 {
     k[c].thread = ENDED;
     k[c].is_given_up = 0
+}
+
+/* After an unlock of a consumer: the next round, if any. */
+inline end_round(c)
+{
+#ifdef KEEPS
+    k[c].rounds--;
+    if
+    :: k[c].rounds > 0 && !k[c].is_cancelled -> k[c].is_given_up = 0; lock_again(c)
+    :: else -> end_thread(c)
+    fi
+#else
+    end_thread(c)
+#endif
 }
 
 proctype client(byte c)
@@ -833,7 +1001,22 @@ end:
         command[c]!ACQUIRE, id_of(c, k[c].attempt), k[c].owed;
         k[c].is_poll_newest = 0;
         k[c].thread = AWAITS }
+#ifdef KEEPS
+    :: d_step { !k[c].is_dead && k[c].thread == ASKS && is_kept(c) ->
+        k[c].phase = HELD;
+        reached(1);
+#ifdef WITH_MUTEX
+        assert(hold == id_of(c, k[c].attempt) && is_held);
+#endif
+        k[c].thread = INSIDE }
+    :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == OVER -> rename(c) /* given back meanwhile */ }
+    :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase != ASKING && k[c].phase != OVER && !is_kept(c) -> k[c].thread = SLEEPS }
+    :: d_step { !k[c].is_dead && k[c].is_renewal_due && may_send(c) ->
+        k[c].is_renewal_due = 0;
+        command[c]!RENEW, id_of(c, k[c].attempt), 0 }
+#else
     :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase != ASKING -> k[c].thread = SLEEPS }
+#endif
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == ASKING -> k[c].thread = ASKS }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == HELD ->
 #ifdef WITH_MUTEX
@@ -844,14 +1027,20 @@ end:
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->
         /* a consumer told ETIMEDOUT does not look again */
         items = (items > 0 && !(k[c].is_given_up && !k[c].is_signalled) -> items - 1 : items);
-        give_back(c);
-        end_thread(c) }
+        unlock(c);
+        end_round(c) }
     /* the cleanup handlers of a cancelled thread unlock */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && k[c].is_cancelled ->
-        give_back(c);
+        unlock(c);
         end_thread(c) }
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && items == 0 && !k[c].is_given_up ->
         k[c].leaving = k[c].attempt;
+#ifdef KEEPS
+        if
+        :: k[c].has_kept -> reached(2)
+        :: else
+        fi;
+#endif
         rename(c);
         k[c].is_by_condition = 1;
         k[c].thread = LEAVES }
@@ -874,18 +1063,22 @@ end:
         items = items + PORTION;
         made = made + PORTION;
 #ifdef SIGNAL_UNLOCKED
-        give_back(c);
+        unlock(c);
 #endif
         k[c].thread = SIGNALS }
     :: d_step { !k[c].is_dead && c == PRODUCER && k[c].thread == SIGNALS && may_send(c) ->
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), MOST;
 #ifndef SIGNAL_UNLOCKED
+#ifdef KEEPS
+        unlock(c);
+#else
         k[c].phase = OVER; /* the unlock is behind the signal, posted below */
         k[c].owed = k[c].owed | bit(k[c].attempt);
 #endif
+#endif
         k[c].thread = ENDED;
         if
-        :: made < ITEMS -> rename(c); k[c].thread = ASKS
+        :: made < ITEMS -> lock_again(c)
         :: else
         fi; skip }
 #if TIMEOUTS > 0
@@ -952,13 +1145,14 @@ inline kill(c)
     :: len(reply[c]) > 0 -> reply[c]?_, _, _, _
     :: else -> break
     od;
+    end_kept(c);
     k[c].is_poll_due = 0
 }
 
 inline faults_of(c)
 {
     if
-    :: d_step { kills > 0 && !k[c].is_dead && (k[c].thread == SLEEPS || k[c].thread == AWAITS || k[c].thread == STOPPED || k[c].thread == LEFT) -> kills--; kill(c); skip }
+    :: d_step { kills > 0 && !k[c].is_dead && (k[c].thread == SLEEPS || k[c].thread == AWAITS || k[c].thread == STOPPED || k[c].thread == LEFT || is_kept(c)) -> kills--; kill(c); skip }
     :: d_step { k[c].is_dead && k[c].is_hearing -> k[c].is_hearing = 0 }
     :: d_step { breaks > 0 && !k[c].is_dead && k[c].is_up -> breaks--; break_connection(c); skip }
     :: d_step { losses > 0 && !k[c].is_dead && !k[c].is_misheard -> losses--; k[c].is_misheard = 1 }
@@ -1011,4 +1205,10 @@ init
 #else
 #define ALL_THROUGH (is_through(0) && is_through(1))
 #endif
+#ifdef KEEPS /* and nobody waits for ever for a mutex that nobody uses */
+#define is_out(c) (k[c].is_dead || k[c].thread == ENDED || k[c].phase == WAITING)
+#define NOBODY_QUEUED (is_out(0) && is_out(1) && is_out(2))
+ltl nobody_sleeps_beside_an_item { <>[] (k[PRODUCER].thread == ENDED && (items == 0 || ALL_THROUGH) && NOBODY_QUEUED) }
+#else
 ltl nobody_sleeps_beside_an_item { <>[] (k[PRODUCER].thread == ENDED && (items == 0 || ALL_THROUGH)) }
+#endif

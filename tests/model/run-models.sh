@@ -6,7 +6,8 @@
 #     run-models.sh TEXT...    only the runs with one of the texts in the line
 #
 # Needs spin (package spin) and a C compiler at run time.  DMUTEX_TEST_LONG=1: also the runs marked "long".
-# DMUTEX_MODEL_JOBS: runs at a time (2); each may take DMUTEX_MODEL_MIB (4800), the need of the largest long run.
+# DMUTEX_MODEL_JOBS: runs at a time (2); each may take DMUTEX_MODEL_MIB (4800), the need of the largest long run, and
+# DMUTEX_MODEL_SECONDS (1800).
 # Two at a time stay below 8 GiB.
 
 set -u
@@ -16,6 +17,7 @@ here=${srcdir:+$srcdir/tests/model}
 here=$(cd "${here:-$(dirname "$0")}" && pwd)
 jobs=${DMUTEX_MODEL_JOBS:-2}
 mib=${DMUTEX_MODEL_MIB:-4800}
+seconds_at_most=${DMUTEX_MODEL_SECONDS:-1800}
 cc=${CC:-cc}
 
 for tool in spin "${cc%% *}"; do
@@ -40,12 +42,13 @@ END
     name=$(echo $name) expected=$(echo $expected) model=$(echo $model) wanted=$(echo $wanted)
     case $flags in *SAFETY*) : ;; *) options="-a $options" ;; esac
     case $expected in # a trace is found soon: the compiler's time counts most
-        trace) flags="-O1 $flags" ;;
+        trace) flags="$flags -O0" ;;
         *) flags="-O2 $flags" ;;
     esac
     {
         cd "$folder" && spin -a $defines "$here/$model" &&
-            $cc -w -DVECTORSZ=2048 -DMEMLIM="$mib" $flags -o pan pan.c && ./pan -m1000000 -w22 $options
+            $cc -w -DVECTORSZ=2048 -DMEMLIM="$mib" $flags -o pan pan.c &&
+            timeout "$seconds_at_most" ./pan -m1000000 -w22 $options
     } >"$out" 2>&1
     found=$(complaint)
     verdict='not ok'
@@ -71,7 +74,7 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
-export scratch mib cc srcdir
+export scratch mib seconds_at_most cc srcdir
 
 # The table, without comments; $NAME stands for the switches of a line "NAME = switches" above.
 awk -v long="${DMUTEX_TEST_LONG:-}" -v words="$(printf '%s;' "$@")" '
