@@ -141,4 +141,5 @@ EXTRA_DIST += \
     doc/design/programs.md \
     doc/design/protocol.md \
     doc/design/store.md \
-    doc/design/threads-and-fork.md
+    doc/design/threads-and-fork.md \
+    doc/peers.md

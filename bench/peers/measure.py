@@ -37,7 +37,7 @@ class Adapter:
     def read(self, patience=PATIENCE):
         """The next line of the adapter."""
         if not select.select([self.process.stdout], [], [], patience)[0]:
-            raise Failed("said nothing")
+            raise Failed(f"a client had no answer for {patience} s")
         line = self.process.stdout.readline().decode().strip()
         if line:
             return line

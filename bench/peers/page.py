@@ -89,10 +89,18 @@ class Page:
         result, machine = self.result, self.result["machine"]
         return textwrap.fill(
             f'Made on {result["date"]} by `{result["command"]}`: one run, in which all locks take turns; medians of '
-            f'{result["count"]} rounds of {result["seconds"]:g} s; one round for the section "Waiting", and for a figure that takes longer than 30 s. '
-            f'{machine["cores"]} cores, {machine["processor"]}, Linux {machine["kernel"]}, Redis {result["redis"]}; load '
-            f'before the run: {machine["load"]:.2f}. Absolute figures move from machine to machine: compare within a '
-            "column.", 120)
+            f'{result["count"]} rounds of {result["seconds"]:g} s; one round for the section "Waiting", and for a figure '
+            f'that takes longer than 30 s. {machine["cores"]} cores, {machine["processor"]}, Linux {machine["kernel"]}, '
+            f'Redis {result["redis"]}; load before the run: {machine["load"]:.2f}. Absolute figures move from machine to '
+            f'machine: compare within a '
+            f"column.{self.warning()}", 120)
+
+    def warning(self):
+        """Times of a busy machine are the scheduler's."""
+        if self.result["machine"]["load"] < self.result["machine"]["cores"] / 2:
+            return ""
+        return (" The machine had other work: the order of neighbours by time or rate may be chance; requests, shares "
+                "and the part of handovers in acquisitions are counts.")
 
     def text(self):
         result = self.result
