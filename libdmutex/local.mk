@@ -70,7 +70,9 @@ libdmutex_libcore_la_SOURCES = \
     libdmutex/core/answer.h \
     libdmutex/core/hold.c \
     libdmutex/core/hold.h \
-    libdmutex/core/hold_wants.c
+    libdmutex/core/hold_wants.c \
+    libdmutex/core/tenure.c \
+    libdmutex/core/tenure.h
 
 # ---------------------------------------------------------------------------
 # store: the wall between the process and the lock stores
@@ -209,12 +211,16 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/explain.h \
     libdmutex/runtime/inbox.c \
     libdmutex/runtime/inbox.h \
+    libdmutex/runtime/join.c \
     libdmutex/runtime/due.c \
     libdmutex/runtime/due.h \
     libdmutex/runtime/ending.c \
     libdmutex/runtime/ending.h \
     libdmutex/runtime/lifetime.c \
     libdmutex/runtime/lifetime.h \
+    libdmutex/runtime/line.c \
+    libdmutex/runtime/line.h \
+    libdmutex/runtime/line_parts.h \
     libdmutex/runtime/loop.c \
     libdmutex/runtime/loop.h \
     libdmutex/runtime/loss.c \
@@ -231,6 +237,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/settings.h \
     libdmutex/runtime/steps.c \
     libdmutex/runtime/steps.h \
+    libdmutex/runtime/swift.c \
+    libdmutex/runtime/swift.h \
     libdmutex/runtime/testserver.c \
     libdmutex/runtime/testserver.h \
     libdmutex/runtime/wait.h

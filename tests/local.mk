@@ -27,7 +27,8 @@ unit_core_tests = \
     tests/unit/test_hold_phases \
     tests/unit/test_hold_return \
     tests/unit/test_hold_store \
-    tests/unit/test_hold_walk
+    tests/unit/test_hold_walk \
+    tests/unit/test_tenure
 unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_verdict
@@ -86,7 +87,9 @@ server_tests = \
     tests/server/test_grace \
     tests/server/test_impostors \
     tests/server/test_inboxes \
+    tests/server/test_kept \
     tests/server/test_late \
+    tests/server/test_lines \
     tests/server/test_limits \
     tests/server/test_local \
     tests/server/test_loop_thread \

@@ -77,7 +77,8 @@ typedef struct dmutex {
     uint8_t dm_named;    /* 1: dm_name is a name, even when it is empty (then: EINVAL); 2: an unchecked automatic one */
     uint8_t dm_protocol; /* PTHREAD_PRIO_NONE; of a local mutex another, too */
     uint8_t dm_pad[2];
-    uint32_t dm_reserved[2];
+    uint32_t dm_hash; /* of the name, written by the first lock; 0 before, and without a name */
+    uint32_t dm_reserved;
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous and private: libc's mutex */
 } DMUTEX_ALIGNED dmutex_t;
 
@@ -148,7 +149,7 @@ typedef struct dcondattr {
 /* One static initialiser of a named mutex; the numbers are checked against <pthread.h> in the library. */
 #define DMUTEX_PRIVATE_INITIALIZER(type, robust, named, name)                                           \
     { { 0, 0 }, (named) ? DMUTEX_PRIVATE_STATIC_MUTEX : 0, 0, 0, 0, type, robust, 0, 0,                 \
-      DMUTEX_PRIVATE_CHECKED(named, name), 0, { 0, 0 }, { 0, 0 }, name }
+      DMUTEX_PRIVATE_CHECKED(named, name), 0, { 0, 0 }, 0, 0, name }
 
 /*
  * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; a longer or

@@ -55,7 +55,7 @@ static int look_up(dmutex_t *mutex, struct hold *ret_hold)
         int64_t until_ns = MIN(hold->certain_until_ns, hold->hold_ends_ns);
 
         dm_step_kind(runtime, claim, DM_EV_TIME);
-        *ret_hold = (struct hold){ hold->phase, hold->depth, hold->token, until_ns - dm_clock_boot_ns() };
+        *ret_hold = (struct hold){ hold->phase, hold->depth, dm_claim_token(claim), until_ns - dm_clock_boot_ns() };
     }
     dm_state_unlock();
     return dm_visit_end(visit, 0);
@@ -84,7 +84,7 @@ int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
         return dm_fail(DM_FAIL_LOCAL, NULL);
     if (hold.phase == DM_OVER)
         return dm_fail(DM_FAIL_NOT_OWNER, NULL);
-    *ret_token = hold.token << DM_TOKEN_SHIFT;
+    *ret_token = hold.token;
     return 0;
 }
 
@@ -209,7 +209,7 @@ static uint64_t holding_attempt(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
 
-    while (claim && !(claim->hold.phase == DM_HELD && claim->hold.is_entered))
+    while (claim && !(claim->hold.phase == DM_HELD && !claim->hold.is_attended))
         claim = claim->next_of_name;
     return claim ? claim->hold.serial : 0;
 }

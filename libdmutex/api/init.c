@@ -7,6 +7,7 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "dmutex/mutex.h"
+#include "runtime/line.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 
@@ -91,7 +92,7 @@ static bool is_used_here(const struct dm_name *name)
 
     while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next_of_name;
-    return claim != NULL;
+    return claim != NULL || name->line.first != NULL;
 }
 
 /*
@@ -119,6 +120,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     if (!name && (target->is_anonymous ? is_used : target->is_robust))
         name = dm_registry_name(&runtime->registry, target->key);
     if (name) {
+        dm_line_end_keeping(runtime, name);
         dm_registry_pin(name); /* first: the end of a lost hold may be the end of a forgotten record */
         close_lost(runtime, name);
         if (is_used_here(name)) {
@@ -205,8 +207,10 @@ static int destroy_shared(dmutex_t *mutex)
         error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)
         error = end(runtime, &target, is_used);
-    if (!error)
+    if (!error) {
         mutex->dm_state = DM_MARK_DESTROYED;
+        mutex->dm_hash = 0;
+    }
     return error;
 }
 

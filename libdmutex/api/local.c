@@ -16,7 +16,7 @@ _Static_assert(offsetof(dmutex_t, dm_name) % _Alignof(pthread_mutex_t) == 0, "li
 _Static_assert(sizeof(pthread_cond_t) <= sizeof(((dcond_t *)0)->dm_own), "libc's condition variable has room");
 _Static_assert(offsetof(dcond_t, dm_own) % _Alignof(pthread_cond_t) == 0, "libc's condition variable is aligned");
 
-_Static_assert(offsetof(dmutex_t, dm_reserved) == offsetof(dmutex_t, dm_type) + 8, "a kind is eight bytes");
+_Static_assert(offsetof(dmutex_t, dm_hash) == offsetof(dmutex_t, dm_type) + 8, "a kind is eight bytes");
 
 /* DMUTEX_PRIVATE_LIBC_TYPE() of types.h, which cannot name the field. */
 _Static_assert(offsetof(pthread_mutex_t, __data.__kind) == sizeof DMUTEX_PRIVATE_WORDS_BEFORE_TYPE - 1,

@@ -7,7 +7,24 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "runtime/line.h"
 #include "runtime/release.h"
+#include "runtime/swift.h"
+
+/* The lock-free way has led the thread into another mutex, or past the end of a hold. */
+static void put_back(void)
+{
+    dm_state_lock();
+    dm_line_put_back(dm_runtime_peek());
+    dm_state_unlock();
+}
+
+/* From the next lock on the object knows its place in the table of the lock-free way. */
+static void remember_hash(dmutex_t *mutex, const struct dm_target *target)
+{
+    if (!target->is_anonymous && __atomic_load_n(&mutex->dm_hash, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&mutex->dm_hash, dm_swift_hash(target->key), __ATOMIC_RELAXED);
+}
 
 /*
  * The visit is the outermost: cancellation is off before the first look at the object, and errno is given back after
@@ -18,8 +35,13 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime;
     struct dm_target target;
-    int result = dm_object_open(mutex, &runtime, &target);
+    int result;
 
+    if (dm_self_swift.misled)
+        put_back();
+    result = dm_object_open(mutex, &runtime, &target);
+    if (!result)
+        remember_hash(mutex, &target);
     if (!result)
         result = dm_acquire(runtime, &target, may_wait, deadline);
     return dm_visit_end(visit, result);
@@ -39,7 +61,9 @@ static __attribute__((__noinline__)) int lock_other(dmutex_t *mutex)
  */
 int dmutex_lock(dmutex_t *mutex)
 {
-    return dm_local_is_plain(mutex) ? dm_real.mutex_lock(dm_local_mutex(mutex)) : lock_other(mutex);
+    if (dm_local_is_plain(mutex))
+        return dm_real.mutex_lock(dm_local_mutex(mutex));
+    return mutex && dm_swift_lock(mutex) ? 0 : lock_other(mutex);
 }
 
 /* Without waiting in the queue, but not without the network: the runtime bounds the question by command_timeout. */
@@ -47,6 +71,8 @@ int dmutex_trylock(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_trylock(dm_local_mutex(mutex)));
+    if (mutex && dm_swift_lock(mutex))
+        return 0;
     return acquire(mutex, false, &dm_deadline_endless);
 }
 
@@ -129,7 +155,9 @@ static __attribute__((__noinline__)) int unlock_other(dmutex_t *mutex)
 
 int dmutex_unlock(dmutex_t *mutex)
 {
-    return dm_local_is_plain(mutex) ? dm_real.mutex_unlock(dm_local_mutex(mutex)) : unlock_other(mutex);
+    if (dm_local_is_plain(mutex))
+        return dm_real.mutex_unlock(dm_local_mutex(mutex));
+    return mutex && dm_swift_unlock(mutex) ? 0 : unlock_other(mutex);
 }
 
 /*

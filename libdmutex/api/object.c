@@ -204,7 +204,10 @@ int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_
     ret_target->is_robust = copy.dm_robust == PTHREAD_MUTEX_ROBUST;
     ret_target->is_anonymous = !copy.dm_named;
     ret_target->lease_ms = copy.dm_lease_ms || !runtime ? copy.dm_lease_ms : runtime->settings.lease_ms;
+    ret_target->own_lease_ms = copy.dm_lease_ms;
     ret_target->maxhold_ms = copy.dm_maxhold_ms;
+    ret_target->linger_ms = copy.dm_linger_ms || !runtime ? copy.dm_linger_ms : runtime->settings.linger_ms;
+    ret_target->is_fair = copy.dm_fairness == DMUTEX_FAIR_NP;
     if (copy.dm_named) {
         ret_target->key[0] = 'n';
         memcpy(ret_target->key + 1, copy.dm_name, strlen(copy.dm_name) + 1);

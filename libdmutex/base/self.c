@@ -11,6 +11,8 @@
 static __thread struct dm_self self;
 static __thread int ends_seen;
 
+__thread struct dm_self_swift dm_self_swift;
+
 /* The process ends; by this thread. */
 static bool is_ending;
 static __thread bool is_ending_here;
@@ -30,8 +32,10 @@ static void thread_ends(void *value)
 {
     if (++ends_seen < LAST_PASS)
         pthread_setspecific(end_key, value);
-    else
+    else {
         end_report(value);
+        dm_self_swift.serial = 0;
+    }
 }
 
 void dm_self_on_thread_end(void (*report)(struct dm_self *))
@@ -44,6 +48,7 @@ struct dm_self *dm_self_get(void)
 {
     if (self.serial == 0) {
         self.serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED);
+        dm_self_swift.serial = self.serial;
         sem_init(&self.wake, 0, 0);
         if (end_report)
             pthread_setspecific(end_key, &self);
@@ -107,9 +112,14 @@ void dm_self_end_process(void)
     is_ending_here = true;
 }
 
+bool dm_self_is_ending(void)
+{
+    return __atomic_load_n(&is_ending, __ATOMIC_RELAXED);
+}
+
 bool dm_self_must_park(void)
 {
-    return __atomic_load_n(&is_ending, __ATOMIC_RELAXED) && !is_ending_here;
+    return dm_self_is_ending() && !is_ending_here;
 }
 
 void dm_self_park(void)
@@ -130,4 +140,5 @@ void dm_self_fork_child(void)
     sem_init(&self.wake, 0, 1); /* a wait that the fork has interrupted, in a handler, looks again, and ends */
     self.bell = NULL;
     self.claims = NULL;
+    dm_self_swift.misled = NULL;
 }

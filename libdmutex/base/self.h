@@ -17,6 +17,7 @@
 #include "base/clock.h"
 
 struct dm_claim;
+struct dm_tenure;
 
 struct dm_self {
     uint64_t serial; /* 1, 2, 3, ... in the process; never used again */
@@ -25,6 +26,17 @@ struct dm_self {
     bool has_ended; /* the thread's end was reported: nothing may point here any more */
     struct dm_claim *claims; /* of this thread; the registry's, guarded by the state lock */
 };
+
+/*
+ * The part of a thread's record that the lock-free way reads (runtime/swift.h): in the thread's static storage, found
+ * without a call.
+ */
+struct dm_self_swift {
+    uint64_t serial;          /* as in struct dm_self; 0 before the first call and after the thread's end */
+    struct dm_tenure *misled; /* entered by mistake, to be put back under the state lock; NULL: none */
+    bool has_entered;         /* entered some tenure; the end of the thread looks for it */
+};
+extern __thread struct dm_self_swift dm_self_swift __attribute__((__tls_model__("initial-exec")));
 
 /* The calling thread; set up at the thread's first call. */
 struct dm_self *dm_self_get(void);
@@ -58,6 +70,9 @@ void dm_self_wake(struct dm_self *self);
 
 /* The process ends, by exit() in the calling thread. */
 void dm_self_end_process(void);
+
+/* True if the process ends, by any thread. */
+bool dm_self_is_ending(void);
 
 /* True if the process ends, and not by the calling thread. */
 bool dm_self_must_park(void);

@@ -51,7 +51,13 @@ void dm_hold_init(struct dm_hold *hold, uint64_t serial, uint64_t thread, uint32
     hold->is_robust = is_robust;
     hold->is_attended = true;
     hold->serial = serial;
-    hold->poll_ns = hold->renew_ns = hold->hold_ends_ns = DM_NEVER;
+    hold->poll_ns = hold->renew_ns = hold->hold_ends_ns = hold->look_ns = DM_NEVER;
+}
+
+bool dm_hold_is_like(const struct dm_hold *hold, uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust)
+{
+    return hold->lease_ms == lease_to_ask(lease_ms, maxhold_ms) && hold->maxhold_ms == maxhold_ms &&
+           hold->is_robust == is_robust;
 }
 
 void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
@@ -68,6 +74,19 @@ void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
 {
     if (hold->maxhold_ms)
         hold->hold_ends_ns = now_ns + ms(hold->maxhold_ms);
+}
+
+void dm_hold_mark(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->is_marked)
+        return;
+    hold->is_marked = true;
+    hold->renew_ns = now_ns;
+}
+
+void dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
+{
+    hold->look_ns = look_ns;
 }
 
 void dm_hold_set_depth(struct dm_hold *hold, unsigned depth)
@@ -267,6 +286,8 @@ static unsigned lose(struct dm_hold *hold, int64_t now_ns)
     hold->renew_ns = DM_NEVER;
     hold->is_untold = hold->is_entered;
     begin_giving_back(hold, end_of_lost(hold), now_ns);
+    if (!hold->is_entered && !hold->is_attended)
+        retire(hold); /* no thread is to acknowledge the loss */
     return wake(hold);
 }
 
@@ -306,8 +327,8 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
     hold->phase = DM_HELD;
     hold->depth = 1;
     hold->token = answer->token;
-    hold->is_owner_dead = answer->is_owner_dead;
     hold->is_wanted = false;
+    hold->is_owner_dead = answer->is_owner_dead;
     hold->certain_until_ns = 0;
     dm_hold_restart_maxhold(hold, now_ns);
     extend(hold, request);
@@ -315,10 +336,23 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
 }
 
 /*
+ * The store has granted the attempt anew if the token is another: the hold that we know has ended meanwhile, unnoticed,
+ * and others may have held the lock.
+ */
+static unsigned on_owned_again(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    if (answer->token != hold->token)
+        return hold->is_entered ? lose(hold, now_ns) : enter(hold, request, answer, now_ns);
+    if (certain_by(hold, request) > hold->certain_until_ns)
+        extend(hold, request);
+    return 0;
+}
+
+/*
  * "You own the lock", from an answer or a message.  First match wins:
  * 1. given back, refused or lost before: the hold stays so, the store is told (I4)
  * 2. about to be given back by a wait: nothing, because the wait gives the hold back
- * 3. held already: the same hold, at most confirmed once more
+ * 3. held already: the same hold, at most confirmed once more; or, with another token, a later hold of the attempt
  * 4. the request is not remembered, or the certainty that the request proves is past: a hint, ask
  * 5. the lock is ours
  */
@@ -336,9 +370,7 @@ static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm
     case DM_LEAVING:
         return 0;
     case DM_HELD:
-        if (certain_by(hold, request) > hold->certain_until_ns)
-            extend(hold, request);
-        return 0;
+        return on_owned_again(hold, request, answer, now_ns);
     default:
         return certain_by(hold, request) > now_ns ? enter(hold, request, answer, now_ns) : ask_again(hold);
     }
@@ -501,6 +533,15 @@ static unsigned on_entered(struct dm_hold *hold, int64_t now_ns)
     return 0;
 }
 
+/* The process keeps the hold for the next of its threads; the store knows nothing of the change. */
+static unsigned on_left(struct dm_hold *hold)
+{
+    DM_BUG(hold->phase != DM_HELD || !hold->is_entered || hold->is_attended);
+    hold->is_entered = false;
+    hold->hold_ends_ns = DM_NEVER;
+    return 0;
+}
+
 /*
  * A request sent from here on may end the hold: a renewal behind the request must not bring the hold back, and the end
  * of certainty is no loss to tell, because the thread has left the critical section.
@@ -530,6 +571,8 @@ static unsigned on_thread(struct dm_hold *hold, const struct dm_event *event, in
     switch (event->kind) {
     case DM_EV_ENTERED:
         return on_entered(hold, now_ns);
+    case DM_EV_LEFT:
+        return on_left(hold);
     case DM_EV_LEAVE:
         return on_leave(hold);
     case DM_EV_STAY:

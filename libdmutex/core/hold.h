@@ -12,6 +12,9 @@
  *        |  +---answer--> WAITING     stays |  | leaves                            ^
  *        +--unknown, hint--+                LEAVING --the store ended the hold-----|--------------------------> OVER
  *
+ * A hold that no thread is inside is HELD, not entered and not attended: the process keeps the lease for its threads
+ * (core/tenure.h), and the end of such a hold is nobody's loss.
+ *
  * An attempt that waits on a condition is WAITING until a signal puts the attempt into the mutex's queue.  The hold
  * that the thread gives up for the wait is LEAVING while the store is asked to do both.  From any phase the thread may
  * give back; a refusal ends an attempt that asks or waits.
@@ -102,6 +105,7 @@ struct dm_hold {
     bool is_entered;  /* the thread has returned from lock: a loss must be told */
     bool is_untold;   /* the application is to be told of the loss */
     bool is_wanted;   /* HELD: another attempt waits at the store, as far as the store has told */
+    bool is_marked;   /* the store is to tell of waiters: renewals say so */
 
     /* From HELD on. */
     bool is_owner_dead; /* EOWNERDEAD is to be told, or was and is not mended yet */
@@ -111,6 +115,7 @@ struct dm_hold {
     int64_t certain_until_ns;
     int64_t hold_ends_ns; /* max-hold, once is_entered */
     int64_t renew_ns;     /* when to renew; DM_NEVER while a renewal is on the way */
+    int64_t look_ns;      /* when to look whether the hold is idle; DM_NEVER: not to be looked at */
     struct dm_giving_back back;
 };
 
@@ -137,6 +142,7 @@ enum dm_event_kind {
 
     /* The thread. */
     DM_EV_ENTERED,     /* returns from lock with the hold */
+    DM_EV_LEFT,        /* has unlocked, and the process keeps the hold */
     DM_EV_MENDED,      /* has made the data consistent, and the store has noted so */
     DM_EV_LEAVE,       /* is about to give the hold back by a wait on a condition */
     DM_EV_STAY,        /* did not leave */
@@ -167,6 +173,7 @@ enum dm_want {
     DM_WANTS_TIME,    /* DM_EV_TIME: the hold may be lost */
     DM_WANTS_RENEW,   /* send a renewal */
     DM_WANTS_POLL,    /* send a poll */
+    DM_WANTS_LOOK,    /* look whether the hold is idle */
     DM_WANTS_ACQUIRE, /* the thread is to ask */
     DM_WANTS_NOTHING
 };
@@ -190,6 +197,15 @@ unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_
 
 /* The max-hold begins anew. */
 void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns);
+
+/*
+ * The store is to tell of waiters from now on: a renewal that says so goes out at once.  No effect on a hold that is
+ * marked already.
+ */
+void dm_hold_mark(struct dm_hold *hold, int64_t now_ns);
+
+/* Sets when to look whether the hold is idle; DM_NEVER: not to be looked at. */
+void dm_hold_look_at(struct dm_hold *hold, int64_t look_ns);
 
 /* Sets how often a thread that holds must unlock, from 1 on. */
 void dm_hold_set_depth(struct dm_hold *hold, unsigned depth);
@@ -235,8 +251,14 @@ bool dm_hold_is_returning(const struct dm_hold *hold);
 /* True if a question of the thread decides the end of the attempt: a release would be in vain. */
 bool dm_hold_is_in_question(const struct dm_hold *hold);
 
-/* True if a thread holds by the attempt, or is in a call about the attempt. */
+/* True if an object with these attributes would make the same hold. */
+bool dm_hold_is_like(const struct dm_hold *hold, uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust);
+
+/* True if a thread holds by the attempt, or is in a call about the attempt: not for a hold that is only kept. */
 bool dm_hold_is_in_use(const struct dm_hold *hold);
+
+/* True if the process has the hold and no thread is inside or about to enter. */
+bool dm_hold_is_idle(const struct dm_hold *hold);
 
 /* True if the record of the attempt may go. */
 bool dm_hold_is_done(const struct dm_hold *hold);

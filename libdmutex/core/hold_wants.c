@@ -61,6 +61,8 @@ int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want)
         return hold->phase == DM_HELD ? hold->renew_ns : DM_NEVER;
     case DM_WANTS_POLL:
         return dm_hold_is_waiting(hold) ? hold->poll_ns : DM_NEVER;
+    case DM_WANTS_LOOK:
+        return hold->phase == DM_HELD ? hold->look_ns : DM_NEVER;
     case DM_WANTS_ACQUIRE:
         return hold->phase == DM_ASKING && !hold->is_asked ? 0 : DM_NEVER;
     default:
@@ -129,7 +131,12 @@ bool dm_hold_is_in_question(const struct dm_hold *hold)
 
 bool dm_hold_is_in_use(const struct dm_hold *hold)
 {
-    return hold->is_attended || hold->phase == DM_HELD;
+    return hold->is_attended || (hold->phase == DM_HELD && hold->is_entered);
+}
+
+bool dm_hold_is_idle(const struct dm_hold *hold)
+{
+    return hold->phase == DM_HELD && !hold->is_entered && !hold->is_attended;
 }
 
 /* A refused attempt stays for its thread, which reads the refusal; a loss stays until the application is told. */

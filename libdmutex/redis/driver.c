@@ -76,6 +76,11 @@ static bool is_able(struct dm_store *store, enum dm_way way)
     return dm_link_is_ready(link_of(store, way));
 }
 
+static void want(struct dm_store *store, enum dm_way way)
+{
+    dm_link_want(link_of(store, way));
+}
+
 /* The caller becomes a leader of the link, and opens it if need be. */
 static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
@@ -260,6 +265,7 @@ static void free_unused(struct dm_store *store)
 static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,
+    .want = want,
     .await_able = await_able,
     .sleep = sleep_reading,
     .reason = reason,

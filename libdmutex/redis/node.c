@@ -20,7 +20,7 @@
  * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
  * hold the link's.
  */
-uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
+uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server)
 {
     uint64_t number;
 
@@ -38,7 +38,7 @@ uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server)
 /* The last connection's identity becomes "old" here, before anything is known of the new one. */
 static void begin(void *user)
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
 
     dm_greeting_begin(&line->greeting);
 }
@@ -46,7 +46,7 @@ static void begin(void *user)
 /* No bytes with steps means "without memory": the session fails then. */
 static int next_round(void *user, struct dm_command *ret_round)
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
 
     *ret_round = dm_greeting_round(&line->greeting);
     return line->greeting.step_count;
@@ -55,7 +55,7 @@ static int next_round(void *user, struct dm_command *ret_round)
 /* The greeting reads the replies in the order of its steps. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
 
     return dm_greeting_take(&line->greeting, reply, ret_reason);
 }
@@ -63,7 +63,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 /* Commands that were written for the server before must not be sent to this server. */
 static uint64_t note_server(void *user)
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
     const struct dm_server *server = &line->greeting.server;
     uint64_t number;
 
@@ -85,7 +85,7 @@ static uint64_t note_server(void *user)
  */
 static struct dm_command look(void *user)
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
     struct dm_command command = { 0 };
     int64_t now_ns = dm_clock_boot_ns();
 
@@ -101,7 +101,7 @@ static struct dm_command look(void *user)
 /* False closes the link, and all that was sent behind the look has no answer. */
 static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
 
     return dm_greeting_take_look(&line->greeting, reply, ret_reason);
 }
@@ -117,7 +117,7 @@ static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM
 }
 
 /* The line that greeted last is right; a server that does not say its identity may be any. */
-static void keep_together(struct dm_line *newest, struct dm_line *other)
+static void keep_together(struct dm_node_link *newest, struct dm_node_link *other)
 {
     struct dm_server right, server;
     uint64_t number;
@@ -131,7 +131,7 @@ static void keep_together(struct dm_line *newest, struct dm_line *other)
 /* The inbox may be in a long pause of its retries: the server is there, as this link has just seen. */
 static void commands_ready(void *user)
 {
-    struct dm_node *node = ((struct dm_line *)user)->node;
+    struct dm_node *node = ((struct dm_node_link *)user)->node;
 
     dm_link_retry_soon(node->inbox.link);
     keep_together(&node->commands, &node->inbox);
@@ -142,7 +142,7 @@ static void commands_ready(void *user)
 /* A waiter may ask for a place in the queue from here on. */
 static void inbox_ready(void *user)
 {
-    struct dm_node *node = ((struct dm_line *)user)->node;
+    struct dm_node *node = ((struct dm_node_link *)user)->node;
 
     keep_together(&node->inbox, &node->commands);
     if (node->hooks.on_inbox)
@@ -152,7 +152,7 @@ static void inbox_ready(void *user)
 /* A message that is read after another server has come is as from no known server. */
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
-    struct dm_line *line = user;
+    struct dm_node_link *line = user;
     struct dm_server server;
 
     if (reply->elements != 3 || !dm_reply_is(reply, "message") || reply->element[2]->type != REDIS_REPLY_STRING)
@@ -165,7 +165,7 @@ static void take_message(void *user, const redisReply *reply, uint64_t peer)
 /* The loop thread plans its sleep anew. */
 static void note_change(void *user)
 {
-    const struct dm_node *node = ((struct dm_line *)user)->node;
+    const struct dm_node *node = ((struct dm_node_link *)user)->node;
 
     if (node->hooks.on_change)
         node->hooks.on_change(node->hooks.user);
@@ -177,7 +177,7 @@ static void note_change(void *user)
  * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
  * own line.
  */
-static struct dm_link *open_link(struct dm_line *line, void (*on_ready)(void *user))
+static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(void *user))
 {
     struct dm_node *node = line->node;
     const struct dm_url *url = node->url;
@@ -218,8 +218,9 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     *node = (struct dm_node){ .url = url, .hooks = *hooks };
     node->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_NODE);
     snprintf(node->channel, sizeof node->channel, "%s", channel);
-    node->commands = (struct dm_line){ .node = node, .greeting.url = url, .number = 1 };
-    node->inbox = (struct dm_line){ .node = node, .greeting = { .url = url, .inbox = node->channel }, .number = 1 };
+    node->commands = (struct dm_node_link){ .node = node, .greeting.url = url, .number = 1 };
+    node->inbox =
+        (struct dm_node_link){ .node = node, .greeting = { .url = url, .inbox = node->channel }, .number = 1 };
     node->commands.link = open_link(&node->commands, commands_ready);
     node->inbox.link = open_link(&node->inbox, inbox_ready);
     if (node->commands.link && node->inbox.link)

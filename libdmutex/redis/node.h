@@ -35,7 +35,7 @@ struct dm_node_hooks {
 };
 
 /* One of the two links, and the server that greeted on this link last. */
-struct dm_line {
+struct dm_node_link {
     struct dm_node *node;
     struct dm_link *link;
     struct dm_greeting greeting; /* the link's lock guards it */
@@ -53,7 +53,7 @@ struct dm_node {
     struct dm_url *url;
     struct dm_node_hooks hooks;
     char channel[128];
-    struct dm_line commands, inbox;
+    struct dm_node_link commands, inbox;
     struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
 };
 
@@ -90,7 +90,7 @@ void dm_node_distrust(struct dm_node *node, const char *reason);
 int64_t dm_node_look(struct dm_node *node);
 
 /* The number and the identity of the server of a line, now or last.  Calls nothing. */
-uint64_t dm_line_server(struct dm_line *line, struct dm_server *ret_server);
+uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server);
 
 /* Ends both links for good, as dm_link_end(). */
 void dm_node_end(struct dm_node *node);

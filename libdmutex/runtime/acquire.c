@@ -12,6 +12,7 @@
 #include "runtime/call.h"
 #include "runtime/ending.h"
 #include "runtime/explain.h"
+#include "runtime/line.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
 #include "store/verdict.h"
@@ -67,7 +68,7 @@ static int look_at_own(struct dm_wait *wait)
     if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
         if (hold->hold.depth == DM_DEPTH_MAX)
             return dm_fail(DM_FAIL_DEPTH, NULL);
-        dm_hold_set_depth(&hold->hold, hold->hold.depth + 1);
+        dm_line_set_depth(hold, hold->hold.depth + 1);
         return 0;
     }
     if (!wait->may_wait)
@@ -178,10 +179,15 @@ static void ask(struct dm_wait *wait)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
-/* Not owned: the claim ends, and a release undoes whatever the store may still hold for the claim. */
+/*
+ * Not owned: the next thread of the line goes on with the claim, or else the claim ends, and a release undoes whatever
+ * the store may still hold for the claim.
+ */
 static void abandon(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
+    if (dm_line_pass_claim(wait))
+        return;
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
 }
@@ -245,6 +251,8 @@ static bool begin_anew(struct dm_wait *wait)
             return false;
         rest(wait);
     }
+    if (!wait->is_pledged)
+        dm_line_adopt(wait);
     return true;
 }
 
@@ -277,13 +285,14 @@ static bool enter(struct dm_wait *wait)
 
     is_entered = dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
     if (is_entered) {
-        old = dm_name_hold(wait->name, claim->hold.thread);
+        old = dm_name_hold(wait->name, claim->holder);
         if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
             dm_step_kind(runtime, old, DM_EV_TOLD_LOST);
             dm_step_kind(runtime, old, DM_EV_CLOSED);
         }
         dm_step_kind(runtime, claim, DM_EV_ENTERED);
-        dm_hold_set_depth(&claim->hold, wait->depth);
+        dm_line_set_depth(claim, wait->depth);
+        dm_line_adopt(wait);
         wait->name->is_not_recoverable = false;
     } else {
         dm_step_kind(runtime, claim, DM_EV_TIME);
@@ -309,6 +318,8 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     dm_state_unlock();
     dm_explain_timeout(wait);
     dm_wait_lock(wait);
+    if (dm_line_pass_claim(wait))
+        return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
     dm_call_submit(&call, wait->runtime, wait->claim, request);
     soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
@@ -391,11 +402,7 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
     return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
 
-/*
- * DMUTEX_ONDOWN=fail: a waiter looks now and then whether there is a server; twice without a server, the waiter
- * fails.
- */
-static bool is_server_gone(struct dm_wait *wait)
+bool dm_wait_is_server_gone(struct dm_wait *wait)
 {
     if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
         return false;
@@ -411,15 +418,20 @@ bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
     return dm_store_sleep(wait->runtime->store, until, PTHREAD_CANCEL_DISABLE);
 }
 
+struct dm_deadline dm_wait_limit(const struct dm_wait *wait)
+{
+    if (wait->deadline.is_endless && wait->runtime->settings.fails_when_down)
+        return dm_runtime_call_deadline(wait->runtime);
+    return wait->deadline;
+}
+
 /* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */
 static int sleep_queued(struct dm_wait *wait)
 {
-    struct dm_deadline until = wait->deadline, wake;
+    struct dm_deadline until = dm_wait_limit(wait);
+    struct dm_deadline wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
     bool is_woken;
 
-    if (until.is_endless && wait->runtime->settings.fails_when_down)
-        until = dm_runtime_call_deadline(wait->runtime);
-    wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
     dm_state_unlock();
     is_woken = wait->sleep(wait, &wake);
     if (!is_woken)
@@ -429,14 +441,13 @@ static int sleep_queued(struct dm_wait *wait)
         return DM_GO_ON;
     if (dm_deadline_left_ns(&wait->deadline) == 0)
         return wait->settle(wait);
-    return dm_deadline_left_ns(&until) == 0 && is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
+    return dm_deadline_left_ns(&until) == 0 && dm_wait_is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
 }
 
 int dm_wait_run(struct dm_wait *wait)
 {
     int result = DM_GO_ON;
 
-    dm_explain_begin(wait);
     while (result == DM_GO_ON) {
         if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the wait */
             return dm_fail(DM_FAIL_SWITCHED, NULL);
@@ -472,6 +483,7 @@ int dm_wait_run(struct dm_wait *wait)
     return result;
 }
 
+/* DM_GO_ON: the thread has a claim, and wait->name is pinned. */
 static int begin(struct dm_wait *wait)
 {
     int result;
@@ -484,10 +496,12 @@ static int begin(struct dm_wait *wait)
     result = look_at_own(wait);
     if (result != DM_GO_ON)
         return result;
-    if (!dm_wait_make_claim(wait))
-        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    dm_explain_begin(wait);
     dm_registry_pin(wait->name);
-    return DM_GO_ON;
+    result = dm_line_join(wait);
+    if (result != DM_GO_ON)
+        dm_registry_unpin(&wait->runtime->registry, wait->name);
+    return result;
 }
 
 int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,

@@ -11,8 +11,11 @@ struct dm_target {
     int type;
     bool is_robust;
     bool is_anonymous;
-    uint32_t lease_ms; /* 0: the default */
+    bool is_fair;
+    uint32_t lease_ms;     /* 0: the default */
+    uint32_t own_lease_ms; /* as the object spells the lease */
     uint32_t maxhold_ms;
+    uint32_t linger_ms;
 };
 
 /*

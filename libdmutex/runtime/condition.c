@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "runtime/call.h"
 #include "runtime/ending.h"
+#include "runtime/explain.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
@@ -384,6 +385,7 @@ static int begin(struct condition_wait *self)
         .end = self->hold->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED,
         .mutex = wait->name->key,
     };
+    dm_registry_set_self(self->hold, dm_self_get()); /* the thread may have entered without the state lock */
     dm_step_kind(wait->runtime, self->hold, DM_EV_LEAVE);
     return DM_GO_ON;
 }
@@ -418,6 +420,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
     if (result == DM_GO_ON) {
         self.wait.is_pledged = true;
         self.wait.patience = dm_deadline_endless;
+        dm_explain_begin(&self.wait);
         dm_wait_lock(&self.wait);
         result = dm_wait_run(&self.wait);
         dm_state_unlock();

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/ending.h"
 
+#include "runtime/line.h"
 #include "runtime/pump.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
+
+/* A hold of a line may have gone to another thread, or to none, since the claim was this thread's. */
+static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_self *self,
+                      enum dm_event_kind kind)
+{
+    dm_line_sync(claim);
+    if (claim->holder == self->serial)
+        dm_step_kind(runtime, claim, kind);
+    else
+        dm_line_follow(runtime, claim);
+}
 
 /* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
 static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm_event_kind kind)
@@ -12,7 +24,12 @@ static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm
 
     for (claim = self->claims; claim; claim = next) {
         next = claim->next_of_thread;
-        dm_step_kind(runtime, claim, kind);
+        end_if_of(runtime, claim, self, kind);
+    }
+    for (claim = dm_self_swift.has_entered ? runtime->registry.claims : NULL; claim; claim = next) {
+        next = claim->next;
+        if (claim->tenure)
+            end_if_of(runtime, claim, self, kind);
     }
 }
 
@@ -65,6 +82,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
 
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
+        dm_line_sync(claim); /* for good: no thread enters any more without the state lock */
         if (claim->hold.is_entered != are_holds || (is_in_question(claim) && !are_in_question))
             continue;
         if (claim->hold.is_attended)

@@ -33,7 +33,14 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait)
 /* A normal mutex that its own thread locks again waits for ever, and this is the sentence that tells. */
 static bool is_own(const struct dm_wait *wait, const dmutex_info_t *holder)
 {
-    return strcmp(holder->owner, wait->runtime->ident.uuid) == 0 && holder->thread == wait->claim->hold.thread;
+    bool is_inside;
+
+    if (strcmp(holder->owner, wait->runtime->ident.uuid) != 0)
+        return false;
+    dm_state_lock();
+    is_inside = dm_name_hold(wait->name, dm_self_get()->serial) != NULL;
+    dm_state_unlock();
+    return is_inside;
 }
 
 static double seconds(int64_t ms)
@@ -81,7 +88,8 @@ static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
     struct dm_ask ask;
 
     dm_state_lock();
-    ask = dm_step_ask(wait->claim, (struct dm_request){ 0 });
+    ask = wait->claim ? dm_step_ask(wait->claim, (struct dm_request){ 0 })
+                      : (struct dm_ask){ .place = wait->name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
     dm_state_unlock();
     wait->reason[0] = '\0';
     if (dm_store_info(runtime->store, &ask, deadline, &info, wait->reason) == DM_SAYS_DONE)
@@ -97,7 +105,7 @@ void dm_explain_if_due(struct dm_wait *wait)
     if (dm_explain_left_ns(wait) != 0)
         return;
     wait->explain_ns = dm_clock_boot_ns() + AGAIN_NS;
-    if (dm_wait_phase(wait) != DM_QUEUED)
+    if (wait->claim && dm_wait_phase(wait) != DM_QUEUED)
         return;
     explain(wait, &deadline);
     dm_log_info("waiting for %s%s%s for %.1f s: %s", key[0] == 'n' ? "\"" : "a mutex without a name",

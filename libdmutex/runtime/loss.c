@@ -25,7 +25,7 @@ static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
     if (!claim)
         return false;
     ret_loss->attempt = claim->hold.serial;
-    ret_loss->token = claim->hold.token << DM_TOKEN_SHIFT;
+    ret_loss->token = dm_claim_token(claim);
     snprintf(ret_loss->name, sizeof ret_loss->name, "%s", claim->name->key[0] == 'n' ? claim->name->key + 1 : "");
     return true;
 }

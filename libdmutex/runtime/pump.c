@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "runtime/call.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/loss.h"
 #include "runtime/steps.h"
@@ -96,7 +97,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
         add_poll(batch, claim, now_ns);
 }
 
-/* Marks holds lost whose certainty has ended. */
+/* Marks holds lost whose certainty has ended, and gives idle holds back. */
 static void let_time_pass(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -105,6 +106,8 @@ static void let_time_pass(struct dm_runtime *runtime)
     dm_state_lock();
     while ((claim = dm_due_first(&runtime->registry, DM_WANTS_TIME, now_ns)) != NULL)
         dm_step_kind(runtime, claim, DM_EV_TIME);
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_LOOK, now_ns)) != NULL)
+        dm_line_look(runtime, claim);
     dm_state_unlock();
 }
 
@@ -346,7 +349,7 @@ static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind k
 /* The earliest moment of all orders; what is under way comes back by its answer. */
 static void plan_next(struct dm_runtime *runtime)
 {
-    static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL };
+    static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL, DM_WANTS_LOOK };
     int64_t next_ns;
 
     dm_state_lock();
@@ -363,9 +366,15 @@ static void plan_next(struct dm_runtime *runtime)
  */
 void dm_pump_run(struct dm_runtime *runtime)
 {
+    bool wants_inbox;
+
     dm_state_lock();
     dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
+    wants_inbox = runtime->wants_inbox;
+    runtime->wants_inbox = false;
     dm_state_unlock();
+    if (wants_inbox)
+        dm_store_want(runtime->store, DM_TELLS);
     let_time_pass(runtime);
     while (run_batch(runtime, RENEWALS))
         continue;

@@ -201,6 +201,15 @@ static void unlink_from_thread(struct dm_claim *claim)
     claim->link_of_thread = NULL;
 }
 
+void dm_registry_set_self(struct dm_claim *claim, struct dm_self *self)
+{
+    dm_assert_held(DM_RANK_STATE);
+    unlink_from_thread(claim);
+    claim->self = self;
+    if (self)
+        link_to_thread(claim);
+}
+
 void dm_registry_part(struct dm_self *self)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -219,6 +228,7 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
         return NULL;
     registry->claim_count++;
     claim->self = dm_self_get();
+    claim->holder = claim->self->serial;
     claim->name = name;
     dm_hold_init(&claim->hold, ++registry->last_serial, claim->self->serial, lease_ms, maxhold_ms, is_robust);
     claim->next_of_name = name->claims;
@@ -248,6 +258,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     struct dm_claim **at = &name->claims;
 
     dm_assert_held(DM_RANK_STATE);
+    dm_line_part(claim);
     while (*at != claim)
         at = &(*at)->next_of_name;
     *at = claim->next_of_name;
@@ -301,12 +312,26 @@ struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t seri
     return g_hash_table_lookup(registry->serials, &key);
 }
 
+bool dm_claim_is_inside(const struct dm_claim *claim, uint64_t thread)
+{
+    enum dm_phase phase = claim->hold.phase;
+
+    if (claim->tenure) /* the core may not have heard of the thread yet */
+        return (phase == DM_HELD || phase == DM_LOST) && dm_tenure_inside(claim->tenure) == thread;
+    return dm_hold_is_owned(&claim->hold) && claim->holder == thread;
+}
+
+uint64_t dm_claim_token(const struct dm_claim *claim)
+{
+    return claim->hold.token << DM_TOKEN_SHIFT | (claim->tenure ? dm_tenure_number(claim->tenure) : 0);
+}
+
 struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread)
 {
     struct dm_claim *claim = name->claims;
 
     dm_assert_held(DM_RANK_STATE);
-    while (claim && !(claim->hold.thread == thread && dm_hold_is_owned(&claim->hold)))
+    while (claim && !dm_claim_is_inside(claim, thread))
         claim = claim->next_of_name;
     return claim;
 }

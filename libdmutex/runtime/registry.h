@@ -14,7 +14,9 @@
 
 #include "base/self.h"
 #include "core/hold.h"
+#include "core/tenure.h"
 #include "runtime/due.h"
+#include "runtime/line.h"
 #include "store/calls.h"
 
 struct dm_claim;
@@ -23,6 +25,7 @@ struct dm_name {
     char *key; /* in the table: see dm_registry_name() */
     struct dm_place *place;
     struct dm_claim *claims;
+    struct dm_line line;
     uint64_t seen;           /* the highest of the store's tokens that we know of */
     bool is_not_recoverable; /* the store said so last */
     bool must_serve;         /* waiters are left that a poll of ours is to serve */
@@ -35,7 +38,10 @@ struct dm_claim {
     struct dm_hold hold; /* written by core/ alone */
     struct dm_name *name;
     struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
-    struct dm_self *self;      /* the thread, woken while in a call about the claim */
+    struct dm_tenure *tenure;  /* of a claim that is or was a line's; NULL: the claim of one thread alone */
+    bool is_counted;           /* among line.lost of the name */
+    uint64_t holder;           /* the thread that is inside, or in a call about the claim; 0: none */
+    struct dm_self *self;      /* the thread, woken while in a call about the claim; NULL: no such call */
     struct dm_moment due[DM_DUE_WANTS];
 
     struct dm_claim *next_of_name;
@@ -90,6 +96,9 @@ void dm_registry_unpin(struct dm_registry *registry, struct dm_name *name);
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
                                    uint32_t maxhold_ms, bool is_robust);
 
+/* The claim belongs to the calls of this thread from here on, or to none (NULL). */
+void dm_registry_set_self(struct dm_claim *claim, struct dm_self *self);
+
 /* The claim waits on a condition from here on, or on none (NULL). */
 void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *claim, struct dm_name *condition);
 
@@ -108,7 +117,13 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);
 /* The claim of an attempt, or NULL. */
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial);
 
-/* The claim by which the thread has locked, HELD or LOST; NULL: none. */
+/* True if the thread has locked by the claim, HELD or LOST; certain for the calling thread. */
+bool dm_claim_is_inside(const struct dm_claim *claim, uint64_t thread);
+
+/* The fencing token of the present hold. */
+uint64_t dm_claim_token(const struct dm_claim *claim);
+
+/* The claim by which the calling thread has locked, HELD or LOST; NULL: none. */
 struct dm_claim *dm_name_hold(struct dm_name *name, uint64_t thread);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "runtime/call.h"
 #include "runtime/ending.h"
+#include "runtime/line.h"
 #include "runtime/pump.h"
 #include "runtime/steps.h"
 #include "store/verdict.h"
@@ -35,10 +36,12 @@ static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **
         return dm_fail(DM_FAIL_LOST, NULL);
     }
     if (claim->hold.depth > 1) {
-        dm_hold_set_depth(&claim->hold, claim->hold.depth - 1);
+        dm_line_set_depth(claim, claim->hold.depth - 1);
         return 0;
     }
     *ret_end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
+    if (*ret_end == DM_END_UNLOCKED && dm_line_leave(runtime, claim))
+        return 0;
     *ret_claim = claim;
     claim->name->is_not_recoverable = *ret_end == DM_END_NOT_RECOVERABLE;
     dm_step_give_back_now(runtime, claim, *ret_end);
@@ -104,7 +107,8 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
     dm_state_lock();
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        if (claim->hold.thread == thread && claim->hold.phase == DM_HELD)
+        dm_line_sync(claim);
+        if (claim->holder == thread && claim->hold.phase == DM_HELD)
             dm_registry_drop(&runtime->registry, claim);
     }
     dm_state_unlock();

@@ -12,10 +12,12 @@
 #include "base/rank.h"
 #include "runtime/inbox.h"
 #include "runtime/lifetime.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
+#include "runtime/swift.h"
 #include "spawn/local.h"
 #include "store/drivers.h"
 
@@ -304,6 +306,9 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     if (runtime) {
         await_tellings(runtime);
+        dm_state_lock();
+        dm_line_end_all_keeping(runtime);
+        dm_state_unlock();
         await_releases(runtime, patience_ms);
     }
     error = change_url(&copy);
@@ -391,6 +396,7 @@ void dm_runtime_fork_child(void)
         dm_store_fork_child(current->store);
     }
     current = NULL;
+    dm_swift_fork_child();
     dm_state_fork_child();
     dm_mutex_reset(&start);
     dm_loop_fork_child();

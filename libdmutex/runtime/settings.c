@@ -61,6 +61,23 @@ static void read_on_lost(struct dm_settings *settings)
         dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME; a lost hold is only logged", value);
 }
 
+/* Whole milliseconds; anything else is logged and ignored. */
+static void read_linger(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_LINGER");
+    char *end;
+    unsigned long ms;
+
+    if (!value || !*value)
+        return;
+    errno = 0;
+    ms = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno || ms >= UINT32_MAX)
+        dm_log_alarm("DMUTEX_LINGER=%s is no number of milliseconds, and is ignored", value);
+    else
+        settings->linger_ms = (uint32_t)ms;
+}
+
 /* Read when a runtime is made, and again for another server; a change of the environment in between has no effect. */
 void dm_settings_read(struct dm_settings *ret_settings)
 {
@@ -68,6 +85,7 @@ void dm_settings_read(struct dm_settings *ret_settings)
     check_values("DMUTEX_ONDOWN", "wait", "fail");
     ret_settings->fails_when_down = is_env("DMUTEX_ONDOWN", "fail");
     read_on_lost(ret_settings);
+    read_linger(ret_settings);
 }
 
 /* The folder of a local server is checked when the URL is read, so that the sentence comes with the first call. */

@@ -14,7 +14,8 @@ struct dm_settings {
     bool fails_when_down;    /* DMUTEX_ONDOWN=fail */
     enum dm_on_lost on_lost; /* DMUTEX_ONLOST */
     int lost_signal;
-    uint32_t lease_ms; /* of objects that have no lease of their own: Lease of dmutex.conf(5), else 0 */
+    uint32_t linger_ms; /* of objects that have no linger time of their own: DMUTEX_LINGER, else 0 */
+    uint32_t lease_ms;  /* of objects that have no lease of their own: Lease of dmutex.conf(5), else 0 */
 };
 
 void dm_settings_read(struct dm_settings *ret_settings);

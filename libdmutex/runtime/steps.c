@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/rank.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
@@ -53,17 +54,21 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
 {
     int64_t now_ns = dm_clock_boot_ns();
     struct dm_event numbered = with_server(runtime, event);
-    unsigned actions = dm_hold_step(&claim->hold, &numbered, now_ns);
+    unsigned actions;
 
     dm_assert_held(DM_RANK_STATE);
+    dm_line_sync(claim);
+    actions = dm_hold_step(&claim->hold, &numbered, now_ns);
     if (event->answer && event->answer->is_wanted)
         dm_step_must_serve(runtime, claim->name, true);
     if (claim->hold.token > claim->name->seen)
         claim->name->seen = claim->hold.token;
-    if (dm_hold_is_done(&claim->hold))
+    if (dm_hold_is_done(&claim->hold)) {
         dm_registry_drop(&runtime->registry, claim);
-    else
-        follow(runtime, claim, actions, now_ns);
+        return;
+    }
+    follow(runtime, claim, actions, now_ns);
+    dm_line_follow(runtime, claim);
 }
 
 void dm_step_kind(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_event_kind kind)
@@ -82,9 +87,11 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_STATE);
+    dm_line_sync(claim);
     dm_hold_step(&claim->hold, &event, now_ns); /* not by dm_step(), which would wake the loop for the release */
     dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
     dm_due_plan(&runtime->registry, claim);
+    dm_line_follow(runtime, claim);
 }
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
@@ -167,18 +174,33 @@ struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, i
     return dm_step_ask(claim, request);
 }
 
+/*
+ * Without a mark no message tells of waiters.  A robust mutex is handed on without a gap; between two holds of any other
+ * mutex nobody is inside, and a kill then is no death.
+ */
+static enum dm_mark mark_of(const struct dm_hold *hold)
+{
+    if (!hold->is_marked)
+        return DM_MARK_NONE;
+    return hold->is_robust ? DM_MARK_TELL : DM_MARK_TELL_NO_DEATH;
+}
+
 struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
 {
-    struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns);
+    struct dm_renewal renewal;
 
-    dm_due_plan(&runtime->registry, claim);
-    return (struct dm_renewal){
+    dm_line_sync(claim);
+    renewal = (struct dm_renewal){
         .place = claim->name->place,
         .thread = claim->hold.thread,
         .attempt = claim->hold.serial,
-        .request = request,
+        .request = dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns),
         .lease_ms = claim->hold.lease_ms,
-        .depth = claim->hold.depth,
+        .depth = dm_hold_is_idle(&claim->hold) ? 0 : claim->hold.depth,
         .token = claim->hold.token,
+        .mark = mark_of(&claim->hold),
     };
+    dm_due_plan(&runtime->registry, claim);
+    dm_line_follow(runtime, claim);
+    return renewal;
 }

@@ -18,8 +18,8 @@ enum { DM_GO_ON = -1 };
 struct dm_wait {
     struct dm_runtime *runtime;
     const struct dm_target *target;
-    struct dm_name *name; /* pinned */
-    struct dm_claim *claim;
+    struct dm_name *name;   /* pinned */
+    struct dm_claim *claim; /* NULL: the thread sits in the line, or another thread has taken the claim over */
     bool may_wait;
     bool is_pledged; /* gave the hold up for a condition: return with the mutex, or when nobody can have the mutex */
     unsigned depth;  /* of the hold, once owned */
@@ -50,6 +50,12 @@ void dm_wait_lock(struct dm_wait *wait);
 bool dm_wait_make_claim(struct dm_wait *wait);
 
 enum dm_phase dm_wait_phase(struct dm_wait *wait);
+
+/* Until when a thread without news sleeps before looking at the server (DMUTEX_ONDOWN=fail), or the call's deadline. */
+struct dm_deadline dm_wait_limit(const struct dm_wait *wait);
+
+/* DMUTEX_ONDOWN=fail: a waiter looks now and then for the server; twice without a server, the waiter fails. */
+bool dm_wait_is_server_gone(struct dm_wait *wait);
 
 /* Waits until grants can reach us, or for a while; the reason is noted. */
 void dm_wait_for_inbox(struct dm_wait *wait);

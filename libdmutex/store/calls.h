@@ -15,6 +15,11 @@ static inline bool dm_store_is_able(struct dm_store *store, enum dm_way way)
     return store->ops->is_able(store, way);
 }
 
+static inline void dm_store_want(struct dm_store *store, enum dm_way way)
+{
+    store->ops->want(store, way);
+}
+
 static inline bool dm_store_await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
     return store->ops->await_able(store, way, deadline);

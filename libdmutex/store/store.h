@@ -197,6 +197,8 @@ struct dm_store_ops {
 
     /* Quietly. */
     bool (*is_able)(struct dm_store *store, enum dm_way way);
+    /* Begins to open the way.  By the loop thread. */
+    void (*want)(struct dm_store *store, enum dm_way way);
     /* Opens the way, and waits.  False when the deadline has passed. */
     bool (*await_able)(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline);
     /*

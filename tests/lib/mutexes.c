@@ -20,7 +20,8 @@ const struct kind kinds[KIND_COUNT] = {
 
 enum { NORMAL, ERRORCHECK, RECURSIVE, ROBUST = 4 };
 
-void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms)
+static void make(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms, unsigned linger_ms,
+                 int fairness)
 {
     dmutexattr_t attr;
 
@@ -30,8 +31,21 @@ void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsi
     assert_result(dmutexattr_setname_np(&attr, name), 0);
     if (lease_ms)
         assert_result(dmutexattr_setlease_np(&attr, lease_ms), 0);
+    if (linger_ms)
+        assert_result(dmutexattr_setlinger_np(&attr, linger_ms), 0);
+    assert_result(dmutexattr_setfairness_np(&attr, fairness), 0);
     assert_result(dmutex_init(mutex, &attr), 0);
     assert_result(dmutexattr_destroy(&attr), 0);
+}
+
+void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms)
+{
+    make(mutex, name, kind, lease_ms, 0, DMUTEX_FAIR_NP);
+}
+
+void make_handed(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms, unsigned linger_ms)
+{
+    make(mutex, name, kind, lease_ms, linger_ms, DMUTEX_THROUGHPUT_NP);
 }
 
 void make_normal(dmutex_t *mutex, const char *name, unsigned lease_ms)

@@ -19,8 +19,14 @@ struct kind {
 #define KIND_COUNT 8
 extern const struct kind kinds[KIND_COUNT];
 
-/* Sets up a mutex; name NULL: anonymous.  lease_ms 0: the default. */
+/*
+ * Sets up a mutex; name NULL: anonymous.  lease_ms 0: the default.  The mutex is fair: each acquisition by each thread
+ * asks the server, which is what most tests are about.
+ */
 void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms);
+
+/* The same for a mutex that threads of one process hand on to each other, and that the process keeps. */
+void make_handed(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms, unsigned linger_ms);
 void make_normal(dmutex_t *mutex, const char *name, unsigned lease_ms);
 void make_recursive(dmutex_t *mutex, const char *name, unsigned lease_ms);
 void make_errorcheck(dmutex_t *mutex, const char *name, unsigned lease_ms);

@@ -85,8 +85,9 @@ static bool has_waited(dmutex_t *mutex)
 /* Opens all descriptors of the library's first use, and of the first wait. */
 static void warm_up(void)
 {
-    dmutex_t mutex = DMUTEX_INITIALIZER("test/warm");
+    dmutex_t mutex;
 
+    make_normal(&mutex, "test/warm", 0);
     assert_result(dmutex_lock(&mutex), 0);
     wait_until(has_waited(&mutex) && side_count_channels(the_server->side) == 1);
     assert_result(dmutex_unlock(&mutex), 0);

@@ -139,18 +139,20 @@ void check_entered(int name, const struct dm_claim *claim)
     struct known *known = &check.names[name];
     char id[80];
     uint64_t hash;
+    bool is_first; /* of the store's hold: the threads of the process that follow are told of no death */
 
     if (!dm_hold_is_certain(&claim->hold, dm_clock_boot_ns()))
         return; /* certainty ended on the way out of the call; the end could as well come just after the call */
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->hold.thread,
              claim->hold.serial);
     hash = look_hash(id, strlen(id));
-    if (claim->hold.token <= known->entered_token && claim->hold.token > known->lost_token &&
+    if (dm_claim_token(claim) <= known->entered_token && claim->hold.token > known->lost_token &&
         world_now() >= check.forgiven_until_ns)
-        world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, claim->hold.token,
+        world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, dm_claim_token(claim),
                     known->entered_token);
-    known->entered_token = claim->hold.token;
-    if (strcmp(known->hold, id) == 0 && claim->hold.is_robust && !known->is_hold_found &&
+    known->entered_token = dm_claim_token(claim);
+    is_first = !claim->tenure || dm_tenure_number(claim->tenure) == 0;
+    if (is_first && strcmp(known->hold, id) == 0 && claim->hold.is_robust && !known->is_hold_found &&
         claim->hold.is_owner_dead != (known->dead_hold == hash))
         world_break("I9: %s owns x%d and is told %s death", id, name, claim->hold.is_owner_dead ? "a" : "no");
     check_soon();

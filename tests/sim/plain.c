@@ -47,6 +47,13 @@ static bool is_able(struct dm_store *store, enum dm_way way)
  * Checks that the caller holds no lock (rule 1 of store/store.h). A thread that plain_await() has woken looks again,
  * because the connection may have broken meanwhile.
  */
+/* The plain server's ways open by themselves. */
+static void want(struct dm_store *store, enum dm_way way)
+{
+    (void)store;
+    (void)way;
+}
+
 static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
 {
     check_no_lock("await_able");
@@ -272,6 +279,7 @@ static void free_unused(struct dm_store *store)
 static const struct dm_store_ops ops = {
     .place = place,
     .is_able = is_able,
+    .want = want,
     .await_able = await_able,
     .sleep = sleep_only,
     .reason = reason,

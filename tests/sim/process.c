@@ -254,6 +254,13 @@ void dm_self_end_process(void)
         current_process->ender = current_thread;
 }
 
+__thread struct dm_self_swift dm_self_swift; /* for the lock-free way, which the simulated threads do not take */
+
+bool dm_self_is_ending(void)
+{
+    return current_process->ender != NULL;
+}
+
 bool dm_self_must_park(void)
 {
     return current_process->ender && current_process->ender != current_thread;

@@ -45,6 +45,10 @@ static struct dm_target target_of(int name)
                                 .is_robust = plan.has_robust && name % 2 == 0,
                                 .lease_ms = plan.lease_ms };
 
+    target.own_lease_ms = plan.lease_ms;
+    if (below(2) == 0)
+        target.linger_ms = 1 + below(2 * plan.lease_ms);
+    target.is_fair = below(8) == 0;
     if (plan.has_mixed_leases)
         target.lease_ms += below(plan.lease_ms);
     if (plan.has_mixed_leases && below(10) == 0)

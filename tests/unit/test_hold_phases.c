@@ -121,6 +121,7 @@ static const struct {
     { DM_EV_NAMED, NULL,          { NEVER, NEVER, NEVER, NEVER, NEVER, LOS, RET, NEVER } },
     { DM_EV_TOLD, NULL,           { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_ENTERED, NULL,        { NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER } },
+    { DM_EV_LEFT, NULL,           { NEVER, NEVER, NEVER, HEL, NEVER, NEVER, NEVER, NEVER } },
     { DM_EV_MENDED, NULL,         { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_LEAVE, NULL,          { NEVER, NEVER, NEVER, LEA, NEVER, NEVER, NEVER, NEVER } },
     { DM_EV_STAY, NULL,           { ASK, WAI, QUE, HEL, HEL, LOS, RET, OVR } },

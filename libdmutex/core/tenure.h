@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A tenure: one hold of the store's, as the threads of this process use the hold one after another.
+ *
+ * The word says which thread is inside.  While the word is OPEN, threads enter and leave by one swap each, without the
+ * state lock (runtime/swift.h).  All other changes happen under the state lock, and begin with dm_tenure_close(): from
+ * there on the word is the caller's until dm_tenure_publish().
+ *
+ * Rules for the lock-free way:
+ * 1. The thread swaps first, then reads the clock, then the name, then counts.  A check before the swap proves nothing:
+ *    the hold may be lost, and another tenure be kept, between check and swap.
+ * 2. A lost tenure stays with the thread inside: word and clock are used for no other hold before that thread has come
+ *    by under the state lock.
+ * 3. A tenure is never freed.  A thread may read the table of tenures, pause, and swap the word of a tenure that serves
+ *    another name meanwhile: rule 1 finds out, and the thread puts the word back under the state lock.
+ *
+ * Pure: no clock, no lock; fields marked "atomic" are read by threads without the state lock.
+ */
+#ifndef DM_CORE_TENURE_H
+#define DM_CORE_TENURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/hold.h"
+
+/* The numbers of the holds of one tenure are 0 to this; the token of a hold ends with its number. */
+#define DM_TENURE_NUMBER_MAX ((1u << DM_TOKEN_SHIFT) - 1)
+
+/* While another process waits, a process has so many holds more, for so long at most (I13). */
+#define DM_TENURE_HOLDS_MORE 64u
+#define DM_TENURE_NS_MORE (10 * DM_NS_PER_MS)
+
+/* The two low bits of a word. */
+enum {
+    DM_TENURE_OPEN = 1, /* a thread may enter without the state lock while nobody is inside */
+    DM_TENURE_LOOK = 2  /* the thread inside must leave by the state lock */
+};
+#define DM_TENURE_SHIFT 2
+
+struct dm_claim;
+
+struct dm_tenure {
+    uint64_t word;     /* atomic: serial of the thread inside << 2, and the two bits */
+    int64_t until_ns;  /* atomic: threads may be inside until then; lowered while another process waits */
+    uint32_t last;     /* atomic: the highest number that may be given; lowered while another process waits */
+    uint32_t number;   /* atomic; written by the thread that enters */
+    uint32_t depth;    /* atomic; written by the thread inside: how often that thread must unlock */
+    uint32_t lease_ms; /* as the first object spells the lease */
+    int64_t left_ns;   /* atomic; written by the thread that leaves */
+    const char *key;   /* of the name, for a thread inside */
+
+    /* Under the state lock. */
+    struct dm_claim *claim; /* NULL: in the pool */
+    struct dm_tenure *next; /* in the pool */
+    uint32_t hash;          /* of the key */
+    uint32_t linger_ms;     /* the longest that an object has asked for */
+    uint32_t kept_number;   /* the number of the hold after which the tenure was kept first */
+    bool is_kept;           /* kept at least once: kept_number counts */
+    bool is_bounded;        /* another process waits: `last` and `bound_ns` are the bound */
+    int64_t bound_ns;       /* the end of the bound; DM_NEVER: none */
+} __attribute__((__aligned__(64)));
+
+/* What becomes of the hold at an unlock. */
+enum dm_next {
+    DM_NEXT_PASS,     /* to the first seat of the line, whose thread is inside before it is woken */
+    DM_NEXT_WAKE,     /* to nobody; the first seat is woken, and competes */
+    DM_NEXT_KEEP,     /* to nobody; the process keeps the lease */
+    DM_NEXT_GIVE_BACK /* to the store */
+};
+
+/* The circumstances of an unlock. */
+struct dm_leave {
+    bool is_robust;
+    bool has_seat;    /* a thread of this process waits */
+    bool is_starving; /* the first seat was woken in vain for too long */
+    bool is_wanted;   /* another process waits */
+    bool may_keep;    /* the store can ask for the lease, and asked not too soon the last times */
+    int64_t now_ns;
+};
+
+/* A new tenure of a claim, nobody inside, closed. */
+void dm_tenure_init(struct dm_tenure *tenure, struct dm_claim *claim, const char *key, uint32_t hash,
+                    uint32_t lease_ms);
+
+/* Another process waits: the bound begins, unless it has begun. */
+void dm_tenure_bound(struct dm_tenure *tenure, int64_t now_ns);
+
+/* True if no thread may enter any more: the numbers are used up, or the bound is reached. */
+bool dm_tenure_is_over(const struct dm_tenure *tenure, int64_t now_ns);
+
+/* Decides at an unlock; first match wins. */
+enum dm_next dm_tenure_next(const struct dm_tenure *tenure, const struct dm_leave *leave);
+
+/* ---- the word ---------------------------------------------------------------------------- */
+
+/* Takes the word for a section under the state lock.  Returns the thread inside, 0 nobody. */
+static inline uint64_t dm_tenure_close(struct dm_tenure *tenure)
+{
+    return __atomic_and_fetch(&tenure->word, ~(uint64_t)(DM_TENURE_OPEN | DM_TENURE_LOOK), __ATOMIC_ACQ_REL) >>
+           DM_TENURE_SHIFT;
+}
+
+/* The thread inside as of now; certain for the asking thread itself, and for any thread while the word is closed. */
+static inline uint64_t dm_tenure_inside(const struct dm_tenure *tenure)
+{
+    return __atomic_load_n(&tenure->word, __ATOMIC_ACQUIRE) >> DM_TENURE_SHIFT;
+}
+
+/* The word of a closed tenure. */
+static inline void dm_tenure_publish(struct dm_tenure *tenure, uint64_t thread, unsigned bits)
+{
+    __atomic_store_n(&tenure->word, thread << DM_TENURE_SHIFT | bits, __ATOMIC_RELEASE);
+}
+
+/* The numbers of a tenure are atomic, because the loop thread reads them while a thread is inside. */
+static inline uint32_t dm_tenure_number(const struct dm_tenure *tenure)
+{
+    return __atomic_load_n(&tenure->number, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t dm_tenure_depth(const struct dm_tenure *tenure)
+{
+    return __atomic_load_n(&tenure->depth, __ATOMIC_RELAXED);
+}
+
+static inline void dm_tenure_set_depth(struct dm_tenure *tenure, uint32_t depth)
+{
+    __atomic_store_n(&tenure->depth, depth, __ATOMIC_RELAXED);
+}
+
+#endif

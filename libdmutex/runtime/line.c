@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/line_parts.h"
+
+#include "base/rank.h"
+#include "core/tenure.h"
+#include "runtime/loop.h"
+#include "runtime/steps.h"
+#include "runtime/swift.h"
+
+/* After a lease was asked back, at most so many unlocks do not keep. */
+#define BACK_OFF_MOST 63u
+
+/* A lease that was used again so often, before it was asked back, was worth keeping. */
+#define RELOCKS_WORTH 2u
+
+static bool is_of_line(const struct dm_claim *claim)
+{
+    return claim->name->line.claim == claim;
+}
+
+/* ---- seats ------------------------------------------------------------------------------- */
+
+void dm_line_sit_down(struct dm_line *line, struct dm_seat *seat)
+{
+    seat->since_ns = dm_clock_boot_ns();
+    if (line->last)
+        line->last->next = seat;
+    else
+        line->first = seat;
+    line->last = seat;
+}
+
+void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat)
+{
+    struct dm_seat *before = NULL;
+
+    for (struct dm_seat *at = line->first; at != seat; at = at->next)
+        before = at;
+    if (before)
+        before->next = seat->next;
+    else
+        line->first = seat->next;
+    if (line->last == seat)
+        line->last = before;
+    if (!before)
+        line->is_starving = false;
+}
+
+/* The first seat is awake from here on, until it has looked. */
+void dm_line_wake_first(struct dm_line *line)
+{
+    if (!line->first || line->first->is_awake)
+        return;
+    line->first->is_awake = true;
+    dm_self_wake(line->first->self);
+}
+
+/* ---- the word ---------------------------------------------------------------------------- */
+
+/*
+ * True if threads may enter and leave without the state lock.  Not while a thread has a lost hold of the name: that
+ * thread's next lock or unlock must find the loss.
+ */
+static bool is_open(const struct dm_claim *claim)
+{
+    const struct dm_line *line = &claim->name->line;
+    const struct dm_hold *hold = &claim->hold;
+
+    return is_of_line(claim) && hold->phase == DM_HELD && !hold->is_attended && !hold->is_robust && !hold->maxhold_ms &&
+           !hold->is_owner_dead && !line->is_starving && !line->lost && !dm_self_is_ending() &&
+           (hold->is_entered || (line->first && line->first->is_awake) || claim->tenure->linger_ms);
+}
+
+/* True if the thread inside must leave by the state lock: the hold is not to stay, or a seat is to be woken. */
+static bool must_look(const struct dm_claim *claim)
+{
+    const struct dm_seat *first = claim->name->line.first;
+
+    return claim->hold.is_wanted || !claim->hold.is_marked || (first ? !first->is_awake : !claim->tenure->linger_ms);
+}
+
+/* Lets threads in and out again, as far as they may. */
+void dm_line_publish(struct dm_claim *claim)
+{
+    struct dm_tenure *tenure = claim->tenure;
+    uint64_t inside = claim->hold.is_entered ? claim->holder : 0;
+    bool is_shown = is_open(claim);
+    int64_t until_ns = is_shown ? MIN(dm_hold_end_ns(&claim->hold), tenure->bound_ns) : 0;
+
+    __atomic_store_n(&tenure->until_ns, until_ns, __ATOMIC_RELAXED);
+    if (is_shown)
+        dm_swift_show(tenure);
+    else
+        dm_swift_hide(tenure);
+    dm_tenure_publish(tenure, inside, is_shown ? DM_TENURE_OPEN | (must_look(claim) ? DM_TENURE_LOOK : 0) : 0);
+}
+
+/* The thread is inside from here on; 0: nobody.  The word is closed. */
+static void set_inside(struct dm_claim *claim, uint64_t thread)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    if (claim->hold.is_entered)
+        dm_hold_step(&claim->hold, &(struct dm_event){ .kind = DM_EV_LEFT }, now_ns);
+    if (thread)
+        dm_hold_step(&claim->hold, &(struct dm_event){ .kind = DM_EV_ENTERED }, now_ns);
+    claim->holder = thread;
+    dm_registry_set_self(claim, NULL);
+    dm_tenure_publish(claim->tenure, thread, 0);
+}
+
+/* A new hold of the tenure, with a new token. */
+void dm_line_enter(struct dm_claim *claim, uint64_t thread)
+{
+    struct dm_tenure *tenure = claim->tenure;
+
+    set_inside(claim, thread);
+    __atomic_store_n(&tenure->number, dm_tenure_number(tenure) + 1, __ATOMIC_RELAXED);
+    dm_line_set_depth(claim, 1);
+}
+
+void dm_line_set_depth(struct dm_claim *claim, unsigned depth)
+{
+    dm_assert_held(DM_RANK_STATE);
+    dm_hold_set_depth(&claim->hold, depth);
+    if (claim->tenure)
+        dm_tenure_set_depth(claim->tenure, depth);
+}
+
+void dm_line_sync(struct dm_claim *claim)
+{
+    const struct dm_hold *hold = &claim->hold;
+    uint64_t inside;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!claim->tenure)
+        return;
+    inside = dm_tenure_close(claim->tenure);
+    if (hold->phase != DM_HELD || hold->is_attended)
+        return; /* no thread could enter or leave */
+    if (inside != (hold->is_entered ? claim->holder : 0))
+        set_inside(claim, inside);
+    if (inside)
+        dm_hold_set_depth(&claim->hold, dm_tenure_depth(claim->tenure));
+}
+
+/* ---- the end of a section ------------------------------------------------------------------ */
+
+/* A lease that was asked back too soon after it was kept is not kept the next times. */
+static void note_asked_back(struct dm_claim *claim)
+{
+    struct dm_line *line = &claim->name->line;
+    const struct dm_tenure *tenure = claim->tenure;
+
+    if (!tenure->is_kept)
+        return;
+    if (dm_tenure_number(tenure) - tenure->kept_number >= RELOCKS_WORTH)
+        line->back_off = 0;
+    else
+        line->back_off = MIN(2 * line->back_off + 1, BACK_OFF_MOST);
+    line->skip = line->back_off;
+}
+
+/* True if no thread of the process is to use the idle hold. */
+static bool is_needless(const struct dm_claim *claim)
+{
+    return is_of_line(claim) && !claim->name->line.first && dm_hold_is_idle(&claim->hold) &&
+           (claim->hold.is_wanted || !claim->tenure->linger_ms);
+}
+
+/* Ends a section that has closed the word.  A hold that nobody is to use goes back to the store. */
+void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    if (!is_needless(claim)) {
+        dm_line_publish(claim);
+        return;
+    }
+    if (claim->hold.is_wanted)
+        note_asked_back(claim);
+    dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+}
+
+/* The same after a change of what the hold wants. */
+void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    dm_due_plan(&runtime->registry, claim);
+    dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
+    dm_line_reopen(runtime, claim);
+}
+
+/* ---- the claim of a line ----------------------------------------------------------------- */
+
+/* The longest linger time that any thread has asked for counts; a robust mutex keeps nothing. */
+void dm_line_note_linger(struct dm_claim *claim, const struct dm_target *target)
+{
+    if (!target->is_robust && target->linger_ms > claim->tenure->linger_ms)
+        claim->tenure->linger_ms = target->linger_ms;
+}
+
+static void attach(struct dm_claim *claim, struct dm_tenure *tenure, const struct dm_target *target)
+{
+    const char *key = claim->name->key;
+
+    dm_tenure_init(tenure, claim, key, dm_swift_hash(key), target->own_lease_ms);
+    claim->tenure = tenure;
+    claim->name->line.claim = claim;
+    dm_line_note_linger(claim, target);
+}
+
+static void detach(struct dm_claim *claim)
+{
+    claim->name->line.claim = NULL;
+    dm_line_wake_first(&claim->name->line);
+}
+
+void dm_line_part(struct dm_claim *claim)
+{
+    dm_assert_held(DM_RANK_STATE);
+    claim->name->line.lost -= claim->is_counted;
+    if (!claim->tenure)
+        return;
+    if (is_of_line(claim))
+        detach(claim);
+    dm_swift_return(claim->tenure);
+    claim->tenure = NULL;
+}
+
+bool dm_line_may_join(const struct dm_target *target)
+{
+    return !target->is_fair && !dm_self_is_ending();
+}
+
+/* Without memory for a tenure the claim stays alone. */
+void dm_line_adopt(struct dm_wait *wait)
+{
+    struct dm_claim *claim = wait->claim;
+    struct dm_tenure *tenure;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (claim->tenure || wait->name->line.claim || !dm_line_may_join(wait->target))
+        return;
+    tenure = dm_swift_take();
+    if (!tenure)
+        return;
+    attach(claim, tenure, wait->target);
+    if (claim->hold.is_entered)
+        dm_tenure_set_depth(tenure, claim->hold.depth);
+    dm_line_publish(claim);
+}
+
+bool dm_line_pass_claim(struct dm_wait *wait)
+{
+    struct dm_claim *claim = wait->claim;
+    struct dm_line *line = &wait->name->line;
+    struct dm_seat *seat = line->first;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!seat || !is_of_line(claim) || claim->hold.phase != DM_QUEUED || dm_self_is_ending())
+        return false;
+    dm_line_stand_up(line, seat);
+    seat->claim = claim;
+    claim->holder = seat->self->serial;
+    dm_registry_set_self(claim, seat->self);
+    dm_self_wake(seat->self);
+    wait->claim = NULL;
+    return true;
+}
+
+/* ---- leaving ----------------------------------------------------------------------------- */
+
+static void pass(struct dm_claim *claim)
+{
+    struct dm_line *line = &claim->name->line;
+    struct dm_seat *seat = line->first;
+
+    dm_line_stand_up(line, seat);
+    seat->claim = claim;
+    dm_line_enter(claim, seat->self->serial);
+    dm_self_wake(seat->self);
+}
+
+static void keep(struct dm_claim *claim, int64_t now_ns)
+{
+    struct dm_tenure *tenure = claim->tenure;
+
+    set_inside(claim, 0);
+    __atomic_store_n(&tenure->left_ns, now_ns, __ATOMIC_RELAXED);
+    if (!tenure->is_kept)
+        tenure->kept_number = dm_tenure_number(tenure);
+    tenure->is_kept = true;
+    dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
+}
+
+static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
+{
+    struct dm_line *line = &claim->name->line;
+    bool is_told = dm_store_is_able(runtime->store, DM_TELLS);
+    const struct dm_leave leave = {
+        .is_robust = claim->hold.is_robust,
+        .has_seat = line->first != NULL,
+        .is_starving = line->is_starving,
+        .is_wanted = claim->hold.is_wanted,
+        .may_keep = is_told && line->skip == 0,
+        .now_ns = now_ns,
+    };
+
+    if (!is_told && line->first)
+        dm_tenure_bound(claim->tenure, now_ns); /* no message could tell of a waiter */
+    if (!is_told && (line->first || claim->tenure->linger_ms)) {
+        runtime->wants_inbox = true;
+        dm_loop_wake_at(runtime->loop, now_ns);
+    }
+    return dm_tenure_next(claim->tenure, &leave);
+}
+
+bool dm_line_leave(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    struct dm_line *line = &claim->name->line;
+    int64_t now_ns = dm_clock_boot_ns();
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!is_of_line(claim) || dm_self_is_ending())
+        return false;
+    dm_line_sync(claim);
+    switch (decide(runtime, claim, now_ns)) {
+    case DM_NEXT_PASS:
+        pass(claim);
+        break;
+    case DM_NEXT_WAKE:
+        set_inside(claim, 0);
+        dm_line_wake_first(line);
+        break;
+    case DM_NEXT_KEEP:
+        keep(claim, now_ns);
+        break;
+    case DM_NEXT_GIVE_BACK:
+        if (claim->hold.is_wanted)
+            note_asked_back(claim);
+        else if (line->skip > 0)
+            line->skip--;
+        return false;
+    }
+    dm_hold_mark(&claim->hold, now_ns);
+    dm_line_settle(runtime, claim);
+    return true;
+}
+
+static void count_loss(struct dm_claim *claim)
+{
+    bool is_lost = claim->hold.phase == DM_LOST && claim->hold.is_entered;
+
+    claim->name->line.lost += is_lost - claim->is_counted;
+    claim->is_counted = is_lost;
+}
+
+void dm_line_follow(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    enum dm_phase phase = claim->hold.phase;
+
+    dm_assert_held(DM_RANK_STATE);
+    count_loss(claim);
+    if (!claim->tenure)
+        return;
+    if (is_of_line(claim) && phase != DM_ASKING && phase != DM_QUEUED && phase != DM_HELD)
+        detach(claim);
+    if (claim->hold.is_wanted)
+        dm_tenure_bound(claim->tenure, dm_clock_boot_ns());
+    dm_line_reopen(runtime, claim);
+}
+
+void dm_line_look(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    int64_t linger_ns = claim->tenure->linger_ms * DM_NS_PER_MS, now_ns = dm_clock_boot_ns(), until_ns;
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_line_sync(claim);
+    until_ns = __atomic_load_n(&claim->tenure->left_ns, __ATOMIC_RELAXED) + linger_ns;
+    if (is_of_line(claim) && dm_hold_is_idle(&claim->hold) && !claim->name->line.first && until_ns <= now_ns) {
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+        return;
+    }
+    dm_hold_look_at(&claim->hold, until_ns > now_ns ? until_ns : now_ns + linger_ns);
+    dm_line_settle(runtime, claim);
+}
+
+void dm_line_end_keeping(struct dm_runtime *runtime, struct dm_name *name)
+{
+    struct dm_claim *claim = name->line.claim;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!claim)
+        return;
+    dm_line_sync(claim);
+    if (dm_hold_is_idle(&claim->hold) && !name->line.first)
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+    else
+        dm_line_publish(claim);
+}
+
+void dm_line_end_all_keeping(struct dm_runtime *runtime)
+{
+    struct dm_claim *claim, *next;
+
+    dm_assert_held(DM_RANK_STATE);
+    for (claim = runtime->registry.claims; claim; claim = next) {
+        next = claim->next;
+        if (is_of_line(claim))
+            dm_line_end_keeping(runtime, claim->name);
+    }
+}
+
+void dm_line_put_back(struct dm_runtime *runtime)
+{
+    struct dm_tenure *tenure = dm_self_swift.misled;
+    struct dm_claim *claim = tenure->claim;
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_self_swift.misled = NULL;
+    if (!claim || dm_tenure_inside(tenure) != dm_self_get()->serial)
+        return;
+    dm_line_sync(claim);
+    if (claim->hold.phase == DM_HELD) {
+        set_inside(claim, 0);
+        dm_line_wake_first(&claim->name->line);
+        dm_line_settle(runtime, claim);
+    } else if (claim->hold.phase == DM_LOST) {
+        dm_step_kind(runtime, claim, DM_EV_CLOSED);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The pieces of a line that line.c and join.c share.  State lock held; the word of a claim that is given is closed. */
+#ifndef DM_RUNTIME_LINE_PARTS_H
+#define DM_RUNTIME_LINE_PARTS_H
+
+#include "runtime/swift.h"
+#include "runtime/wait.h"
+
+void dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);
+void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat);
+
+/* The first seat, if any, is awake from here on, until its thread has looked. */
+void dm_line_wake_first(struct dm_line *line);
+
+/* True if a thread with such an object takes part in lines at all. */
+bool dm_line_may_join(const struct dm_target *target);
+
+/* The longest linger time that any thread has asked for counts; a robust mutex keeps nothing. */
+void dm_line_note_linger(struct dm_claim *claim, const struct dm_target *target);
+
+/* The idle hold is the thread's from here on, with a new token. */
+void dm_line_enter(struct dm_claim *claim, uint64_t thread);
+
+/* Lets threads in and out again, as far as they may. */
+void dm_line_publish(struct dm_claim *claim);
+
+/* The same at the end of a section; a hold that nobody is to use goes back to the store. */
+void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* The same after a change of what the hold wants. */
+void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/swift.h"
+
+#include <stdlib.h>
+
+#include "base/rank.h"
+
+/* Tenures are made so many at a time. */
+#define POOL_STEP 16
+
+struct dm_tenure *dm_swift_table[DM_SWIFT_PLACES];
+
+/* Guarded by the state lock. */
+static struct dm_tenure *pool;
+
+/* FNV-1a. */
+uint32_t dm_swift_hash(const char *key)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *key; key++)
+        hash = (hash ^ (unsigned char)*key) * 16777619u;
+    return hash ? hash : 1;
+}
+
+static void fill_pool(void)
+{
+    struct dm_tenure *fresh = aligned_alloc(_Alignof(struct dm_tenure), POOL_STEP * sizeof *fresh);
+
+    if (!fresh)
+        return;
+    memset(fresh, 0, POOL_STEP * sizeof *fresh);
+    for (int i = 0; i < POOL_STEP; i++) {
+        fresh[i].next = pool;
+        pool = &fresh[i];
+    }
+}
+
+struct dm_tenure *dm_swift_take(void)
+{
+    struct dm_tenure *tenure;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!pool)
+        fill_pool();
+    tenure = pool;
+    if (tenure)
+        pool = tenure->next;
+    return tenure;
+}
+
+void dm_swift_return(struct dm_tenure *tenure)
+{
+    dm_assert_held(DM_RANK_STATE);
+    dm_swift_hide(tenure);
+    dm_tenure_publish(tenure, 0, 0);
+    tenure->claim = NULL;
+    tenure->next = pool;
+    pool = tenure;
+}
+
+static struct dm_tenure **place_of(const struct dm_tenure *tenure)
+{
+    return &dm_swift_table[tenure->hash % DM_SWIFT_PLACES];
+}
+
+void dm_swift_show(struct dm_tenure *tenure)
+{
+    __atomic_store_n(place_of(tenure), tenure, __ATOMIC_RELEASE);
+}
+
+void dm_swift_hide(struct dm_tenure *tenure)
+{
+    struct dm_tenure **place = place_of(tenure);
+
+    dm_assert_held(DM_RANK_STATE);
+    if (__atomic_load_n(place, __ATOMIC_RELAXED) == tenure)
+        __atomic_store_n(place, NULL, __ATOMIC_RELEASE);
+}
+
+void dm_swift_fork_child(void)
+{
+    memset(dm_swift_table, 0, sizeof dm_swift_table);
+    pool = NULL;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The threads of one process hand a mutex on without the server. */
+#include <stdio.h>
+
+#include "../lib/testlib.h"
+
+#define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
+#define AT_ONCE 8000
+#define THREADS 8
+#define PER_TENURE 4096  /* holds by one token of the server */
+
+static dmutex_t mutex;
+static struct errand errands[THREADS];
+
+static int64_t commands(void)
+{
+    return side_client_commands(the_server->side);
+}
+
+/* An actor that has been connected in both ways, because the actor has waited for a name in vain. */
+static struct actor *start_warm(const char *name, const char *words)
+{
+    struct actor *actor = actor_start(the_server);
+    dmutex_t busy;
+
+    make_normal(&busy, "line/busy", LONG_LEASE);
+    assert_result(dmutex_lock(&busy), 0);
+    actor_do(actor, "ETIMEDOUT", "timedlock line/busy 10");
+    assert_result(dmutex_unlock(&busy), 0);
+    wait_until(!is_locked(&busy));
+    actor_do(actor, "0", "init %s lease=%d%s", name, LONG_LEASE, words);
+    return actor;
+}
+
+/* The file in which actors count under a mutex. */
+static const char *count_file(void)
+{
+    static char file[64];
+
+    snprintf(file, sizeof file, "%s/lines", the_server->folder);
+    actor_begin_count(file);
+    return file;
+}
+
+/* ---- cost -------------------------------------------------------------------------------- */
+
+/* Eight threads of one process, and nobody else.  Returns the commands. */
+static int64_t cost_of_threads(const char *words, int rounds)
+{
+    struct actor *actor = start_warm("line/count", words);
+    const char *file = count_file();
+    int64_t before;
+
+    actor_do(actor, "0", "lock line/count");
+    actor_do(actor, "0", "unlock line/count");
+    before = commands();
+    actor_do(actor, "0", "count %s %d line/count %d", file, rounds, THREADS);
+    assert_int_equal(actor_counted(file), THREADS * rounds);
+    before = commands() - before;
+    print_message("# %lld commands for %d acquisitions\n", (long long)before, THREADS * rounds);
+    actor_end(actor);
+    return before;
+}
+
+/* Of each 4096 acquisitions of a kept mutex the server hears of one lock, one mark, and one unlock. */
+static void test_threads_need_three_commands_for_a_tenure_when_kept(void **state)
+{
+    int rounds = repetitions(4000);
+
+    (void)state;
+    assert_in_range(cost_of_threads(" linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
+}
+
+/* Without a linger time a thread gives back when no other thread waits at that moment, which is seldom. */
+static void test_threads_need_few_commands_when_nothing_is_kept(void **state)
+{
+    int rounds = repetitions(1000);
+
+    (void)state;
+    assert_in_range(cost_of_threads("", rounds), 3, THREADS * rounds / 5);
+    assert_in_range(cost_of_threads(" robust", rounds), 3, THREADS * rounds / 5);
+}
+
+/* A thread that would wait behind a thread of its own process sits without a command, and leaves without a command. */
+static void test_timedlock_asks_nobody_when_a_thread_of_the_process_holds(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    make_handed(&mutex, "line/timed", &kinds[0], LONG_LEASE, 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    before = commands();
+    assert_int_equal(in_thread(timedlock_soon, &mutex), ETIMEDOUT);
+    assert_int_equal(in_thread(clocklock_soon, &mutex), ETIMEDOUT);
+    assert_int_equal(in_thread(dmutex_trylock, &mutex), EBUSY);
+    assert_int_equal(commands(), before);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_false(is_locked(&mutex));
+}
+
+/* A fair mutex goes to the server for each acquisition. */
+static void test_fair_threads_ask_the_server(void **state)
+{
+    struct actor *actor = start_warm("line/fair", " fair");
+    const char *file = count_file();
+    int64_t before = commands();
+
+    (void)state;
+    actor_do(actor, "0", "count %s 100 line/fair %d", file, THREADS);
+    assert_true(commands() - before >= 2 * 100 * THREADS);
+    actor_end(actor);
+}
+
+/* ---- order ------------------------------------------------------------------------------- */
+
+static int lock_and_unlock(dmutex_t *at)
+{
+    int result = dmutex_lock(at);
+
+    return result ? result : dmutex_unlock(at);
+}
+
+static void begin_waiting(int count)
+{
+    for (int i = 0; i < count; i++) {
+        errand_begin(&errands[i], lock_and_unlock, &mutex);
+        errand_await_sleep(&errands[i]);
+    }
+}
+
+/* All seats get their turn after one unlock, and the last gives the mutex back to the server. */
+static void test_all_seats_get_through_after_an_unlock(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/all", &kinds[0], LONG_LEASE, 0);
+    for (int is_robust = 0; is_robust < 2; is_robust++) {
+        if (is_robust)
+            make_handed(&mutex, "line/all-robust", &kinds[4], LONG_LEASE, 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        begin_waiting(THREADS);
+        assert_int_equal(waiters_of(&mutex), 0); /* the server knows of none */
+        assert_result(dmutex_unlock(&mutex), 0);
+        for (int i = 0; i < THREADS; i++)
+            assert_result(errand_join(&errands[i]), 0);
+        wait_until(!is_locked(&mutex));
+    }
+}
+
+/* The envoy's deadline passes the place in the server's queue on, with its rank, and costs no command. */
+static void test_the_place_in_the_queue_stays_when_the_envoy_times_out(void **state)
+{
+    struct actor *owner = start_warm("line/envoy", ""), *later = start_warm("line/envoy", "");
+    int64_t before;
+
+    (void)state;
+    make_handed(&mutex, "line/envoy", &kinds[0], LONG_LEASE, 0);
+    actor_do(owner, "0", "lock line/envoy");
+    errand_begin(&errands[0], timedlock_soon, &mutex);
+    wait_until(waiters_of(&mutex) == 1);
+    errand_begin(&errands[1], lock_and_unlock, &mutex);
+    actor_send(later, "lock line/envoy");
+    wait_until(waiters_of(&mutex) == 2);
+    before = commands();
+    assert_int_equal(errand_join(&errands[0]), ETIMEDOUT);
+    if (errand_is_over(&errands[1]))
+        fail_msg("the second thread has the mutex of the owner");
+    assert_int_equal(waiters_of(&mutex), 2);
+    print_message("# %lld commands\n", (long long)(commands() - before));
+    actor_do(owner, "0", "unlock line/envoy");
+    assert_result(errand_join(&errands[1]), 0);
+    actor_expect(later, "0");
+    actor_end(owner);
+    actor_end(later);
+}
+
+/* A token never falls, whether the hold comes from the server or from a thread of the process. */
+static void test_tokens_rise_with_each_hold(void **state)
+{
+    struct actor *actors[] = { start_warm("line/token", ""), start_warm("line/token", " linger=60000") };
+    long long before = 0, token;
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct actor *actor = actors[i / 3 % 2];
+
+        actor_do(actor, "0", "lock line/token");
+        token = actor_value(actor, "token line/token");
+        assert_true(token > before);
+        before = token;
+        actor_do(actor, "0", "unlock line/token");
+    }
+    actor_end(actors[0]);
+    actor_end(actors[1]);
+}
+
+/* ---- other processes --------------------------------------------------------------------- */
+
+/* A process whose threads hand on all the time lets another process in. */
+static void test_another_process_gets_in_while_threads_hand_on(void **state)
+{
+    struct actor *crowd = start_warm("line/bound", ""), *other = start_warm("line/bound", "");
+    const char *file = count_file();
+
+    (void)state;
+    actor_send(crowd, "count %s %d line/bound %d", file, 1000000, THREADS);
+    for (int i = 0; i < 20; i++) {
+        promise_within(AT_ONCE);
+        actor_do(other, "0", "lock line/bound");
+        actor_do(other, "0", "unlock line/bound");
+        assert_kept();
+    }
+    actor_kill(crowd);
+    make_handed(&mutex, "line/bound", &kinds[0], LONG_LEASE, 0);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    actor_end(crowd);
+    actor_end(other);
+}
+
+/* ---- ends -------------------------------------------------------------------------------- */
+
+/* A thread that ends with the mutex dies for the next thread of its own process. */
+static void test_a_seat_learns_of_a_death_in_its_process(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/death", &kinds[4], LONG_LEASE, 0);
+    for (int way = 0; way < 2; way++) {
+        assert_int_equal(in_thread(dmutex_lock, &mutex), 0); /* and the thread ends */
+        assert_int_equal(dmutex_lock(&mutex), EOWNERDEAD);
+        assert_result(dmutex_consistent(&mutex), 0);
+        assert_result(dmutex_unlock(&mutex), 0);
+    }
+}
+
+/* A thread that has entered without the server, and ends inside, leaves the mutex to the next. */
+static void test_the_mutex_goes_on_when_a_thread_ends_inside(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/ends", &kinds[0], LONG_LEASE, LONG_LEASE);
+    for (int i = 0; i < 3; i++)
+        assert_result(lock_and_unlock(&mutex), 0);
+    assert_int_equal(in_thread(dmutex_lock, &mutex), 0);
+    promise_within(AT_ONCE);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_kept();
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* All seats hear that the mutex is not recoverable. */
+static void test_all_seats_are_told_when_the_mutex_is_not_recoverable(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/broken", &kinds[4], LONG_LEASE, 0);
+    assert_int_equal(in_thread(dmutex_lock, &mutex), 0);
+    assert_int_equal(dmutex_lock(&mutex), EOWNERDEAD);
+    begin_waiting(THREADS);
+    assert_result(dmutex_unlock(&mutex), 0); /* without dmutex_consistent() */
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(errand_join(&errands[i]), ENOTRECOVERABLE);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/* A hold that is lost inside is told to its thread; the seats ask anew. */
+static void test_seats_ask_anew_when_the_hold_is_broken(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/force", &kinds[0], LONG_LEASE, 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    begin_waiting(2);
+    promise_within(AT_ONCE);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_result(errand_join(&errands[0]), 0);
+    assert_result(errand_join(&errands[1]), 0);
+    assert_kept();
+    assert_int_equal(dmutex_unlock(&mutex), EPERM);
+    wait_until(!is_locked(&mutex));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_need_three_commands_for_a_tenure_when_kept),
+        cmocka_unit_test(test_threads_need_few_commands_when_nothing_is_kept),
+        cmocka_unit_test(test_timedlock_asks_nobody_when_a_thread_of_the_process_holds),
+        cmocka_unit_test(test_fair_threads_ask_the_server),
+        cmocka_unit_test(test_all_seats_get_through_after_an_unlock),
+        cmocka_unit_test(test_the_place_in_the_queue_stays_when_the_envoy_times_out),
+        cmocka_unit_test(test_tokens_rise_with_each_hold),
+        cmocka_unit_test(test_another_process_gets_in_while_threads_hand_on),
+        cmocka_unit_test(test_a_seat_learns_of_a_death_in_its_process),
+        cmocka_unit_test(test_the_mutex_goes_on_when_a_thread_ends_inside),
+        cmocka_unit_test(test_all_seats_are_told_when_the_mutex_is_not_recoverable),
+        cmocka_unit_test(test_seats_ask_anew_when_the_hold_is_broken),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
