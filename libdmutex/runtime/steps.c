@@ -175,8 +175,8 @@ struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, i
 }
 
 /*
- * Without a mark no message tells of waiters.  A robust mutex is handed on without a gap; between two holds of any other
- * mutex nobody is inside, and a kill then is no death.
+ * Without a mark no message tells of waiters.  A robust mutex is handed on without a gap; between two holds of any
+ * other mutex nobody is inside, and a kill then is no death.
  */
 static enum dm_mark mark_of(const struct dm_hold *hold)
 {

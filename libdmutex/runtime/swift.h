@@ -4,7 +4,8 @@
  *
  * A table leads from the hash of a name to the name's tenure (core/tenure.h), as far as the tenure is open.  A mutex
  * knows its hash from the first lock by the state lock on.  Two names may share a place in the table: then the one
- * published last has the short way, and threads that lock the other take the state lock, without a question to the store.
+ * published last has the short way, and threads that lock the other take the state lock, without a question to the
+ * store.
  *
  * Only for objects with a name that are neither robust nor fair, and have no longest hold; any other mutex, any doubt
  * and any failure takes the way of acquire.c and release.c, which decides everything.

@@ -7,7 +7,7 @@
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 8000
 #define THREADS 8
-#define PER_TENURE 4096  /* holds by one token of the server */
+#define PER_TENURE 4096 /* holds by one token of the server */
 
 static dmutex_t mutex;
 static struct errand errands[THREADS];
