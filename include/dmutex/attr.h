@@ -81,15 +81,19 @@ DMUTEX_API int dmutexattr_setmaxhold_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getmaxhold_np(const dmutexattr_t *attr, unsigned *ret_ms);
 
 /*
- * Linger: how long the process keeps the lease after the last unlock, in ms, unless another process asks.
- * Default 0.  This version stores the value and returns it, and gives it no effect yet.
+ * Linger: how long the process keeps the lease after the last unlock, in ms, unless another process asks.  A lock within
+ * this time costs no message to the server.  Default 0, or DMUTEX_LINGER; no effect on a robust mutex.
+ *
+ * The price: others wait until the lease of a killed or stopped process ends, although no thread held the mutex, and
+ * a trylock of another process finds the mutex busy meanwhile.  Recommended with linger: a lease of 1000 to 2000 ms.
  */
 DMUTEX_API int dmutexattr_setlinger_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getlinger_np(const dmutexattr_t *attr, unsigned *ret_ms);
 
 /*
- * DMUTEX_THROUGHPUT_NP (default) or DMUTEX_FAIR_NP.  This version stores the value and returns it;
- * every mutex is FIFO over all threads of all hosts.
+ * DMUTEX_THROUGHPUT_NP (default): processes are served in the order of their arrival; the threads of a process hand the
+ * mutex on to each other without the server, while another process waits for 64 holds and 10 ms at most.
+ * DMUTEX_FAIR_NP: FIFO over all threads of all hosts; each lock and unlock is a message to the server.
  */
 DMUTEX_API int dmutexattr_setfairness_np(dmutexattr_t *attr, int fairness);
 DMUTEX_API int dmutexattr_getfairness_np(const dmutexattr_t *attr, int *ret_fairness);

@@ -92,7 +92,7 @@ DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
 /*
  * A time in milliseconds, least..most; 0 is told as `unset`. Both sides of the first comparison are one higher, because
  * compilers warn of `ms < 0`; UINT_MAX becomes 0 there, and is refused. The lease is told as the library's default,
- * because the file's default is known only once there is a runtime. The linger time is kept, and nothing reads it yet.
+ * because the file's default is known only once there is a runtime. The linger time is told as the object's own.
  */
 #define DEFINE_TIME(name, field, least, most, unset)                                                               \
     int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)                                                      \

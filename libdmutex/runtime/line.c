@@ -177,6 +177,7 @@ void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
     }
     if (claim->hold.is_wanted)
         note_asked_back(claim);
+    claim->name->line.claim = NULL;
     dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
 }
 
