@@ -704,6 +704,7 @@ check-model:
 EXTRA_DIST += \
     tests/model/cond.pml \
     tests/model/fork.pml \
+    tests/model/line.pml \
     tests/model/lock.pml \
     tests/model/models \
     tests/model/robust.pml \
