@@ -142,4 +142,6 @@ EXTRA_DIST += \
     doc/design/protocol.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
+    doc/img/handoffs.svg \
+    doc/img/shares.svg \
     doc/peers.md

@@ -89,10 +89,10 @@ class Page:
         result, machine = self.result, self.result["machine"]
         return textwrap.fill(
             f'Made on {result["date"]} by `{result["command"]}`: one run, in which all locks take turns; medians of '
-            f'{result["count"]} rounds of {result["seconds"]:g} s; one round for the section "Waiting", and for a figure '
-            f'that takes longer than 30 s. {machine["cores"]} cores, {machine["processor"]}, Linux {machine["kernel"]}, '
-            f'Redis {result["redis"]}; load before the run: {machine["load"]:.2f}. Absolute figures move from machine to '
-            f'machine: compare within a '
+            f'{result["count"]} rounds of {result["seconds"]:g} s; one round for the section "Waiting", and for a '
+            f'figure that takes longer than 30 s. {machine["cores"]} cores, {machine["processor"]}, '
+            f'Linux {machine["kernel"]}, Redis {result["redis"]}; load before the run: {machine["load"]:.2f}. '
+            "Absolute figures move from machine to machine: compare within a "
             f"column.{self.warning()}", 120)
 
     def warning(self):
