@@ -81,8 +81,8 @@ DMUTEX_API int dmutexattr_setmaxhold_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getmaxhold_np(const dmutexattr_t *attr, unsigned *ret_ms);
 
 /*
- * Linger: how long the process keeps the lease after the last unlock, in ms, unless another process asks.  A lock within
- * this time costs no message to the server.  Default 0, or DMUTEX_LINGER; no effect on a robust mutex.
+ * Linger: how long the process keeps the lease after the last unlock, in ms, unless another process asks.  A lock
+ * within this time costs no message to the server.  Default 0, or DMUTEX_LINGER; no effect on a robust mutex.
  *
  * The price: others wait until the lease of a killed or stopped process ends, although no thread held the mutex, and
  * a trylock of another process finds the mutex busy meanwhile.  Recommended with linger: a lease of 1000 to 2000 ms.

@@ -76,25 +76,6 @@ void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
         hold->hold_ends_ns = now_ns + ms(hold->maxhold_ms);
 }
 
-void dm_hold_mark(struct dm_hold *hold, int64_t now_ns)
-{
-    if (hold->is_marked)
-        return;
-    hold->is_marked = true;
-    hold->renew_ns = now_ns;
-}
-
-void dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
-{
-    hold->look_ns = look_ns;
-}
-
-void dm_hold_set_depth(struct dm_hold *hold, unsigned depth)
-{
-    DM_BUG(hold->phase != DM_HELD || depth == 0 || depth > DM_DEPTH_MAX);
-    hold->depth = depth;
-}
-
 /* ---- certainty --------------------------------------------------------------------------- */
 
 static const struct dm_request *find_request(const struct dm_hold *hold, uint64_t serial)
@@ -110,30 +91,6 @@ static int64_t certain_by(const struct dm_hold *hold, uint64_t serial)
     if (serial == 0 || request->serial != serial)
         return 0;
     return request->sent_ns + ms(hold->lease_ms) * 8 / 10;
-}
-
-/*
- * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
- * grant.
- */
-static int64_t maxhold_end_ns(const struct dm_hold *hold)
-{
-    return hold->is_entered ? hold->hold_ends_ns : DM_NEVER;
-}
-
-int64_t dm_hold_end_ns(const struct dm_hold *hold)
-{
-    return min64(hold->certain_until_ns, maxhold_end_ns(hold));
-}
-
-bool dm_hold_is_certain(const struct dm_hold *hold, int64_t now_ns)
-{
-    return hold->phase == DM_HELD && now_ns < dm_hold_end_ns(hold);
-}
-
-bool dm_hold_may_renew(const struct dm_hold *hold, int64_t now_ns)
-{
-    return (hold->phase == DM_HELD || hold->phase == DM_LEAVING) && now_ns < hold->certain_until_ns;
 }
 
 /* An answer counts from the sending; an older answer, read late, shortens nothing. */

@@ -1,11 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The wants of a hold, their sending, and questions about the hold; the events are in hold.c. */
+/* The certainty and the wants of a hold, their sending, and questions about the hold; the events are in hold.c. */
 #include "base/bug.h"
 #include "base/units.h"
 #include "core/hold.h"
 
 /* A renewal goes out up to this part of the lease before its third: more would cost the store more calls. */
 #define EARLY_PART 24
+
+/* ---- certainty --------------------------------------------------------------------------- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/*
+ * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
+ * grant.
+ */
+static int64_t maxhold_end_ns(const struct dm_hold *hold)
+{
+    return hold->is_entered ? hold->hold_ends_ns : DM_NEVER;
+}
+
+int64_t dm_hold_end_ns(const struct dm_hold *hold)
+{
+    return earlier(hold->certain_until_ns, maxhold_end_ns(hold));
+}
+
+bool dm_hold_is_certain(const struct dm_hold *hold, int64_t now_ns)
+{
+    return hold->phase == DM_HELD && now_ns < dm_hold_end_ns(hold);
+}
+
+bool dm_hold_may_renew(const struct dm_hold *hold, int64_t now_ns)
+{
+    return (hold->phase == DM_HELD || hold->phase == DM_LEAVING) && now_ns < hold->certain_until_ns;
+}
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
@@ -43,6 +74,25 @@ struct dm_request dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t 
         break;
     }
     return number(hold, now_ns);
+}
+
+void dm_hold_set_depth(struct dm_hold *hold, unsigned depth)
+{
+    DM_BUG(hold->phase != DM_HELD || depth == 0 || depth > DM_DEPTH_MAX);
+    hold->depth = depth;
+}
+
+void dm_hold_mark(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->is_marked)
+        return;
+    hold->is_marked = true;
+    hold->renew_ns = now_ns;
+}
+
+void dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
+{
+    hold->look_ns = look_ns;
 }
 
 /* ---- questions --------------------------------------------------------------------------- */
@@ -91,11 +141,6 @@ int64_t dm_hold_renewal_ns(const struct dm_hold *hold, int64_t sent_ns)
     int64_t share = (int64_t)((hold->serial * UINT64_C(0x9E3779B97F4A7C15)) >> 56); /* of 256 */
 
     return sent_ns + lease_ns / 3 - lease_ns / EARLY_PART * share / 256;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 int64_t dm_hold_next_ns(const struct dm_hold *hold)
