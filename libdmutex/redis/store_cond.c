@@ -24,7 +24,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
 
     if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify(&hold, store, ask->thread, leaving->attempt, 0);
+    dm_store_identify(&hold, store, leaving->thread, leaving->attempt, 0);
     dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_all_keys(&args, ask);
     dm_args_text(&args, hold.id);

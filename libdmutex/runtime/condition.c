@@ -381,6 +381,7 @@ static int begin(struct condition_wait *self)
     dm_registry_set_condition(&wait->runtime->registry, wait->claim, self->condition);
     wait->depth = self->hold->hold.depth;
     self->leaving = (struct dm_leaving){
+        .thread = self->hold->hold.thread,
         .attempt = self->hold->hold.serial,
         .end = self->hold->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED,
         .mutex = wait->name->key,

@@ -157,7 +157,10 @@ static int go_on_with(struct dm_wait *wait, struct dm_claim *claim)
     return make_claim(wait);
 }
 
-/* The thread was woken, or its time is over: DM_GO_ON, SIT, or the end of the call. */
+/*
+ * The thread was woken, or its time is over: DM_GO_ON, SIT, or the end of the call.  The thread looks first, so that a
+ * free mutex is locked whatever the time.
+ */
 static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
 {
     int result;
@@ -166,6 +169,10 @@ static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
         return dm_fail(DM_FAIL_SWITCHED, NULL);
     if (seat->claim)
         return go_on_with(wait, seat->claim);
+    result = look(wait, seat);
+    if (result != SIT)
+        return result;
+    note_starving(wait, seat);
     if (is_over && dm_deadline_left_ns(&wait->deadline) == 0) {
         leave_seat(wait, seat);
         return time_out(wait);
@@ -174,10 +181,7 @@ static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
         leave_seat(wait, seat);
         return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
     }
-    result = look(wait, seat);
-    if (result == SIT)
-        note_starving(wait, seat);
-    return result;
+    return SIT;
 }
 
 /* Sits until the thread is inside, leads the line, or has no more patience. */

@@ -85,7 +85,8 @@ struct dm_renewal {
 
 /* The hold that a wait on a condition gives back. */
 struct dm_leaving {
-    uint64_t attempt; /* of the same thread and name as the attempt that waits */
+    uint64_t thread;  /* the thread that asked for the hold: another thread of the process may wait now */
+    uint64_t attempt; /* of the same name as the attempt that waits */
     enum dm_end end;
     const char *mutex; /* the bound mutex: the key in the registry */
 };

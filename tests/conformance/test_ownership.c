@@ -234,7 +234,7 @@ static void test_normal_relock_blocks_for_ever(void **state)
 
     (void)state;
     make_robust(&mutex, "ownership/self", 300);
-    actor_do(a, "0", "init ownership/self lease=300");
+    actor_do(a, "0", "init ownership/self lease=300 fair");
     actor_do(a, "0", "lock ownership/self");
     actor_send(a, "lock ownership/self");
     wait_until(waiters_of(&mutex) == 1);

@@ -263,10 +263,12 @@ static int play_configured(const char *url)
 
 static bool is_inside, may_leave; /* guarded by `named`, and by the server's answers */
 
+static dmutex_t fair; /* each thread waits in the server's queue */
+
 static void wait_in_queue(struct stack *stack)
 {
-    MEASURE(dmutex_lock(&named));
-    MEASURE(dmutex_unlock(&named));
+    MEASURE(dmutex_lock(&fair));
+    MEASURE(dmutex_unlock(&fair));
 }
 
 static void wait_for_signal(struct stack *stack)
@@ -286,10 +288,11 @@ static int play_waiters(const char *url)
     bool is_there = false;
 
     (void)url;
-    dmutex_lock(&named);
+    make_normal(&fair, "stacks/fair", 0);
+    dmutex_lock(&fair);
     thread = begin_on_small_stack(&stack, wait_in_queue);
-    wait_until(waiters_of(&named) == 1);
-    dmutex_unlock(&named);
+    wait_until(waiters_of(&fair) == 1);
+    dmutex_unlock(&fair);
     pthread_join(thread, NULL);
     thread = begin_on_small_stack(&stack, wait_for_signal);
     while (!is_there) {

@@ -185,6 +185,50 @@ static void test_tokens_rise_with_each_hold(void **state)
     actor_end(actors[1]);
 }
 
+static dcond_t cond = DCOND_INITIALIZER("line/c");
+static bool is_waiting, is_told;
+
+static int wait_to_be_told(dmutex_t *at)
+{
+    int result = dmutex_lock(at);
+
+    is_waiting = true;
+    while (!result && !is_told)
+        result = dcond_wait(&cond, at);
+    return result ? result : dmutex_unlock(at);
+}
+
+static bool is_someone_waiting(void)
+{
+    bool is_seen;
+
+    assert_result(dmutex_lock(&mutex), 0);
+    is_seen = is_waiting;
+    assert_result(dmutex_unlock(&mutex), 0);
+    return is_seen;
+}
+
+/* A thread gives a hold up for a condition that another thread of the process has asked the server for. */
+static void test_a_wait_gives_up_a_hold_that_was_handed_on(void **state)
+{
+    (void)state;
+    make_handed(&mutex, "line/m", &kinds[0], LONG_LEASE, LONG_LEASE);
+    for (int i = 0; i < 20; i++) {
+        is_waiting = is_told = false;
+        assert_result(dmutex_lock(&mutex), 0); /* this thread asks the server */
+        errand_begin(&errands[0], wait_to_be_told, &mutex);
+        errand_await_sleep(&errands[0]);
+        assert_result(dmutex_unlock(&mutex), 0);
+        wait_until(is_someone_waiting());
+        assert_result(dmutex_lock(&mutex), 0);
+        is_told = true;
+        assert_result(dmutex_unlock(&mutex), 0);
+        assert_result(dcond_signal(&cond), 0);
+        assert_result(errand_join(&errands[0]), 0);
+    }
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
 /* ---- other processes --------------------------------------------------------------------- */
 
 /* A process whose threads hand on all the time lets another process in. */
@@ -277,6 +321,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_seats_get_through_after_an_unlock),
         cmocka_unit_test(test_the_place_in_the_queue_stays_when_the_envoy_times_out),
         cmocka_unit_test(test_tokens_rise_with_each_hold),
+        cmocka_unit_test(test_a_wait_gives_up_a_hold_that_was_handed_on),
         cmocka_unit_test(test_another_process_gets_in_while_threads_hand_on),
         cmocka_unit_test(test_a_seat_learns_of_a_death_in_its_process),
         cmocka_unit_test(test_the_mutex_goes_on_when_a_thread_ends_inside),
