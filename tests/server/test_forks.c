@@ -378,6 +378,29 @@ static void test_the_child_uses_the_test_server_when_the_parent_does(void **stat
     assert_result(dmutex_test_server_stop(server), 0);
 }
 
+/* A child of fork() has nothing of the leases that its parent keeps, and asks the server; the parent goes on. */
+static void test_child_asks_the_server_when_its_parent_keeps_the_lease(void **state)
+{
+    struct actor *keeper = actor_start(the_server);
+    dmutex_t same;
+
+    (void)state;
+    make_normal(&same, "fork/kept", 60000);
+    actor_do(keeper, "0", "init fork/kept lease=60000 linger=60000");
+    assert_result(dmutex_lock(&same), 0);
+    actor_do(keeper, "ETIMEDOUT", "timedlock fork/kept 10"); /* opens the inbox: from then on the lease is kept */
+    assert_result(dmutex_unlock(&same), 0);
+    actor_do(keeper, "0", "lock fork/kept");
+    actor_do(keeper, "0", "unlock fork/kept");
+    assert_true(is_locked(&same));
+    promise_within(8000);
+    actor_do(keeper, "0", "in-child-exit lock fork/kept");
+    assert_kept();
+    actor_do(keeper, "0", "lock fork/kept");
+    actor_do(keeper, "0", "unlock fork/kept");
+    actor_end(keeper);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +414,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_lock_is_free_when_the_process_ends_straight_after_unlock),
         cmocka_unit_test(test_all_locks_are_free_when_the_process_exits_after_many_unlocks),
         cmocka_unit_test(test_the_child_uses_the_test_server_when_the_parent_does),
+        cmocka_unit_test(test_child_asks_the_server_when_its_parent_keeps_the_lease),
         cmocka_unit_test(test_nothing_is_left),
     };
 

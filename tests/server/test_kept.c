@@ -300,18 +300,6 @@ static void test_keeper_asks_anew_when_the_lease_ended_in_a_pause(void **state)
     end_kept();
 }
 
-/* A child of fork() has nothing of the parent's leases; the parent goes on. */
-static void test_child_of_fork_asks_the_server(void **state)
-{
-    (void)state;
-    begin_kept("kept/fork", LONG_LEASE, LONG_LEASE);
-    promise_within(AT_ONCE);
-    actor_do(keeper, "0", "in-child-exit lock kept/fork");
-    assert_kept();
-    lock_and_unlock(keeper, "kept/fork");
-    end_kept();
-}
-
 /* The server's view: locked, by nobody in particular. */
 static void test_info_shows_a_kept_lease_as_locked_without_a_hold(void **state)
 {
@@ -367,7 +355,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_kill_of_a_keeper_is_no_death),
         cmocka_unit_test(test_force_on_a_kept_lease_is_silent),
         cmocka_unit_test(test_keeper_asks_anew_when_the_lease_ended_in_a_pause),
-        cmocka_unit_test(test_child_of_fork_asks_the_server),
         cmocka_unit_test(test_info_shows_a_kept_lease_as_locked_without_a_hold),
         cmocka_unit_test(test_signal_wakes_when_the_mutex_is_kept),
         cmocka_unit_test(test_nothing_is_left),

@@ -35,8 +35,9 @@ static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
     (void)state;
     snprintf(patient, sizeof patient, "%s%ccommand_timeout=20000", url, strchr(url, '?') ? '&' : '?');
     next = actor_start_at(patient);
-    make_robust(&mutex, "testing/died", LEASE);
+    make_robust(&mutex, "testing/died", (unsigned)late_stretched_ms(LEASE));
     actor_do(next, "0", "init testing/died robust lease=%d", LEASE);
+    actor_value(next, "islocked testing/died"); /* is connected before the lease runs */
     assert_result(dmutex_lock(&mutex), 0);
     token = token_of(&mutex);
     assert_result(dmutex_test_abandon(&mutex), 0);
