@@ -64,8 +64,11 @@ for name in main cxx library; do
 done
 result "under dmutex-run, nothing is lost"
 
+# The threads of a host hand a lock on to each other: the server sees each host at least once, and no more than all.
 for name in lock_of_main _ZN6ledger4Page5lock_E tally_lock_of_library; do
-    is "$name, on the server" "$(counted "$name")" $expected
+    grants=$(counted "$name")
+    [ "$grants" -ge 2 ] && [ "$grants" -le "$expected" ] ||
+        complain "$name, on the server: $grants, and not 2 to $expected"
 done
 result "each of the locks was one of the server's"
 
