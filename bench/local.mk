@@ -18,20 +18,20 @@ bench_dmutex_bench_SOURCES = \
     bench/own.c bench/own.h \
     bench/report.c bench/report.h \
     bench/workload.c bench/workload.h \
-    bench/work/broadcast.c \
-    bench/work/conditions.c \
-    bench/work/dead.c \
-    bench/work/handoff.c \
-    bench/work/kept.c \
-    bench/work/memory.c \
-    bench/work/names.c \
-    bench/work/preload.c \
-    bench/work/private.c \
-    bench/work/processes.c \
-    bench/work/recursive.c \
-    bench/work/renewals.c \
-    bench/work/threads.c \
-    bench/work/uncontended.c
+    bench/workloads/broadcast.c \
+    bench/workloads/conditions.c \
+    bench/workloads/dead.c \
+    bench/workloads/handoff.c \
+    bench/workloads/kept.c \
+    bench/workloads/memory.c \
+    bench/workloads/names.c \
+    bench/workloads/preload.c \
+    bench/workloads/private.c \
+    bench/workloads/processes.c \
+    bench/workloads/recursive.c \
+    bench/workloads/renewals.c \
+    bench/workloads/threads.c \
+    bench/workloads/uncontended.c
 bench_dmutex_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)
 bench_bench_peer_SOURCES = bench/peers/c/adapter.c $(bench_common)

@@ -134,7 +134,10 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/pair.c \
     tests/server/pair.h \
     tests/server/scripts.c \
-    tests/server/scripts.h
+    tests/server/scripts.h \
+    tests/server/scripts_inbox.c \
+    tests/server/warm.c \
+    tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
@@ -348,6 +351,7 @@ sim_store_tests = tests/sim/test_short_ways tests/sim/test_store
 tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
 tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
 tests_sim_libsim_la_SOURCES = \
+    tests/sim/clock.c \
     tests/sim/commands.c \
     tests/sim/commands.h \
     tests/sim/random_calls.c \

@@ -28,9 +28,7 @@ static char **next_text(void)
     return &texts[at];
 }
 
-static const char *write_text(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
-
-static const char *write_text(const char *format, ...)
+const char *scripts_text(const char *format, ...)
 {
     char **text = next_text();
     va_list arguments;
@@ -64,7 +62,7 @@ const char *line_of(const char *answer, int index)
         answer += strcspn(answer, "\n");
         answer += *answer != '\0';
     }
-    return write_text("%.*s", (int)strcspn(answer, "\n"), answer);
+    return scripts_text("%.*s", (int)strcspn(answer, "\n"), answer);
 }
 
 long long number_of(const char *answer, int index)
@@ -98,7 +96,7 @@ long long command_number(const char *format, ...)
 
 static const char *run(const char *script, int keys, const char *const *arguments)
 {
-    const char *words[ARGUMENTS_MAX] = { "EVAL", script, write_text("%d", keys) };
+    const char *words[ARGUMENTS_MAX] = { "EVAL", script, scripts_text("%d", keys) };
     int count = 3;
 
     while (*arguments) {
@@ -123,15 +121,13 @@ const char *run_script(const char *script, int keys, ...)
 
 const char *key(const char *kind, const char *leaf)
 {
-    return write_text("dmutex:{t}:%s:%s", kind, leaf);
+    return scripts_text("dmutex:{t}:%s:%s", kind, leaf);
 }
 
 #define KEYS(leaf) key("lock", leaf), key("state", leaf), key("queue", leaf), key("waiter", leaf)
 #define COND_KEYS(cond) key("cond", cond), key("sleeper", cond)
 
 /* ---- the scripts ------------------------------------------------------------------------- */
-
-#define INBOX "dmutex:inbox:"
 
 const char *server_born = "0";
 #define LABEL "1 host program"
@@ -153,22 +149,22 @@ struct who who(const char *uuid)
 
 static const char *owner_of(const struct who *who)
 {
-    return write_text("%s:%lld", who->uuid, who->thread);
+    return scripts_text("%s:%lld", who->uuid, who->thread);
 }
 
 static const char *id_of(const struct who *who)
 {
-    return write_text("%s:%lld:%lld", who->uuid, who->thread, who->attempt);
+    return scripts_text("%s:%lld:%lld", who->uuid, who->thread, who->attempt);
 }
 
 static const char *hold_of(const struct who *who)
 {
-    return write_text("%s:%lld:%lld %lld " LABEL, who->uuid, who->thread, who->attempt, who->lease_ms);
+    return scripts_text("%s:%lld:%lld %lld " LABEL, who->uuid, who->thread, who->attempt, who->lease_ms);
 }
 
 static const char *number(long long value)
 {
-    return write_text("%lld", value);
+    return scripts_text("%lld", value);
 }
 
 /* An answer that is one text has a word in each line then, as an answer that is an array; an error stays. */
@@ -205,7 +201,7 @@ const char *release(const struct who *who, int how)
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
-    const char *hold = write_text("%s %lld %s" LABEL, id_of(who), who->lease_ms, who->mark);
+    const char *hold = scripts_text("%s %lld %s" LABEL, id_of(who), who->lease_ms, who->mark);
 
     return run_script(dm_lua_renew, 4, KEYS(who->leaf), hold, number(who->lease_ms), number(depth), token, NULL);
 }
@@ -291,7 +287,7 @@ const char *drop(const char *leaf, const char *how)
 /* The mutex as clients write the binding. */
 static const char *bound_of(const char *leaf)
 {
-    return write_text("nt/%s", leaf);
+    return scripts_text("nt/%s", leaf);
 }
 
 const char *cond_wait(const struct who *who, long long hold)
@@ -309,7 +305,7 @@ const char *cond_acquire(const struct who *who, const char *how)
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
 {
     return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
-                      write_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who), number(who->lease_ms),
+                      scripts_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who), number(who->lease_ms),
                       who->seen, number(who->request), who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, SERVER,
                       NULL);
 }
@@ -490,70 +486,6 @@ void age_sleeper(const struct who *who, long long ms)
     age_entry(key("sleeper", who->cond), who, ms);
 }
 
-/* ---- inboxes ----------------------------------------------------------------------------- */
-
-struct inbox {
-    redisContext *context;
-    struct inbox *next; /* of the open inboxes */
-};
-
-static struct inbox *inboxes;
-
-static struct inbox *subscribe(const char *format, const char *word)
-{
-    struct inbox *inbox = calloc(1, sizeof *inbox);
-    redisReply *reply;
-
-    assert_non_null(inbox);
-    inbox->context = redisConnectUnix(the_server->path);
-    assert_true(inbox->context && !inbox->context->err);
-    reply = redisCommand(inbox->context, format, word);
-    assert_non_null(reply);
-    freeReplyObject(reply);
-    inbox->next = inboxes;
-    inboxes = inbox;
-    return inbox;
-}
-
-struct inbox *inbox_open(const char *uuid)
-{
-    return subscribe("SUBSCRIBE " INBOX "%s", uuid);
-}
-
-struct inbox *inbox_open_pattern(const char *pattern)
-{
-    return subscribe("PSUBSCRIBE %s", pattern);
-}
-
-void inbox_close(struct inbox *inbox)
-{
-    struct inbox **at = &inboxes;
-
-    while (*at != inbox)
-        at = &(*at)->next;
-    *at = inbox->next;
-    redisFree(inbox->context);
-    free(inbox);
-    command("PING"); /* behind which the server has seen the end */
-}
-
-/* Reads up to the answer to a PING: earlier messages are read by then. */
-const char *inbox_messages(struct inbox *inbox)
-{
-    redisReply *reply = redisCommand(inbox->context, "PING");
-    const char *all = write_text("%s", "");
-
-    while (reply && reply->elements == 3) {
-        all = write_text("%s%s%s", all, *all ? "\n" : "", reply->element[2]->str);
-        freeReplyObject(reply);
-        reply = NULL;
-        assert_int_equal(redisGetReply(inbox->context, (void **)&reply), REDIS_OK);
-    }
-    assert_non_null(reply);
-    freeReplyObject(reply);
-    return all;
-}
-
 /* ---- fixtures ---------------------------------------------------------------------------- */
 
 void scripts_reconnect(void)
@@ -600,8 +532,7 @@ int scripts_group_teardown(void **state)
 int scripts_setup(void **state)
 {
     (void)state;
-    while (inboxes) /* of a failed test: the inboxes would hear messages for the next test */
-        inbox_close(inboxes);
+    inbox_close_all(); /* those of a failed test would hear messages for the next test */
     command("FLUSHALL");
     command("CONFIG SET maxmemory 0");
     return 0;

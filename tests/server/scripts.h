@@ -131,11 +131,18 @@ void end_lease(const char *leaf);
 void age(const struct who *who, long long ms);
 void age_sleeper(const struct who *who, long long ms);
 
+/* A text that lives for the next thousand texts. */
+const char *scripts_text(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+
+/* The prefix of each inbox. */
+#define INBOX "dmutex:inbox:"
+
 /* An inbox with a listener, and all messages since the last look, one per line. */
 struct inbox;
 struct inbox *inbox_open(const char *uuid);
 struct inbox *inbox_open_pattern(const char *pattern); /* PSUBSCRIBE: a monitor */
 void inbox_close(struct inbox *inbox);
+void inbox_close_all(void);
 const char *inbox_messages(struct inbox *inbox);
 
 /* Group fixtures: a server of the group's own; every test begins with an empty server. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/testlib.h"
+#include "warm.h"
 
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 5000
@@ -18,21 +18,6 @@ static dmutex_t many[MANY];
 static int64_t commands(void)
 {
     return side_client_commands(the_server->side);
-}
-
-/* An actor that has been connected in both ways, because the actor has waited for a name in vain. */
-static struct actor *start_warm(const char *name)
-{
-    struct actor *actor = actor_start(the_server);
-    dmutex_t busy;
-
-    make_normal(&busy, "cost/busy", LONG_LEASE);
-    assert_result(dmutex_lock(&busy), 0);
-    actor_do(actor, "ETIMEDOUT", "timedlock cost/busy 10");
-    assert_result(dmutex_unlock(&busy), 0);
-    wait_until(!is_locked(&busy));
-    actor_do(actor, "0", "init %s lease=%d", name, LONG_LEASE);
-    return actor;
 }
 
 /* ---- handoffs ---------------------------------------------------------------------------- */
@@ -48,7 +33,7 @@ static int64_t cost_of_handoff(int processes, int rounds)
     make_normal(&mutex, "cost/handoff", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     for (int i = 0; i < processes; i++)
-        actors[i] = start_warm("cost/handoff");
+        actors[i] = start_warm("cost/handoff", LONG_LEASE, "");
     for (int i = 0; i < processes; i++) {
         actor_send(actors[i], "count %s %d cost/handoff", file, rounds);
         wait_until(waiters_of(&mutex) == i + 1);
@@ -139,7 +124,7 @@ static void test_a_release_wakes_one_process_when_many_wait(void **state)
     make_normal(&mutex, "cost/wake", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     for (int i = 0; i < 6; i++) {
-        waiters[i] = start_warm("cost/wake");
+        waiters[i] = start_warm("cost/wake", LONG_LEASE, "");
         actor_send(waiters[i], "lock cost/wake");
         wait_until(waiters_of(&mutex) == i + 1);
     }
@@ -176,7 +161,7 @@ static void test_waiters_own_when_the_owner_locks_in_a_loop(void **state)
     make_normal(&mutex, "cost/loop", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     for (int i = 0; i < 5; i++) {
-        waiters[i] = start_warm("cost/loop");
+        waiters[i] = start_warm("cost/loop", LONG_LEASE, "");
         actor_send(waiters[i], "count %s 1 cost/loop", file);
         wait_until(waiters_of(&mutex) == i + 1);
     }
@@ -276,7 +261,7 @@ static void test_nothing_grows_when_many_waits_run_out(void **state)
 /* A process that holds nothing and waits for nothing costs the server no command at all. */
 static void test_an_idle_process_sends_no_command(void **state)
 {
-    struct actor *actor = start_warm("cost/idle");
+    struct actor *actor = start_warm("cost/idle", LONG_LEASE, "");
     int64_t before;
 
     (void)state;
@@ -299,7 +284,7 @@ static void test_an_idle_process_sends_no_command(void **state)
  */
 static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
 {
-    struct actor *waiter = start_warm("cost/long");
+    struct actor *waiter = start_warm("cost/long", LONG_LEASE, "");
     int64_t before, looks;
 
     (void)state;

@@ -2,7 +2,7 @@
 /* The threads of one process hand a mutex on without the server. */
 #include <stdio.h>
 
-#include "../lib/testlib.h"
+#include "warm.h"
 
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 8000
@@ -15,21 +15,6 @@ static struct errand errands[THREADS];
 static int64_t commands(void)
 {
     return side_client_commands(the_server->side);
-}
-
-/* An actor that has been connected in both ways, because the actor has waited for a name in vain. */
-static struct actor *start_warm(const char *name, const char *words)
-{
-    struct actor *actor = actor_start(the_server);
-    dmutex_t busy;
-
-    make_normal(&busy, "line/busy", LONG_LEASE);
-    assert_result(dmutex_lock(&busy), 0);
-    actor_do(actor, "ETIMEDOUT", "timedlock line/busy 10");
-    assert_result(dmutex_unlock(&busy), 0);
-    wait_until(!is_locked(&busy));
-    actor_do(actor, "0", "init %s lease=%d%s", name, LONG_LEASE, words);
-    return actor;
 }
 
 /* The file in which actors count under a mutex. */
@@ -47,7 +32,7 @@ static const char *count_file(void)
 /* Eight threads of one process, and nobody else.  Returns the commands. */
 static int64_t cost_of_threads(const char *words, int rounds)
 {
-    struct actor *actor = start_warm("line/count", words);
+    struct actor *actor = start_warm("line/count", LONG_LEASE, words);
     const char *file = count_file();
     int64_t before;
 
@@ -68,7 +53,7 @@ static void test_threads_need_three_commands_for_a_tenure_when_kept(void **state
     int rounds = repetitions(4000);
 
     (void)state;
-    assert_in_range(cost_of_threads(" linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
+    assert_in_range(cost_of_threads("linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
 }
 
 /* A thread that would wait behind a thread of its own process sits without a command, and leaves without a command. */
@@ -91,7 +76,7 @@ static void test_timedlock_asks_nobody_when_a_thread_of_the_process_holds(void *
 /* A fair mutex goes to the server for each acquisition. */
 static void test_fair_threads_ask_the_server(void **state)
 {
-    struct actor *actor = start_warm("line/fair", " fair");
+    struct actor *actor = start_warm("line/fair", LONG_LEASE, "fair");
     const char *file = count_file();
     int64_t before = commands();
 
@@ -141,7 +126,7 @@ static void test_all_seats_get_through_after_an_unlock(void **state)
 /* The envoy's deadline passes the place in the server's queue on, with its rank, and costs no command. */
 static void test_the_place_in_the_queue_stays_when_the_envoy_times_out(void **state)
 {
-    struct actor *owner = start_warm("line/envoy", ""), *later = start_warm("line/envoy", "");
+    struct actor *owner = start_warm("line/envoy", LONG_LEASE, ""), *later = start_warm("line/envoy", LONG_LEASE, "");
     int64_t before;
 
     (void)state;
@@ -168,7 +153,8 @@ static void test_the_place_in_the_queue_stays_when_the_envoy_times_out(void **st
 /* A token never falls, whether the hold comes from the server or from a thread of the process. */
 static void test_tokens_rise_with_each_hold(void **state)
 {
-    struct actor *actors[] = { start_warm("line/token", ""), start_warm("line/token", " linger=60000") };
+    struct actor *actors[] = { start_warm("line/token", LONG_LEASE, ""),
+                               start_warm("line/token", LONG_LEASE, "linger=60000") };
     long long before = 0, token;
 
     (void)state;
@@ -234,7 +220,7 @@ static void test_a_wait_gives_up_a_hold_that_was_handed_on(void **state)
 /* A process whose threads hand on all the time lets another process in. */
 static void test_another_process_gets_in_while_threads_hand_on(void **state)
 {
-    struct actor *crowd = start_warm("line/bound", ""), *other = start_warm("line/bound", "");
+    struct actor *crowd = start_warm("line/bound", LONG_LEASE, ""), *other = start_warm("line/bound", LONG_LEASE, "");
     const char *file = count_file();
 
     (void)state;

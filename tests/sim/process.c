@@ -33,21 +33,6 @@ static struct thread *current_thread;
 static int count;
 static bool has_grace;
 
-/* ---- clocks ------------------------------------------------------------------------------ */
-
-int64_t process_local_ns(const struct process *process)
-{
-    return process->clock_ns + (int64_t)((__int128)world_now() * process->rate_ppm / 1000000);
-}
-
-/* Rounded up: at the event the clock shows no less than `local_ns`. */
-int64_t process_true_ns(const struct process *process, int64_t local_ns)
-{
-    if (local_ns <= process->clock_ns)
-        return 0;
-    return (int64_t)((__int128)(local_ns - process->clock_ns) * 1000000 / process->rate_ppm) + 1;
-}
-
 /* ---- the running thread ------------------------------------------------------------------ */
 
 struct process *process_current(void)
@@ -172,43 +157,7 @@ void thread_cancel(struct thread *thread)
         thread_wake(thread);
 }
 
-/* ---- base/self.c, base/clock.c ----------------------------------------------------------- */
-
-const struct dm_deadline dm_deadline_endless = { .is_endless = true };
-
-int64_t dm_clock_boot_ns(void)
-{
-    return process_local_ns(current_process);
-}
-
-static int64_t to_ns(const struct dm_deadline *deadline)
-{
-    return (int64_t)deadline->at.tv_sec * DM_NS_PER_S + deadline->at.tv_nsec;
-}
-
-static struct dm_deadline at_ns(int64_t ns)
-{
-    return (struct dm_deadline){ .at = { .tv_sec = (time_t)(ns / DM_NS_PER_S), .tv_nsec = (long)(ns % DM_NS_PER_S) } };
-}
-
-struct dm_deadline dm_deadline_in_ms(int64_t ms)
-{
-    return at_ns(dm_clock_boot_ns() + ms * DM_NS_PER_MS);
-}
-
-int64_t dm_deadline_left_ns(const struct dm_deadline *deadline)
-{
-    int64_t left = deadline->is_endless ? DM_NEVER : to_ns(deadline) - dm_clock_boot_ns();
-
-    return left > 0 ? left : 0;
-}
-
-struct dm_deadline dm_deadline_sooner(const struct dm_deadline *deadline, int64_t limit_ns)
-{
-    if (dm_deadline_left_ns(deadline) <= limit_ns)
-        return *deadline;
-    return at_ns(dm_clock_boot_ns() + limit_ns);
-}
+/* ---- base/self.c ------------------------------------------------------------------------ */
 
 struct dm_self *dm_self_get(void)
 {
@@ -236,7 +185,7 @@ bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)
         }
         if (dm_deadline_left_ns(deadline) == 0)
             return false;
-        thread_wait(deadline->is_endless ? DM_NEVER : to_ns(deadline));
+        thread_wait(deadline->is_endless ? DM_NEVER : dm_clock_boot_ns() + dm_deadline_left_ns(deadline));
     }
 }
 

@@ -16,11 +16,11 @@ figure()
 # Options
 # ---------------------------------------------------------------------------
 $bench --list >"$scratch/list" || complain "--list: status $?"
-for file in "$srcdir"/bench/work/*.c; do
+for file in "$srcdir"/bench/workloads/*.c; do
     name=$(basename "$file" .c)
     grep -q "^$name " "$scratch/list" || complain "$name is not listed"
 done
-result "--list has each file of bench/work"
+result "--list has each file of bench/workloads"
 
 $bench no-such-workload >"$scratch/out" 2>&1
 is "status of an unknown workload" $? 2
