@@ -380,10 +380,12 @@ sim_sources = \
     tests/sim/look.c \
     tests/sim/marks.c \
     tests/sim/marks.h \
+    tests/sim/named.c \
     tests/sim/net.c \
     tests/sim/net.h \
     tests/sim/plain.c \
     tests/sim/plain.h \
+    tests/sim/plain_judge.c \
     tests/sim/plain_locks.c \
     tests/sim/plain_parts.h \
     tests/sim/plain_way.c \

@@ -22,7 +22,7 @@ void check_end(void);
 void check_all(void);
 
 /* Around each script, on the server. */
-void check_before_script(void);
+void check_before_script(int script, const struct text *arguments, int argument_count);
 void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
                         int argument_count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Declarations that the parts of check.h share: certain holders (check.c), the server's data (look.c),
- * effects of a script (judge.c).
+ * effects of a script (judge.c), attempts named by a request (named.c).
  */
 #ifndef SIM_CHECK_PARTS_H
 #define SIM_CHECK_PARTS_H
@@ -63,6 +63,13 @@ struct check {
     int locks;
 };
 extern struct check check;
+
+/* Arguments of an acquire from here on name releases that the server has not confirmed. */
+#define LOOK_OWED 11
+
+/* ---- named.c: attempts named by a request --------------------------------------------------- */
+
+void named_check(int script, const struct text *arguments, int count);
 
 /* ---- look.c: the server's data ------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/self.h"
 #include "base/units.h"
 #include "check.h"
 #include "core/hold.h"
@@ -20,6 +21,45 @@ bool hooks_has(enum core_defect asked)
 {
     return defect == asked;
 }
+
+/* ---- requests of the runtime ----------------------------------------------------------------- */
+
+/* The operations of the stores of this run, right and wrong: the stores of a run are of one kind. */
+static const struct dm_store_ops *right;
+static struct dm_store_ops wrong;
+
+static struct dm_answer release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_ask changed = *ask;
+
+    changed.thread = dm_self_get()->serial;
+    return right->release(store, &changed, end, deadline, ret_reason);
+}
+
+static struct dm_answer cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_leaving changed = *leaving;
+
+    changed.thread = ask->thread;
+    return right->cond_wait(store, ask, &changed, deadline, ret_reason);
+}
+
+void hooks_put(struct dm_store *store)
+{
+    if (defect != RELEASES_NAME_CALLERS && defect != WAITS_NAME_CALLERS)
+        return;
+    right = store->ops;
+    wrong = *right;
+    if (defect == RELEASES_NAME_CALLERS)
+        wrong.release = release;
+    else
+        wrong.cond_wait = cond_wait;
+    store->ops = &wrong;
+}
+
+/* ---- messages and steps ----------------------------------------------------------------------- */
 
 /* Called by the linker's --wrap at every message of an inbox. */
 void __real_dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server);

@@ -12,10 +12,21 @@ enum core_defect {
     CORE_KEEPS_ALL,        /* a released mutex counts as held */
     SERVER_HAS_NO_GRACE,   /* not the core's: a new server grants at once */
     SERVER_HAS_GHOSTS,     /* not the core's: bytes of a closed connection are executed late */
-    INBOX_BELIEVES_ANY     /* the connection's: any grant counts as sent by the inbox's server */
+    INBOX_BELIEVES_ANY,    /* the connection's: any grant counts as sent by the inbox's server */
+    RELEASES_NAME_CALLERS, /* the runtime's: a release names the hold by the calling thread */
+    WAITS_NAME_CALLERS,    /* the runtime's: a wait on a condition names the hold by the calling thread */
+    STORE_TELLS_NOBODY,    /* the plain store's: no holder of a marked hold is told of a waiter */
+    STORE_TELLS_EACH_TIME, /* the plain store's: such a holder is told of each waiter */
+    STORE_FORGETS_MARKS,   /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
+    STORE_TELLS_NO_DEATH   /* the plain store's: no end of a lease is a death */
 };
+
+struct dm_store;
 
 void hooks_set(enum core_defect defect);
 bool hooks_has(enum core_defect defect);
+
+/* Puts the defects of the runtime's requests between the runtime and the store. */
+void hooks_put(struct dm_store *store);
 
 #endif

@@ -111,7 +111,7 @@ static bool is_named(const struct script_call *call, const char *id)
 
     if (strcmp(call->name, "acquire") != 0 || strncmp(call->arguments[0].bytes, id, uuid) != 0)
         return false;
-    for (int i = 11; i < call->count; i++) {
+    for (int i = LOOK_OWED; i < call->count; i++) {
         if (call->arguments[i].length == strlen(id + uuid) + 2 &&
             memcmp(call->arguments[i].bytes, id + uuid, strlen(id + uuid)) == 0)
             return true;

@@ -175,8 +175,9 @@ void look_at_queue(struct known *known)
     }
 }
 
-void check_before_script(void)
+void check_before_script(int script, const struct text *arguments, int argument_count)
 {
+    named_check(script, arguments, argument_count);
     check.told_count = 0;
     for (int i = 0; i < check.count; i++)
         look_at_queue(&check.names[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "hooks.h"
 #include "plain_parts.h"
 #include "server.h"
 #include "world.h"
@@ -72,10 +73,12 @@ static void end_hold(struct place *place, enum dm_end end)
 static void expire(void *object, uint64_t token)
 {
     struct place *place = object;
+    bool is_death = place->mark != DM_MARK_TELL_NO_DEATH || hooks_has(STORE_FORGETS_MARKS);
 
     if (!place->is_held || place->token != token || world_now() < place->until_ns)
         return;
-    end_hold(place, place->mark == DM_MARK_TELL_NO_DEATH ? DM_END_UNLOCKED : DM_END_DIED);
+    plain_judge_expired(place->index);
+    end_hold(place, is_death && !hooks_has(STORE_TELLS_NO_DEATH) ? DM_END_DIED : DM_END_UNLOCKED);
     serve(place);
 }
 
@@ -105,6 +108,7 @@ static void grant(struct place *place, const struct attempt *to, uint32_t lease_
     if (!is_robust)
         place->health = WELL;
     extend(place, lease_ms);
+    plain_judge_granted(place->index, is_robust, place->is_dead_told);
     check_granted(place->index, to->from->process->runtime.ident.uuid, to->thread, to->number, place->is_dead_told);
 }
 
@@ -195,7 +199,9 @@ static void serve_later(void *object, uint64_t number)
 /* The owner by a marked hold is told of the first waiter. */
 static void tell_owner(struct place *place)
 {
-    if (place->is_held && place->mark != DM_MARK_NONE && !place->queue->next)
+    bool is_first = !place->queue->next || hooks_has(STORE_TELLS_EACH_TIME);
+
+    if (place->is_held && place->mark != DM_MARK_NONE && is_first && !hooks_has(STORE_TELLS_NOBODY))
         plain_tell(place->owner.from,
                    &(struct dm_message){ .kind = DM_MESSAGE_WANTED, .attempt = place->owner.number });
 }
@@ -412,12 +418,46 @@ static struct dm_answer answer(struct place *place, struct question *item, const
     return only(DM_SAYS_REFUSED);
 }
 
+/* ---- for the judge ----------------------------------------------------------------------- */
+
+static struct plain_look look_at(const struct place *place)
+{
+    struct plain_look look = { .is_held = place->is_held,
+                               .owner = place->is_held ? place->owner.from : NULL,
+                               .attempt = place->is_held ? place->owner.number : 0 };
+
+    for (const struct queued *queued = place->queue; queued; queued = queued->next)
+        look.waiters += queued->live_until_ns >= world_now();
+    return look;
+}
+
+/* A process gives each of its attempts another number. */
+static void check_name(const struct place *place, const struct attempt *named, const struct attempt *known)
+{
+    if (named->from == known->from && named->number == known->number)
+        plain_judge_named(place->index, named->number, named->thread, known->thread);
+}
+
+static void check_names(const struct place *place, const struct attempt *named)
+{
+    if (place->is_held)
+        check_name(place, named, &place->owner);
+    for (const struct queued *queued = place->queue; queued; queued = queued->next)
+        check_name(place, named, &queued->attempt);
+}
+
 /* One question, at one moment of true time: nothing happens between the parts of an answer. */
 void locks_answer(struct plain *from, struct question *item)
 {
     const struct attempt attempt = { from, item->ask.thread, item->ask.attempt };
+    struct place *place = &places[plain_index(item->ask.place)];
+    struct plain_look look = look_at(place);
 
-    item->answer = answer(&places[plain_index(item->ask.place)], item, &attempt);
+    check_names(place, &attempt);
+    plain_judge_begin(place->index, &look, item, is_owner(place, &attempt));
+    item->answer = answer(place, item, &attempt);
+    look = look_at(place);
+    plain_judge_end(place->index, &look, item);
 }
 
 /* ---- beginning, and the loss of all data ------------------------------------------------- */
@@ -429,6 +469,7 @@ void locks_answer(struct plain *from, struct question *item)
 void locks_forget(int64_t grace_ns)
 {
     memset(places, 0, sizeof places);
+    plain_judge_reset();
     grace_until_ns = world_now() + grace_ns;
     for (int i = 0; i < NAMES; i++) {
         places[i].index = i;

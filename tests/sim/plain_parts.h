@@ -5,6 +5,7 @@
  *   plain.c        the operations of store/store.h
  *   plain_way.c    the way to the server and back: requests, messages, breaks
  *   plain_locks.c  the server: who holds, who waits
+ *   plain_judge.c  the judge of the server
  */
 #ifndef SIM_PLAIN_PARTS_H
 #define SIM_PLAIN_PARTS_H
@@ -86,5 +87,30 @@ void locks_answer(struct plain *from, struct question *question);
 
 /* The number of the place's name. */
 int plain_index(const struct dm_place *place);
+
+/* ---- plain_judge.c ----------------------------------------------------------------------- */
+
+/* A name as the judge sees it. */
+struct plain_look {
+    bool is_held;
+    const struct plain *owner;
+    uint64_t attempt; /* of the owner */
+    int waiters;      /* live ones */
+};
+
+/* At the beginning, and at the loss of all data. */
+void plain_judge_reset(void);
+
+/* A request names the holder's attempt, or a waiter's, by this thread; the server knows the attempt by `thread`. */
+void plain_judge_named(int index, uint64_t attempt, uint64_t by_thread, uint64_t thread);
+
+/* Around each question; is_owner: the question comes from the holder. */
+void plain_judge_begin(int index, const struct plain_look *before, const struct question *question, bool is_owner);
+void plain_judge_end(int index, const struct plain_look *after, const struct question *question);
+
+/* The server sends a message; a lease has ended, before the next holder comes; a holder comes. */
+void plain_judge_told(const struct plain *to, const struct dm_message *message);
+void plain_judge_expired(int index);
+void plain_judge_granted(int index, bool is_robust, bool is_dead);
 
 #endif

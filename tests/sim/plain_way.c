@@ -228,6 +228,7 @@ void plain_tell(struct plain *to, const struct dm_message *message)
 {
     struct letter *letter = world_new(sizeof *letter);
 
+    plain_judge_told(to, message);
     *letter = (struct letter){ .plain = to, .connection = to->at_server, .message = *message };
     counters.messages++;
     if (letter->connection)

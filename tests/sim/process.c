@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
+#include "hooks.h"
 #include "marks.h"
 #include "plain.h"
 #include "runtime/ending.h"
@@ -369,6 +370,7 @@ static void open_store(struct dm_runtime *runtime)
     else
         runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
     marks_put(runtime->store);
+    hooks_put(runtime->store);
 }
 
 static void make_runtime(struct process *process)

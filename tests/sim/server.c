@@ -146,7 +146,7 @@ static void run_script(int script, const struct text *words, int count, struct b
     }
     counters.scripts++;
     world_note("script %s", scripting_name(script));
-    check_before_script();
+    check_before_script(script, words + 1 + keys, count - 1 - keys);
     scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }

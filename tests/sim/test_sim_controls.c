@@ -76,7 +76,28 @@ static void test_sim_notices_a_defect_when_the_store_is_a_plain_one(void **state
     must_break("plain: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
     must_break("plain: a released mutex counts as held", NULL, CORE_KEEPS_ALL, "I1 I2");
     must_break_when("plain: a new server without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    must_break("plain: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
     is_plain = false;
+}
+
+/* The plain store's marks: told of the first waiter, and no death. */
+static void test_sim_notices_a_defect_when_the_plain_store_marks_holds(void **state)
+{
+    (void)state;
+    is_plain = true;
+    must_break("plain: nobody is told of a waiter", NULL, STORE_TELLS_NOBODY, "I6");
+    must_break("plain: each waiter is told", NULL, STORE_TELLS_EACH_TIME, "I6");
+    must_break("plain: a death in spite of the mark", NULL, STORE_FORGETS_MARKS, "I9");
+    must_break("plain: a death that nobody is told of", NULL, STORE_TELLS_NO_DEATH, "I9");
+    is_plain = false;
+}
+
+/* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */
+static void test_sim_notices_when_requests_name_the_calling_thread(void **state)
+{
+    (void)state;
+    must_break("a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
+    must_break("a wait names the caller", NULL, WAITS_NAME_CALLERS, "I3");
 }
 
 static void test_sim_notices_when_a_grant_counts_from_any_request(void **state)
@@ -305,6 +326,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim_notices_a_defect_when_the_store_is_a_plain_one),
+        cmocka_unit_test(test_sim_notices_a_defect_when_the_plain_store_marks_holds),
+        cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
