@@ -475,6 +475,7 @@ tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim
 chaos_tests = \
     tests/chaos/test_chaos \
     tests/chaos/test_check \
+    tests/chaos/test_check_deaths \
     tests/chaos/test_failovers \
     tests/chaos/test_promotions \
     tests/chaos/test_takeover
@@ -494,7 +495,8 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/stage.c \
     tests/chaos/stage.h \
     tests/chaos/worker.c \
-    tests/chaos/worker.h
+    tests/chaos/worker.h \
+    tests/chaos/written.h
 # stands in for libc's clocks in the programs whose workers move a clock
 tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la

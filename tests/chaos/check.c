@@ -18,8 +18,12 @@ const char *const finding_names[FINDINGS] = {
     [FOUND_STALE] = "a stale token within the promised time",
     [FOUND_RESULT] = "a wrong result",
     [FOUND_EARLY] = "a timeout that came early",
+    [FOUND_UNTOLD] = "a death that the next holder is not told",
     [FOUND_UNFINISHED] = "a call that does not return",
 };
+
+/* The holds of a process by one grant of the server have numbers from 0 on, the last bits of their tokens. */
+#define TOKENS_OF_A_GRANT 4096
 
 /* From the grant to the end, as seen by one thread. */
 struct hold {
@@ -28,6 +32,8 @@ struct hold {
     int64_t until_ns; /* certain until then; not after from_ns: never certain */
     unsigned track;
     enum name name;
+    bool is_told_death;
+    bool was_killed; /* the thread was killed inside, and not in a call that may have given the hold back */
 };
 
 /* A thread's ownership of a name, derived from the thread's calls alone. */
@@ -85,6 +91,7 @@ void verdict_add(struct verdict *verdict, const struct verdict *other)
     verdict->operations += other->operations;
     verdict->holds += other->holds;
     verdict->certain_holds += other->certain_holds;
+    verdict->local_holds += other->local_holds;
     verdict->dead_owners += other->dead_owners;
     verdict->reported_deaths += other->reported_deaths;
     verdict->losses += other->losses;
@@ -109,7 +116,9 @@ static void begin_hold(struct inquiry *inquiry, const struct op *op, unsigned de
                            .from_ns = op->ended_ns,
                            .until_ns = op->certain_ns,
                            .track = op->track,
-                           .name = op->name };
+                           .name = op->name,
+                           .is_told_death = op->result == EOWNERDEAD };
+    inquiry->verdict->local_holds += op->token % TOKENS_OF_A_GRANT > 0;
     *own_of(inquiry, op) = (struct own){ .hold = hold, .depth = depth, .may_mend = op->result == EOWNERDEAD };
     if (op->depth != depth)
         note(inquiry, FOUND_DEPTH, op, "%u, not %u", op->depth, depth);
@@ -139,6 +148,12 @@ static bool is_certain(const struct own *own, int64_t at_ns)
 static bool is_owning(const struct op *op)
 {
     return op->result == 0 || op->result == EOWNERDEAD || (op_is_wait(op) && op->result == ETIMEDOUT);
+}
+
+/* Tells if the caller's object is robust. */
+static bool is_robust(const struct inquiry *inquiry, const struct op *op)
+{
+    return mutex_kinds[op->name].is_robust && !(inquiry->history->tracks[op->track].not_robust & 1u << op->name);
 }
 
 static bool is_recursive(const struct op *op)
@@ -222,7 +237,7 @@ static void judge_lock(struct inquiry *inquiry, const struct op *op)
             judge_refused(inquiry, op);
         return;
     }
-    if (op->result == EOWNERDEAD && !mutex_kinds[op->name].is_robust)
+    if (op->result == EOWNERDEAD && !is_robust(inquiry, op))
         note(inquiry, FOUND_RESULT, op, "EOWNERDEAD, and it is not robust");
     judge_locked(inquiry, op);
 }
@@ -377,6 +392,7 @@ static void end_tracks(struct inquiry *inquiry)
 
             if (own->hold && killed_ns) {
                 inquiry->verdict->dead_owners++;
+                own->hold->was_killed = true;
                 end_hold(own, killed_ns);
             }
         }
@@ -470,6 +486,50 @@ static void compare_tokens(struct inquiry *inquiry, const struct hold *first, co
     free(asked);
 }
 
+static int by_token(const void *a, const void *b)
+{
+    const struct hold *one = *(const struct hold *const *)a, *other = *(const struct hold *const *)b;
+
+    return (one->token > other->token) - (one->token < other->token);
+}
+
+/* Tells if deaths of the name can be judged: each object of the name is robust, and no server has forgotten a death. */
+static bool is_each_death_told(const struct inquiry *inquiry, enum name name)
+{
+    const struct history *history = inquiry->history;
+    bool is_robust_everywhere = mutex_kinds[name].is_robust;
+
+    for (unsigned i = 0; i < history->track_count; i++)
+        is_robust_everywhere = is_robust_everywhere && !(history->tracks[i].not_robust & 1u << name);
+    return is_robust_everywhere && !history->may_forget;
+}
+
+/*
+ * Compares the holds of a name in the order of their tokens: a thread that was killed inside leaves a death, and the
+ * next holder is told.  A holder that was killed before its call returned is in no record, and leaves the death there.
+ */
+static void compare_deaths(struct inquiry *inquiry, const struct hold *first, const struct hold *end)
+{
+    size_t count = (size_t)(end - first);
+    const struct hold **given;
+
+    if (!is_each_death_told(inquiry, first->name))
+        return;
+    given = malloc((count + 1) * sizeof *given);
+    for (size_t i = 0; i < count; i++)
+        given[i] = &first[i];
+    qsort(given, count, sizeof *given, by_token);
+    for (size_t i = 1; i < count; i++) {
+        if (given[i - 1]->was_killed && !given[i]->is_told_death) {
+            struct op op = op_of(given[i]);
+
+            note(inquiry, FOUND_UNTOLD, &op, "token %llu, and token %llu died inside",
+                 (unsigned long long)given[i]->token, (unsigned long long)given[i - 1]->token);
+        }
+    }
+    free(given);
+}
+
 static void compare_holds(struct inquiry *inquiry)
 {
     struct hold *first = inquiry->holds, *end = inquiry->holds + inquiry->hold_count;
@@ -482,6 +542,7 @@ static void compare_holds(struct inquiry *inquiry)
             next++;
         compare_certain(inquiry, first, next);
         compare_tokens(inquiry, first, next);
+        compare_deaths(inquiry, first, next);
         first = next;
     }
 }

@@ -6,6 +6,10 @@
  * A hold is *certain* from the return of the call that began the hold until the first of three moments: the last
  * moment promised by the library, the call that ended the hold, the death of the process.  After the first of these
  * moments the hold excludes no other hold; the resource's check of tokens protects the data then.
+ *
+ * A lease that a process keeps is no hold: no thread is inside.  Such a lease, or one that threads have handed on,
+ * leaves no death for robust objects of the same name (doc/design/lines.md).  So deaths are judged only where all
+ * objects of a name are robust, because a robust mutex is never kept.
  */
 #ifndef CHAOS_CHECK_H
 #define CHAOS_CHECK_H
@@ -24,6 +28,7 @@ enum finding {
     FOUND_STALE,      /* the resource had seen a higher token within the promised time */
     FOUND_RESULT,     /* an errno value not allowed for the call */
     FOUND_EARLY,      /* a timeout before the deadline */
+    FOUND_UNTOLD,     /* a thread was killed inside a robust mutex, and the next holder is told of no death */
     FOUND_UNFINISHED, /* a call of a living thread did not return: a lost wake-up */
     FINDINGS
 };
@@ -38,6 +43,7 @@ struct verdict {
     long operations; /* returned calls of the library */
     long holds;
     long certain_holds;      /* of the holds: certain for any time at all */
+    long local_holds;        /* of the holds: handed on or kept inside a process, by their tokens */
     long dead_owners;        /* killed owners */
     long reported_deaths;    /* EOWNERDEAD */
     long losses;             /* holds ended by EPERM */

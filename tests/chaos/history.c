@@ -52,6 +52,7 @@ void history_clear(struct history *history)
     memset(history->tracks, 0, history->track_count * sizeof history->tracks[0]);
     memset(history->ops, 0, history_size(history) * sizeof history->ops[0]);
     memset(history->surprise, 0, sizeof history->surprise);
+    history->may_forget = false;
     history->track_count = 0;
     history->op_count = 0;
 }

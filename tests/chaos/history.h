@@ -64,13 +64,15 @@ struct op {
 /* A thread. */
 struct track {
     int process, thread;
-    int64_t killed_ns; /* 0: not killed */
+    int64_t killed_ns;   /* 0: not killed */
+    unsigned not_robust; /* a set of bits: names that are robust by the table, and not by the thread's objects */
 };
 
 struct history {
     uint32_t op_count; /* may exceed HISTORY_OPS: calls beyond are not recorded */
     uint32_t track_count;
     char surprise[256]; /* the library's sentence about an unexpected result */
+    bool may_forget;    /* faults that lose the server's data: a death may be forgotten */
     struct track tracks[HISTORY_TRACKS];
     struct op ops[HISTORY_OPS];
 };

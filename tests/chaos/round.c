@@ -127,7 +127,8 @@ static void judge(struct stage *stage, struct tally *tally)
     memcpy(verdict.highest, tally->verdict.highest, sizeof verdict.highest);
     check_history(stage->history, &verdict);
     if (verdict_sum(&verdict)) {
-        print_message("# round %ld, seed %llu:\n", tally->rounds, (unsigned long long)stage->seed);
+        print_message("# round %ld, seed %llu%s:\n", tally->rounds, (unsigned long long)stage->seed,
+                      stage->hands_on ? ", with kept leases" : "");
         print_findings(stage, &tally->nemesis, &verdict);
     }
     verdict_add(&tally->verdict, &verdict);
@@ -147,9 +148,10 @@ static void count_resource(const struct stage *stage, struct tally *tally)
 
 /* ---- a round ----------------------------------------------------------------------------- */
 
-static void begin(struct stage *stage)
+static void begin(struct stage *stage, bool may_forget)
 {
     history_clear(stage->history);
+    stage->history->may_forget = may_forget;
     resource_clear(&stage->resource);
     stage->born = 0;
     *stage->phase = PHASE_FLOW;
@@ -173,12 +175,14 @@ static void rage(struct stage *stage, struct tally *tally, int faults, int calls
         nemesis_strike(&tally->nemesis);
 }
 
-void round_run(struct stage *stage, struct tally *tally, unsigned allowed, int faults, int calls)
+void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned allowed, int faults, int calls)
 {
     bool must_wake = allowed & FAULTS_THAT_LOSE_SIGNALS;
 
     tally->nemesis.allowed = allowed;
-    begin(stage);
+    tally->handed += hands_on;
+    stage->hands_on = hands_on;
+    begin(stage, allowed & ~(unsigned)(FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS | FAULTS_OF_SERVER));
     rage(stage, tally, faults, calls);
     __atomic_store_n(stage->phase, PHASE_DRAIN, __ATOMIC_RELEASE);
     stage_start_closer(stage, must_wake);
@@ -197,18 +201,27 @@ void round_run(struct stage *stage, struct tally *tally, unsigned allowed, int f
     tally->rounds++;
 }
 
+void round_check_handed(const struct tally *tally)
+{
+    if (tally->handed)
+        assert_true(tally->verdict.local_holds > 0);
+    else
+        assert_int_equal(tally->verdict.local_holds, 0);
+}
+
 /* ---- all rounds -------------------------------------------------------------------------- */
 
 void tally_print(const struct tally *tally, const struct stage *stage)
 {
     const struct verdict *verdict = &tally->verdict;
 
-    print_message("# rounds %ld, of these %ld drained by themselves, %ld stuck; promotions %ld, "
+    print_message("# rounds %ld, of these %ld with kept leases, %ld drained by themselves, %ld stuck; promotions %ld, "
                   "restarts %ld\n",
-                  tally->rounds, tally->alone, tally->stuck, stage->promotions, stage->restarts);
-    print_message("# operations %ld, holds %ld, certain %ld, waits %ld, things made %lld, taken %lld\n",
-                  verdict->operations, verdict->holds, verdict->certain_holds, verdict->waits, (long long)tally->made,
-                  (long long)tally->taken);
+                  tally->rounds, tally->handed, tally->alone, tally->stuck, stage->promotions, stage->restarts);
+    print_message("# operations %ld, holds %ld, certain %ld, without the server %ld, waits %ld, things made %lld, "
+                  "taken %lld\n",
+                  verdict->operations, verdict->holds, verdict->certain_holds, verdict->local_holds, verdict->waits,
+                  (long long)tally->made, (long long)tally->taken);
     print_message("# killed processes %ld, killed owners %ld, EOWNERDEAD %ld, holds lost %ld, given up %ld\n",
                   stage->killed, verdict->dead_owners, verdict->reported_deaths, verdict->losses, verdict->given_up);
     print_message("# resource: entered beside another %lld, stale tokens refused %lld\n", (long long)tally->overlaps,

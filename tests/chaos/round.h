@@ -16,14 +16,21 @@ struct tally {
     long rounds;
     long alone;                             /* rounds that ended without a wake-up by the test */
     long stuck;                             /* rounds that did not end */
+    long handed;                            /* rounds with kept leases */
     int64_t made, taken, refused, overlaps; /* as counted by the resource */
 };
 
 /* A round without a fault and without a new call for so many leases is stuck. */
 #define STILL_LEASES 60
 
-/* Runs a round of at least `faults` faults, of the groups `allowed`, and `calls` calls.  Prints the findings. */
-void round_run(struct stage *stage, struct tally *tally, unsigned allowed, int faults, int calls);
+/*
+ * Runs a round of at least `faults` faults, of the groups `allowed`, and `calls` calls.  Prints the findings.
+ * hands_on: the processes hand mutexes on from thread to thread, and keep leases; else each mutex is fair.
+ */
+void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned allowed, int faults, int calls);
+
+/* Fails if a round with kept leases has tried nothing: no hold without the server. */
+void round_check_handed(const struct tally *tally);
 
 /* Prints the counters, as lines of a TAP comment. */
 void tally_print(const struct tally *tally, const struct stage *stage);

@@ -264,6 +264,7 @@ static void prepare(struct stage *stage, int place)
                                .clocks = some_clocks[host],
                                .lease_ms = LEASE,
                                .seed = stage->seed,
+                               .hands_on = stage->hands_on,
                                .process = ++stage->born };
     write_url(stage, host, worker->url, sizeof worker->url);
     snprintf(worker->host, sizeof worker->host, "host%d", host);

@@ -35,6 +35,7 @@ struct stage {
     struct proxy *proxies[HOSTS];
     char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
     bool has_grace;
+    bool hands_on;   /* this round's processes hand mutexes on, and keep leases */
     bool has_device; /* a separate loopback device, to take down */
 
     struct place places[PROCESSES + 1]; /* the process in the last place closes the round */

@@ -4,43 +4,7 @@
 #include <string.h>
 
 #include "../lib/testlib.h"
-#include "check.h"
-
-#define MS INT64_C(1000000)
-#define LEASE 1000 * MS
-
-static struct history *history;
-static struct verdict verdict;
-
-/* ---- writing histories ------------------------------------------------------------------- */
-
-/* The end of the call added last.  A call takes 1 ms; the next call, of any thread, begins a nanosecond later. */
-static int64_t now_ns;
-
-static struct op *add(unsigned track, enum op_kind kind, enum name name, int result, uint64_t token, unsigned depth)
-{
-    struct op *op = history_begin(history, track, kind, name);
-
-    assert_non_null(op);
-    op->began_ns = ++now_ns;
-    now_ns += MS;
-    op->ended_ns = now_ns;
-    op->result = result;
-    op->token = token;
-    op->depth = (uint8_t)depth;
-    op->certain_ns = depth ? now_ns + LEASE : 0;
-    return op;
-}
-
-static struct op *lock(unsigned track, enum name name, uint64_t token)
-{
-    return add(track, OP_LOCK, name, 0, token, 1);
-}
-
-static struct op *unlock(unsigned track, enum name name)
-{
-    return add(track, OP_UNLOCK, name, 0, 0, 0);
-}
+#include "written.h"
 
 /* Writes allowed calls of two threads; times in the order of the calls. */
 static void write_right_history(void)
@@ -80,43 +44,6 @@ static void write_loss(void)
     add(0, OP_TOUCH, NAME_NORMAL, EACCES, 40, 0);
     add(0, OP_UNLOCK, NAME_NORMAL, EPERM, 0, 0);
     unlock(1, NAME_NORMAL);
-}
-
-static long judge(void)
-{
-    memset(&verdict, 0, sizeof verdict);
-    check_history(history, &verdict);
-    return verdict_sum(&verdict);
-}
-
-/* Asserts that the judge finds this kind alone, and tells the finding in words. */
-static void assert_found(enum finding finding)
-{
-    judge();
-    for (int i = 0; i < FINDINGS; i++) {
-        if (i != (int)finding && verdict.found[i])
-            fail_msg("%s, not %s: %s", finding_names[i], finding_names[finding], verdict.first[i]);
-    }
-    assert_true(verdict.found[finding] > 0);
-    assert_true(verdict.first[finding][0]);
-}
-
-static int begin_test(void **state)
-{
-    (void)state;
-    history = history_make();
-    history_add_track(history, 1, 0);
-    history_add_track(history, 2, 0);
-    history_add_track(history, 3, 0);
-    now_ns = 1000 * MS;
-    return 0;
-}
-
-static int end_test(void **state)
-{
-    (void)state;
-    history_free(history);
-    return 0;
 }
 
 /* ---- right histories --------------------------------------------------------------------- */
@@ -178,12 +105,6 @@ static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
     unlock(0, NAME_NORMAL);
     add(0, OP_UNLOCK, NAME_NORMAL, EPERM, 0, 0);
     assert_int_equal(judge(), 0);
-}
-
-static void lose(unsigned track, enum name name)
-{
-    lock(track, name, 10);
-    now_ns += 2 * LEASE;
 }
 
 /* After the loss of a recursive mutex every lock says EPERM until an unlock says EPERM; the next lock is fresh. */
@@ -544,8 +465,6 @@ static void test_a_call_is_found_that_began_before_another_had_ended(void **stat
     history->tracks[0].killed_ns = now_ns;
     assert_found(FOUND_UNFINISHED);
 }
-
-#define test(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
 
 int main(void)
 {

@@ -25,7 +25,7 @@ static void change_places(unsigned faults, bool has_grace)
     stage_link(&stage);
     while (stage.promotions < switches) {
         stage_seed(&stage, seed + (uint64_t)tally.rounds);
-        round_run(&stage, &tally, faults, IN_A_ROUND, 0);
+        round_run(&stage, &tally, ((uint64_t)tally.rounds + seed) % 2, faults, IN_A_ROUND, 0);
     }
     tally_print(&tally, &stage);
     assert_int_equal(verdict_sum(&tally.verdict), 0);

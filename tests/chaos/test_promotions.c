@@ -12,16 +12,16 @@
 #include "round.h"
 
 #define IN_A_ROUND 5
-#define ENOUGH 200 /* promotions without a second owner: then promotions are harmless */
+#define ENOUGH 100 /* promotions without a second owner: then promotions are harmless */
 
 static uint64_t seed;
 static struct stage stage;
 static struct tally tally;
 
-static void promote(void)
+static void promote(bool hands_on)
 {
     stage_seed(&stage, seed + (uint64_t)tally.rounds);
-    round_run(&stage, &tally, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
+    round_run(&stage, &tally, hands_on, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
 }
 
 static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **state)
@@ -31,22 +31,33 @@ static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **st
     (void)state;
     stage_begin(&stage, true);
     while (stage.promotions < promotions)
-        promote();
+        promote(tally.rounds % 2);
     tally_print(&tally, &stage);
     assert_int_equal(verdict_sum(&tally.verdict), 0);
     assert_int_equal(tally.stuck, 0);
     round_check_end(&stage);
 }
 
-static void test_two_own_when_there_is_no_grace(void **state)
+static void promote_until_two_own(bool hands_on)
 {
-    (void)state;
     stage_begin(&stage, false);
     while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.promotions < ENOUGH)
-        promote();
+        promote(hands_on);
     tally_print(&tally, &stage);
     assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
     assert_int_equal(tally.stuck, 0);
+}
+
+static void test_two_own_when_there_is_no_grace(void **state)
+{
+    (void)state;
+    promote_until_two_own(false);
+}
+
+static void test_two_own_when_there_is_no_grace_and_leases_are_kept(void **state)
+{
+    (void)state;
+    promote_until_two_own(true);
 }
 
 static int begin(void **state)
@@ -69,6 +80,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
         cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace, begin, end),
+        cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace_and_leases_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted, begin, end),
     };
 

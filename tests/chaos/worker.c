@@ -225,8 +225,8 @@ static void lock_again(struct hand *hand, enum name name)
     unlock(hand, name);
 }
 
-/* Keeps the mutex mostly for no time at all, now and then for longer than a lease. */
-static void linger(struct hand *hand)
+/* Stays inside mostly for no time at all, now and then for longer than a lease. */
+static void stay(struct hand *hand)
 {
     unsigned luck = dice_below(&hand->dice, 500);
 
@@ -240,7 +240,7 @@ static void use(struct hand *hand, enum name name)
 {
     note_holding(hand, 1);
     wish(hand, name, WISH_ENTER);
-    linger(hand);
+    stay(hand);
     if (dice_below(&hand->dice, 4) == 0)
         lock_again(hand, name);
     /* A second mutex, by trylock: two threads with two mutexes each could wait for each other for ever. */
@@ -268,6 +268,19 @@ static void pass_by(struct hand *hand)
     unlock(hand, NAME_TABLE);
 }
 
+/* Uses a mutex; a process that keeps leases comes back at once some times, and then leaves others some time. */
+static void visit(struct hand *hand, enum name name)
+{
+    unsigned times = self->hands_on ? 1 + dice_below(&hand->dice, 8) : 1;
+
+    for (; times > 0 && phase() == PHASE_FLOW && !hand->is_full; times--) {
+        if (lock_by(hand, some_way(hand), name))
+            use(hand, name);
+    }
+    if (self->hands_on)
+        nap_us(dice_below(&hand->dice, 10000));
+}
+
 static void lock_on_and_on(struct hand *hand)
 {
     while (phase() == PHASE_FLOW && !hand->is_full) {
@@ -275,8 +288,8 @@ static void lock_on_and_on(struct hand *hand)
 
         if (dice_below(&hand->dice, 16) == 0)
             pass_by(hand);
-        else if (lock_by(hand, some_way(hand), name))
-            use(hand, name);
+        else
+            visit(hand, name);
     }
 }
 
@@ -340,14 +353,27 @@ static void work_at_table(struct hand *hand, void (*work)(struct hand *), int la
 
 /* ---- the process ------------------------------------------------------------------------- */
 
-static void make_objects(void)
-{
-    for (int i = 0; i < NAMES; i++) {
-        const struct kind kind = { .type = mutex_kinds[i].type,
-                                   .robust = mutex_kinds[i].is_robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED };
+#define LINGER "1000" /* ms; two leases */
 
-        make_mutex(&mutexes[i], mutex_kinds[i].name, &kind, self->lease_ms);
-    }
+/*
+ * Returns the names that the table calls robust and the process does not: of the processes that keep leases every other
+ * one has a robust name as a name that is not robust.
+ */
+static unsigned not_robust(void)
+{
+    return self->hands_on && self->process % 2 ? 1u << NAME_APART : 0;
+}
+
+static void make_object(enum name name)
+{
+    bool is_robust = mutex_kinds[name].is_robust && !(not_robust() & 1u << name);
+    const struct kind kind = { .type = mutex_kinds[name].type,
+                               .robust = is_robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED };
+
+    if (self->hands_on)
+        make_handed(&mutexes[name], mutex_kinds[name].name, &kind, self->lease_ms, 0);
+    else
+        make_mutex(&mutexes[name], mutex_kinds[name].name, &kind, self->lease_ms);
 }
 
 static void begin(const struct worker *worker)
@@ -356,7 +382,10 @@ static void begin(const struct worker *worker)
     clocks_set(&worker->clocks);
     setenv("DMUTEX_URL", worker->url, 1);
     setenv("DMUTEX_HOST", worker->host, 1);
-    make_objects();
+    if (worker->hands_on)
+        setenv("DMUTEX_LINGER", LINGER, 1);
+    for (int i = 0; i < NAMES; i++)
+        make_object((enum name)i);
 }
 
 static void hand_begin(struct hand *hand, int thread)
@@ -365,6 +394,7 @@ static void hand_begin(struct hand *hand, int thread)
                            .track = history_add_track(self->history, self->process, thread),
                            .thread = thread,
                            .resource = resource_connect(self->resource) };
+    self->history->tracks[hand->track].not_robust = not_robust();
 }
 
 static void *play(void *user)
@@ -399,14 +429,15 @@ void worker_run(const struct worker *worker)
     int before = open_descriptors();
     struct hand hands[WORKER_THREADS];
     pthread_t threads[WORKER_THREADS];
+    int count = worker->hands_on ? WORKER_THREADS : 4;
 
     begin(worker);
-    for (int i = 0; i < WORKER_THREADS; i++) {
+    for (int i = 0; i < count; i++) {
         hand_begin(&hands[i], i);
         if (pthread_create(&threads[i], NULL, play, &hands[i]))
             _exit(2);
     }
-    for (int i = 0; i < WORKER_THREADS; i++) {
+    for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
         close(hands[i].resource);
     }

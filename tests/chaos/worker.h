@@ -2,8 +2,8 @@
 /*
  * A process that uses the mutexes, and records each call.
  *
- * Two threads lock and unlock random mutexes; a maker puts things on the table, and a taker takes things away.
- * The maker waits, without a timeout, while the table is full, and the taker while the table is empty: so a lost
+ * Two threads, or four, lock and unlock random mutexes; a maker puts things on the table, and a taker takes things
+ * away.  The maker waits, without a timeout, while the table is full, and the taker while the table is empty: so a lost
  * wake-up stops both.
  */
 #ifndef CHAOS_WORKER_H
@@ -15,8 +15,8 @@
 #include "history.h"
 #include "resource.h"
 
-#define WORKER_THREADS 4
-#define TABLE_ROOM 2 /* things on the table at most */
+#define WORKER_THREADS 6 /* at most */
+#define TABLE_ROOM 2     /* things on the table at most */
 
 enum phase {
     PHASE_FLOW,  /* all threads work */
@@ -42,7 +42,8 @@ struct worker {
     struct clocks clocks;
     unsigned lease_ms;
     uint64_t seed;
-    int process; /* a number, unique in the history */
+    int process;   /* a number, unique in the history */
+    bool hands_on; /* six threads, which hand mutexes on, and keep leases; else four with fair mutexes */
 };
 
 /* Runs the process in a forked child that has not used the library.  Does not return. */
