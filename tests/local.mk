@@ -96,6 +96,7 @@ server_tests = \
     tests/server/test_logs \
     tests/server/test_loss \
     tests/server/test_many_holds \
+    tests/server/test_mixed_holds \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_remains \
