@@ -270,9 +270,16 @@ static bool is_asking_or_waiting(const struct dm_hold *hold)
     return hold->phase == DM_ASKING || dm_hold_is_waiting(hold);
 }
 
-/* Only the attempt's own thread asks; wake the thread so that the thread asks again. */
-static unsigned ask_again(struct dm_hold *hold)
+/*
+ * Only the attempt's own thread asks; wake the thread so that the thread asks again.  While the thread's question is
+ * under way, the store may have answered before: a poll follows the answer, see plan_poll().
+ */
+static unsigned ask_again(struct dm_hold *hold, int64_t now_ns)
 {
+    if (hold->is_asked) {
+        hold->poll_ns = now_ns;
+        return 0;
+    }
     hold->phase = DM_ASKING;
     hold->poll_ns = DM_NEVER;
     return wake(hold);
@@ -329,7 +336,7 @@ static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm
     case DM_HELD:
         return on_owned_again(hold, request, answer, now_ns);
     default:
-        return certain_by(hold, request) > now_ns ? enter(hold, request, answer, now_ns) : ask_again(hold);
+        return certain_by(hold, request) > now_ns ? enter(hold, request, answer, now_ns) : ask_again(hold, now_ns);
     }
 }
 
@@ -379,7 +386,7 @@ static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_n
     if (!dm_hold_is_waiting(hold) || request != hold->last_request)
         return 0;
     if (!hold->is_asked)
-        return ask_again(hold) | DM_DO_NEW_SERIAL;
+        return ask_again(hold, now_ns) | DM_DO_NEW_SERIAL;
     hold->poll_ns = retry_ns(hold, now_ns);
     return 0;
 }

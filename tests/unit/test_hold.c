@@ -117,6 +117,18 @@ static void test_hold_asks_again_when_a_grant_is_read_too_late(void **state)
     assert_int_equal(hold.phase, DM_ASKING);
 }
 
+/* Finding 67: the answer to the question that is under way may be older than a hint; a poll follows the answer. */
+static void test_hold_polls_at_once_when_a_hint_comes_during_a_question(void **state)
+{
+    uint64_t request = send_at(0);
+
+    (void)state;
+    assert_int_equal(grant(0, 10), 0);
+    say_queued(request, 1, 9000, 20);
+    assert_int_equal(hold.phase, DM_QUEUED);
+    assert_int_equal(pass_time(20), DM_WANTS_POLL);
+}
+
 /* A grant may be read before the answer "queued": the attempt holds, and stays holding. */
 static void test_hold_stays_held_when_the_grant_overtakes_the_answer(void **state)
 {
@@ -354,6 +366,7 @@ int main(void)
         USUAL(test_hold_asks_again_when_a_grant_names_a_forgotten_request),
         USUAL(test_hold_enters_when_a_grant_names_the_oldest_request),
         USUAL(test_hold_asks_again_when_a_grant_is_read_too_late),
+        USUAL(test_hold_polls_at_once_when_a_hint_comes_during_a_question),
         USUAL(test_hold_stays_held_when_the_grant_overtakes_the_answer),
         USUAL(test_hold_stays_as_it_is_when_granted_twice),
         USUAL(test_hold_is_certain_for_longer_when_a_newer_poll_says_owned),
