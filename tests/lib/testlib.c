@@ -26,6 +26,8 @@ void test_begin(int argc, char **argv)
         fprintf(stderr, "%s is no role\n", argv[2]);
         exit(2);
     }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     keeper_begin();
 }
 

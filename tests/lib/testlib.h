@@ -64,7 +64,8 @@
 
 /*
  * First in main(): this process may be an actor or a proxy; else the keeper is started.  Private mutexes
- * without a name are the server's, unless DMUTEX_PRIVATE says another thing.
+ * without a name are the server's, unless DMUTEX_PRIVATE says another thing.  With a word behind the
+ * program's name only tests whose names match run: 'test_another*'.
  */
 void test_begin(int argc, char **argv);
 
