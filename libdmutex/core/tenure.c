@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/tenure.h"
 
+#include <string.h>
+
 #include "base/units.h"
+
+size_t dm_tenure_name_size(const char *name)
+{
+    return (strlen(name) / DM_TENURE_WORD + 1) * DM_TENURE_WORD;
+}
 
 void dm_tenure_init(struct dm_tenure *tenure, struct dm_claim *claim, const char *key, uint32_t hash, uint32_t lease_ms)
 {
     tenure->claim = claim;
     tenure->key = key;
+    tenure->name_size = dm_tenure_name_size(key + 1);
     tenure->hash = hash;
     tenure->lease_ms = lease_ms;
     tenure->linger_ms = 0;

@@ -20,6 +20,7 @@
 #define DM_CORE_TENURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/hold.h"
@@ -38,6 +39,9 @@ enum {
 };
 #define DM_TENURE_SHIFT 2
 
+/* Names are compared so many bytes at a time. */
+#define DM_TENURE_WORD sizeof(uint64_t)
+
 struct dm_claim;
 
 struct dm_tenure {
@@ -48,7 +52,8 @@ struct dm_tenure {
     uint32_t depth;    /* atomic; written by the thread inside: how often that thread must unlock */
     uint32_t lease_ms; /* as the first object spells the lease */
     int64_t left_ns;   /* atomic; written by the thread that leaves */
-    const char *key;   /* of the name, for a thread inside */
+    const char *key;   /* of the name, for a thread inside; zeros behind, to the end of the last word of the name */
+    size_t name_size;  /* of the name with its end, in whole words */
 
     /* Under the state lock. */
     struct dm_claim *claim; /* NULL: in the pool */
@@ -78,6 +83,9 @@ struct dm_leave {
     bool may_keep;    /* the store can ask for the lease, and asked not too soon the last times */
     int64_t now_ns;
 };
+
+/* The room of a name with its end, in whole words. */
+size_t dm_tenure_name_size(const char *name);
 
 /* A new tenure of a claim, nobody inside, closed. */
 void dm_tenure_init(struct dm_tenure *tenure, struct dm_claim *claim, const char *key, uint32_t hash,

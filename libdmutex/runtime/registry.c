@@ -101,6 +101,14 @@ static void sweep(struct dm_registry *registry)
     registry->sweep_at = MAX(SWEEP_LEAST, 2 * g_hash_table_size(registry->names));
 }
 
+/* With zeros behind, because a tenure compares whole words of the name. */
+static char *copy_key(const char *key)
+{
+    char *copy = calloc(1, 1 + dm_tenure_name_size(key + 1));
+
+    return copy ? strcpy(copy, key) : NULL;
+}
+
 struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key)
 {
     struct dm_name *name = dm_registry_find(registry, key);
@@ -115,7 +123,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key)
     if (!name)
         return NULL;
     name->seen = registry->seen;
-    name->key = strdup(key);
+    name->key = copy_key(key);
     name->place = dm_store_place(registry->store, key);
     if (!name->key || !name->place) {
         free_name(name);

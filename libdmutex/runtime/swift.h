@@ -50,10 +50,21 @@ static inline struct dm_tenure *dm_swift_find(const dmutex_t *mutex)
     return hash ? __atomic_load_n(&dm_swift_table[hash % DM_SWIFT_PLACES], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* For a thread inside only: the name stays while a thread is inside. */
+/*
+ * For a thread inside only: the name stays while a thread is inside.  Words instead of strcmp(), which is a call.
+ * Behind the end of a name are zeros (dm_registry_name(), dmutex_init_np()); other bytes only lead to the state lock.
+ */
 static inline bool dm_swift_is_of(const struct dm_tenure *tenure, const dmutex_t *mutex)
 {
-    return mutex->dm_lease_ms == tenure->lease_ms && strcmp(tenure->key + 1, mutex->dm_name) == 0;
+    const char *name = tenure->key + 1;
+
+    if (mutex->dm_lease_ms != tenure->lease_ms)
+        return false;
+    for (size_t at = 0; at < tenure->name_size; at += DM_TENURE_WORD) {
+        if (memcmp(name + at, mutex->dm_name + at, DM_TENURE_WORD) != 0)
+            return false;
+    }
+    return true;
 }
 
 static inline bool dm_swift_is_certain(const struct dm_tenure *tenure, int64_t now_ns)
