@@ -3,6 +3,7 @@ dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
     doc/man/dmutex-names.1 \
+    doc/man/dmutex.1 \
     doc/man/dmutex-preload.5 \
     doc/man/dmutex-preload.7 \
     doc/man/dmutex-pthread.7 \

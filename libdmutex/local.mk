@@ -264,7 +264,9 @@ libdmutex_libapi_la_SOURCES = \
     libdmutex/api/mutex.c \
     libdmutex/api/object.c \
     libdmutex/api/object.h \
-    libdmutex/api/testing.c
+    libdmutex/api/testing.c \
+    libdmutex/api/view.c \
+    libdmutex/api/view.h
 
 # ---------------------------------------------------------------------------
 # The floors up to a given one, for a test that is linked to no higher one

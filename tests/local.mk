@@ -504,6 +504,14 @@ chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
 $(chaos_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
 $(chaos_tests): $(chaos_libs)
 
+# dmutex(1), by its output and exit status
+tool_tests = \
+    tests/tools/test_run_lock \
+    tests/tools/test_run_loss
+tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
+$(tool_tests): private LDADD = tests/tools/libtool.la $(test_libs) libdmutex/libdmutex.la
+$(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)
+
 # not programs
 script_tests = \
     tests/conformance/dropin/test_automatic.sh \
@@ -613,13 +621,13 @@ program_tests =
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload/libparts.la tests/server/libhelp.la
 check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
-check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la
+check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 check_PROGRAMS += tests/sim/sim
 endif
-program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(conformance_tests)
+program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(conformance_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests)
 second_runs = $(libc_tests)

@@ -1,6 +1,24 @@
-# Small programs beside the library.
-bin_PROGRAMS += tools/dmutex-names
+# Programs beside the library.  Both are linked with the library's parts, not with libdmutex.so: dmutex-names with the
+# lowest layer alone; dmutex, too, because it has views of the store that the library does not export (HACKING.md).
+bin_PROGRAMS += tools/dmutex-names tools/dmutex
+
 tools_dmutex_names_SOURCES = tools/names.c
 tools_dmutex_names_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
 tools_dmutex_names_LDADD = $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
+
+tools_dmutex_SOURCES = \
+    tools/command.c \
+    tools/command.h \
+    tools/dmutex.c \
+    tools/run.c \
+    tools/say.c \
+    tools/say.h \
+    tools/tool.c \
+    tools/tool.h \
+    tools/tree.c \
+    tools/waiting.c \
+    tools/waiting.h
+tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
+tools_dmutex_LDADD = $(up_to_api)
+tools_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)

@@ -2,7 +2,6 @@
 #include "base/text.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -52,17 +51,32 @@ static bool is_printable(uint32_t character)
     return true;
 }
 
+size_t dm_text_printable(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t length = announced_length(*at);
+
+    return length && is_printable(decode(at, length)) ? length : 0;
+}
+
+/* Surrogates are no characters of UTF-8, though their bytes can be decoded. */
+size_t dm_text_character(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t length = announced_length(*at);
+    uint32_t character = length && *at ? decode(at, length) : UINT32_MAX;
+
+    return character <= 0x10FFFF && (character < 0xD800 || character > 0xDFFF) ? length : 0;
+}
+
 void dm_text_clean(char *text)
 {
-    unsigned char *at = (unsigned char *)text;
+    while (*text) {
+        size_t length = dm_text_printable(text);
 
-    while (*at) {
-        size_t length = announced_length(*at);
-
-        if (length && is_printable(decode(at, length))) {
-            at += length;
-        } else {
-            *at++ = '?';
-        }
+        if (length)
+            text += length;
+        else
+            *text++ = '?';
     }
 }

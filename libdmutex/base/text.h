@@ -3,6 +3,8 @@
 #ifndef DM_BASE_TEXT_H
 #define DM_BASE_TEXT_H
 
+#include <stddef.h>
+
 /* Room for a reason in one sentence, in all code that speaks to the server. */
 #define DM_REASON_ROOM 320
 
@@ -11,5 +13,14 @@
  * line ends, ESC, and marks that change the direction of writing.
  */
 void dm_text_clean(char *text);
+
+/*
+ * The length of the character at the beginning of a text, if it is one that dm_text_clean() leaves; 0 for any other
+ * byte, and at the end of the text.
+ */
+size_t dm_text_printable(const char *text);
+
+/* The same for any character of UTF-8, controls too: 0 if the bytes are none, and at the end of the text. */
+size_t dm_text_character(const char *text);
 
 #endif

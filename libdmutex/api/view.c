@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "api/object.h"
+#include "runtime/steps.h"
+#include "store/verdict.h"
+
+/* The claim that waits in the store's queue; a process has one for each line of threads.  State lock held. */
+static struct dm_claim *find_waiter(struct dm_name *name)
+{
+    struct dm_claim *claim = name ? name->claims : NULL;
+
+    while (claim && claim->hold.phase != DM_QUEUED)
+        claim = claim->next_of_name;
+    return claim;
+}
+
+/* The record is pinned for the question, because the waiting thread may give up meanwhile. */
+static int ask_for_waiter(struct dm_runtime *runtime, const char *key, struct dm_info *ret_info)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM] = "";
+    enum dm_verdict verdict;
+    struct dm_claim *claim;
+    struct dm_name *name;
+    struct dm_ask ask;
+
+    dm_state_lock();
+    name = dm_registry_find(&runtime->registry, key);
+    claim = find_waiter(name);
+    if (claim) {
+        dm_registry_pin(name);
+        ask = dm_step_ask(claim, (struct dm_request){ 0 });
+    }
+    dm_state_unlock();
+    if (!claim)
+        return ESRCH;
+    verdict = dm_store_info(runtime->store, &ask, &deadline, ret_info, reason);
+    dm_state_lock();
+    dm_registry_unpin(&runtime->registry, name);
+    dm_state_unlock();
+    return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
+}
+
+int dm_view_wait(const char *name, struct dm_info *ret_info)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    char key[DM_MUTEX_KEY_ROOM];
+
+    snprintf(key, sizeof key, "n%s", name);
+    return dm_visit_end(visit, runtime ? ask_for_waiter(runtime, key, ret_info) : ESRCH);
+}
+
+bool dm_view_is_reachable(void)
+{
+    const struct dm_runtime *runtime = dm_runtime_peek();
+
+    return runtime && dm_store_is_able(runtime->store, DM_ASKS);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Views of the store for the programs of tools/, which are linked with the library's parts.  Not exported, and no part
+ * of the public interface.  Nothing here changes the store.
+ *
+ * As public functions these return 0 or an errno value, and dmutex_strerror_np() has the sentence.  Each blocks for
+ * command_timeout at most.
+ */
+#ifndef DM_API_VIEW_H
+#define DM_API_VIEW_H
+
+#include "store/store.h"
+
+/*
+ * The store's data about a mutex that a thread of this process waits for, with the thread's place in the queue.
+ * ESRCH: no thread of this process is in the queue of that name.
+ */
+int dm_view_wait(const char *name, struct dm_info *ret_info);
+
+/* True if the server answered last time.  A hint: blocks for nothing and asks nothing. */
+bool dm_view_is_reachable(void);
+
+#endif

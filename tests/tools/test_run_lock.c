@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex run: the lock, the command's environment and end, and the exit statuses. */
+#include "tool.h"
+
+#include <pty.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the command ------------------------------------------------------------------------- */
+
+static void test_run_tells_the_command_name_and_token_when_it_has_the_lock(void **state)
+{
+    long long first;
+
+    (void)state;
+    command_run("exec $dmutex run t/env -- sh -c 'echo $DMUTEX_NAME $DMUTEX_TOKEN'");
+    assert_status(0);
+    assert_int_equal(sscanf(ran.output, "t/env %lld", &first), 1);
+    command_run("exec $dmutex run t/env sh -c 'echo $DMUTEX_TOKEN'");
+    assert_true(atoll(ran.output) > first);
+    assert_string_equal(ran.errors, "");
+    assert_false(tool_is_held("t/env"));
+}
+
+static void test_run_ends_as_the_command_when_it_ends(void **state)
+{
+    static const struct {
+        const char *command;
+        int status;
+    } cases[] = { { "true", 0 },
+                  { "sh -c 'exit 7'", 7 },
+                  { "sh -c 'kill -TERM $$'", 143 },
+                  { "sh -c 'kill -KILL $$'", 137 },
+                  { "/nonexistent/program", 127 },
+                  { "no-such-program-anywhere", 127 },
+                  { "/etc", 126 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        command_run("exec $dmutex run t/end -- %s", cases[i].command);
+        assert_status(cases[i].status);
+        assert_false(tool_is_held("t/end"));
+    }
+}
+
+/* Options behind the name are the command's. */
+static void test_run_leaves_arguments_alone_when_they_look_like_options(void **state)
+{
+    (void)state;
+    command_run("exec $dmutex run -n t/args -- printf '[%%s]' -n --lease '' 'a b' --");
+    assert_status(0);
+    assert_string_equal(ran.output, "[-n][--lease][][a b][--]");
+    command_run("exec $dmutex run t/args printf '[%%s]' -w -E");
+    assert_string_equal(ran.output, "[-w][-E]");
+}
+
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+static void test_run_refuses_when_the_usage_is_wrong(void **state)
+{
+    static const char *const bad[] = { "",
+                                       "t/x",
+                                       "t/x --",
+                                       "-w t/x true",
+                                       "-w -1 t/x touch $F/ran",
+                                       "-w nan t/x touch $F/ran",
+                                       "-E 256 t/x touch $F/ran",
+                                       "-E x t/x touch $F/ran",
+                                       "--lease 99 t/x touch $F/ran",
+                                       "--lease 1s t/x touch $F/ran",
+                                       "--on-lost NONSENSE t/x touch $F/ran",
+                                       "--nonsense t/x touch $F/ran",
+                                       "/x touch $F/ran",
+                                       "'' touch $F/ran" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        command_run("exec $dmutex run %s", bad[i]);
+        assert_status(64);
+        assert_string_not_equal(ran.errors, "");
+    }
+    assert_false(tool_has("ran"));
+}
+
+static void test_run_refuses_when_the_configuration_is_wrong(void **state)
+{
+    (void)state;
+    command_run("unset DMUTEX_URL; exec $dmutex run t/x true");
+    assert_status(78);
+    assert_errors("no server is configured");
+    command_run("DMUTEX_URL='redis://u:s3cret@h:0' exec $dmutex run t/x true");
+    assert_status(78);
+    assert_null(strstr(ran.errors, "s3cret"));
+}
+
+static void test_run_says_why_when_the_server_cannot_be_used(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='unix://'$F'/nobody?connect_timeout=100&command_timeout=100' "
+                "exec $dmutex run t/x touch $F/ran");
+    assert_status(69);
+    assert_errors("/nobody");
+    command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex run t/x touch $F/ran", the_server->path);
+    assert_status(69);
+    assert_errors("the password or user is refused");
+    assert_null(strstr(ran.errors, "wrong@"));
+    command_run("DMUTEX_URL='%s' exec $dmutex run t/x touch $F/ran", tool_user("-zadd"));
+    assert_status(69);
+    assert_errors("ZADD");
+    assert_false(tool_has("ran"));
+}
+
+static void test_run_needs_no_more_than_the_documented_rights(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='%s' exec $dmutex run t/x true", tool_user(""));
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+}
+
+static void test_run_ends_when_the_server_does_not_answer(void **state)
+{
+    (void)state;
+    server_stop(the_server);
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&command_timeout=200&connect_timeout=200\" exec $dmutex run t/x true");
+    server_cont(the_server);
+    assert_status(69);
+}
+
+/* ---- held by another --------------------------------------------------------------------- */
+
+static struct actor *hold(const char *name)
+{
+    struct actor *holder = actor_start(the_server);
+
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
+static void test_run_gives_up_when_the_lock_is_held(void **state)
+{
+    static const struct {
+        const char *options;
+        int status;
+    } cases[] = { { "-n", 75 }, { "-n -E 3", 3 }, { "-w 0", 75 }, { "-w 0.05", 75 }, { "--wait 0.05 -E 0", 0 } };
+    struct actor *holder = hold("t/held");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        command_run("exec $dmutex run %s t/held touch $F/ran", cases[i].options);
+        assert_status(cases[i].status);
+        assert_errors("t/held");
+    }
+    assert_false(tool_has("ran"));
+    actor_end(holder);
+}
+
+static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
+{
+    struct actor *holder = hold("t/turn");
+    dmutex_t mutex;
+    pid_t pid;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "t/turn", NULL), 0);
+    pid = tool_start("exec $dmutex run -w 1000 t/turn touch $F/turned");
+    wait_until(waiters_of(&mutex) == 1);
+    assert_false(tool_has("turned"));
+    actor_do(holder, "0", "unlock t/turn");
+    assert_int_equal(tool_await(pid), 0);
+    assert_true(tool_has("turned"));
+    assert_false(tool_has_said("waiting"));
+    actor_end(holder);
+}
+
+/* A waiter is ended by a signal as any program is, and the next waiter does not wait for it. */
+static void test_run_ends_by_a_signal_when_it_waits(void **state)
+{
+    struct actor *holder = hold("t/sigint");
+    dmutex_t mutex;
+    pid_t pid;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "t/sigint", NULL), 0);
+    pid = tool_start("exec $dmutex run t/sigint touch $F/ran");
+    wait_until(waiters_of(&mutex) == 1);
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_await(pid), 143);
+    actor_do(holder, "0", "unlock t/sigint");
+    command_run("exec $dmutex run t/sigint true");
+    assert_status(0);
+    assert_false(tool_has("ran"));
+    actor_end(holder);
+}
+
+/* ---- on a terminal ----------------------------------------------------------------------- */
+
+/* Reads what the terminal's program writes until the text has come, or the program has ended: then false. */
+static bool read_until(int terminal, const char *text)
+{
+    static char screen[COMMAND_ROOM];
+    size_t length = strlen(screen);
+    ssize_t got;
+
+    while (!strstr(screen, text)) {
+        got = read(terminal, screen + length, sizeof screen - 1 - length);
+        if (got <= 0)
+            return false;
+        length += (size_t)got;
+        screen[length] = '\0';
+    }
+    return true;
+}
+
+static void test_run_shows_place_and_holder_when_it_waits_on_a_terminal(void **state)
+{
+    struct winsize size = { .ws_row = 24, .ws_col = 160 };
+    struct actor *holder = hold("t/shown");
+    char held_by[60];
+    int terminal, status;
+    pid_t pid;
+
+    (void)state;
+    pid = forkpty(&terminal, NULL, NULL, &size);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        execl("/bin/sh", "sh", "-c", "exec $dmutex run t/shown echo is run", (char *)NULL);
+        _exit(127);
+    }
+    keeper_watch(pid);
+    snprintf(held_by, sizeof held_by, "(process %d)", (int)actor_pid(holder));
+    assert_true(read_until(terminal, "waiting for t/shown for "));
+    assert_true(read_until(terminal, "place 1 of 1"));
+    assert_true(read_until(terminal, held_by));
+    actor_do(holder, "0", "unlock t/shown");
+    assert_true(read_until(terminal, "\r\033[K"));
+    assert_true(read_until(terminal, "is run"));
+    status = keeper_reap(pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(terminal);
+    actor_end(holder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_tells_the_command_name_and_token_when_it_has_the_lock),
+        cmocka_unit_test(test_run_ends_as_the_command_when_it_ends),
+        cmocka_unit_test(test_run_leaves_arguments_alone_when_they_look_like_options),
+        cmocka_unit_test(test_run_refuses_when_the_usage_is_wrong),
+        cmocka_unit_test(test_run_refuses_when_the_configuration_is_wrong),
+        cmocka_unit_test(test_run_says_why_when_the_server_cannot_be_used),
+        cmocka_unit_test(test_run_needs_no_more_than_the_documented_rights),
+        cmocka_unit_test(test_run_ends_when_the_server_does_not_answer),
+        cmocka_unit_test(test_run_gives_up_when_the_lock_is_held),
+        cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
+        cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
+        cmocka_unit_test(test_run_shows_place_and_holder_when_it_waits_on_a_terminal),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, tool_setup, tool_teardown);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex run: the lock is kept while the command runs, and the exit status says when it was not. */
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Begins a command that holds a lock until tool_go(), or for good; $F/begun has the command's pid. */
+static pid_t start_holder(const char *options, const char *name)
+{
+    pid_t pid;
+
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run %s %s -- sh -c 'echo $$ >$F/b && mv $F/b $F/begun; read go <$F/go'", options,
+                     name);
+    wait_until(tool_has("begun"));
+    return pid;
+}
+
+static void break_lock(const char *name)
+{
+    dmutex_t mutex;
+
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+}
+
+/* More than 20 leases, by the server's clock. */
+static void test_run_keeps_the_lock_when_the_command_runs_for_many_leases(void **state)
+{
+    int lease_ms = late_stretched_ms(250);
+    char options[40];
+    pid_t pid;
+
+    (void)state;
+    snprintf(options, sizeof options, "--lease %d", lease_ms);
+    pid = start_holder(options, "t/kept");
+    side_set_control(the_server->side, "leases", 20 * lease_ms);
+    while (!side_is_control_over(the_server->side, "leases"))
+        assert_true(tool_is_held("t/kept"));
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+    assert_false(tool_is_held("t/kept"));
+}
+
+static void test_run_passes_signals_on_when_it_gets_them(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run t/passed -- "
+                     "sh -c 'trap \"exit 5\" USR1; echo >$F/begun; while :; do read go <$F/go; done'");
+    wait_until(tool_has("begun"));
+    kill(pid, SIGUSR1);
+    assert_int_equal(tool_await(pid), 5);
+    assert_false(tool_is_held("t/passed"));
+
+    pid = start_holder("", "t/passed");
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_await(pid), 143);
+    assert_false(tool_is_held("t/passed"));
+}
+
+static void test_run_ends_the_command_when_the_lock_is_broken(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("", "t/broken");
+    break_lock("t/broken");
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("t/broken: the lock was lost while the command ran"));
+    assert_true(tool_has_said("ended with signal 15"));
+}
+
+/* The shell of a pipeline alone would leave the pipeline's processes, which go on as if they had the lock. */
+static void test_run_ends_all_descendants_when_the_lock_is_broken(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run t/tree -- "
+                     "sh -c '(sh -c \"sleep 1000 & echo \\$! >$F/b; mv $F/b $F/begun; wait\") & wait'");
+    wait_until(tool_has("begun"));
+    assert_true(proc_is_alive((pid_t)tool_number("begun")));
+    break_lock("t/tree");
+    assert_int_equal(tool_await(pid), 76);
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+}
+
+/* Without a signal the command goes on to its end, and the status tells the loss all the same. */
+static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("--on-lost none", "t/on");
+    break_lock("t/on");
+    assert_true(proc_is_alive((pid_t)tool_number("begun")));
+    tool_go();
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("ended with status 0"));
+}
+
+static void test_run_sends_the_named_signal_when_the_lock_is_broken(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("--on-lost sigint", "t/named");
+    break_lock("t/named");
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("ended with signal 2"));
+}
+
+static void test_run_ends_the_command_when_the_server_is_killed(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("--lease 300", "t/server");
+    server_kill(the_server);
+    assert_int_equal(tool_await(pid), 76);
+    server_restart(the_server);
+}
+
+/* The kernel ends the command, and the lock is free when the lease ends. */
+static void test_run_ends_the_command_when_it_is_killed_itself(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("--lease 300", "t/killed");
+    kill(pid, SIGKILL);
+    assert_int_equal(tool_await(pid), 137);
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+    command_run("exec $dmutex run t/killed true");
+    assert_status(0);
+}
+
+static void test_lock_is_free_when_the_process_group_is_killed(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec setsid $dmutex run --lease 300 t/group -- "
+                     "sh -c 'echo $$ >$F/b; mv $F/b $F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    kill(-pid, SIGKILL);
+    assert_int_equal(tool_await(pid), 137);
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+    command_run("exec $dmutex run t/group true");
+    assert_status(0);
+}
+
+/* A stopped holder cannot renew: it finds the loss when it goes on, and ends the command then. */
+static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    pid = start_holder("--lease 300", "t/stopped");
+    kill(pid, SIGSTOP);
+    wait_until(!tool_is_held("t/stopped"));
+    kill(pid, SIGCONT);
+    assert_int_equal(tool_await(pid), 76);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_keeps_the_lock_when_the_command_runs_for_many_leases),
+        cmocka_unit_test(test_run_passes_signals_on_when_it_gets_them),
+        cmocka_unit_test(test_run_ends_the_command_when_the_lock_is_broken),
+        cmocka_unit_test(test_run_ends_all_descendants_when_the_lock_is_broken),
+        cmocka_unit_test(test_run_lets_the_command_go_on_when_no_signal_is_wanted),
+        cmocka_unit_test(test_run_sends_the_named_signal_when_the_lock_is_broken),
+        cmocka_unit_test(test_run_ends_the_command_when_the_server_is_killed),
+        cmocka_unit_test(test_run_ends_the_command_when_it_is_killed_itself),
+        cmocka_unit_test(test_lock_is_free_when_the_process_group_is_killed),
+        cmocka_unit_test(test_run_tells_the_loss_when_it_was_stopped_for_a_lease),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, tool_setup, tool_teardown);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tool.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char fifo[128], errors[128];
+
+int tool_setup(void **state)
+{
+    char path[4096];
+
+    test_group_setup(state);
+    test_build_path(path, sizeof path, "tools/dmutex");
+    setenv("dmutex", path, 1);
+    setenv("F", the_server->folder, 1);
+    setenv("DMUTEX_URL", the_server->url, 1);
+    snprintf(fifo, sizeof fifo, "%s/go", the_server->folder);
+    snprintf(errors, sizeof errors, "%s/errors", the_server->folder);
+    return mkfifo(fifo, 0600);
+}
+
+int tool_teardown(void **state)
+{
+    return test_group_teardown(state);
+}
+
+pid_t tool_start(const char *format, ...)
+{
+    char line[4096];
+    va_list args;
+    pid_t pid;
+    int fd;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    pid = keeper_fork();
+    if (pid == 0) {
+        fd = open(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+        dup2(fd, STDERR_FILENO);
+        dup2(fd, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Blocks until the command reads. */
+void tool_go(void)
+{
+    int fd = open(fifo, O_WRONLY);
+
+    assert_int_equal(write(fd, "go\n", 3), 3);
+    close(fd);
+}
+
+int tool_await(pid_t pid)
+{
+    int status = keeper_reap(pid);
+
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void read_file(const char *path, char *ret_text, size_t room)
+{
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(ret_text, 1, room - 1, file) : 0;
+
+    ret_text[length] = '\0';
+    if (file)
+        fclose(file);
+}
+
+bool tool_has_said(const char *text)
+{
+    static char said[COMMAND_ROOM];
+
+    read_file(errors, said, sizeof said);
+    return strstr(said, text) != NULL;
+}
+
+bool tool_has(const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+long tool_number(const char *name)
+{
+    char path[200], text[40];
+
+    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
+    read_file(path, text, sizeof text);
+    return atol(text);
+}
+
+bool tool_is_held(const char *name)
+{
+    dmutex_t mutex;
+
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    return is_locked(&mutex);
+}
+
+const char *tool_user(const char *changes)
+{
+    static char url[200];
+
+    side_text(the_server->side,
+              "ACL SETUSER app reset on >secret resetkeys ~dmutex:* resetchannels &dmutex:inbox:* -@all +eval "
+              "+evalsha +subscribe +publish +pubsub|numsub +role +info +client|id +client|kill +time +del +exists "
+              "+pexpire +pttl +hset +hget +hmget +hlen +hdel +zadd +zrem +zrange +zrank +zscore +zcard");
+    if (*changes)
+        side_text(the_server->side, "ACL SETUSER app %s", changes);
+    snprintf(url, sizeof url, "unix://app:secret@%s?command_timeout=1000", the_server->path);
+    return url;
+}
+
+bool tool_check_json(void)
+{
+    static char printed[COMMAND_ROOM];
+    char path[200];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/json", the_server->folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(ran.output, file);
+    fclose(file);
+    strcpy(printed, ran.output);
+    command_run("command -v python3 >/dev/null || exit 77; python3 -c 'import json,sys; "
+                "json.loads(open(sys.argv[1], \"rb\").read().decode(\"utf-8\"))' %s",
+                path);
+    if (ran.status == 77)
+        return false;
+    assert_status(0);
+    strcpy(ran.output, printed);
+    return true;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex run: acquires a lock, runs a command, releases the lock, and ends as the command did.
+ *
+ * 1. The command begins after the grant and is told the fencing token.
+ * 2. The lock is released after the command's end, not after the end of processes that the command leaves behind.
+ * 3. If the hold is lost while the command runs, the library's thread sends the command and its descendants a signal,
+ *    before another holder can have the lock, and the exit status is TOOL_LOST, whatever the command's status.
+ * 4. If this process is killed, the kernel sends the command that signal.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include <dmutex/dmutex.h>
+
+#include "api/view.h"
+#include "command.h"
+#include "say.h"
+#include "tool.h"
+#include "waiting.h"
+
+#define PATIENCE_MAX_S 1e9
+
+struct job {
+    const char *name;
+    char **command;
+    bool never_waits;
+    double patience_s; /* below 0: endless */
+    int status_if_held;
+    unsigned lease_ms; /* 0: the library's own */
+    int on_lost;       /* the signal; 0: none */
+};
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static bool read_seconds(const char *text, double *ret_seconds)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+
+    if (end == text || *end || !(seconds >= 0 && seconds <= PATIENCE_MAX_S)) /* NaN is no number of seconds either */
+        return false;
+    *ret_seconds = seconds;
+    return true;
+}
+
+static bool read_number(const char *text, long least, long most, long *ret_number)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (end == text || *end || errno || number < least || number > most)
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+/* "TERM", "SIGTERM", "15"; "none" is 0. */
+static bool read_signal(const char *text, int *ret_signal)
+{
+    const char *plain = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    long number;
+
+    if (strcasecmp(text, "none") == 0) {
+        *ret_signal = 0;
+        return true;
+    }
+    if (read_number(text, 1, SIGRTMAX, &number)) {
+        *ret_signal = (int)number;
+        return true;
+    }
+    for (int i = 1; i < SIGRTMIN; i++) {
+        const char *name = sigabbrev_np(i);
+
+        if (name && strcasecmp(name, plain) == 0) {
+            *ret_signal = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns 0, or TOOL_USAGE and has complained. */
+static int take(struct job *job, int option, char **argv)
+{
+    long number;
+
+    if (option == 'n') {
+        job->never_waits = true;
+    } else if (option == 'w') {
+        if (!read_seconds(optarg, &job->patience_s))
+            return tool_misused(argv, "-w %s: not a number of seconds", optarg);
+    } else if (option == 'E') {
+        if (!read_number(optarg, 0, 255, &number))
+            return tool_misused(argv, "-E %s: not a status from 0 to 255", optarg);
+        job->status_if_held = (int)number;
+    } else if (option == 'l') {
+        if (!read_number(optarg, 100, 3600000, &number))
+            return tool_misused(argv, "--lease %s: not 100 to 3600000 milliseconds", optarg);
+        job->lease_ms = (unsigned)number;
+    } else if (option == 's') {
+        if (!read_signal(optarg, &job->on_lost))
+            return tool_misused(argv, "--on-lost %s: not a signal, and not \"none\"", optarg);
+    } else {
+        return TOOL_USAGE;
+    }
+    return 0;
+}
+
+static int read_options(int argc, char **argv, struct job *ret_job)
+{
+    static const struct option options[] = {
+        { "nonblock", no_argument, NULL, 'n' },
+        { "wait", required_argument, NULL, 'w' },
+        { "timeout", required_argument, NULL, 'w' },
+        { "conflict-exit-code", required_argument, NULL, 'E' },
+        { "lease", required_argument, NULL, 'l' },
+        { "on-lost", required_argument, NULL, 's' },
+        { NULL, 0, NULL, 0 },
+    };
+    struct job job = { .patience_s = -1, .status_if_held = TOOL_HELD, .on_lost = SIGTERM };
+    int option, error = 0;
+
+    while (!error && (option = tool_option(argc, argv, "+nw:E:", options)) != -1)
+        error = take(&job, option, argv);
+    if (error)
+        return error;
+    job.name = argv[optind];
+    job.command = argv + optind + (job.name != NULL);
+    if (job.command[0] && strcmp(job.command[0], "--") == 0)
+        job.command++;
+    if (!job.name || !job.command[0])
+        return tool_misused(argv, "which lock, and which command?");
+    *ret_job = job;
+    return 0;
+}
+
+/* ---- the lock ---------------------------------------------------------------------------- */
+
+static int set_up(const struct job *job, dmutex_t *mutex)
+{
+    dmutexattr_t attr;
+    int error = dmutexattr_init(&attr);
+
+    if (!error && job->lease_ms)
+        error = dmutexattr_setlease_np(&attr, job->lease_ms);
+    return error ? error : dmutex_init_np(mutex, job->name, &attr);
+}
+
+static struct timespec after_s(double seconds)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)seconds;
+    at.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+/*
+ * A try first: a server that cannot be used is told at once, with DMUTEX_ONDOWN=wait too, where a lock would wait.  A
+ * lock that waits already goes on waiting when the server goes away, as DMUTEX_ONDOWN says.
+ */
+static int acquire(const struct job *job, dmutex_t *mutex)
+{
+    struct timespec until = after_s(job->patience_s > 0 ? job->patience_s : 0);
+    int error = dmutex_trylock(mutex);
+
+    if (error != EBUSY || job->never_waits || job->patience_s == 0)
+        return error;
+    waiting_begin(job->name);
+    error = job->patience_s < 0 ? dmutex_lock(mutex) : dmutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    waiting_end();
+    return error;
+}
+
+/* A deadline that passes while the server is away tells nothing about the lock. */
+static int refused(const struct job *job, int error)
+{
+    tool_failed(job->name);
+    if (error == ETIMEDOUT && !dm_view_is_reachable())
+        return TOOL_UNREACHABLE;
+    return error == EBUSY || error == ETIMEDOUT || error == EAGAIN ? job->status_if_held : TOOL_UNREACHABLE;
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+
+/*
+ * Guards is_lost, and the sending of the signals: the command may be the first of its descendants to end, and this
+ * process must not end before the last descendant has got the signal.
+ */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static bool is_lost;
+static int signal_of_loss;
+
+/* In the library's thread. */
+static void lose(const char *name, uint64_t token, void *user)
+{
+    (void)name, (void)token, (void)user;
+    pthread_mutex_lock(&guard);
+    is_lost = true;
+    if (signal_of_loss)
+        command_signal_all(signal_of_loss);
+    pthread_mutex_unlock(&guard);
+}
+
+/* True if the hold was lost.  may_send: a command has been started since, and gets the signal, too. */
+static bool look_for_loss(bool may_send)
+{
+    bool was_lost;
+
+    pthread_mutex_lock(&guard);
+    was_lost = is_lost;
+    if (is_lost && may_send && signal_of_loss)
+        command_signal_all(signal_of_loss);
+    pthread_mutex_unlock(&guard);
+    return was_lost;
+}
+
+static void describe(const struct job *job, dmutex_t *mutex)
+{
+    uint64_t token = 0;
+    char text[24];
+
+    dmutex_token_np(mutex, &token);
+    snprintf(text, sizeof text, "%" PRIu64, token);
+    setenv("DMUTEX_TOKEN", text, 1);
+    setenv("DMUTEX_NAME", job->name, 1);
+}
+
+/* The first look is for a loss that found no command to send the signal to. */
+static int run_holding(const struct job *job, dmutex_t *mutex)
+{
+    char text[SAY_NAME_ROOM];
+    int status, error;
+    pid_t pid;
+
+    describe(job, mutex);
+    pid = command_start(job->command, job->on_lost);
+    if (pid < 0) {
+        say("%s: %s", job->command[0], strerror(errno));
+        dmutex_unlock(mutex);
+        return TOOL_CANNOT_RUN;
+    }
+    look_for_loss(true);
+    status = command_await(pid);
+    error = dmutex_unlock(mutex);
+    if (!look_for_loss(false) && !error)
+        return command_end_likewise(status);
+    say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with %s "
+        "%d",
+        say_name(job->name, text), command_ended_by_signal(status) ? "signal" : "status", command_number_of(status));
+    return TOOL_LOST;
+}
+
+static int run(int argc, char **argv)
+{
+    dmutex_t mutex;
+    struct job job = { 0 };
+    int error = read_options(argc, argv, &job);
+
+    if (!error)
+        error = tool_configure();
+    if (error)
+        return error;
+    if (set_up(&job, &mutex) != 0) {
+        tool_failed(job.name);
+        return TOOL_USAGE;
+    }
+    signal_of_loss = job.on_lost;
+    dmutex_setlost_np(lose, NULL);
+    error = acquire(&job, &mutex);
+    return error ? refused(&job, error) : run_holding(&job, &mutex);
+}
+
+const struct word word_run = {
+    .name = "run",
+    .arguments = "[-n | -w SECONDS] [-E STATUS] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
+    .purpose = "run a command while holding a lock",
+    .options = "  -n, --nonblock         fail if the lock is held\n"
+               "  -w, --wait SECONDS     fail if the lock is not had in this time\n"
+               "  -E STATUS              the exit status of both, instead of 75\n"
+               "      --lease MS         how long the server keeps the lock without a word, 100 to 3600000\n"
+               "      --on-lost SIGNAL   sent to the command when the lock is lost: TERM, or another, or none\n"
+               "\n"
+               "The command finds DMUTEX_NAME and DMUTEX_TOKEN in its environment.\n"
+               "Exit status: the command's; 64 wrong usage, 69 the server cannot be used, 75 not acquired,\n"
+               "76 lost while the command ran, 78 wrong configuration, 126 and 127 as in a shell.\n",
+    .run = run,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "say.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+void say(const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    dm_text_clean(line);
+    fprintf(stderr, "dmutex: %s\n", line);
+}
+
+/* Cuts a name that is too long for the room: 200 bytes, the longest name of the library, always fit. */
+const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM])
+{
+    const char *from = name;
+    size_t used = 0;
+
+    while (*from && used + 4 * 4 < SAY_NAME_ROOM) {
+        size_t length = dm_text_printable(from);
+
+        if (length && *from != '\\') {
+            memcpy(ret_text + used, from, length);
+            used += length;
+            from += length;
+        } else {
+            used += (size_t)sprintf(ret_text + used, "\\x%02x", (unsigned char)*from++);
+        }
+    }
+    ret_text[used] = '\0';
+    return ret_text;
+}
+
+const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM])
+{
+    int64_t seconds = ms / 1000, minutes = seconds / 60, hours = minutes / 60;
+
+    if (seconds < 60)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 ".%" PRId64 " s", seconds, ms % 1000 / 100);
+    else if (minutes < 60)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 " min %" PRId64 " s", minutes, seconds % 60);
+    else if (hours < 48)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 " h %" PRId64 " min", hours, minutes % 60);
+    else
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 " d %" PRId64 " h", hours / 24, hours % 24);
+    return ret_text;
+}
+
+bool say_is_screen(FILE *to)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(fileno(to)) && term && strcmp(term, "dumb") != 0;
+}

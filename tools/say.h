@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Words for people: on standard error in one line, names that may have any byte, lengths of time. */
+#ifndef DM_TOOLS_SAY_H
+#define DM_TOOLS_SAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Prints "dmutex: ", the sentence and a line end to standard error; bytes that a terminal would obey become '?'. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define SAY_NAME_ROOM (4 * 256)
+#define SAY_TIME_ROOM 32
+
+/*
+ * Writes a name, or another text of the server: control bytes, bytes that are no UTF-8, marks of direction and
+ * backslashes as \xHH.  Returns ret_text.
+ */
+const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM]);
+
+/* Writes a length of time as "0.3 s", "12.3 s", "4 min 3 s", "2 h 5 min", "3 d 2 h".  Returns ret_text. */
+const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM]);
+
+/* True if live screens and colours may be written there: a terminal that is not dumb. */
+bool say_is_screen(FILE *to);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The words of dmutex(1), `dmutex WORD ...`.  Each word is a file of this folder, which defines one struct word; the
+ * table of all words is in dmutex.c.
+ */
+#ifndef DM_TOOLS_TOOL_H
+#define DM_TOOLS_TOOL_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+/* Exit statuses: those of sysexits(3), of a shell, and TOOL_NO for the answer "no". */
+enum {
+    TOOL_NO = 1,
+    TOOL_USAGE = 64,
+    TOOL_UNREACHABLE = 69, /* the server cannot be used */
+    TOOL_OUTPUT = 74,      /* standard output cannot be written */
+    TOOL_HELD = 75,        /* the lock was not acquired */
+    TOOL_LOST = 76,        /* the lock was lost while the command ran */
+    TOOL_CONFIG = 78,
+    TOOL_CANNOT_RUN = 126,
+    TOOL_NOT_FOUND = 127
+};
+
+struct word {
+    const char *name;
+    const char *arguments; /* behind the name in the usage line */
+    const char *purpose;   /* one line */
+    const char *options;   /* lines about the options; "" */
+    /* argv[0] is "dmutex WORD".  Returns the exit status. */
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct word word_run;
+
+/*
+ * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns
+ * TOOL_USAGE.  Options end at the first other argument.
+ */
+int tool_option(int argc, char **argv, const char *letters, const struct option *options);
+
+/* Complains of the usage in one sentence.  Returns TOOL_USAGE. */
+int tool_misused(char **argv, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Finds the server: DMUTEX_URL, else dmutex.conf(5); never falls back to local:.  Returns 0, or TOOL_CONFIG and has
+ * complained.
+ */
+int tool_configure(void);
+
+/* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns TOOL_UNREACHABLE. */
+int tool_failed(const char *name);
+
+#endif
