@@ -19,12 +19,12 @@ static double time_calls(const struct contender *contender, long calls)
     return bench_now() - start;
 }
 
-/* How many calls take so long, at least: found by doubling; the first calls also warm all up. */
-static long calls_in(const struct contender *contender, double seconds)
+/* How many calls take so long, or `most`: found by doubling; the first calls also warm all up. */
+static long calls_in(const struct contender *contender, double seconds, long most)
 {
     long calls = 1;
 
-    while (time_calls(contender, calls) < seconds)
+    while (time_calls(contender, calls) < seconds && (most == 0 || calls < most))
         calls *= 2;
     return calls;
 }
@@ -44,9 +44,9 @@ void contest_hold(const struct contest *contest)
     };
     long calls[1 + LIMITS_MAX];
 
-    turns = turns > ROUNDS_MAX ? ROUNDS_MAX : turns;
+    turns = contest->calls || turns > ROUNDS_MAX ? ROUNDS_MAX : turns;
     for (int i = 0; contenders[i].name; i++)
-        calls[i] = calls_in(&contenders[i], contest->scene->seconds / TURNS_A_ROUND);
+        calls[i] = calls_in(&contenders[i], contest->scene->seconds / TURNS_A_ROUND, contest->calls);
     for (int turn = 0; turn < turns; turn++) {
         for (int i = 0; contenders[i].name; i++)
             times[i][turn] = time_calls(&contenders[i], calls[i]) / (double)calls[i];

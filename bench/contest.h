@@ -19,6 +19,7 @@ struct contest {
     const struct contender *contenders;
     const char *budget;
     int size;
+    long calls; /* at most so many a turn, and many turns; 0: as many as the time has room for */
 };
 
 /* Reports the median times. */

@@ -66,7 +66,7 @@ static void measure_pairs(const struct bench_scene *scene)
         snprintf(name, sizeof name, "bench/name-%d", i);
         bench_must(dmutex_init_np(&mutexes[i], name, NULL));
     }
-    contest_hold(&(struct contest){ scene, "10000 names", "lock + unlock, in turn", "us", contenders, NULL, NAMES });
+    contest_hold(&(struct contest){ scene, "10000 names", "lock + unlock, in turn", "us", contenders, NULL, NAMES, 0 });
 }
 
 static void measure_holding(const struct bench_scene *scene)

@@ -70,7 +70,7 @@ static void make_recursive(void)
 static void compare(const struct bench_scene *scene, const char *when, const char *name,
                     const struct contender *contenders)
 {
-    contest_hold(&(struct contest){ scene, when, name, "ns", contenders, "<= +3 ns", 0 });
+    contest_hold(&(struct contest){ scene, when, name, "ns", contenders, "<= +3 ns", 0, 0 });
 }
 
 static void measure(const struct bench_scene *scene)

@@ -59,7 +59,7 @@ static void measure(const struct bench_scene *scene)
     home_open(&classic, context, "bare:classic", 1);
     home_open(&set, context, "bare:set", 1);
     contest_hold(&(struct contest){ scene, when, "lock + unlock", "us", contenders,
-                                    "<= 0.95 of classic apart, <= 1.10 anywhere", 0 });
+                                    "<= 0.95 of classic apart, <= 1.10 anywhere", 0, 0 });
     contest_count(&contenders[0], scene, when, "2");
 }
 
