@@ -2,6 +2,7 @@
 #include "crowd.h"
 
 #include <dmutex/dmutex.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@ enum { SAMPLES_MAX = 1 << 17, CROWDS_MAX = 1 + LIMITS_MAX, ROUNDS_MAX = 100 };
 struct seat {
     atomic_long acquisitions, handoffs;
     long sleeps; /* of the whole process, in the seat of its first thread */
-    char padding[104];
+    double longest_wait;
+    char padding[96];
 };
 
 struct board {
@@ -78,11 +80,27 @@ static void note_handoff(struct part *part, struct board *board)
     board->seats[part->number].handoffs++;
 }
 
+static double longest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void note_wait(struct part *part, double waited)
+{
+    struct seat *seat = &part->board->seats[part->number];
+
+    if (part->board->stage == RUN)
+        seat->longest_wait = longest(seat->longest_wait, waited);
+}
+
 static void hold_once(struct part *part)
 {
     struct board *board = part->board;
+    double before = part->crowd->is_timed ? bench_now() : 0;
 
     lock(part);
+    if (part->crowd->is_timed)
+        note_wait(part, bench_now() - before);
     if (board->last != part->number)
         note_handoff(part, board);
     if (part->crowd->is_timed)
@@ -211,22 +229,37 @@ static void watch(const struct part *part, double seconds, struct crowd_figures 
     redisFree(context);
 }
 
-/* Adds up after the processes have ended. */
-static void add_up(struct board *board, int size, struct crowd_figures *figures)
+/* Acquisitions of the luckiest group of so many neighbours over those of the unluckiest. */
+static double spread(const struct board *board, int size, int group)
 {
-    long least = board->seats[0].acquisitions, most = least, sleeps = 0;
-    double *samples = board->samples;
-    int count = board->sample_count;
+    long least = LONG_MAX, most = 0;
 
-    for (int i = 0; i < size; i++) {
-        long own = board->seats[i].acquisitions;
+    for (int first = 0; first < size; first += group) {
+        long own = 0;
 
+        for (int i = first; i < first + group; i++)
+            own += board->seats[i].acquisitions;
         least = own < least ? own : least;
         most = own > most ? own : most;
+    }
+    return (double)most / (double)(least ? least : 1);
+}
+
+/* Adds up after the processes have ended. */
+static void add_up(struct board *board, const struct crowd *crowd, struct crowd_figures *figures)
+{
+    int size = crowd->processes * crowd->threads, count = board->sample_count;
+    double *samples = board->samples, longest_wait = 0;
+    long sleeps = 0;
+
+    for (int i = 0; i < size; i++) {
         sleeps += board->seats[i].sleeps;
+        longest_wait = longest(longest_wait, board->seats[i].longest_wait);
     }
     figures->of[CROWD_SLEEPS] = (double)sleeps / (double)sums_of_all(board, size).acquisitions;
-    figures->of[CROWD_SPREAD] = (double)most / (double)(least ? least : 1);
+    figures->of[CROWD_SPREAD] = spread(board, size, 1);
+    figures->of[CROWD_SHARES] = spread(board, size, crowd->threads);
+    figures->of[CROWD_WAIT_MS] = longest_wait * 1e3;
     figures->of[CROWD_P50_US] = bench_quantile(samples, count, 0.5) * 1e6;
     figures->of[CROWD_P99_US] = bench_quantile(samples, count, 0.99) * 1e6;
     figures->of[CROWD_MAX_US] = bench_quantile(samples, count, 1) * 1e6;
@@ -251,7 +284,7 @@ struct crowd_figures crowd_run(const struct bench_scene *scene, const struct cro
     board->stage = END;
     for (int i = 0; i < crowd->processes; i++)
         bench_await(pids[i]);
-    add_up(board, size, &figures);
+    add_up(board, crowd, &figures);
     munmap(board, sizeof *board);
     return figures;
 }
@@ -289,9 +322,11 @@ void crowd_report(const struct crowd *crowds, int count, const struct crowd_figu
         { "sleeps", "" },
         { "server", "us" },
         { "luckiest / unluckiest", "" },
+        { "shares of processes", "" },
         { "handoff p50", "us" },
         { "handoff p99", "us" },
         { "longest handoff", "us" },
+        { "longest wait", "ms" },
     };
     struct figure figure = {
         when, names[which].name, names[which].unit, size, medians[0].of[which], { { 0 } }, budget

@@ -16,7 +16,7 @@ struct crowd {
     const char *name; /* in reports */
     enum crowd_lock lock;
     int processes, threads; /* threads of each process; CROWD_MAX in all */
-    bool is_timed;          /* also time each handoff: two more clock reads */
+    bool is_timed;          /* also time each wait and handoff: three more clock reads */
     /* Of the library's mutex. */
     int fairness;
     unsigned linger_ms;
@@ -30,9 +30,11 @@ enum crowd_figure {
     CROWD_SLEEPS,     /* of threads, for an acquisition */
     CROWD_SERVER_US,  /* in scripts, for an acquisition */
     CROWD_SPREAD,     /* acquisitions of the luckiest thread over those of the unluckiest, or over 1 if it had none */
+    CROWD_SHARES,     /* the same of the processes */
     CROWD_P50_US,     /* of a handoff, from before the unlock to after the lock; if timed */
     CROWD_P99_US,
     CROWD_MAX_US,
+    CROWD_WAIT_MS, /* the longest wait of a thread for the lock; if timed */
     CROWD_FIGURES
 };
 

@@ -165,7 +165,21 @@ static void measure_two_processes(const struct bench_scene *scene)
 
     crowd_compare(scene, crowds, BENCH_COUNT(crowds), medians);
     crowd_report(crowds, 2, medians, CROWD_PER_SECOND, "2 x 8, one name", 2 * THREADS_MAX, ">= 10 x");
-    crowd_report(crowds, 2, medians, CROWD_SPREAD, "2 x 8, one name", 2 * THREADS_MAX, "<= 1.50 : 1");
+    crowd_report(crowds, 2, medians, CROWD_SHARES, "2 x 8, one name", 2 * THREADS_MAX, "<= 1.50 : 1");
+    crowd_report(crowds, 2, medians, CROWD_SPREAD, "2 x 8, one name", 2 * THREADS_MAX, NULL);
+}
+
+/* Against the same in the order of all threads. */
+static void measure_waits(const struct bench_scene *scene)
+{
+    static const struct crowd crowds[] = {
+        { .name = "library", .processes = 2, .threads = THREADS_MAX, .is_timed = true },
+        { .name = "fair", .processes = 2, .threads = THREADS_MAX, .is_timed = true, .fairness = DMUTEX_FAIR_NP },
+    };
+    struct crowd_figures medians[BENCH_COUNT(crowds)];
+
+    crowd_compare(scene, crowds, BENCH_COUNT(crowds), medians);
+    crowd_report(crowds, 2, medians, CROWD_WAIT_MS, "2 x 8, one name", 2 * THREADS_MAX, "<= 1.00");
 }
 
 static void run(const struct bench_scene *scene)
@@ -174,6 +188,7 @@ static void run(const struct bench_scene *scene)
     measure_one_name(scene, 2);
     measure_one_name(scene, THREADS_MAX);
     measure_two_processes(scene);
+    measure_waits(scene);
 }
 
 const struct workload workload_threads = { "threads", "threads of a process, with a name each, and all with one name",
