@@ -82,6 +82,8 @@ libdmutex_libstore_la_CFLAGS = $(floor_cflags)
 libdmutex_libstore_la_SOURCES = \
     libdmutex/store/calls.h \
     libdmutex/store/drivers.h \
+    libdmutex/store/login.c \
+    libdmutex/store/login.h \
     libdmutex/store/store.h \
     libdmutex/store/url.c \
     libdmutex/store/url.h \
@@ -89,11 +91,11 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/verdict.h
 
 # ---------------------------------------------------------------------------
-# link: a connection that knows no locks; hiredis from here up to redis
+# link: a connection that knows no locks; hiredis from here up to redis, OpenSSL here
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/liblink.la
-libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
-libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS)
+libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS) $(LIBSSL_CFLAGS)
+libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS) $(LIBSSL_LIBS)
 libdmutex_liblink_la_SOURCES = \
     libdmutex/link/command.c \
     libdmutex/link/command.h \
@@ -103,16 +105,29 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/link_parts.h \
     libdmutex/link/pipe.c \
     libdmutex/link/pipe.h \
+    libdmutex/link/prepare.c \
+    libdmutex/link/prepare.h \
     libdmutex/link/reader.c \
     libdmutex/link/reader.h \
     libdmutex/link/retry.c \
     libdmutex/link/retry.h \
     libdmutex/link/session.c \
     libdmutex/link/session.h \
+    libdmutex/link/session_open.c \
+    libdmutex/link/session_parts.h \
     libdmutex/link/stream.c \
     libdmutex/link/stream.h \
+    libdmutex/link/tls.h \
     libdmutex/link/turns.c \
     libdmutex/link/turns.h
+if HAVE_TLS
+libdmutex_liblink_la_SOURCES += \
+    libdmutex/link/tls.c \
+    libdmutex/link/tls_words.c \
+    libdmutex/link/tls_words.h
+else
+libdmutex_liblink_la_SOURCES += libdmutex/link/tls_none.c
+endif
 
 # ---------------------------------------------------------------------------
 # redis: the lock store on links

@@ -131,6 +131,16 @@ server_inner_tests = \
     tests/server/test_scripts_retry \
     tests/server/test_scripts_tokens \
     tests/server/test_scripts_wanted
+# with TLS, if the library has TLS
+tls_tests =
+if HAVE_TLS
+tls_tests += \
+    tests/server/test_tls
+endif
+server_tests += $(tls_tests)
+tests_lib_libtls_la_CFLAGS = $(AM_CFLAGS) $(LIBSSL_CFLAGS)
+tests_lib_libtls_la_LIBADD = $(LIBSSL_LIBS)
+tests_lib_libtls_la_SOURCES = tests/lib/tls.c tests/lib/tls.h
 tests_server_libhelp_la_SOURCES = \
     tests/server/pair.c \
     tests/server/pair.h \
@@ -140,6 +150,8 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/warm.c \
     tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
+$(tls_tests): private LDADD = tests/lib/libtls.la tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
+$(tls_tests): tests/lib/libtls.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
 # functions of the library that the test stands in for; the handlers of fork() are not in the parts
@@ -446,14 +458,14 @@ fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
 	    echo "  CCLD     tests/fuzz/clang/$$name"; \
 	    $(clang_compile) -fsanitize=fuzzer $$wraps -o tests/fuzz/clang/$$name $(srcdir)/tests/fuzz/test_$$name.c \
 	        $(srcdir)/tests/fuzz/text.c $$sim tests/fuzz/clang/parts.a \
-	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(GLIB_LIBS) -ldl || exit; \
+	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(LIBSSL_LIBS) $(GLIB_LIBS) -ldl || exit; \
 	done
 clang_sim = $(srcdir)/libdmutex/runtime/lifetime.c tests/fuzz/clang/libsim.a
 # what gcc says of itself clang is told
 clang_compile = $(CLANG) -fsanitize=address,undefined -D__SANITIZE_ADDRESS__ -fno-sanitize-recover=all -O1 -g \
     -std=gnu11 -pthread -fexceptions \
     $(DEFS) -I. $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"' \
-    $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(GLIB_CFLAGS)
+    $(LIBLUA_CFLAGS) $(HIREDIS_CFLAGS) $(LIBSSL_CFLAGS) $(GLIB_CFLAGS)
 clang_archive = \
     test -n '$(CLANG)' || { echo 'clang was not found by configure'; exit 1; }; \
     $(MKDIR_P) $(@D); rm -f $@; \
@@ -620,6 +632,9 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 program_tests =
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload/libparts.la tests/server/libhelp.la
+if HAVE_TLS
+check_LTLIBRARIES += tests/lib/libtls.la
+endif
 check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/tools/libtool.la
 if HAVE_LIBLUA

@@ -18,6 +18,11 @@
  * still the server of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
  */
 struct dm_greeter {
+    /*
+     * NULL, or work that may block, such as reading a file: called before a connection is opened, in a thread of its
+     * own and without the link's lock; no other function is called meanwhile.
+     */
+    void (*prepare)(void *user);
     /* A connection is being opened; what the greeter knows of the connection before becomes old. */
     void (*begin)(void *user);
     /*
@@ -48,6 +53,7 @@ struct dm_greeter {
 struct dm_link_options {
     char name[DM_LINK_NAME_ROOM]; /* of the server, for people, without secrets */
     struct dm_address address;
+    struct dm_tls_options tls;
     /*
      * Opens the socket instead of the address, or NULL.  Without may_block, under the link's lock: never blocks.  With
      * may_block, in a thread of its own.  Returns the socket, or -1 with the reason; a failure with may_block is

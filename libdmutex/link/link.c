@@ -128,13 +128,16 @@ static void call_handlers(const struct dm_link *link, struct dm_slot *finished)
     }
 }
 
-/* The helper thread: looks a name up or starts a server, which can block for long. */
+/* The helper thread: looks a name up, starts a server or shakes hands, which can block for long. */
 static void *prepare(void *user)
 {
     struct dm_link *link = user;
     struct dm_prepared prepared;
 
-    dm_session_prepare(&link->session, &prepared);
+    enter(link);
+    dm_session_begin_preparing(&link->session, &prepared);
+    dm_mutex_unlock(&link->lock);
+    dm_prepare(&prepared, &link->session.options, &link->session.greeter);
     enter(link);
     dm_session_go_on(&link->session, &prepared);
     dm_link_leave(link);
@@ -147,8 +150,7 @@ static void start_preparing(struct dm_link *link)
     if (dm_thread_start(prepare, link) == 0)
         return;
     enter(link);
-    if (link->session.state == DM_SESSION_PREPARING)
-        dm_session_fail(&link->session, "cannot be opened (no thread for the look-up)");
+    dm_session_stop_preparing(&link->session);
     dm_link_leave(link);
 }
 

@@ -3,10 +3,12 @@
  * A connection in the protocol of Redis (RESP), shared by all threads of the process.  A link knows no locks and no
  * scripts: bytes of commands go out, replies come back, in order, to the thread or the handler that awaits each.
  *
+ *   tls         encrypted bytes, on request; tls_words: its sentences
  *   stream      the socket
  *   reader      replies out of bytes, with limits
  *   pipe        each reply to its slot
  *   retry       when to open again
+ *   prepare     the part of an opening that may block
  *   session     opened, greeted, used, closed: one connection after another
  *   link        the lock, posts, and the handlers, which are called without the lock
  *   turns       threads that wait for replies: leader and followers

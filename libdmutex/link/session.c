@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/session_parts.h"
 
 #define PIECES_AT_ONCE 4
 
@@ -23,6 +24,7 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
     session->options = *options;
     session->greeter = *greeter;
     session->finished_end = &session->finished;
+    session->lent.fd = -1;
     dm_pipe_init(&session->pipe);
     dm_session_note_reason(session, NO_ANSWER);
 }
@@ -70,13 +72,14 @@ struct dm_slot *dm_session_take_finished(struct dm_session *session)
 
 /*
  * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
- * session's own, and nobody waits for those.
+ * session's own, and nobody waits for those.  A lent stream is closed by its thread.
  */
 static void shut(struct dm_session *session)
 {
     struct dm_slot *slot;
 
     dm_pipe_close(&session->pipe);
+    dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
     session->is_wanted = session->must_prepare = false;
     while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
@@ -116,6 +119,27 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
     shut(session);
 }
 
+/* A server that wants TLS closes the connection without a word, or with an alert of TLS. */
+static const char *hint(const struct dm_session *session)
+{
+    bool may_want_tls = session->state == DM_SESSION_GREETING && !session->has_answered &&
+                        !session->options.tls.is_on && !session->options.open;
+
+    return may_want_tls ? "; if the server wants TLS, write rediss:// or tls=yes" : "";
+}
+
+/* The stream's own sentence tells more than an errno value. */
+static void fail_by_stream(struct dm_session *session, const char *what)
+{
+    const char *reason = dm_stream_reason(&session->pipe.stream);
+    int error = errno;
+
+    if (*reason)
+        dm_session_fail(session, "%s", reason);
+    else
+        dm_session_fail(session, "%s (%s)%s", what, strerror(error), hint(session));
+}
+
 /* Not in the log: the process has asked for the end. */
 void dm_session_end(struct dm_session *session, const char *reason)
 {
@@ -127,120 +151,8 @@ void dm_session_end(struct dm_session *session, const char *reason)
 void dm_session_forget(struct dm_session *session)
 {
     dm_stream_forget(&session->pipe.stream);
+    dm_stream_forget(&session->lent);
     session->is_ended = true;
-}
-
-/* ---- opening ----------------------------------------------------------------------------- */
-
-/* The time of the connect and of the greeting is one: connect_timeout bounds both. */
-static void begin_connecting(struct dm_session *session)
-{
-    if (!dm_pipe_begin(&session->pipe)) {
-        dm_session_fail(session, "cannot be opened (out of memory)");
-        return;
-    }
-    session->greeter.begin(session->greeter.user);
-    session->state = DM_SESSION_CONNECTING;
-    session->deadline_ns = dm_clock_boot_ns() + session->options.connect_timeout_ms * DM_NS_PER_MS;
-    session->is_state_news = session->is_change_news = true;
-}
-
-/* command_timeout is the time after which unanswered bytes in the kernel end the connection, as they would here. */
-static void connect_next(struct dm_session *session)
-{
-    if (dm_stream_connect(&session->pipe.stream, session->addresses, session->options.command_timeout_ms))
-        begin_connecting(session);
-    else
-        dm_session_fail(session, "cannot be opened (%s)", strerror(errno));
-}
-
-/* Looking a name up, or starting a server, may block: the link does that in a thread, without its lock. */
-static void start_preparing(struct dm_session *session)
-{
-    session->state = DM_SESSION_PREPARING;
-    session->must_prepare = true;
-}
-
-/* A socket that can be opened at once needs no preparing; the preparing finds out why not. */
-static void open_by_hook(struct dm_session *session)
-{
-    char reason[DM_REASON_ROOM];
-
-    session->pipe.stream.fd = session->options.open(session->options.open_user, false, reason);
-    if (session->pipe.stream.fd >= 0)
-        begin_connecting(session);
-    else
-        start_preparing(session);
-}
-
-/*
- * All addresses of a name are tried, one after the other; then the addresses are looked up again, because the server
- * may have moved.
- */
-static void open_by_address(struct dm_session *session)
-{
-    char reason[DM_REASON_ROOM];
-
-    if (dm_addresses_has_more(session->addresses)) {
-        connect_next(session);
-        return;
-    }
-    dm_addresses_free(session->addresses);
-    session->addresses = dm_addresses_find(&session->options.address, false, reason);
-    if (session->addresses)
-        connect_next(session);
-    else if (reason[0])
-        dm_session_fail(session, "%s", reason);
-    else
-        start_preparing(session);
-}
-
-/* Before the time a wish stays a wish; the loop thread, or the next caller, comes back at the time. */
-void dm_session_open_if_due(struct dm_session *session)
-{
-    if (session->is_ended || session->state != DM_SESSION_CLOSED || !session->is_wanted ||
-        dm_clock_boot_ns() < session->retry.due_ns)
-        return;
-    if (session->options.open)
-        open_by_hook(session);
-    else
-        open_by_address(session);
-}
-
-/* In the helper thread, without the link's lock: reads only what is constant, and writes what is the caller's. */
-void dm_session_prepare(const struct dm_session *session, struct dm_prepared *ret_prepared)
-{
-    const struct dm_link_options *options = &session->options;
-
-    *ret_prepared = (struct dm_prepared){ .stream.fd = -1 };
-    if (options->open)
-        ret_prepared->stream.fd = options->open(options->open_user, true, ret_prepared->reason);
-    else
-        ret_prepared->addresses = dm_addresses_find(&options->address, true, ret_prepared->reason);
-}
-
-/*
- * A hook that fails after it was allowed to block will not do better soon: callers that wait give up instead of trying
- * on.
- */
-void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
-{
-    if (session->options.open)
-        session->permanent_failures += prepared->stream.fd < 0;
-    if (session->state != DM_SESSION_PREPARING) { /* the session has ended meanwhile */
-        dm_stream_close(&prepared->stream);
-        dm_addresses_free(prepared->addresses);
-        return;
-    }
-    dm_addresses_free(session->addresses);
-    session->addresses = prepared->addresses;
-    session->pipe.stream = prepared->stream;
-    if (session->pipe.stream.fd >= 0)
-        begin_connecting(session);
-    else if (session->addresses)
-        connect_next(session);
-    else
-        dm_session_fail(session, "%s", prepared->reason);
 }
 
 /* ---- greeting ---------------------------------------------------------------------------- */
@@ -272,7 +184,7 @@ static bool push_greetings(struct dm_session *session)
 }
 
 /* The next round of the greeting, or ready. */
-static void greet(struct dm_session *session)
+void dm_session_greet(struct dm_session *session)
 {
     struct dm_command round = { 0 };
     bool is_written;
@@ -288,7 +200,7 @@ static void greet(struct dm_session *session)
     session->is_change_news |= session->pipe.out_length > 0;
     free(round.bytes);
     if (!is_written)
-        dm_session_fail(session, "broke in the greeting");
+        fail_by_stream(session, "broke in the greeting");
     else if (!push_greetings(session))
         dm_session_fail(session, "cannot be opened (out of memory)");
 }
@@ -303,7 +215,7 @@ static void take_greeting(struct dm_session *session, redisReply *reply)
     if (!is_good)
         dm_session_fail(session, "%s", reason);
     else if (--session->greetings == 0)
-        greet(session);
+        dm_session_greet(session);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -312,7 +224,7 @@ static void take_greeting(struct dm_session *session, redisReply *reply)
 static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
 {
     if (!dm_pipe_write(&session->pipe, bytes, length)) {
-        dm_session_fail(session, "broke while sending (%s)", strerror(errno));
+        fail_by_stream(session, "broke while sending");
         return false;
     }
     session->is_change_news |= session->pipe.out_length > 0;
@@ -373,7 +285,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
 static void flush(struct dm_session *session)
 {
     if (!dm_pipe_flush(&session->pipe))
-        dm_session_fail(session, "broke while sending (%s)", strerror(errno));
+        fail_by_stream(session, "broke while sending");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -425,12 +337,13 @@ static void take_replies(struct dm_session *session)
 
     while (session->pipe.stream.fd >= 0) {
         if (!dm_pipe_next(&session->pipe, &reply)) {
-            dm_session_fail(session, "sent nonsense: is this a Redis server?");
+            dm_session_fail(session, "sent nonsense: is this a Redis server?%s", hint(session));
             return;
         }
         if (!reply)
             return;
         session->activity++;
+        session->has_answered = true;
         note_use(session);
         if (session->options.is_listening && session->state == DM_SESSION_READY)
             take_message(session, reply);
@@ -446,10 +359,10 @@ static bool read_piece(struct dm_session *session)
 
     switch (found) {
     case DM_PIPE_CLOSED:
-        dm_session_fail(session, "was closed by the server");
+        dm_session_fail(session, "was closed by the server%s", hint(session));
         return false;
     case DM_PIPE_BROKEN:
-        dm_session_fail(session, "broke (%s)", strerror(errno));
+        fail_by_stream(session, "broke");
         return false;
     case DM_PIPE_ENDLESS:
         dm_session_fail(session, "sent a reply without end: is this a Redis server?");
@@ -478,7 +391,7 @@ static void read_all(struct dm_session *session)
 
 /* ---- work -------------------------------------------------------------------------------- */
 
-int64_t dm_session_due_ns(const struct dm_session *session)
+static int64_t deadline_of(const struct dm_session *session)
 {
     const struct dm_slot *first = session->pipe.first;
 
@@ -496,33 +409,29 @@ int64_t dm_session_due_ns(const struct dm_session *session)
     return DM_NEVER;
 }
 
+/* Bytes that the stream holds are due at once: the socket says nothing about them. */
+int64_t dm_session_due_ns(const struct dm_session *session)
+{
+    return dm_stream_holds(&session->pipe.stream) ? 0 : deadline_of(session);
+}
+
 /* A connect ends with POLLOUT alone; later POLLOUT is asked for only while bytes are left, or poll() would spin. */
 short dm_session_events(const struct dm_session *session)
 {
     if (session->state == DM_SESSION_CONNECTING)
         return POLLOUT;
-    return (short)(POLLIN | (session->pipe.out_length ? POLLOUT : 0));
+    return dm_stream_events(&session->pipe.stream, session->pipe.out_length > 0);
 }
 
 /* One deadline for all slots: answers come in order, so the first slot is the oldest. */
 static void check_time(struct dm_session *session)
 {
-    if (session->state == DM_SESSION_CLOSED || dm_clock_boot_ns() < dm_session_due_ns(session))
+    if (session->state == DM_SESSION_CLOSED || dm_clock_boot_ns() < deadline_of(session))
         return;
     if (session->state == DM_SESSION_READY)
         dm_session_fail(session, "gave no answer within command_timeout");
     else
         dm_session_fail(session, "could not be opened within connect_timeout");
-}
-
-static void check_connect(struct dm_session *session)
-{
-    int error = dm_stream_error(&session->pipe.stream);
-
-    if (error == 0)
-        greet(session);
-    else if (error != EINPROGRESS)
-        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
 }
 
 /*
@@ -535,7 +444,7 @@ void dm_session_work(struct dm_session *session)
         return;
     dm_session_open_if_due(session);
     if (session->state == DM_SESSION_CONNECTING)
-        check_connect(session);
+        dm_session_check_connect(session);
     if (session->state == DM_SESSION_GREETING || session->state == DM_SESSION_READY)
         flush(session);
     if (session->state == DM_SESSION_GREETING || session->state == DM_SESSION_READY)

@@ -10,11 +10,12 @@
 #include "base/attrs.h"
 #include "link/greeter.h"
 #include "link/pipe.h"
+#include "link/prepare.h"
 #include "link/retry.h"
 
 enum dm_session_state {
     DM_SESSION_CLOSED,    /* opened again from retry.due_ns on, if wanted */
-    DM_SESSION_PREPARING, /* a thread of its own finds the address */
+    DM_SESSION_PREPARING, /* a thread of its own finds the address, or shakes hands */
     DM_SESSION_CONNECTING,
     DM_SESSION_GREETING,
     DM_SESSION_READY
@@ -28,15 +29,17 @@ struct dm_session {
     struct dm_pipe pipe;
     struct dm_retry retry;
     struct dm_addresses *addresses;
-    uint64_t peer;       /* the number of the server that greeted last; 0: none yet */
-    int greetings;       /* replies of the round of the greeting that have not come yet */
-    int64_t deadline_ns; /* DM_SESSION_CONNECTING, DM_SESSION_GREETING */
+    uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
+    int greetings;         /* replies of the round of the greeting that have not come yet */
+    int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */
+    struct dm_stream lent; /* to the thread that shakes hands, which alone uses the stream; fd -1: none */
     /*
      * For good: no bytes are sent any more.  Not a state, because a handler that forks may have interrupted a change of
      * the state: dm_session_forget() is final in the child all the same.
      */
     bool is_ended;
     bool is_wanted, was_wanted;
+    bool has_answered;           /* the server of this connection has */
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
@@ -44,7 +47,7 @@ struct dm_session {
 
     /* For the caller to do and to take back. */
     struct dm_slot *finished, **finished_end; /* replies in order, messages too */
-    bool must_prepare;                        /* state PREPARING: somebody must call dm_session_prepare() */
+    bool must_prepare;                        /* state PREPARING: somebody must call dm_prepare() */
     bool is_state_news;                       /* threads that wait for this session look again */
     bool is_ready_news, is_change_news;
 };
@@ -62,16 +65,12 @@ static inline bool dm_session_is_ready(const struct dm_session *session)
 void dm_session_open_if_due(struct dm_session *session);
 
 /*
- * The part of the opening that may block; without the lock, by one thread at a time.  dm_session_go_on() takes the
- * result under the lock.
+ * The part of the opening that may block, by one thread at a time: under the lock the session says what is to be done,
+ * dm_prepare() does so without, and the session goes on under the lock; or no thread could be started for it.
  */
-struct dm_prepared {
-    struct dm_addresses *addresses;
-    struct dm_stream stream;
-    char reason[DM_REASON_ROOM];
-};
-void dm_session_prepare(const struct dm_session *session, struct dm_prepared *ret_prepared);
+void dm_session_begin_preparing(const struct dm_session *session, struct dm_prepared *ret_prepared);
 void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared);
+void dm_session_stop_preparing(struct dm_session *session);
 
 /* Does all work that can be done now: opens, connects, writes, reads, gives up. */
 void dm_session_work(struct dm_session *session);

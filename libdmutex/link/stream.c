@@ -151,13 +151,23 @@ int dm_stream_error(const struct dm_stream *stream)
     return error;
 }
 
+bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
+                      char ret_reason[DM_REASON_ROOM])
+{
+    stream->tls = dm_tls_open(stream->fd, options, deadline_ns, ret_reason);
+    return stream->tls != NULL;
+}
+
 /* ---- bytes ------------------------------------------------------------------------------- */
 
 /* MSG_NOSIGNAL, because SIGPIPE would be the program's; a full buffer is 0 bytes, and the caller keeps the rest. */
 ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length)
 {
-    ssize_t sent = send(stream->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent;
 
+    if (stream->tls)
+        return dm_tls_send(stream->tls, bytes, length);
+    sent = send(stream->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0)
         return sent;
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
@@ -169,8 +179,11 @@ ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t
  */
 ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t length)
 {
-    ssize_t got = recv(stream->fd, room, length, MSG_DONTWAIT);
+    ssize_t got;
 
+    if (stream->tls)
+        return dm_tls_receive(stream->tls, room, length);
+    got = recv(stream->fd, room, length, MSG_DONTWAIT);
     if (got > 0)
         return got;
     if (got < 0)
@@ -179,18 +192,45 @@ ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t len
     return -1;
 }
 
+const char *dm_stream_reason(const struct dm_stream *stream)
+{
+    return stream->tls ? dm_tls_reason(stream->tls) : "";
+}
+
+bool dm_stream_holds(const struct dm_stream *stream)
+{
+    return stream->tls && dm_tls_holds(stream->tls);
+}
+
+short dm_stream_events(const struct dm_stream *stream, bool has_more)
+{
+    if (stream->tls)
+        return dm_tls_events(stream->tls, has_more);
+    return (short)(POLLIN | (has_more ? POLLOUT : 0));
+}
+
 /* close() alone does not wake a thread that sleeps in poll() on the socket. */
-void dm_stream_close(struct dm_stream *stream)
+void dm_stream_end(const struct dm_stream *stream)
 {
     if (stream->fd >= 0)
         shutdown(stream->fd, SHUT_RDWR);
+}
+
+void dm_stream_close(struct dm_stream *stream)
+{
+    dm_stream_end(stream);
+    dm_tls_free(stream->tls);
     dm_stream_forget(stream);
 }
 
-/* In a forked child, without shutdown(): the socket is the parent's, too, and goes on there. */
+/*
+ * In a forked child, without shutdown(): the socket is the parent's, too, and goes on there.  The TLS may have been in
+ * use by another thread of the parent: its memory stays.
+ */
 void dm_stream_forget(struct dm_stream *stream)
 {
     if (stream->fd >= 0)
         close(stream->fd);
     stream->fd = -1;
+    stream->tls = NULL;
 }

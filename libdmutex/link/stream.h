@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream of bytes to the server: a socket, non-blocking, closed on exec, noticed dead by the kernel.  Addresses are
- * found beforehand, because a name look-up can block for long.
+ * A stream of bytes to the server: a socket, non-blocking, closed on exec, noticed dead by the kernel; with TLS on top
+ * after dm_stream_secure().  Addresses are found beforehand, because a name look-up can block for long.
  */
 #ifndef DM_LINK_STREAM_H
 #define DM_LINK_STREAM_H
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/text.h"
+#include "link/tls.h"
 
 /* Where a server listens: TCP if there is a host, else the path of a unix socket.  Borrowed texts. */
 struct dm_address {
@@ -34,7 +35,8 @@ bool dm_addresses_has_more(const struct dm_addresses *addresses);
 
 /* The caller's lock guards a stream. */
 struct dm_stream {
-    int fd; /* -1: closed */
+    int fd;             /* -1: closed */
+    struct dm_tls *tls; /* NULL: plain */
 };
 
 /*
@@ -46,16 +48,35 @@ bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses,
 /* The errno value of a connect that has ended, 0 for success; EINPROGRESS while it goes on.  Never blocks. */
 int dm_stream_error(const struct dm_stream *stream);
 
+/*
+ * Adds TLS to a connected stream; see dm_tls_open().  Blocks until the deadline at most; no lock held.  False with the
+ * reason.
+ */
+bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
+                      char ret_reason[DM_REASON_ROOM]);
+
 /* Returns how many bytes the kernel took, 0 if none at this moment, or -1 with errno: the stream is broken. */
 ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length);
 
 /* Returns how many bytes came, 0 if none are there, or -1: the stream is broken by errno, or ended with errno 0. */
 ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t length);
 
-/* Wakes threads that sleep on the socket, and closes the socket. */
+/* A sentence about the last failure, beyond its errno; "" if there is none. */
+const char *dm_stream_reason(const struct dm_stream *stream);
+
+/* The stream holds bytes that dm_stream_receive() has not returned: the socket need not become readable for them. */
+bool dm_stream_holds(const struct dm_stream *stream);
+
+/* The events to poll the socket for; has_more: the caller has bytes to send. */
+short dm_stream_events(const struct dm_stream *stream, bool has_more);
+
+/* Ends the connection, so that threads that sleep on the socket wake.  The socket stays. */
+void dm_stream_end(const struct dm_stream *stream);
+
+/* The same, and closes the socket. */
 void dm_stream_close(struct dm_stream *stream);
 
-/* In a forked child: closes the copy; the parent's connection goes on. */
+/* In a forked child: closes the copy, and frees nothing; the parent's connection goes on. */
 void dm_stream_forget(struct dm_stream *stream);
 
 #endif

@@ -43,6 +43,30 @@ bool dm_server_is_same(const struct dm_server *server, const struct dm_server *o
     return dm_server_is_same_run(server, other) && server->epoch == other->epoch;
 }
 
+/* A password that has changed is there for the next connection, without a restart of this process. */
+void dm_greeting_read_login(struct dm_greeting *greeting)
+{
+    const struct dm_url *url = greeting->url;
+    struct dm_login texts = { url->user, url->password }, login;
+    char reason[DM_REASON_ROOM];
+
+    if (dm_login_read(&texts, url->user_file, url->password_file, &login, reason)) {
+        dm_login_clear(&greeting->login);
+        greeting->login = login;
+        greeting->is_login_told = false;
+    } else if (!greeting->is_login_told) {
+        dm_log_warn("%s; the login read before is used", reason);
+        greeting->is_login_told = true;
+    }
+}
+
+static struct dm_login login_of(const struct dm_greeting *greeting)
+{
+    if (greeting->login.password)
+        return greeting->login;
+    return (struct dm_login){ greeting->url->user, greeting->url->password };
+}
+
 /*
  * An old connection is remembered until the kill of that connection was answered, however many connections come and go
  * meanwhile.
@@ -73,7 +97,7 @@ static void plan(struct dm_greeting *greeting, enum dm_greeting_step step)
  */
 static void plan_first_round(struct dm_greeting *greeting)
 {
-    if (greeting->url->password)
+    if (login_of(greeting).password)
         plan(greeting, DM_STEP_AUTH);
     plan(greeting, DM_STEP_ROLE);
     if (greeting->inbox) {
@@ -137,6 +161,14 @@ static void write_words(struct dm_args *args, const char *const *words)
         dm_args_text(args, *words++);
 }
 
+static void write_login(struct dm_login login, struct dm_args *args)
+{
+    dm_args_text(args, "AUTH");
+    if (login.user)
+        dm_args_text(args, login.user);
+    dm_args_text(args, login.password);
+}
+
 /* `room` holds the texts that are made here, until the command is formatted. */
 static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_args *args,
                        char room[3][160])
@@ -145,10 +177,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
 
     switch (step) {
     case DM_STEP_AUTH:
-        dm_args_text(args, "AUTH");
-        if (url->user)
-            dm_args_text(args, url->user);
-        dm_args_text(args, url->password);
+        write_login(login_of(greeting), args);
         return;
     case DM_STEP_SELECT:
         dm_args_text(args, "SELECT");

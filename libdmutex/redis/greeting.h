@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "link/command.h"
+#include "store/login.h"
 #include "store/url.h"
 
 struct redisReply; /* hiredis stays below this floor */
@@ -48,8 +49,10 @@ bool dm_server_is_same_run(const struct dm_server *server, const struct dm_serve
 
 struct dm_greeting {
     const struct dm_url *url;
-    uint64_t probe;    /* random, in the names of the probe's keys, so that no other client can spoil the keys */
-    const char *inbox; /* the channel to subscribe to, or NULL: a connection for commands */
+    struct dm_login login; /* as last read from the URL's files; empty: the URL's own */
+    bool is_login_told;    /* the log has told that the files cannot be read */
+    uint64_t probe;        /* random, in the names of the probe's keys, so that no other client can spoil the keys */
+    const char *inbox;     /* the channel to subscribe to, or NULL: a connection for commands */
 
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
     int step_count, steps_done;
@@ -60,6 +63,12 @@ struct dm_greeting {
     uint64_t old_client_id;
     struct dm_server server, old_server;
 };
+
+/*
+ * Reads user and password again, if files have them; if the files cannot be read, the last login stays, and the log
+ * tells so once.  Blocks as a read of the files; no other function is called meanwhile.
+ */
+void dm_greeting_read_login(struct dm_greeting *greeting);
 
 /* A new connection begins; the last connection's data become "old". */
 void dm_greeting_begin(struct dm_greeting *greeting);

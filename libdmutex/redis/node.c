@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+#include "base/log.h"
+#include "link/tls.h"
 #include "redis/reply.h"
 
 /* The shortest pause of the loop thread before the next look. */
@@ -34,6 +36,14 @@ uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server)
 /* ---- the greeter of a link --------------------------------------------------------------- */
 
 /* The link calls the functions of its greeter with the link's lock held, which guards the greeting. */
+
+/* In a thread of its own, and before the greeting of that connection begins. */
+static void read_login(void *user)
+{
+    struct dm_node_link *line = user;
+
+    dm_greeting_read_login(&line->greeting);
+}
 
 /* The last connection's identity becomes "old" here, before anything is known of the new one. */
 static void begin(void *user)
@@ -173,6 +183,18 @@ static void note_change(void *user)
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
+static struct dm_tls_options tls_of(const struct dm_url *url)
+{
+    return (struct dm_tls_options){
+        .is_on = url->has_tls,
+        .is_verified = url->is_verified,
+        .name = url->servername ? url->servername : url->host,
+        .cacert = url->cacert,
+        .cert = url->cert,
+        .key = url->key,
+    };
+}
+
 /*
  * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
  * own line.
@@ -183,6 +205,7 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
     const struct dm_url *url = node->url;
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
+        .tls = tls_of(url),
         .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
         .open_user = node,
         .connect_timeout_ms = url->connect_timeout_ms,
@@ -190,6 +213,7 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .is_listening = line->greeting.inbox != NULL,
     };
     const struct dm_greeter greeter = {
+        .prepare = url->user_file || url->password_file ? read_login : NULL,
         .begin = begin,
         .round = next_round,
         .take = take,
@@ -221,6 +245,9 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     node->commands = (struct dm_node_link){ .node = node, .greeting.url = url, .number = 1 };
     node->inbox =
         (struct dm_node_link){ .node = node, .greeting = { .url = url, .inbox = node->channel }, .number = 1 };
+    if (url->has_tls && !url->is_verified)
+        dm_log_warn(
+            "verify=none: whoever is on the way to the server can read the password, and grant and break locks");
     node->commands.link = open_link(&node->commands, commands_ready);
     node->inbox.link = open_link(&node->inbox, inbox_ready);
     if (node->commands.link && node->inbox.link)
@@ -245,16 +272,18 @@ void dm_node_end(struct dm_node *node)
     dm_link_end(node->inbox.link, reason);
 }
 
-/* In the order of the ranks: both links, then the node. */
+/* In the order of the ranks: both links, then the node, then TLS. */
 void dm_node_fork_prepare(struct dm_node *node)
 {
     dm_link_fork_prepare(node->commands.link);
     dm_link_fork_prepare(node->inbox.link);
     dm_mutex_lock(&node->lock);
+    dm_tls_fork_prepare();
 }
 
 void dm_node_fork_parent(struct dm_node *node)
 {
+    dm_tls_fork_parent();
     dm_mutex_unlock(&node->lock);
     dm_link_fork_parent(node->inbox.link);
     dm_link_fork_parent(node->commands.link);
@@ -265,6 +294,7 @@ void dm_node_fork_parent(struct dm_node *node)
  */
 void dm_node_fork_child(struct dm_node *node)
 {
+    dm_tls_fork_child();
     dm_mutex_reset(&node->lock);
     dm_link_fork_child(node->inbox.link);
     dm_link_fork_child(node->commands.link);

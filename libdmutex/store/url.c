@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "store/login.h"
 
 #define DEFAULT_PORT "6379"
 #define DEFAULT_PREFIX "dmutex"
@@ -14,7 +18,6 @@
 #define TIMEOUT_MAX_MS 3600000 /* an hour */
 #define PREFIX_MAX 64
 #define DB_MAX 999999
-#define SECRET_ROOM 512 /* bytes of the password's line, with line end and NUL */
 
 /* A part of the URL, not yet decoded. Points into the caller's text, which has no NUL at the end of the part. */
 struct part {
@@ -63,14 +66,6 @@ static int hex_value(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
-/* Frees a text that may be a secret, wiped before malloc gets the memory back. */
-static void wipe(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 /*
  * Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. A bad escape counts as a NUL, which
  * is refused because the text behind the NUL would be lost.
@@ -92,7 +87,7 @@ static char *decode(struct part part)
         }
         if (byte == 0) {
             out[used] = '\0';
-            wipe(out); /* the begin of a password, perhaps */
+            dm_login_wipe(out); /* the begin of a password, perhaps */
             return NULL;
         }
         out[used++] = (char)byte;
@@ -150,59 +145,61 @@ static bool set_prefix(struct dm_url *url, struct part value)
     return set_text(&url->prefix, value);
 }
 
-/* Reads the first line of a file, without the line end; false for an empty line, or a line that does not fit. */
-static bool read_secret(FILE *file, char secret[SECRET_ROOM])
-{
-    size_t length;
-
-    if (!fgets(secret, SECRET_ROOM, file))
-        return false;
-    length = strcspn(secret, "\r\n");
-    if (length == 0 || (!secret[length] && !feof(file)))
-        return false;
-    secret[length] = '\0';
-    return true;
-}
-
 /*
  * Tells a path if the path begins with a slash and stands behind any login: else the path may be the password
  * itself.
  */
-static bool complain_of_file(char *ret_reason, const char *path, struct part value, const char *why)
+static bool complain_of_file(char *ret_reason, const char *option, const char *path, struct part value, const char *why)
 {
     if (path[0] == '/' && !strchr(value.text, '@'))
-        snprintf(ret_reason, DM_REASON_ROOM, "password_file \"%.200s\": %s", path, why);
+        snprintf(ret_reason, DM_REASON_ROOM, "%s \"%.120s\": %.120s", option, path, why);
     else
-        snprintf(ret_reason, DM_REASON_ROOM, "the password_file: %s", why);
+        snprintf(ret_reason, DM_REASON_ROOM, "the %s: %.120s", option, why);
     return false;
 }
 
-/*
- * The password of the file takes the place of a password in the URL. "e": the descriptor does not outlive an exec() of
- * another thread. The copy on the stack is wiped, read or not.
- */
-static bool read_password(struct dm_url *url, const char *path, struct part value, char *ret_reason)
+/* The file is read again later, when the process may work in another folder. */
+static char *absolute(const char *path)
 {
-    char secret[SECRET_ROOM];
-    FILE *file = fopen(path, "re");
+    char *folder, *joined = NULL;
 
-    if (!file)
-        return complain_of_file(ret_reason, path, value, strerror(errno));
-    wipe(url->password);
-    url->password = read_secret(file, secret) ? strdup(secret) : NULL;
-    explicit_bzero(secret, sizeof secret);
-    fclose(file);
-    return url->password || complain_of_file(ret_reason, path, value, "its first line is no password");
+    if (path[0] == '/')
+        return strdup(path);
+    folder = getcwd(NULL, 0);
+    if (folder && asprintf(&joined, "%s/%s", folder, path) < 0)
+        joined = NULL;
+    free(folder);
+    return joined;
 }
 
-static bool set_password_file(struct dm_url *url, struct part value, char *ret_reason)
+/* The first line of the file takes the place of a text in the URL. */
+static bool read_file(char **file, char **text, const char *option, struct part value, char *ret_reason)
 {
-    char *path = decode(value);
-    bool is_good = path ? read_password(url, path, value, ret_reason)
-                        : complain(ret_reason, "the path of the password_file cannot be decoded");
+    char *path = decode(value), why[DM_REASON_ROOM] = "its path cannot be decoded", *line;
 
+    free(*file);
+    *file = path ? absolute(path) : NULL;
+    line = *file ? dm_login_read_line(*file, why) : NULL;
+    if (line) {
+        dm_login_wipe(*text);
+        *text = line;
+    } else {
+        complain_of_file(ret_reason, option, path ? path : "", value, why);
+    }
     free(path);
-    return is_good;
+    return line != NULL;
+}
+
+/* Certificates and keys are read for each connection; a path that cannot be read now is a mistake. */
+static bool set_path(char **slot, const char *option, struct part value, char *ret_reason)
+{
+    free(*slot);
+    *slot = decode(value);
+    if (!*slot || (*slot)[0] != '/')
+        return complain_of_file(ret_reason, option, "", value, "it is not an absolute path");
+    if (euidaccess(*slot, R_OK) < 0)
+        return complain_of_file(ret_reason, option, *slot, value, strerror(errno));
+    return true;
 }
 
 static bool is_word(struct part part, const char *word)
@@ -238,8 +235,29 @@ static bool set_grace(struct dm_url *url, struct part value)
     return url->has_grace || is_word(value, "off");
 }
 
+/* rediss:// always has TLS. */
+static bool set_tls(struct dm_url *url, struct part value)
+{
+    if (is_word(value, "no"))
+        return !url->has_tls;
+    url->has_tls = true;
+    return is_word(value, "yes");
+}
+
+/* There is no other word than "none" for less than all checks. */
+static bool set_verify(struct dm_url *url, struct part value)
+{
+    url->is_verified = is_word(value, "full");
+    return url->is_verified || is_word(value, "none");
+}
+
+static bool set_servername(struct dm_url *url, struct part value)
+{
+    return value.length > 0 && set_text(&url->servername, value);
+}
+
 /*
- * Options whose failure is told by the list of good values; password_file tells more, in set_option().
+ * Options whose failure is told by the list of good values; files tell more, in set_file().
  *
  * A prefix has no colon: rights on a prefix, "~billing:*", would cover a longer prefix behind the colon.
  */
@@ -253,12 +271,35 @@ static const struct option {
     { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", set_prefix },
     { "eviction", "\"allow\"", set_eviction },
     { "grace", "\"on\" or \"off\"", set_grace },
+    { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },
+    { "verify", "\"full\" or \"none\"", set_verify },
+    { "servername", "the name in the server's certificate", set_servername },
 };
+
+/* True if the key names a file; *ret_is_good says whether the file can be used. */
+static bool set_file(struct dm_url *url, struct part key, struct part value, char *ret_reason, bool *ret_is_good)
+{
+    if (is_word(key, "password_file"))
+        *ret_is_good = read_file(&url->password_file, &url->password, "password_file", value, ret_reason);
+    else if (is_word(key, "user_file"))
+        *ret_is_good = read_file(&url->user_file, &url->user, "user_file", value, ret_reason);
+    else if (is_word(key, "cacert"))
+        *ret_is_good = set_path(&url->cacert, "cacert", value, ret_reason);
+    else if (is_word(key, "cert"))
+        *ret_is_good = set_path(&url->cert, "cert", value, ret_reason);
+    else if (is_word(key, "key"))
+        *ret_is_good = set_path(&url->key, "key", value, ret_reason);
+    else
+        return false;
+    return true;
+}
 
 static bool set_option(struct dm_url *url, struct part key, struct part value, char *ret_reason)
 {
-    if (is_word(key, "password_file"))
-        return set_password_file(url, value, ret_reason);
+    bool is_good;
+
+    if (set_file(url, key, value, ret_reason, &is_good))
+        return is_good;
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (!is_word(key, options[i].name))
             continue;
@@ -267,8 +308,8 @@ static bool set_option(struct dm_url *url, struct part key, struct part value, c
         snprintf(ret_reason, DM_REASON_ROOM, "the option %s is not %s", options[i].name, options[i].values);
         return false;
     }
-    return complain(ret_reason, "an option is none of connect_timeout, command_timeout, db, prefix, password_file, "
-                                "eviction and grace");
+    return complain(ret_reason, "an option is none of connect_timeout, command_timeout, db, prefix, user_file, "
+                                "password_file, eviction, grace, tls, cacert, cert, key, servername and verify");
 }
 
 /* Reads name=value between '&'s. An empty option is refused, as an option without '='; a '&' at the very end is not. */
@@ -369,6 +410,12 @@ static bool read_tcp(struct dm_url *url, struct part where, char *ret_reason)
     return read_login(url, &address, ret_reason) && read_address(url, address, ret_reason);
 }
 
+static bool read_tls(struct dm_url *url, struct part where, char *ret_reason)
+{
+    url->has_tls = true;
+    return read_tcp(url, where, ret_reason);
+}
+
 /*
  * [login@]/path. The path begins with the first slash, which belongs to the path; text between the login and the path
  * would look like a host, and is refused. The length is compared after decoding, because the kernel gets the decoded
@@ -405,6 +452,23 @@ static bool read_local(struct dm_url *url, struct part where, char *ret_reason)
     return where.length == 0 || complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
+/* After all options, which may come in any order. */
+static bool check_tls(const struct dm_url *url, char *ret_reason)
+{
+    if (!url->has_tls)
+        return (!url->cacert && !url->cert && !url->key && !url->servername && url->is_verified) ||
+               complain(ret_reason,
+                        "cacert, cert, key, servername and verify are for TLS: write rediss://, or tls=yes");
+    if (!DM_HAVE_TLS)
+        return complain(ret_reason, "this libdmutex was built without TLS: build it with OpenSSL 3 (libssl-dev)");
+    if (url->kind == DM_URL_LOCAL)
+        return complain(ret_reason, "local: has no TLS, because its socket is for this user alone");
+    if (url->key && !url->cert)
+        return complain(ret_reason, "the key is without its certificate: add cert");
+    return !url->is_verified || url->host || url->servername ||
+           complain(ret_reason, "TLS by a socket's path needs servername, the name in the server's certificate");
+}
+
 /*
  * Cuts the options off first, so a '?' before the options must be encoded. A comma is refused, except in unix://,
  * because a list would look like one host with an odd name; so a comma in a login must be encoded, too. Schemes of
@@ -415,8 +479,10 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
     static const struct {
         const char *scheme;
         bool (*read)(struct dm_url *, struct part, char *);
-    } schemes[] = { { "redis://", read_tcp }, { "unix://", read_unix }, { "local:", read_local } };
-    static const char *const later[] = { "rediss://", "redis+sentinel://", "redis+cluster://" };
+    } schemes[] = {
+        { "redis://", read_tcp }, { "rediss://", read_tls }, { "unix://", read_unix }, { "local:", read_local }
+    };
+    static const char *const later[] = { "redis+sentinel://", "redis+cluster://" };
     struct part behind = text;
     bool found;
     struct part where = cut(&behind, '?', &found);
@@ -430,7 +496,8 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
             return complain(ret_reason, "a list of servers is not possible in this version");
         where.text += length;
         where.length -= length;
-        return schemes[i].read(url, where, ret_reason) && read_options(url, behind, ret_reason);
+        return schemes[i].read(url, where, ret_reason) && read_options(url, behind, ret_reason) &&
+               check_tls(url, ret_reason);
     }
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (strncmp(text.text, later[i], strlen(later[i])) == 0) {
@@ -438,7 +505,7 @@ static bool read_url(struct dm_url *url, struct part text, char *ret_reason)
             return false;
         }
     }
-    return complain(ret_reason, "it does not begin with redis:// or unix:// or \"local:\"");
+    return complain(ret_reason, "it does not begin with redis://, rediss://, unix:// or \"local:\"");
 }
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
@@ -452,7 +519,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
     if (!url)
         return NULL;
     url->connect_timeout_ms = url->command_timeout_ms = DEFAULT_TIMEOUT_MS;
-    url->has_grace = true;
+    url->has_grace = url->is_verified = true;
     url->prefix = strdup(DEFAULT_PREFIX);
     if (url->prefix && read_url(url, rest(text), ret_reason))
         return url;
@@ -468,8 +535,14 @@ void dm_url_free(struct dm_url *url)
     free(url->port);
     free(url->path);
     free(url->user);
-    wipe(url->password);
+    dm_login_wipe(url->password);
+    free(url->user_file);
+    free(url->password_file);
     free(url->prefix);
+    free(url->servername);
+    free(url->cacert);
+    free(url->cert);
+    free(url->key);
     free(url);
 }
 

@@ -12,22 +12,28 @@ enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
 
 struct dm_url {
     enum dm_url_kind kind;
-    char *host;     /* TCP */
-    char *port;     /* TCP */
-    char *path;     /* UNIX; LOCAL: set by the code that knows where local servers are */
-    char *user;     /* or NULL */
-    char *password; /* or NULL */
+    char *host;                      /* TCP */
+    char *port;                      /* TCP */
+    char *path;                      /* UNIX; LOCAL: set by the code that knows where local servers are */
+    char *user;                      /* or NULL */
+    char *password;                  /* or NULL */
+    char *user_file, *password_file; /* or NULL; absolute paths, and the first line is in the texts above */
     char *prefix;
     unsigned db;
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool may_evict; /* accept a server that may evict keys */
     bool has_grace; /* a new server grants nothing before the owners have come back */
+
+    bool has_tls;
+    bool is_verified;          /* by TLS: the server's certificate is checked */
+    char *servername;          /* the name in the server's certificate; NULL: the host */
+    char *cacert, *cert, *key; /* absolute paths, or NULL */
 };
 
 /*
  * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a sentence; errno is
- * ENOMEM then if memory was missing.  Reads the password file, if the URL names one.
+ * ENOMEM then if memory was missing.  Reads the files of user and password, if the URL names such files.
  */
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
 

@@ -92,7 +92,7 @@ tells()
 tells 'not in 1..65535: "99999"' configure redis://h:99999
 tells 'password_file "/nonexistent/file": No such file or directory' configure 'redis://h?password_file=/nonexistent/file'
 : >empty
-tells 'its first line is no password' configure "redis://h?password_file=$scratch/empty"
+tells 'its first line is empty' configure "redis://h?password_file=$scratch/empty"
 result "a URL that cannot be used is told with the part that is wrong, and why"
 
 tells '99 ms is not in 100..3600000' lease 99

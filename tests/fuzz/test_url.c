@@ -20,6 +20,8 @@ static const char *const seeds[] = {
     "local:?eviction=allow",
     "redis://h?password_file=/dev/null",
     "rediss://h",
+    "rediss://h?cacert=/dev/null&cert=/dev/null&key=/dev/null&servername=a&verify=none",
+    "unix:///run/redis/s?tls=yes&servername=a&user_file=/dev/null",
     "redis://:s3cret?@h",
     "redis://a,b",
     "redis://user:s3cret",
@@ -57,6 +59,13 @@ static const char *const words[] = {
     "connect_timeout=",
     "command_timeout=",
     "password_file=",
+    "user_file=",
+    "cacert=",
+    "cert=",
+    "key=",
+    "servername=",
+    "tls=yes",
+    "verify=none",
     ",",
     "#",
     NULL,
@@ -65,16 +74,22 @@ static const char *const words[] = {
 const struct fuzzer fuzzer = { "url", seeds, words, 60000, 8000000 };
 
 /*
- * The secret may be anywhere in the URL, and is printed nowhere; except for the path of a password file, which begins
- * with a slash and stands behind any login.
+ * The secret may be anywhere in the URL, and is printed nowhere; except for the path of a file, which begins with a
+ * slash and stands behind any login.
  */
 static void must_be_silent(const char *text, const char *reason)
 {
     const char *login_end = strrchr(text, '@');
 
-    if (strncmp(reason, "password_file \"", 15) == 0) {
-        must(reason[15] == '/');
-        must(strstr(login_end ? login_end : text, "password_file="));
+    static const char *const files[] = { "password_file", "user_file", "cacert", "cert", "key" };
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        size_t length = strlen(files[i]);
+
+        if (strncmp(reason, files[i], length) != 0 || strncmp(reason + length, " \"", 2) != 0)
+            continue;
+        must(reason[length + 2] == '/');
+        must(strstr(login_end ? login_end : text, files[i]));
         return;
     }
     must(!strstr(reason, SECRET) && !strstr(reason, SECRET_ENCODED));

@@ -23,8 +23,7 @@ static void add(struct server *server, const char *argument)
     server->arguments[server->argument_count++] = strdup(argument);
 }
 
-/* Free now; between the return and the server's bind another process could take the port. */
-static int free_port(void)
+int server_free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t size = sizeof address;
@@ -132,7 +131,7 @@ struct server *server_start(void)
 
 struct server *server_start_with(int has_tcp, ...)
 {
-    struct server *server = prepare(has_tcp ? free_port() : 0);
+    struct server *server = prepare(has_tcp ? server_free_port() : 0);
     const char *argument;
     va_list more;
 

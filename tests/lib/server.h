@@ -21,7 +21,7 @@ struct server {
     struct side *side; /* a plain connection of the test's own; for one thread at a time */
 
     pid_t pid; /* 0: not running */
-    char *arguments[32];
+    char *arguments[48];
     int argument_count;
 };
 
@@ -35,6 +35,9 @@ struct server *server_start(void);
  *     server_start_with(false, "--appendonly", "yes", NULL);
  */
 struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__));
+
+/* A port of 127.0.0.1, free now; between the return and the server's bind another process could take the port. */
+int server_free_port(void);
 
 /* SIGKILL, and the end is awaited: clients see their connections close. */
 void server_kill(struct server *server);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "config.h"
 #include "random.h"
 #include "store/url.h"
 
@@ -214,8 +215,6 @@ static const char *const bad[] = {
     "redis://h?password_file=",
     "redis://h?password_file=/nonexistent/file",
     "redis://h?connect_timeout=5,command_timeout=6",
-    "rediss://h",
-    "rediss://h:6379/0",
     "redis+sentinel://h",
     "redis+cluster://h",
     "redis+cluster://a,b"
@@ -236,10 +235,85 @@ static void test_url_is_refused_with_a_reason_when_bad(void **state)
     }
 }
 
+/* TLS is asked for by scheme or option; what is not said is checked, and the host is the name. */
+static void test_url_has_tls_when_the_scheme_or_the_option_says_so(void **state)
+{
+    static const struct {
+        const char *text;
+        bool has_tls, is_verified;
+        const char *servername, *cacert;
+    } good[] = {
+        { "redis://h", false, true, NULL, NULL },
+        { "redis://h?tls=no", false, true, NULL, NULL },
+        { "rediss://h", true, true, NULL, NULL },
+        { "rediss://me:s@h:1/2?tls=yes", true, true, NULL, NULL },
+        { "redis://h?tls=yes&verify=full", true, true, NULL, NULL },
+        { "redis://h?cacert=/dev/null&tls=yes", true, true, NULL, "/dev/null" },
+        { "rediss://h?verify=none", true, false, NULL, NULL },
+        { "unix:///s?tls=yes&servername=a.example", true, true, "a.example", NULL },
+        { "unix:///s?tls=yes&verify=none", true, false, NULL, NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good) && DM_HAVE_TLS; i++) {
+        struct dm_url *url = parse(good[i].text);
+
+        assert_int_equal(url->has_tls, good[i].has_tls);
+        assert_int_equal(url->is_verified, good[i].is_verified);
+        assert_same_text(url->servername, good[i].servername);
+        assert_same_text(url->cacert, good[i].cacert);
+        dm_url_free(url);
+    }
+}
+
+/* A setting of TLS that contradicts the rest of the URL, or that nothing would read, is refused with its remedy. */
+static void test_url_is_refused_when_tls_cannot_be_as_written(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } odd[] = {
+        { "rediss://h?tls=no", "rediss:// always has it" },
+        { "redis://h?tls=1", "\"yes\" or \"no\"" },
+        { "redis://h?cacert=/dev/null", "write rediss://" },
+        { "redis://h?servername=a", "write rediss://" },
+        { "unix:///s?verify=none", "write rediss://, or tls=yes" },
+        { "rediss://h?verify=peer", "\"full\" or \"none\"" },
+        { "rediss://h?key=/dev/null", "add cert" },
+        { "rediss://h?cacert=ca.crt", "cacert: it is not an absolute path" },
+        { "rediss://h?cert=/nonexistent/crt", "cert \"/nonexistent/crt\": No such file" },
+        { "rediss://h?servername=", "servername" },
+        { "unix:///s?tls=yes", "servername" },
+        { "local:?tls=yes", "local: has no TLS" },
+        { "rediss://h?user_file=/nonexistent/user", "user_file \"/nonexistent/user\": No such file" },
+    };
+    char reason[DM_REASON_ROOM];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(odd) && DM_HAVE_TLS; i++) {
+        if (dm_url_parse(odd[i].text, reason))
+            fail_msg("accepted: \"%s\"", odd[i].text);
+        if (!strstr(reason, odd[i].words))
+            fail_msg("\"%s\" has the reason \"%s\"", odd[i].text, reason);
+    }
+}
+
+/* A build without TLS says so, and how to build the library. */
+static void test_url_is_refused_when_the_build_has_no_tls(void **state)
+{
+    char reason[DM_REASON_ROOM];
+
+    (void)state;
+    if (DM_HAVE_TLS)
+        return;
+    assert_null(dm_url_parse("rediss://h", reason));
+    assert_non_null(strstr(reason, "built without TLS"));
+    assert_null(dm_url_parse("unix:///s?tls=yes&servername=a", reason));
+}
+
 /* A scheme of a later version is refused as not in this version, not as unknown. */
 static void test_url_says_that_it_comes_later_when_the_scheme_does(void **state)
 {
-    static const char *const later[] = { "rediss://h", "redis+sentinel://h", "redis+cluster://h", "redis://a,b" };
+    static const char *const later[] = { "redis+sentinel://h", "redis+cluster://h", "redis://a,b" };
 
     (void)state;
     for (size_t i = 0; i < COUNT(later); i++) {
@@ -502,6 +576,9 @@ int main(void)
         cmocka_unit_test(test_url_has_defaults_when_options_are_not_given),
         cmocka_unit_test(test_url_takes_options_when_given),
         cmocka_unit_test(test_url_is_refused_with_a_reason_when_bad),
+        cmocka_unit_test(test_url_has_tls_when_the_scheme_or_the_option_says_so),
+        cmocka_unit_test(test_url_is_refused_when_tls_cannot_be_as_written),
+        cmocka_unit_test(test_url_is_refused_when_the_build_has_no_tls),
         cmocka_unit_test(test_url_says_that_it_comes_later_when_the_scheme_does),
         cmocka_unit_test(test_url_reason_has_no_secret_when_refused),
         cmocka_unit_test(test_url_description_has_no_secret_when_there_is_one),

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a session, for session.c and session_open.c alone. */
+#ifndef DM_LINK_SESSION_PARTS_H
+#define DM_LINK_SESSION_PARTS_H
+
+#include "link/session.h"
+
+/* Connected: the next round of the greeting, or ready. */
+void dm_session_greet(struct dm_session *session);
+
+/* DM_SESSION_CONNECTING: goes on if the connect has ended. */
+void dm_session_check_connect(struct dm_session *session);
+
+#endif

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two locks guard OpenSSL.  The process's lock (rank TLS) is held by a thread that shakes hands, except while it polls:
+ * so no lock inside OpenSSL is held at fork().  The caller's lock guards a connection afterwards; fork() takes that
+ * lock, too.
+ */
+#include "link/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/rank.h"
+#include "link/tls_words.h"
+
+struct dm_tls {
+    SSL *ssl;
+    int fd;
+    bool has_heard;    /* a byte of the server's has come */
+    bool is_other;     /* and that byte was not of TLS */
+    bool is_over;      /* the socket has ended, or failed with `error` */
+    int error;         /* errno value of the socket, 0: the server has closed */
+    bool lacks_cert;   /* see struct dm_tls_facts */
+    bool has_failed;   /* no call of OpenSSL any more */
+    bool holds;        /* see dm_tls_holds() */
+    bool reads_first;  /* a send waits for bytes of the server */
+    bool writes_first; /* a receive waits for room in the socket */
+    char cert[DM_REASON_ROOM / 2];
+    char reason[DM_REASON_ROOM];
+
+    const struct dm_tls_options *options; /* until the handshake has ended */
+};
+
+/*
+ * Made once in a process, and never freed.  With its own OSSL_LIB_CTX the library does not depend on the providers and
+ * properties that the application sets, and may send after the application's OPENSSL_cleanup().
+ */
+static struct {
+    OSSL_LIB_CTX *context;
+    BIO_METHOD *socket;
+} shared;
+
+static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS);
+
+/* ---- bytes between OpenSSL and the socket ------------------------------------------------ */
+
+static int write_socket(BIO *bio, const char *bytes, int length)
+{
+    struct dm_tls *tls = BIO_get_data(bio);
+    ssize_t sent = send(tls->fd, bytes, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    BIO_clear_retry_flags(bio);
+    if (sent >= 0)
+        return (int)sent;
+    if (errno == EAGAIN || errno == EINTR) {
+        BIO_set_retry_write(bio);
+    } else {
+        tls->is_over = true;
+        tls->error = errno;
+    }
+    return -1;
+}
+
+/* The first record of a server is of the handshake, or an alert. */
+static void note_first_byte(struct dm_tls *tls, char byte)
+{
+    tls->is_other = !tls->has_heard && byte != SSL3_RT_HANDSHAKE && byte != SSL3_RT_ALERT;
+    tls->has_heard = true;
+}
+
+static int read_socket(BIO *bio, char *room, int length)
+{
+    struct dm_tls *tls = BIO_get_data(bio);
+    ssize_t got = recv(tls->fd, room, (size_t)length, MSG_DONTWAIT);
+
+    BIO_clear_retry_flags(bio);
+    if (got > 0) {
+        if (!tls->has_heard)
+            note_first_byte(tls, room[0]);
+        return (int)got;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        BIO_set_retry_read(bio);
+    } else {
+        tls->is_over = true;
+        tls->error = got < 0 ? errno : 0;
+    }
+    return got < 0 ? -1 : 0;
+}
+
+/* OpenSSL asks to flush, and nothing is kept back here. */
+static long control_socket(BIO *bio, int command, long number, void *pointer)
+{
+    const struct dm_tls *tls = BIO_get_data(bio);
+
+    (void)number;
+    (void)pointer;
+    if (command == BIO_CTRL_EOF)
+        return tls->is_over;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static bool make_shared(void)
+{
+    BIO_METHOD *socket;
+
+    if (shared.socket)
+        return true;
+    OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+    if (!shared.context)
+        shared.context = OSSL_LIB_CTX_new();
+    socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket of libdmutex");
+    if (!shared.context || !socket || !BIO_meth_set_write(socket, write_socket) ||
+        !BIO_meth_set_read(socket, read_socket) || !BIO_meth_set_ctrl(socket, control_socket)) {
+        BIO_meth_free(socket);
+        return false;
+    }
+    shared.socket = socket;
+    return true;
+}
+
+/* ---- certificates ------------------------------------------------------------------------ */
+
+/* The reason of the last failure of OpenSSL, or of errno if OpenSSL has none. */
+static bool complain_of_file(const char *option, const char *path, char *ret_reason)
+{
+    unsigned long error = ERR_peek_last_error();
+    const char *text = ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
+
+    snprintf(ret_reason, DM_REASON_ROOM, "%s \"%.120s\" cannot be used: %s", option, path,
+             text ? text : strerror(errno));
+    return false;
+}
+
+/* The files are read for each connection, so that a new certificate needs no restart. */
+static bool load_trust(SSL_CTX *context, const struct dm_tls_options *options, char *ret_reason)
+{
+    struct stat status;
+    bool is_folder;
+
+    if (!options->is_verified || (!options->cacert && SSL_CTX_set_default_verify_paths(context)))
+        return true;
+    if (!options->cacert) {
+        snprintf(ret_reason, DM_REASON_ROOM, "the certificates that this system trusts cannot be read: add cacert");
+        return false;
+    }
+    is_folder = stat(options->cacert, &status) == 0 && S_ISDIR(status.st_mode);
+    return (is_folder ? SSL_CTX_load_verify_dir(context, options->cacert)
+                      : SSL_CTX_load_verify_file(context, options->cacert)) ||
+           complain_of_file("cacert", options->cacert, ret_reason);
+}
+
+/* In the place of OpenSSL's own, which would ask at the terminal. */
+static int refuse_passphrase(char *room, int size, int is_writing, void *user)
+{
+    (void)room;
+    (void)size;
+    (void)is_writing;
+    (void)user;
+    return -1;
+}
+
+/* "e": the descriptor of a key does not outlive an exec() of another thread. */
+static EVP_PKEY *read_key(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    BIO *bio = file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
+    EVP_PKEY *key = NULL;
+
+    if (bio)
+        key = PEM_read_bio_PrivateKey_ex(bio, NULL, refuse_passphrase, NULL, shared.context, NULL);
+    else if (file)
+        fclose(file);
+    BIO_free(bio);
+    return key;
+}
+
+/* OpenSSL compares the key with the certificate. */
+static bool load_identity(SSL_CTX *context, const struct dm_tls_options *options, char *ret_reason)
+{
+    const char *path = options->key ? options->key : options->cert;
+    EVP_PKEY *key;
+    bool is_taken;
+
+    if (!options->cert)
+        return true;
+    if (!SSL_CTX_use_certificate_chain_file(context, options->cert))
+        return complain_of_file("cert", options->cert, ret_reason);
+    errno = 0;
+    key = read_key(path);
+    is_taken = key && SSL_CTX_use_PrivateKey(context, key);
+    EVP_PKEY_free(key);
+    return is_taken || complain_of_file("key", path, ret_reason);
+}
+
+/* Called when the server asks for a certificate of this client. */
+static int note_request(SSL *ssl, void *user)
+{
+    struct dm_tls *tls = user;
+
+    (void)ssl;
+    tls->lacks_cert = !tls->options->cert;
+    return 1;
+}
+
+/* Called with each finding about the server's chain; the first failure is told. */
+static int check_certificate(int is_good, X509_STORE_CTX *store)
+{
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct dm_tls *tls = SSL_get_app_data(ssl);
+
+    if (!is_good && !tls->reason[0])
+        dm_tls_explain_certificate(store, tls->options->name, tls->options->cacert, tls->reason);
+    return is_good;
+}
+
+/* ---- the handshake ----------------------------------------------------------------------- */
+
+/* A renegotiation could change the server within a connection.  Each reply has its end, so an end is no cut. */
+static SSL_CTX *make_context(struct dm_tls *tls, char *ret_reason)
+{
+    const struct dm_tls_options *options = tls->options;
+    SSL_CTX *context = SSL_CTX_new_ex(shared.context, NULL, TLS_client_method());
+
+    snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
+    if (!context)
+        return NULL;
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_default_passwd_cb(context, refuse_passphrase);
+    SSL_CTX_set_cert_cb(context, note_request, tls);
+    SSL_CTX_set_verify(context, options->is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
+                       options->is_verified ? check_certificate : NULL);
+    if (load_trust(context, options, ret_reason) && load_identity(context, options, ret_reason))
+        return context;
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+static bool is_ip(const char *name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+}
+
+/* An IP address is not sent to the server, by the rules of TLS. */
+static bool set_name(SSL *ssl, const char *name)
+{
+    if (!name)
+        return true;
+    if (is_ip(name))
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
+}
+
+static bool begin(struct dm_tls *tls, char *ret_reason)
+{
+    SSL_CTX *context = make_context(tls, ret_reason);
+    BIO *bio;
+
+    if (!context)
+        return false;
+    tls->ssl = SSL_new(context);
+    SSL_CTX_free(context); /* the connection keeps it */
+    bio = tls->ssl ? BIO_new_ex(shared.context, shared.socket) : NULL;
+    if (!bio || !set_name(tls->ssl, tls->options->name)) {
+        BIO_free(bio);
+        snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up for this name, or without memory");
+        return false;
+    }
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_app_data(tls->ssl, tls);
+    SSL_set_connect_state(tls->ssl);
+    return true;
+}
+
+static struct dm_tls_facts facts_of(const struct dm_tls *tls, unsigned long error)
+{
+    return (struct dm_tls_facts){
+        .is_other = tls->is_other,
+        .is_silent = !tls->has_heard,
+        .lacks_cert = tls->lacks_cert,
+        .cert = tls->cert[0] ? tls->cert : NULL,
+        .error = error,
+        .socket_error = tls->error,
+    };
+}
+
+/* One step: 0 the handshake is over, -1 it has failed, else the events to wait for. */
+static short shake(struct dm_tls *tls)
+{
+    struct dm_tls_facts facts;
+
+    ERR_clear_error();
+    if (SSL_do_handshake(tls->ssl) == 1)
+        return 0;
+    if (!tls->is_over && (SSL_want_read(tls->ssl) || SSL_want_write(tls->ssl)))
+        return SSL_want_read(tls->ssl) ? POLLIN : POLLOUT;
+    facts = facts_of(tls, ERR_peek_error());
+    if (!tls->reason[0])
+        dm_tls_explain_failure(&facts, tls->reason);
+    return -1;
+}
+
+/* Waits without the lock.  False when the deadline has passed. */
+static bool await(const struct dm_tls *tls, short events, int64_t deadline_ns)
+{
+    struct pollfd poller = { .fd = tls->fd, .events = events };
+    int64_t left_ns = deadline_ns - dm_clock_boot_ns();
+
+    if (left_ns <= 0)
+        return false;
+    dm_mutex_unlock(&lock);
+    poll(&poller, 1, (int)(left_ns / DM_NS_PER_MS) + 1);
+    dm_mutex_lock(&lock);
+    return true;
+}
+
+static bool shake_hands(struct dm_tls *tls, int64_t deadline_ns)
+{
+    struct dm_tls_facts facts;
+    short events;
+
+    while ((events = shake(tls)) > 0) {
+        if (await(tls, events, deadline_ns))
+            continue;
+        facts = facts_of(tls, 0);
+        dm_tls_explain_delay(&facts, tls->reason);
+        return false;
+    }
+    return events == 0;
+}
+
+/* The certificates that are trusted take up to a megabyte, and are of use in the handshake alone. */
+static void forget_trust(struct dm_tls *tls)
+{
+    X509_STORE *empty = X509_STORE_new();
+
+    if (empty)
+        SSL_CTX_set_cert_store(SSL_get_SSL_CTX(tls->ssl), empty);
+}
+
+static bool open_locked(struct dm_tls *tls, int64_t deadline_ns, char *ret_reason)
+{
+    if (!make_shared()) {
+        snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
+        return false;
+    }
+    if (!begin(tls, ret_reason))
+        return false;
+    if (!shake_hands(tls, deadline_ns)) {
+        snprintf(ret_reason, DM_REASON_ROOM, "%s", tls->reason);
+        return false;
+    }
+    forget_trust(tls);
+    return true;
+}
+
+struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t deadline_ns,
+                           char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_tls *tls = calloc(1, sizeof *tls);
+    bool is_open;
+
+    if (!tls) {
+        snprintf(ret_reason, DM_REASON_ROOM, "cannot be opened (out of memory)");
+        return NULL;
+    }
+    tls->fd = fd;
+    tls->options = options;
+    snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
+    dm_mutex_lock(&lock);
+    is_open = open_locked(tls, deadline_ns, ret_reason);
+    ERR_clear_error(); /* the library's own thread: no error of the application is in the queue */
+    dm_mutex_unlock(&lock);
+    if (is_open)
+        return tls;
+    dm_tls_free(tls);
+    return NULL;
+}
+
+void dm_tls_free(struct dm_tls *tls)
+{
+    if (!tls)
+        return;
+    SSL_free(tls->ssl);
+    free(tls);
+}
+
+/* ---- use --------------------------------------------------------------------------------- */
+
+/*
+ * The application's errors in the thread's queue stay: a mark stands behind them.  SSL_get_error() would take the
+ * application's errors for the connection's, so the connection is asked for its state instead.  Returns the last of the
+ * application's errors, 0 if there is none.
+ */
+static unsigned long begin_quietly(void)
+{
+    unsigned long last = ERR_peek_last_error();
+
+    if (last)
+        ERR_set_mark();
+    return last;
+}
+
+/* Takes the connection's errors out of the queue, and returns the last of these; 0: none. */
+static unsigned long end_quietly(unsigned long last)
+{
+    unsigned long error = ERR_peek_last_error();
+
+    if (last)
+        ERR_pop_to_mark();
+    else if (error)
+        ERR_clear_error();
+    return error == last ? 0 : error;
+}
+
+/* True if OpenSSL only waits for the socket; else the failure is noted. */
+static bool is_waiting(struct dm_tls *tls, unsigned long error)
+{
+    struct dm_tls_facts facts;
+
+    if (!tls->is_over && (SSL_want_read(tls->ssl) || SSL_want_write(tls->ssl)))
+        return true;
+    tls->has_failed = true;
+    facts = facts_of(tls, error);
+    if (facts.lacks_cert || facts.error)
+        dm_tls_explain_failure(&facts, tls->reason);
+    return false;
+}
+
+/* errno as dm_tls_send() and dm_tls_receive() promise. */
+static ssize_t fail(const struct dm_tls *tls)
+{
+    errno = tls->reason[0] ? EPROTO : tls->error;
+    return -1;
+}
+
+/*
+ * True if OpenSSL took all.  By TLS 1.3 a server refuses this client's certificate after the handshake, by an alert
+ * before the end of the socket: a send that fails reads the alert.
+ */
+static bool write_all(struct dm_tls *tls, const char *bytes, size_t length, size_t *ret_sent)
+{
+    size_t more;
+    char unused;
+
+    while (*ret_sent < length) {
+        if (!SSL_write_ex(tls->ssl, bytes + *ret_sent, length - *ret_sent, &more)) {
+            if (tls->is_over)
+                SSL_read_ex(tls->ssl, &unused, 1, &more);
+            return false;
+        }
+        *ret_sent += more;
+    }
+    return true;
+}
+
+ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
+{
+    size_t sent = 0;
+    unsigned long last, error;
+    bool is_stuck;
+
+    if (tls->has_failed)
+        return fail(tls);
+    last = begin_quietly();
+    is_stuck = !write_all(tls, bytes, length, &sent);
+    error = end_quietly(last);
+    tls->reads_first = is_stuck && is_waiting(tls, error) && SSL_want_read(tls->ssl);
+    return tls->has_failed ? fail(tls) : (ssize_t)sent;
+}
+
+/*
+ * One read of the socket may bring many records: all are received, as far as there is room.  A failure behind received
+ * bytes is told by the next call, for which the caller must not wait.
+ */
+ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
+{
+    size_t got = 0, more;
+    unsigned long last, error;
+    bool is_stuck = false;
+
+    if (tls->has_failed)
+        return fail(tls);
+    last = begin_quietly();
+    do {
+        is_stuck = !SSL_read_ex(tls->ssl, room + got, length - got, &more);
+        got += is_stuck ? 0 : more;
+    } while (!is_stuck && got < length && SSL_has_pending(tls->ssl));
+    error = end_quietly(last);
+    if (got > 0)
+        tls->lacks_cert = false; /* the server has accepted this client */
+    tls->writes_first = is_stuck && is_waiting(tls, error) && SSL_want_write(tls->ssl);
+    tls->holds = got > 0 && (tls->has_failed || (!is_stuck && SSL_has_pending(tls->ssl)));
+    if (got > 0)
+        return (ssize_t)got;
+    return tls->has_failed ? fail(tls) : 0;
+}
+
+const char *dm_tls_reason(const struct dm_tls *tls)
+{
+    return tls->reason;
+}
+
+bool dm_tls_holds(const struct dm_tls *tls)
+{
+    return tls->holds;
+}
+
+/* A send that waits for the server's bytes must not poll for room, which is there: the poll would spin. */
+short dm_tls_events(const struct dm_tls *tls, bool has_more)
+{
+    bool is_room_wanted = (has_more && !tls->reads_first) || tls->writes_first;
+
+    return (short)(POLLIN | (is_room_wanted ? POLLOUT : 0));
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+void dm_tls_fork_prepare(void)
+{
+    dm_mutex_lock(&lock);
+}
+
+void dm_tls_fork_parent(void)
+{
+    dm_mutex_unlock(&lock);
+}
+
+/* After a bare fork, another thread may have been inside: the parent's context is left as it is, and another made. */
+void dm_tls_fork_child(void)
+{
+    dm_mutex_reset(&lock);
+    shared.context = NULL;
+    shared.socket = NULL;
+}

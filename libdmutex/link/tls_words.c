@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/tls_words.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NAMES_ROOM 160
+#define NAME_ROOM 80
+#define TIME_ROOM 32
+
+/* ---- facts of a certificate -------------------------------------------------------------- */
+
+/* Appends a name behind a comma.  A list that is full ends with "...". */
+static void append(char *names, const char *name, size_t length)
+{
+    static const char more[] = ", ...";
+    size_t used = strlen(names);
+
+    if (used + length + sizeof more + 2 > NAMES_ROOM) {
+        if (used < sizeof more || strcmp(names + used - sizeof more + 1, more) != 0)
+            snprintf(names + used, NAMES_ROOM - used, "%s", more);
+        return;
+    }
+    snprintf(names + used, NAMES_ROOM - used, "%s%.*s", used ? ", " : "", (int)length, name);
+}
+
+static void append_ip(char *names, const ASN1_OCTET_STRING *ip)
+{
+    char text[INET6_ADDRSTRLEN];
+    int family = ASN1_STRING_length(ip) == 4 ? AF_INET : AF_INET6;
+
+    if ((family == AF_INET || ASN1_STRING_length(ip) == 16) &&
+        inet_ntop(family, ASN1_STRING_get0_data(ip), text, sizeof text))
+        append(names, text, strlen(text));
+}
+
+static void append_alternative(char *names, const GENERAL_NAME *name)
+{
+    if (name->type == GEN_DNS)
+        append(names, (const char *)ASN1_STRING_get0_data(name->d.dNSName),
+               (size_t)ASN1_STRING_length(name->d.dNSName));
+    else if (name->type == GEN_IPADD)
+        append_ip(names, name->d.iPAddress);
+}
+
+/* The common name, else the organization; "" if neither is there.  Foreign bytes: the log and the sentences clean. */
+static void name_of(X509_NAME *subject, char name[NAME_ROOM])
+{
+    name[0] = '\0';
+    if (subject && X509_NAME_get_text_by_NID(subject, NID_commonName, name, NAME_ROOM) < 0)
+        X509_NAME_get_text_by_NID(subject, NID_organizationName, name, NAME_ROOM);
+}
+
+/* As OpenSSL compares: the common name counts only if there is no alternative name. */
+static void names_of(X509 *certificate, char names[NAMES_ROOM])
+{
+    GENERAL_NAMES *alternatives = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    char name[NAME_ROOM];
+
+    names[0] = '\0';
+    for (int i = 0; i < sk_GENERAL_NAME_num(alternatives); i++)
+        append_alternative(names, sk_GENERAL_NAME_value(alternatives, i));
+    GENERAL_NAMES_free(alternatives);
+    if (names[0])
+        return;
+    name_of(X509_get_subject_name(certificate), name);
+    snprintf(names, NAMES_ROOM, "%s", name[0] ? name : "nothing");
+}
+
+static void write_time(const ASN1_TIME *time, char text[TIME_ROOM])
+{
+    struct tm parts;
+
+    if (!ASN1_TIME_to_tm(time, &parts) || !strftime(text, TIME_ROOM, "%Y-%m-%d %H:%M UTC", &parts))
+        snprintf(text, TIME_ROOM, "an unreadable time");
+}
+
+/* "the server's certificate", or a certificate further up the chain. */
+static void describe(X509 *certificate, int depth, char text[NAME_ROOM + 32])
+{
+    char name[NAME_ROOM];
+
+    name_of(X509_get_subject_name(certificate), name);
+    if (depth == 0)
+        snprintf(text, NAME_ROOM + 32, "the server's certificate");
+    else
+        snprintf(text, NAME_ROOM + 32, "the certificate of the issuer \"%s\"", name);
+}
+
+/* ---- the server's certificate ------------------------------------------------------------ */
+
+static void explain_name(X509 *certificate, const char *wanted, char *ret_reason)
+{
+    char names[NAMES_ROOM];
+
+    names_of(certificate, names);
+    snprintf(ret_reason, DM_REASON_ROOM,
+             "the server's certificate is for %s and not for %.80s: use one of its names as host or as servername",
+             names, wanted);
+}
+
+static void explain_time(X509 *certificate, int depth, bool is_over, char *ret_reason)
+{
+    char whose[NAME_ROOM + 32], when[TIME_ROOM];
+
+    describe(certificate, depth, whose);
+    write_time(is_over ? X509_get0_notAfter(certificate) : X509_get0_notBefore(certificate), when);
+    if (is_over)
+        snprintf(ret_reason, DM_REASON_ROOM, "%s expired at %s: give the server a new one", whose, when);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "%s is valid from %s on: look at this host's clock", whose, when);
+}
+
+static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reason)
+{
+    char name[NAME_ROOM];
+
+    name_of(X509_get_issuer_name(certificate), name);
+    if (cacert)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server's certificate comes from \"%s\", which cacert \"%.80s\" does not have: name the issuer's "
+                 "certificate by cacert",
+                 name, cacert);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server's certificate comes from \"%s\", which this system does not trust: name the issuer's "
+                 "certificate by cacert",
+                 name);
+}
+
+void dm_tls_explain_certificate(X509_STORE_CTX *store, const char *name, const char *cacert,
+                                char ret_reason[DM_REASON_ROOM])
+{
+    X509 *certificate = X509_STORE_CTX_get_current_cert(store);
+    int error = X509_STORE_CTX_get_error(store), depth = X509_STORE_CTX_get_error_depth(store);
+
+    snprintf(ret_reason, DM_REASON_ROOM, "the server's certificate is refused: %s",
+             X509_verify_cert_error_string(error));
+    if (!certificate)
+        return;
+    switch (error) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        explain_name(certificate, name ? name : "this server", ret_reason);
+        return;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        explain_time(certificate, depth, error == X509_V_ERR_CERT_HAS_EXPIRED, ret_reason);
+        return;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        explain_issuer(certificate, cacert, ret_reason);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- other failures ---------------------------------------------------------------------- */
+
+/* The server's alerts about a certificate of this client, and about the version. */
+static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
+{
+    switch (ERR_GET_REASON(facts->error)) {
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+        snprintf(ret_reason, DM_REASON_ROOM, "the server has no TLS 1.2 or later: let it offer tls-protocols TLSv1.2");
+        return true;
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+        if (!facts->cert)
+            return false;
+        snprintf(ret_reason, DM_REASON_ROOM, "the server refuses the client certificate of cert \"%.100s\": %s",
+                 facts->cert, ERR_reason_error_string(facts->error));
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* In the order of certainty: a missing certificate shows as many errors, and also as an end without a word. */
+void dm_tls_explain_failure(const struct dm_tls_facts *facts, char ret_reason[DM_REASON_ROOM])
+{
+    const char *text = facts->error ? ERR_reason_error_string(facts->error) : NULL;
+
+    if (facts->is_other)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server does not speak TLS at this address: name its tls-port, or write redis:// without tls");
+    else if (facts->lacks_cert)
+        snprintf(ret_reason, DM_REASON_ROOM, "the server wants a certificate of this client: add cert and key");
+    else if (facts->error && explain_alert(facts, ret_reason))
+        return;
+    else if (facts->socket_error)
+        snprintf(ret_reason, DM_REASON_ROOM, "broke in the TLS handshake (%s)", strerror(facts->socket_error));
+    else if (facts->error)
+        snprintf(ret_reason, DM_REASON_ROOM, "TLS failed: %s", text ? text : "for an unknown reason");
+    else if (facts->is_silent)
+        snprintf(ret_reason, DM_REASON_ROOM, "was closed by the server in the TLS handshake: does it speak TLS there?");
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "was closed by the server in the TLS handshake");
+}
+
+void dm_tls_explain_delay(const struct dm_tls_facts *facts, char ret_reason[DM_REASON_ROOM])
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "the TLS handshake did not end within connect_timeout%s",
+             facts->is_silent ? ": the server says nothing; does it speak TLS at this address?" : "");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * TLS for tests: certificates of a new authority, and servers that listen with these.
+ *
+ *     tls_begin();                                       // in a group's setup
+ *     struct tls_server *tls = tls_server_start("server", "no", NULL);
+ *     struct actor *a = actor_start_at(tls->url);
+ *     ...
+ *     tls_server_end(tls);
+ *     tls_end();                                         // in the teardown
+ *
+ * The files, NAME.crt and NAME.key in tls_folder:
+ *
+ *     ca         the authority        other      another authority, which nobody trusts
+ *     server     for localhost, 127.0.0.1 and *.test.example
+ *     named      for redis.test.example alone
+ *     expired    as server, until an hour ago
+ *     strange    as server, issued by the other authority
+ *     client     of a client          stranger   of a client, issued by the other authority
+ */
+#ifndef TEST_TLS_H
+#define TEST_TLS_H
+
+#include "server.h"
+
+extern char tls_folder[32];
+
+/* Makes the files in a new folder, and deletes the folder. */
+void tls_begin(void);
+void tls_end(void);
+
+struct tls_server {
+    struct server *server; /* also on its unix socket, without TLS */
+    int port;              /* of 127.0.0.1, with TLS */
+    char url[160];         /* rediss://127.0.0.1:port, with the authority: options are added with & */
+};
+
+/*
+ * Starts a server with the certificate `name`; clients: "no", "yes" or "optional", as tls-auth-clients takes them.
+ * Further arguments as server_start_with() takes them.
+ */
+struct tls_server *tls_server_start(const char *name, const char *clients, ...) __attribute__((__sentinel__));
+void tls_server_end(struct tls_server *tls);
+
+#endif
