@@ -111,6 +111,8 @@ server_tests = \
 # the scripts and the node, without the shared library; and a test with copies that run where the shared library
 # cannot be reached
 server_inner_tests = \
+    tests/server/test_lines_ends \
+    tests/server/test_lines_seats \
     tests/server/test_local_strangers \
     tests/server/test_moments \
     tests/server/test_node \
@@ -142,11 +144,15 @@ tests_lib_libtls_la_CFLAGS = $(AM_CFLAGS) $(LIBSSL_CFLAGS)
 tests_lib_libtls_la_LIBADD = $(LIBSSL_LIBS)
 tests_lib_libtls_la_SOURCES = tests/lib/tls.c tests/lib/tls.h
 tests_server_libhelp_la_SOURCES = \
+    tests/server/line_state.c \
+    tests/server/line_state.h \
     tests/server/pair.c \
     tests/server/pair.h \
     tests/server/scripts.c \
     tests/server/scripts.h \
     tests/server/scripts_inbox.c \
+    tests/server/stops.c \
+    tests/server/stops.h \
     tests/server/warm.c \
     tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
@@ -163,6 +169,16 @@ tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_redis_acquire \
     -Wl,--wrap=dm_redis_cond_cancel \
     -Wl,--wrap=dm_redis_renew
+# tests/server/stops.c
+stop_wraps = \
+    -Wl,--wrap=dm_clock_boot_ns \
+    -Wl,--wrap=dm_inbox_take \
+    -Wl,--wrap=dm_redis_acquire \
+    -Wl,--wrap=dm_self_sleep
+tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
+tests_server_test_lines_seats_SOURCES = tests/server/test_lines_seats.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_seats_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
 tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_look
 
 # what POSIX says about each function

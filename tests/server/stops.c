@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stops.h"
+
+#include "base/rank.h"
+#include "base/self.h"
+#include "redis/store_parts.h"
+#include "runtime/inbox.h"
+#include "runtime/registry.h"
+
+#include "../lib/testlib.h"
+
+static __thread enum stop next_stop;
+static int stopped, let_go; /* how often; atomic */
+static bool is_off;         /* nobody stops any more; atomic */
+
+void stop_at(enum stop where)
+{
+    next_stop = where;
+    __atomic_store_n(&is_off, false, __ATOMIC_RELEASE);
+}
+
+/* In the thread that stops. */
+static void stop(void)
+{
+    int mine = __atomic_add_fetch(&stopped, 1, __ATOMIC_ACQ_REL);
+
+    while (__atomic_load_n(&let_go, __ATOMIC_ACQUIRE) < mine)
+        wait_nap();
+}
+
+static bool is_stop(enum stop where)
+{
+    return next_stop == where && !__atomic_load_n(&is_off, __ATOMIC_ACQUIRE);
+}
+
+void stop_await(void)
+{
+    wait_until(__atomic_load_n(&stopped, __ATOMIC_ACQUIRE) > __atomic_load_n(&let_go, __ATOMIC_ACQUIRE));
+}
+
+void stop_end(void)
+{
+    __atomic_add_fetch(&let_go, 1, __ATOMIC_ACQ_REL);
+}
+
+void stop_end_all(void)
+{
+    __atomic_store_n(&is_off, true, __ATOMIC_RELEASE);
+    stop_end();
+}
+
+/* ---- functions of the library ------------------------------------------------------------ */
+
+struct dm_answer __real_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                         char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
+
+    if (is_stop(STOP_ANSWERED)) {
+        next_stop = STOP_NOWHERE;
+        stop();
+    }
+    return answer;
+}
+
+bool __real_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
+bool __wrap_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
+bool __wrap_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)
+{
+    bool is_woken = __real_dm_self_sleep(self, deadline);
+
+    if (is_stop(STOP_WOKEN))
+        stop();
+    return is_woken;
+}
+
+/* The loop thread, too, needs the state lock. */
+static void stop_all(void)
+{
+    dm_state_lock();
+    stop();
+    dm_state_unlock();
+}
+
+int64_t __real_dm_clock_boot_ns(void);
+int64_t __wrap_dm_clock_boot_ns(void);
+int64_t __wrap_dm_clock_boot_ns(void)
+{
+    enum stop here = next_stop;
+
+    if ((here == STOP_CLOCK || here == STOP_CLOCK_ALL) && is_stop(here) && dm_mutex_holds_none()) {
+        next_stop = STOP_NOWHERE;
+        if (here == STOP_CLOCK)
+            stop();
+        else
+            stop_all();
+    }
+    return __real_dm_clock_boot_ns();
+}
+
+/* ---- a message --------------------------------------------------------------------------- */
+
+static bool must_keep, is_kept; /* atomic */
+static struct dm_message kept;
+static void *kept_for;
+
+void message_keep(void)
+{
+    __atomic_store_n(&is_kept, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&must_keep, true, __ATOMIC_RELEASE);
+}
+
+bool message_is_kept(void)
+{
+    return __atomic_load_n(&is_kept, __ATOMIC_ACQUIRE);
+}
+
+void __real_dm_inbox_take(void *user, const struct dm_message *message);
+void __wrap_dm_inbox_take(void *user, const struct dm_message *message);
+void __wrap_dm_inbox_take(void *user, const struct dm_message *message)
+{
+    if (message->kind != DM_MESSAGE_GRANTED || !__atomic_exchange_n(&must_keep, false, __ATOMIC_ACQ_REL)) {
+        __real_dm_inbox_take(user, message);
+        return;
+    }
+    kept = *message;
+    kept_for = user;
+    __atomic_store_n(&is_kept, true, __ATOMIC_RELEASE);
+}
+
+void message_deliver(void)
+{
+    __real_dm_inbox_take(kept_for, &kept);
+}

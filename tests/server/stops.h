@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Stops: moments inside the library at which one thread of this process waits until the test lets the thread go on;
+ * and a message of the server that arrives when the test says so.  The program has the library's parts inside, and
+ * links with $(stop_wraps): functions here stand in for functions of the library.
+ *
+ *     static int call(dmutex_t *at) { stop_at(STOP_WOKEN); return dmutex_lock(at); }   // in another thread
+ *
+ *     errand_begin(&errand, call, &mutex);
+ *     stop_await();    // the thread has been woken, and has not looked
+ *     stop_end();
+ */
+#ifndef TEST_STOPS_H
+#define TEST_STOPS_H
+
+#include <stdbool.h>
+
+enum stop {
+    STOP_NOWHERE,
+    STOP_ANSWERED, /* with the answer to a question for the mutex in hand; once */
+    STOP_WOKEN,    /* behind each sleep on a seat */
+    STOP_CLOCK,    /* before the next reading of the clock; once */
+    STOP_CLOCK_ALL /* the same, and no other thread of the library goes on meanwhile, as in a stopped process */
+};
+
+/* For the calling thread. */
+void stop_at(enum stop where);
+
+/* Awaits the stop of that thread; the second: lets the thread go on, to the next stop. */
+void stop_await(void);
+void stop_end(void);
+
+/* The same without a next stop. */
+void stop_end_all(void);
+
+/* The next grant that the server tells this process of is kept until message_deliver(). */
+void message_keep(void);
+bool message_is_kept(void);
+void message_deliver(void);
+
+#endif
