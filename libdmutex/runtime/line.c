@@ -71,12 +71,16 @@ static bool is_open(const struct dm_claim *claim)
            (hold->is_entered || (line->first && line->first->is_awake) || claim->tenure->linger_ms);
 }
 
-/* True if the thread inside must leave by the state lock: the hold is not to stay, or a seat is to be woken. */
+/*
+ * True if the thread inside must leave by the state lock: the hold is not to stay, or a seat is to be woken, or nobody
+ * is to look at the end of the linger time yet.
+ */
 static bool must_look(const struct dm_claim *claim)
 {
     const struct dm_seat *first = claim->name->line.first;
+    bool is_kept_without = claim->tenure->linger_ms && claim->hold.look_ns != DM_NEVER;
 
-    return claim->hold.is_wanted || !claim->hold.is_marked || (first ? !first->is_awake : !claim->tenure->linger_ms);
+    return claim->hold.is_wanted || !claim->hold.is_marked || (first ? !first->is_awake : !is_kept_without);
 }
 
 /* Lets threads in and out again, as far as they may. */

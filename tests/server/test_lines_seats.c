@@ -147,11 +147,30 @@ static void test_a_starving_seat_is_inside_before_it_runs(void **state)
     assert_free();
 }
 
+/* The linger time begins anew when the last seat leaves, and ends. */
+static void test_the_lease_goes_back_after_the_linger_time_when_a_seat_was_last(void **state)
+{
+    (void)state;
+    begin("seats/linger", &kinds[0], 50);
+    assert_result(dmutex_lock(&mutex), 0);
+    sit(1, lock_and_unlock);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(errand_join(&errands[0]), 0);
+    promise_within(AT_ONCE);
+    assert_free();
+    assert_kept();
+}
+
 /* ---- which threads join ------------------------------------------------------------------ */
 
 static int change_type(dmutexattr_t *attr)
 {
     return dmutexattr_settype(attr, PTHREAD_MUTEX_RECURSIVE);
+}
+
+static int change_linger(dmutexattr_t *attr)
+{
+    return dmutexattr_setlinger_np(attr, 1);
 }
 
 static int change_lease(dmutexattr_t *attr)
@@ -178,7 +197,7 @@ static const struct {
     int (*change)(dmutexattr_t *attr);
     bool is_like;
 } changes[] = {
-    { change_type, true }, { change_lease, false },
+    { change_type, true },     { change_linger, true },      { change_lease, false },
     { change_maxhold, false }, { change_robustness, false }, { change_fairness, false },
 };
 
@@ -409,6 +428,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seats_enter_in_the_order_of_their_coming),
         cmocka_unit_test(test_a_starving_seat_is_inside_before_it_runs),
+        cmocka_unit_test(test_the_lease_goes_back_after_the_linger_time_when_a_seat_was_last),
         cmocka_unit_test(test_threads_with_like_objects_sit_and_others_ask),
         cmocka_unit_test(test_a_kept_lease_is_for_like_objects),
         cmocka_unit_test(test_a_try_asks_the_server_only_while_the_line_does_not_own),
