@@ -11,6 +11,7 @@ dist_man_MANS = \
     doc/man/dmutex-testing.7 \
     doc/man/dmutex.7 \
     doc/man/dmutex.conf.5 \
+    doc/man/dmutex.hpp.3 \
     doc/man/dmutex_configure_np.3 \
     doc/man/dmutex_init.3 \
     doc/man/dmutex_lock.3 \

@@ -38,5 +38,6 @@ noinst_PROGRAMS += $(example_programs)
 script_tests += examples/run-examples.sh
 
 EXTRA_DIST += \
+    examples/guarded.cc \
     examples/Makefile.standalone \
     examples/ported/show.sh

@@ -6,6 +6,8 @@ set -u
 examples="counter robust timed recursive lostlease fencing queue rendezvous ported demo"
 # a test program, built only with cmocka
 [ ! -x examples/ledger_test ] || examples="$examples ledger_test"
+# in C++, compiled here
+[ -z "${CXX-}" ] || examples="$examples guarded"
 
 if [ -n "${DMUTEX_TEST_SERVER-}" ]; then
     PATH=$(dirname "$DMUTEX_TEST_SERVER"):$PATH
@@ -29,10 +31,18 @@ clean_up()
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
+guarded()
+{
+    $CXX -std=c++11 -pthread ${SANITIZER_CFLAGS-} -I"$srcdir/include" -o "$DMUTEX_LOCAL_DIR/guarded" \
+        "$srcdir/examples/guarded.cc" -Llibdmutex/.libs -ldmutex &&
+        LD_LIBRARY_PATH=libdmutex/.libs "$DMUTEX_LOCAL_DIR/guarded"
+}
+
 # run EXAMPLE: most examples are programs; `ported` is two programs and a script.
 run()
 {
     case $1 in
+        guarded) guarded ;;
         ported) sh "$srcdir/examples/ported/show.sh" examples/ported ;;
         *) "examples/$1" ;;
     esac

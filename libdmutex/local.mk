@@ -8,6 +8,7 @@ dmutexinclude_HEADERS = \
     include/dmutex/attr.h \
     include/dmutex/cond.h \
     include/dmutex/dmutex.h \
+    include/dmutex/dmutex.hpp \
     include/dmutex/error.h \
     include/dmutex/mutex.h \
     include/dmutex/pthread.h \

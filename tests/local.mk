@@ -542,6 +542,7 @@ $(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)
 
 # not programs
 script_tests = \
+    tests/conformance/cpp/test_classes.sh \
     tests/conformance/dropin/test_automatic.sh \
     tests/conformance/dropin/test_compiles.sh \
     tests/conformance/dropin/test_names.sh \
@@ -555,6 +556,7 @@ script_tests += tests/floors/test_hardening.sh
 endif
 EXTRA_DIST += \
     tests/floors/test_hardening.sh \
+    tests/conformance/cpp/classes.cc \
     tests/conformance/dropin/layout.cc \
     tests/conformance/dropin/locals.cc \
     tests/conformance/dropin/unmapped \

@@ -40,6 +40,13 @@
  */
 #define DMUTEX_NAME_MAX_NP 200
 
+/* In C++ `dmutex` is the name space of <dmutex/dmutex.hpp>. */
+#ifdef __cplusplus
+#define DMUTEX_PRIVATE_TAG dmutex_t
+#else
+#define DMUTEX_PRIVATE_TAG dmutex
+#endif
+
 /* Room for a name inside an object: larger than the limit, so that a too long literal is detected, not cut. */
 #define DMUTEX_PRIVATE_NAME_ROOM 208
 #define DMUTEX_PRIVATE_COND_NAME_ROOM 201
@@ -64,7 +71,7 @@
  *         dmutex_unlock(&ledger);
  *     }
  */
-typedef struct dmutex {
+typedef struct DMUTEX_PRIVATE_TAG {
     uint64_t dm_id[2];      /* anonymous: made at first use by compare-and-swap, 0 before */
     uint32_t dm_state;      /* 0 or DMUTEX_PRIVATE_STATIC_MUTEX usable, else a mark left by dmutex_destroy() */
     uint32_t dm_lease_ms;   /* 0: the default */

@@ -153,6 +153,13 @@ for standard in c++98 c++17; do
     result "each public header compiles alone in $standard"
 done
 
+for standard in c++11 c++14 c++17 c++20; do
+    [ -n "$CXX" ] || continue
+    : >"$scratch/complaints"
+    compile dmutex/dmutex.hpp $CXX -x c++ -std=$standard -pedantic-errors -Wall -Wextra -Wshadow -Werror
+    result "<dmutex/dmutex.hpp> compiles alone in $standard"
+done
+
 : >"$scratch/complaints"
 for header in "$srcdir"/libdmutex/*/*.h; do
     floor=$(basename "$(dirname "$header")")
