@@ -152,7 +152,8 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \
     libdmutex/redis/store_parts.h \
-    libdmutex/redis/store_post.c
+    libdmutex/redis/store_post.c \
+    libdmutex/redis/store_view.c
 nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
 
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
@@ -171,7 +172,8 @@ lua_scripts = \
     libdmutex/redis/lua/poll.lua \
     libdmutex/redis/lua/probe.lua \
     libdmutex/redis/lua/release.lua \
-    libdmutex/redis/lua/renew.lua
+    libdmutex/redis/lua/renew.lua \
+    libdmutex/redis/lua/view.lua
 lua_includes = \
     libdmutex/redis/lua/_base.lua \
     libdmutex/redis/lua/_clock.lua \

@@ -534,8 +534,10 @@ $(chaos_tests): $(chaos_libs)
 
 # dmutex(1), by its output and exit status
 tool_tests = \
+    tests/tools/test_break \
     tests/tools/test_run_lock \
-    tests/tools/test_run_loss
+    tests/tools/test_run_loss \
+    tests/tools/test_views
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
 $(tool_tests): private LDADD = tests/tools/libtool.la $(test_libs) libdmutex/libdmutex.la
 $(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)

@@ -8,15 +8,26 @@ tools_dmutex_names_LDADD = $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
 tools_dmutex_SOURCES = \
+    tools/break.c \
     tools/command.c \
     tools/command.h \
     tools/dmutex.c \
+    tools/json.c \
+    tools/json.h \
+    tools/keeper.c \
+    tools/keeper.h \
+    tools/list.c \
     tools/run.c \
     tools/say.c \
     tools/say.h \
+    tools/seen.c \
+    tools/seen.h \
+    tools/show.c \
+    tools/token.c \
     tools/tool.c \
     tools/tool.h \
     tools/tree.c \
+    tools/wait.c \
     tools/waiting.c \
     tools/waiting.h
 tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)

@@ -26,8 +26,6 @@
 #include "tool.h"
 #include "waiting.h"
 
-#define PATIENCE_MAX_S 1e9
-
 struct job {
     const char *name;
     char **command;
@@ -39,17 +37,6 @@ struct job {
 };
 
 /* ---- options ----------------------------------------------------------------------------- */
-
-static bool read_seconds(const char *text, double *ret_seconds)
-{
-    char *end;
-    double seconds = strtod(text, &end);
-
-    if (end == text || *end || !(seconds >= 0 && seconds <= PATIENCE_MAX_S)) /* NaN is no number of seconds either */
-        return false;
-    *ret_seconds = seconds;
-    return true;
-}
 
 static bool read_number(const char *text, long least, long most, long *ret_number)
 {
@@ -97,7 +84,7 @@ static int take(struct job *job, int option, char **argv)
     if (option == 'n') {
         job->never_waits = true;
     } else if (option == 'w') {
-        if (!read_seconds(optarg, &job->patience_s))
+        if (!tool_read_seconds(optarg, &job->patience_s))
             return tool_misused(argv, "-w %s: not a number of seconds", optarg);
     } else if (option == 'E') {
         if (!read_number(optarg, 0, 255, &number))
@@ -266,6 +253,15 @@ static int run_holding(const struct job *job, dmutex_t *mutex)
     return TOOL_LOST;
 }
 
+/* Others are shown the command's name as the holder, not "dmutex".  Before the first use of the library. */
+static void show_as(const char *command)
+{
+    const char *slash = strrchr(command, '/');
+
+    if (*command && !(slash && !slash[1]))
+        program_invocation_short_name = (char *)(uintptr_t)(slash ? slash + 1 : command);
+}
+
 static int run(int argc, char **argv)
 {
     dmutex_t mutex;
@@ -281,6 +277,7 @@ static int run(int argc, char **argv)
         return TOOL_USAGE;
     }
     signal_of_loss = job.on_lost;
+    show_as(job.command[0]);
     dmutex_setlost_np(lose, NULL);
     error = acquire(&job, &mutex);
     return error ? refused(&job, error) : run_holding(&job, &mutex);

@@ -76,3 +76,52 @@ int tool_failed(const char *name)
         say("%s", dmutex_strerror_np());
     return TOOL_UNREACHABLE;
 }
+
+int tool_foreign(const char *name)
+{
+    char text[SAY_NAME_ROOM];
+
+    say("%s: the server's data of this name were not written by libdmutex", say_name(name, text));
+    return TOOL_UNREACHABLE;
+}
+
+/* An object of the name would be refused for the same reasons, with the same sentence. */
+int tool_take_name(int argc, char **argv)
+{
+    dmutex_t mutex;
+
+    if (argc - optind != 1)
+        return tool_misused(argv, argc > optind ? "one name, please" : "which lock?");
+    if (dmutex_init_np(&mutex, argv[optind], NULL) != 0) {
+        tool_failed(argv[optind]);
+        return TOOL_USAGE;
+    }
+    return tool_configure();
+}
+
+int tool_only_name(int argc, char **argv, bool *ret_is_json)
+{
+    static const struct option options[] = { { "json", no_argument, NULL, 'j' }, { NULL, 0, NULL, 0 } };
+    int option;
+
+    while ((option = tool_option(argc, argv, "+", options)) != -1) {
+        if (option == '?')
+            return TOOL_USAGE;
+        *ret_is_json = true;
+    }
+    return tool_take_name(argc, argv);
+}
+
+#define SECONDS_MAX 1e9
+
+/* NaN is no number of seconds either. */
+bool tool_read_seconds(const char *text, double *ret_seconds)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+
+    if (end == text || *end || !(seconds >= 0 && seconds <= SECONDS_MAX))
+        return false;
+    *ret_seconds = seconds;
+    return true;
+}

@@ -31,7 +31,7 @@ struct word {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct word word_run;
+extern const struct word word_break, word_list, word_run, word_show, word_token, word_wait;
 
 /*
  * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns
@@ -47,6 +47,21 @@ int tool_misused(char **argv, const char *format, ...) __attribute__((format(pri
  * complained.
  */
 int tool_configure(void);
+
+/*
+ * For a word with one argument, a name, behind the options: checks the name and the number of arguments, and finds the
+ * server.  The name is argv[optind].  Returns 0, or the exit status and has complained.
+ */
+int tool_take_name(int argc, char **argv);
+
+/* The same for a word that has no option but --json. */
+int tool_only_name(int argc, char **argv, bool *ret_is_json);
+
+/* Reads a number of seconds, perhaps with a fraction. */
+bool tool_read_seconds(const char *text, double *ret_seconds);
+
+/* Says that the server's data of the name are not the library's.  Returns TOOL_UNREACHABLE. */
+int tool_foreign(const char *name);
 
 /* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns TOOL_UNREACHABLE. */
 int tool_failed(const char *name);

@@ -55,6 +55,45 @@ int dm_view_wait(const char *name, struct dm_info *ret_info)
     return dm_visit_end(visit, runtime ? ask_for_waiter(runtime, key, ret_info) : ESRCH);
 }
 
+/*
+ * One call of the store's operation, repeated while the server is not ready.  A repeated call tells names again, from
+ * the same cursor on.
+ */
+static int tell(struct dm_runtime *runtime, struct dm_view *view)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+    char reason[DM_REASON_ROOM] = "";
+    enum dm_verdict verdict;
+
+    do
+        verdict = dm_store_view(runtime->store, view, &deadline, reason);
+    while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline));
+    return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
+}
+
+int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user)
+{
+    struct dm_view view = { .key = key, .waiters = waiters, .handler = handler, .user = user };
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime;
+    int error = dm_runtime_get(&runtime);
+
+    return dm_visit_end(visit, error ? error : tell(runtime, &view));
+}
+
+int dm_view_all(const char *group, dm_seen_fn handler, void *user)
+{
+    struct dm_view view = { .group = group, .handler = handler, .user = user };
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime;
+    int error = dm_runtime_get(&runtime);
+
+    do
+        error = error ? error : tell(runtime, &view);
+    while (!error && view.cursor != 0);
+    return dm_visit_end(visit, error);
+}
+
 bool dm_view_is_reachable(void)
 {
     const struct dm_runtime *runtime = dm_runtime_peek();

@@ -17,6 +17,18 @@
  */
 int dm_view_wait(const char *name, struct dm_info *ret_info);
 
+/*
+ * Tells one mutex or condition; `key` is the name's key in the process (store/store.h).  waiters: how many of the queue
+ * to tell, DM_SEEN_WAITERS at most.
+ */
+int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user);
+
+/*
+ * Tells all names that the store has, or all names of one group: `group` is the key of any mutex of the group, or NULL.
+ * A name may be told twice.  Needs the right to SCAN.
+ */
+int dm_view_all(const char *group, dm_seen_fn handler, void *user);
+
 /* True if the server answered last time.  A hint: blocks for nothing and asks nothing. */
 bool dm_view_is_reachable(void);
 

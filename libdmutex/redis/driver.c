@@ -278,6 +278,7 @@ static const struct dm_store_ops ops = {
     .force = dm_redis_force,
     .drop = dm_redis_drop,
     .info = dm_redis_info,
+    .view = dm_redis_view,
     .cond_wait = dm_redis_cond_wait,
     .cond_cancel = dm_redis_cond_cancel,
     .cond_signal = dm_redis_cond_signal,

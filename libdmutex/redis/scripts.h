@@ -22,6 +22,7 @@ DM_SCRIPT(poll);        /* the heartbeat of waiters; serves a free lock */
 DM_SCRIPT(probe);       /* tries every command of the other scripts */
 DM_SCRIPT(release);     /* gives back, and grants to the next waiter */
 DM_SCRIPT(renew);       /* confirms holds */
+DM_SCRIPT(view);        /* tells several names, for people, and writes nothing */
 
 #undef DM_SCRIPT
 

@@ -65,19 +65,22 @@ enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *key
     return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 
-/* "" where the reply has no text there, so that the readers below need no second look. */
-static const char *text_at(const redisReply *reply, size_t index)
+const char *dm_store_text_at(const redisReply *reply, size_t index)
 {
     const redisReply *element = index < reply->elements ? reply->element[index] : NULL;
 
     return element && element->type == REDIS_REPLY_STRING ? element->str : "";
 }
 
-/* {owner or '', hold count, remaining ms, token, label, waiters, health} */
-static void read_shown(const redisReply *reply, dmutex_info_t *ret_info)
+void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33])
+{
+    sscanf(label, "%" SCNu32 " %64s %32s", ret_pid, ret_host, ret_program);
+}
+
+void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
-    const char *owner = text_at(reply, 0);
+    const char *owner = dm_store_text_at(reply, 0);
 
     info.token = dm_store_number_at(reply, 3);
     info.waiters = (uint32_t)dm_store_number_at(reply, 5);
@@ -87,7 +90,7 @@ static void read_shown(const redisReply *reply, dmutex_info_t *ret_info)
         info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
         info.remaining_ms = dm_store_time_at(reply, 2);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
-        sscanf(text_at(reply, 4), "%" SCNu32 " %64s %32s", &info.pid, info.host, info.program);
+        dm_store_read_label(dm_store_text_at(reply, 4), &info.pid, info.host, info.program);
     }
     *ret_info = info;
 }
@@ -100,7 +103,7 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
     int64_t now_us = dm_store_time_at(reply, 7), granted_us = dm_store_time_at(reply, 8);
 
-    read_shown(reply, &ret_info->shown);
+    dm_store_read_shown(reply, &ret_info->shown);
     ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
     ret_info->position = dm_store_number_at(reply, 9);
     ret_info->grace_ms = dm_store_time_at(reply, 10);

@@ -8,6 +8,7 @@
  *   store_cond.c     conditions
  *   store_name.c     operations on a name, for every holder
  *   store_post.c     posted requests
+ *   store_view.c     names and their data, for people
  *   store_message.c  messages of the inbox
  */
 #ifndef DM_REDIS_STORE_PARTS_H
@@ -75,6 +76,8 @@ enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *pla
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_redis_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                              char ret_reason[DM_REASON_ROOM]);
 struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
@@ -181,6 +184,15 @@ bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_f
 /* NOTHING, and REFUSED, with the sentences that say so. */
 enum dm_verdict dm_store_no_memory(char *ret_reason);
 enum dm_verdict dm_store_nonsense(char *ret_reason);
+
+/* "" where the reply has no text there, so that readers need no second look. */
+const char *dm_store_text_at(const struct redisReply *reply, size_t index);
+
+/* Reads a label, "<pid> <host> <program>", as far as the label is one. */
+void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33]);
+
+/* Reads {owner or '', hold count, remaining ms, token, label, waiters, health}. */
+void dm_store_read_shown(const struct redisReply *reply, dmutex_info_t *ret_info);
 
 /* 0 where the reply has no number there. */
 uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);

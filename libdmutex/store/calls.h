@@ -91,6 +91,12 @@ static inline enum dm_verdict dm_store_info(struct dm_store *store, const struct
     return store->ops->info(store, ask, deadline, ret_info, ret_reason);
 }
 
+static inline enum dm_verdict dm_store_view(struct dm_store *store, struct dm_view *view,
+                                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    return store->ops->view(store, view, deadline, ret_reason);
+}
+
 static inline struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask *ask,
                                                   const struct dm_leaving *leaving, const struct dm_deadline *deadline,
                                                   char ret_reason[DM_REASON_ROOM])

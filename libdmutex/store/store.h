@@ -118,6 +118,45 @@ struct dm_info {
     int64_t grace_ms;    /* for how long the store grants nothing of its own accord */
 };
 
+/* ---- views, for people ------------------------------------------------------------------- */
+
+struct dm_seen_waiter {
+    char owner[33]; /* the uuid of the process */
+    uint64_t thread;
+    uint32_t pid;
+    char host[65], program[33];
+    uint32_t lease_ms;
+    int64_t waited_ms; /* since the waiter came into the queue, or to the condition */
+    int64_t silent_ms; /* since the store last heard of the waiter */
+};
+
+/* The store's data about one mutex or condition.  All texts are any bytes, as other processes wrote them. */
+struct dm_seen {
+    const char *key;   /* as in this process, see above */
+    const char *fault; /* the data are not the library's, for this reason; nothing below is set then.  NULL: none */
+    struct dm_info info;
+    uint32_t lease_ms;                    /* of the holder */
+    bool is_kept;                         /* held, and perhaps no thread is inside: the process keeps the lease */
+    const char *mutex;                    /* of a condition: the key of the bound mutex; "" if not known */
+    const struct dm_seen_waiter *waiters; /* the first of the queue, in order */
+    int waiter_count;                     /* of those; info.shown.waiters counts all */
+};
+
+/* Valid during the call. */
+typedef void (*dm_seen_fn)(void *user, const struct dm_seen *seen);
+
+/* What a view is to tell. */
+struct dm_view {
+    const char *key;   /* this mutex or condition; NULL: names that the store has */
+    const char *group; /* without key: only names of the group of this mutex, by the mutex's key; NULL: all names */
+    uint64_t cursor;   /* without key: 0 begins; set by the call, to 0 behind the last name */
+    int waiters;       /* of each name at most so many are told; DM_SEEN_WAITERS at most */
+    dm_seen_fn handler;
+    void *user;
+};
+
+#define DM_SEEN_WAITERS 100
+
 /*
  * Takes the answers to a posted request, one for each question, in the order of the questions.  answers NULL: no reply
  * came, and whether the request was executed is not known.  refusal: an error's text if a person should read the text,
@@ -240,6 +279,15 @@ struct dm_store_ops {
     /* `ask`: the attempt that waits, or with attempt 0 none.  DONE, REFUSED or NOTHING. */
     enum dm_verdict (*info)(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                             struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+
+    /*
+     * For the programs of tools/ alone: tells one name, or some of the names that the store has, mutexes and conditions
+     * that are waited on.  Changes nothing.  A name that comes or goes during a row of calls may be missing, and a
+     * name may be told twice.  Rights may be needed that locking does not need.  DONE, REFUSED or NOTHING, after which
+     * the handler may have been called for some names.
+     */
+    enum dm_verdict (*view)(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                            char ret_reason[DM_REASON_ROOM]);
 
     /*
      * WAITING, or when repeated OWNED or QUEUED; NOT_OWNER, BOUND, FULL, NO_MEMORY, REFUSED: nothing is changed;

@@ -17,7 +17,8 @@ static struct verdict verdict;
 /* The end of the call added last.  A call takes 1 ms; the next call, of any thread, begins a nanosecond later. */
 static int64_t now_ns;
 
-static inline struct op *add(unsigned track, enum op_kind kind, enum name name, int result, uint64_t token, unsigned depth)
+static inline struct op *add(unsigned track, enum op_kind kind, enum name name, int result, uint64_t token,
+                             unsigned depth)
 {
     struct op *op = history_begin(history, track, kind, name);
 

@@ -24,12 +24,13 @@
 
 /* Kinds of threads; each process has one thread of each kind. */
 enum role { USUAL, TRIES, DEEP, APART, ROLES };
-static const char *const role_names[ROLES] = { "usual", "by trylock", "three levels deep", "fair, or of another lease" };
+static const char *const role_names[ROLES] = { "usual", "by trylock", "three levels deep",
+                                               "fair, or of another lease" };
 
 /* Shared by all processes.  The mutex guards the first two members. */
 static struct page {
-    uint64_t last;   /* the token of the newest hold */
-    uint64_t inside; /* the token of the holder, 0 none */
+    uint64_t last;         /* the token of the newest hold */
+    uint64_t inside;       /* the token of the holder, 0 none */
     int64_t holds, grants; /* all; holds for which the server was asked */
     int64_t enough_holds, enough_grants;
     int64_t by_role[ROLES], by_process[PROCESSES], busy;

@@ -1,0 +1,48 @@
+#!lua flags=no-writes
+-- Tells the server's knowledge of several mutexes and conditions, for people.
+-- KEYS  of each name: lock state queue waiter of a mutex, or cond sleeper of a condition
+-- ARGV  how many waiters of each name to tell, a lease ms, since when the server is there (us), then of each name the
+--       number of keys: 4 or 2
+-- Answer {now, ms for which the server grants nothing of its own accord}, then of each name
+--        {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, moment
+--        of the grant, lease ms, mark, waiter...}  {bound mutex or '', waiters, waiter...}  or a text: not ours
+--        each waiter {id, arrival us, heard us, lease ms, label}
+local call = redis.call
+--@include _numbers
+--@include _base
+local most, lease, born = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local at = circumstances(nil, born)
+
+-- Adds the first waiters of a mutex, or of a condition, to the answer.
+local function tell_waiters(q, answer)
+  local ids = most > 0 and call('ZRANGE', q.queue, 0, most - 1, 'WITHSCORES') or {}
+  for i = 1, #ids, 2 do
+    local words = call('HGET', q.waiter, ids[i])
+    local _, its_lease, _, heard, _, label = (words or ''):match(words_form)
+    answer[#answer + 1] = { ids[i], ids[i + 1], heard or '0', its_lease or '0', ((label or ''):gsub(signal_form, '')) }
+  end
+  return answer
+end
+
+local function tell_mutex(k)
+  local s, is_held = read(k), call('HLEN', k.lock) > 0
+  local mark, label = split(s.label or '')
+  local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
+  local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
+  return tell_waiters(k, { owner, is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock), s.last, label,
+    call('ZCARD', k.queue), health, s.last + epoch_us, s.lease or 0, mark or '' })
+end
+
+local function tell_condition(c)
+  return tell_waiters(c, { call('HGET', c.waiter, 'mutex') or '', call('ZCARD', c.queue) })
+end
+
+local answers, key = { { at.now, grace(at, lease) } }, 1
+for i = 4, #ARGV do
+  local is_mutex = ARGV[i] == '4'
+  local is_done, result = pcall(is_mutex and tell_mutex or tell_condition,
+    is_mutex and mutex_at(key) or condition_at(key))
+  answers[#answers + 1] = is_done and result or type(result) == 'table' and result.err or tostring(result)
+  key = key + ARGV[i]
+end
+return answers

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names and their data, for people: SCAN finds keys, a key tells a name, and one script reads the data of up to
+ * DM_BATCH names.  Nothing is written.
+ *
+ * SCAN tells all keys that are there during the whole row of calls, some of them twice; a server with other keys in the
+ * same database looks at those, too, a thousand in each call.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/reply.h"
+#include "redis/store_parts.h"
+
+/* Room for the key of an anonymous condition of the longest group. */
+#define KEY_ROOM (2 * DM_MUTEX_KEY_ROOM + 64)
+
+/* Keys that the server looks at in one call. */
+#define LOOKED_AT "1000"
+
+struct found {
+    char key[KEY_ROOM];
+    struct dm_place *place;
+};
+
+/* The names of one script call, and room for the waiters of one name.  In the heap, because stacks may be small. */
+struct batch {
+    struct found found[DM_BATCH];
+    int count;
+    struct dm_seen_waiter waiters[DM_SEEN_WAITERS];
+};
+
+static bool is_condition(const char *key)
+{
+    return key[0] == 'c' || key[0] == 'd';
+}
+
+static int count_keys(const char *key)
+{
+    return is_condition(key) ? DM_COND_KEY_COUNT : DM_KEY_COUNT;
+}
+
+/* ---- keys of the server to keys of the process ------------------------------------------- */
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Decodes `length` bytes.  Returns the end, or NULL: not encoded by redis/keys.c, or no room. */
+static char *decode(char *to, const char *end, const char *from, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        int byte = (unsigned char)from[i];
+
+        if (byte == '%') {
+            if (length - i < 3 || digit(from[i + 1]) < 0 || digit(from[i + 2]) < 0)
+                return NULL;
+            byte = digit(from[i + 1]) << 4 | digit(from[i + 2]);
+            i += 2;
+        }
+        if (byte == 0 || to + 1 >= end)
+            return NULL;
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return to;
+}
+
+/* The parts of a key of the server, PREFIX:{group}:KIND:leaf. */
+struct parts {
+    const char *group, *kind, *leaf;
+    size_t group_length, kind_length, leaf_length;
+};
+
+static bool split(const char *prefix, const char *text, size_t length, struct parts *ret_parts)
+{
+    const char *end = text + length, *group = text + strlen(prefix) + 2, *brace, *colon;
+
+    if (length < strlen(prefix) + 2 || memcmp(text, prefix, strlen(prefix)) != 0 || memcmp(group - 2, ":{", 2) != 0)
+        return false;
+    brace = memchr(group, '}', (size_t)(end - group));
+    if (!brace || end - brace < 2 || brace[1] != ':')
+        return false;
+    colon = memchr(brace + 2, ':', (size_t)(end - brace - 2));
+    if (!colon)
+        return false;
+    *ret_parts = (struct parts){
+        group, brace + 2, colon + 1, (size_t)(brace - group), (size_t)(colon - brace - 2), (size_t)(end - colon - 1)
+    };
+    return true;
+}
+
+static bool is_kind(const struct parts *parts, const char *kind)
+{
+    return parts->kind_length == strlen(kind) && memcmp(parts->kind, kind, parts->kind_length) == 0;
+}
+
+/* "n" and the name, of a mutex; "c" and the name, of a condition; "a" and the id. */
+static bool write_named(const struct parts *parts, char letter, char ret_key[KEY_ROOM])
+{
+    char *end = ret_key + KEY_ROOM, *to = ret_key;
+
+    *to++ = letter;
+    to = decode(to, end, parts->group, parts->group_length);
+    if (to && parts->leaf_length) {
+        *to++ = '/';
+        to = decode(to, end, parts->leaf, parts->leaf_length);
+    }
+    return to && to > ret_key + 1;
+}
+
+/* "d", the id, a blank, and the key of the group. */
+static bool write_anonymous_condition(const struct parts *parts, char ret_key[KEY_ROOM])
+{
+    char *end = ret_key + KEY_ROOM, *to = ret_key;
+
+    *to++ = 'd';
+    to = decode(to, end - 3, parts->leaf, parts->leaf_length);
+    if (!to)
+        return false;
+    *to++ = ' ';
+    *to++ = parts->group[0] == '~' ? 'a' : 'n';
+    return decode(to, end, parts->group, parts->group_length) != NULL;
+}
+
+/* False for a key that tells no name: `state` stands for a mutex, `cond` for a condition that is waited on. */
+static bool write_key(const struct parts *parts, char ret_key[KEY_ROOM])
+{
+    bool is_anonymous = parts->group_length && parts->group[0] == '~';
+
+    if (is_kind(parts, "state"))
+        return write_named(parts, is_anonymous ? 'a' : 'n', ret_key);
+    if (!is_kind(parts, "cond"))
+        return false;
+    return parts->leaf_length && parts->leaf[0] == '~' ? write_anonymous_condition(parts, ret_key)
+                                                       : !is_anonymous && write_named(parts, 'c', ret_key);
+}
+
+/*
+ * Adds the name of a key, if the key is one that redis/keys.c would write for the name: another program's key that only
+ * looks alike would show the data of a name of ours.
+ */
+static void add(const struct dm_redis *redis, const char *text, size_t length, struct batch *batch)
+{
+    struct found *found = &batch->found[batch->count];
+    const char *written;
+    struct parts parts;
+
+    if (!split(redis->prefix, text, length, &parts) || !write_key(&parts, found->key))
+        return;
+    found->place = dm_keys_of(redis->prefix, found->key);
+    if (!found->place)
+        return;
+    written = found->place->text[is_condition(found->key) ? DM_KEY_LOCK : DM_KEY_STATE];
+    if (strlen(written) == length && memcmp(written, text, length) == 0)
+        batch->count++;
+    else
+        free(found->place);
+}
+
+static void empty(struct batch *batch)
+{
+    for (int i = 0; i < batch->count; i++)
+        free(batch->found[i].place);
+    batch->count = 0;
+}
+
+/* ---- the script -------------------------------------------------------------------------- */
+
+static int64_t since(const redisReply *head, uint64_t moment_us)
+{
+    int64_t now_us = dm_store_time_at(head, 0), then_us = dm_store_time_of(moment_us);
+
+    return now_us > then_us ? (now_us - then_us) / 1000 : 0;
+}
+
+/* {id, arrival us, heard us, lease ms, label} */
+static void read_waiter(const redisReply *head, const redisReply *reply, struct dm_seen_waiter *ret_waiter)
+{
+    struct dm_seen_waiter waiter = { .lease_ms = (uint32_t)dm_store_number_at(reply, 3) };
+
+    sscanf(dm_store_text_at(reply, 0), "%32[^:]:%" SCNu64, waiter.owner, &waiter.thread);
+    dm_store_read_label(dm_store_text_at(reply, 4), &waiter.pid, waiter.host, waiter.program);
+    waiter.waited_ms = since(head, dm_store_number_at(reply, 1));
+    waiter.silent_ms = since(head, dm_store_number_at(reply, 2));
+    *ret_waiter = waiter;
+}
+
+/* Reads a mutex's ten words, or a condition's two.  Returns how many words were read. */
+static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen)
+{
+    if (is_condition(seen->key)) {
+        seen->mutex = dm_store_text_at(reply, 0);
+        seen->info.shown.waiters = (uint32_t)dm_store_number_at(reply, 1);
+        return 2;
+    }
+    dm_store_read_shown(reply, &seen->info.shown);
+    seen->info.held_ms = since(head, dm_store_number_at(reply, 7));
+    seen->info.grace_ms = dm_store_time_at(head, 1);
+    seen->lease_ms = (uint32_t)dm_store_number_at(reply, 8);
+    seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, 9), "- ") == 0;
+    return 10;
+}
+
+static void tell(const struct dm_view *view, struct batch *batch, int index, const redisReply *all)
+{
+    struct dm_seen seen = { .key = batch->found[index].key, .mutex = "", .waiters = batch->waiters };
+    const redisReply *head = all->element[0], *reply = all->element[index + 1];
+
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        for (size_t i = read_words(head, reply, &seen); i < reply->elements && seen.waiter_count < DM_SEEN_WAITERS; i++)
+            read_waiter(head, reply->element[i], &batch->waiters[seen.waiter_count++]);
+    } else {
+        seen.fault = reply->type == REDIS_REPLY_STRING ? reply->str : "no answer of ours";
+    }
+    view->handler(view->user, &seen);
+}
+
+static bool write_view(const struct dm_view *view, const struct batch *batch, struct dm_args *args)
+{
+    int keys = 0;
+
+    for (int i = 0; i < batch->count; i++)
+        keys += count_keys(batch->found[i].key);
+    if (!dm_store_begin(args, SCRIPT(view), false, keys, 3 + batch->count, 3 + batch->count))
+        return false;
+    for (int i = 0; i < batch->count; i++)
+        dm_store_put_keys(args, batch->found[i].place, count_keys(batch->found[i].key));
+    dm_args_number(args, (uint64_t)view->waiters);
+    dm_args_number(args, DM_LEASE_DEFAULT_MS);
+    dm_args_born(args);
+    for (int i = 0; i < batch->count; i++)
+        dm_args_number(args, (uint64_t)count_keys(batch->found[i].key));
+    return true;
+}
+
+static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *view, struct batch *batch,
+                                  const struct dm_deadline *deadline, char *ret_reason)
+{
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+    struct dm_args args;
+
+    if (batch->count == 0)
+        return DM_SAYS_DONE;
+    if (!write_view(view, batch, &args))
+        return dm_store_no_memory(ret_reason);
+    verdict = dm_store_run(store, &args, SCRIPT(view), deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)batch->count + 1)
+        for (int i = 0; i < batch->count; i++)
+            tell(view, batch, i, reply);
+    else
+        verdict = dm_store_nonsense(ret_reason);
+    freeReplyObject(reply);
+    return verdict;
+}
+
+/* ---- SCAN -------------------------------------------------------------------------------- */
+
+/* The prefix has no byte of a pattern, and the encoding leaves none. */
+static bool write_pattern(const struct dm_redis *redis, const char *group, char *ret_pattern, size_t room)
+{
+    struct dm_place *place = group ? dm_keys_of(redis->prefix, group) : NULL;
+
+    if (group && !place)
+        return false;
+    if (place)
+        snprintf(ret_pattern, room, "%.*s:*", (int)(strchr(place->text[0], '}') + 1 - place->text[0]), place->text[0]);
+    else
+        snprintf(ret_pattern, room, "%s:{*}:*", redis->prefix);
+    free(place);
+    return true;
+}
+
+static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline,
+                            char *ret_reason, redisReply **ret_reply)
+{
+    char pattern[4 * DM_MUTEX_KEY_ROOM];
+    struct dm_args args;
+
+    if (!write_pattern(dm_redis(store), view->group, pattern, sizeof pattern) || dm_args_init(&args, 6, 1) < 0)
+        return dm_store_no_memory(ret_reason);
+    dm_args_text(&args, "SCAN");
+    dm_args_number(&args, view->cursor);
+    dm_args_text(&args, "MATCH");
+    dm_args_text(&args, pattern);
+    dm_args_text(&args, "COUNT");
+    dm_args_text(&args, LOOKED_AT);
+    return dm_store_run(store, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
+}
+
+/* The keys of one SCAN, in batches, because a script that reads a thousand names would hold up all lockers. */
+static enum dm_verdict tell_keys(struct dm_store *store, struct dm_view *view, const redisReply *keys,
+                                 const struct dm_deadline *deadline, char *ret_reason)
+{
+    struct batch *batch = calloc(1, sizeof *batch);
+    enum dm_verdict verdict = DM_SAYS_DONE;
+
+    if (!batch)
+        return dm_store_no_memory(ret_reason);
+    for (size_t i = 0; i < keys->elements && verdict == DM_SAYS_DONE; i++) {
+        if (keys->element[i]->type == REDIS_REPLY_STRING)
+            add(dm_redis(store), keys->element[i]->str, (size_t)keys->element[i]->len, batch);
+        if (batch->count == DM_BATCH) {
+            verdict = tell_batch(store, view, batch, deadline, ret_reason);
+            empty(batch);
+        }
+    }
+    if (verdict == DM_SAYS_DONE)
+        verdict = tell_batch(store, view, batch, deadline, ret_reason);
+    empty(batch);
+    free(batch);
+    return verdict;
+}
+
+static enum dm_verdict tell_some(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                                 char *ret_reason)
+{
+    redisReply *reply = NULL;
+    enum dm_verdict verdict = scan(store, view, deadline, ret_reason, &reply);
+
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
+        reply->element[1]->type == REDIS_REPLY_ARRAY)
+        verdict = tell_keys(store, view, reply->element[1], deadline, ret_reason);
+    else
+        verdict = dm_store_nonsense(ret_reason);
+    if (verdict == DM_SAYS_DONE)
+        view->cursor = strtoull(reply->element[0]->str, NULL, 10);
+    freeReplyObject(reply);
+    return verdict;
+}
+
+static enum dm_verdict tell_one(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline,
+                                char *ret_reason)
+{
+    struct batch *batch = calloc(1, sizeof *batch);
+    enum dm_verdict verdict;
+
+    if (!batch)
+        return dm_store_no_memory(ret_reason);
+    snprintf(batch->found[0].key, KEY_ROOM, "%s", view->key);
+    batch->found[0].place = dm_keys_of(dm_redis(store)->prefix, view->key);
+    batch->count = 1;
+    verdict =
+        batch->found[0].place ? tell_batch(store, view, batch, deadline, ret_reason) : dm_store_no_memory(ret_reason);
+    empty(batch);
+    free(batch);
+    return verdict;
+}
+
+enum dm_verdict dm_redis_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                              char ret_reason[DM_REASON_ROOM])
+{
+    return view->key ? tell_one(store, view, deadline, ret_reason) : tell_some(store, view, deadline, ret_reason);
+}

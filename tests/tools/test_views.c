@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex show, list, token and wait: words for people, JSON, and what they need of the server. */
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct actor *hold(const char *name)
+{
+    struct actor *holder = actor_start(the_server);
+
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
+/* "program (process PID)" of an actor. */
+static const char *as_shown(struct actor *actor)
+{
+    static char text[80];
+
+    snprintf(text, sizeof text, "test_views (process %d) on ", (int)actor_pid(actor));
+    return text;
+}
+
+/* ---- show -------------------------------------------------------------------------------- */
+
+static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
+{
+    struct actor *holder = hold("t/shown"), *one = actor_start(the_server), *two = actor_start(the_server);
+    char first[120], token[80];
+    dmutex_t mutex;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "t/shown", NULL), 0);
+    actor_send(one, "lock t/shown");
+    wait_until(waiters_of(&mutex) == 1);
+    actor_send(two, "lock t/shown");
+    wait_until(waiters_of(&mutex) == 2);
+    snprintf(token, sizeof token, "  token     %lld\n", actor_value(holder, "token t/shown"));
+    command_run("exec $dmutex show t/shown");
+    assert_status(0);
+    assert_output("  held by   test_views (process ");
+    assert_output(as_shown(holder));
+    assert_output(token);
+    assert_output("  waiting   2\n");
+    snprintf(first, sizeof first, "        1   %s", as_shown(one));
+    assert_output(first);
+    snprintf(first, sizeof first, "        2   %s", as_shown(two));
+    assert_output(first);
+    command_run("exec $dmutex show --json t/shown");
+    assert_status(0);
+    tool_check_json();
+    assert_output("\"locked\":true");
+    assert_output("\"lease_ms\":10000");
+    snprintf(first, sizeof first, "\"queue\":[{\"program\":\"test_views\",\"pid\":%d,", (int)actor_pid(one));
+    assert_output(first);
+    actor_do(holder, "0", "unlock t/shown");
+    actor_expect(one, "0");
+    actor_do(one, "0", "unlock t/shown");
+    actor_expect(two, "0");
+    actor_end(two);
+    actor_end(one);
+    actor_end(holder);
+}
+
+/* The lease is the holder's, and the program is the command's. */
+static void test_show_tells_the_command_when_run_holds_the_lock(void **state)
+{
+    pid_t pid = tool_start("exec $dmutex run --lease 60000 t/job -- sh -c 'echo >$F/begun; read go <$F/go'");
+
+    (void)state;
+    wait_until(tool_has("begun"));
+    command_run("exec $dmutex show t/job");
+    assert_output("  held by   sh (process ");
+    assert_output("  lease     1 min 0 s, ");
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+}
+
+static void test_show_tells_the_end_of_a_hold_when_nobody_holds(void **state)
+{
+    struct actor *holder = actor_start(the_server);
+
+    (void)state;
+    command_run("exec $dmutex show t/never");
+    assert_status(0);
+    assert_string_equal(ran.output, "t/never\n  free\n  waiting   0\n");
+    actor_do(holder, "0", "init t/dead lease=200");
+    actor_do(holder, "0", "lock t/dead");
+    actor_kill(holder);
+    actor_end(holder);
+    wait_until(!tool_is_held("t/dead"));
+    command_run("exec $dmutex show t/dead");
+    assert_output("  free\n");
+    assert_output("  health    a holder died");
+    command_run("exec $dmutex show --json t/dead");
+    tool_check_json();
+    assert_output("\"holder\":null");
+    assert_output("\"health\":\"dead\"");
+}
+
+static void test_show_tells_conditions_when_some_wait_there(void **state)
+{
+    struct actor *waiter = actor_start(the_server);
+    dmutex_t mutex;
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "tc/shown", NULL), 0);
+    actor_do(waiter, "0", "lock tc/shown");
+    actor_send(waiter, "wait tc/filled tc/shown");
+    wait_until(side_int(the_server->side, "EXISTS dmutex:{tc}:cond:filled") == 1);
+    command_run("exec $dmutex show tc/shown");
+    assert_status(0);
+    assert_output("  condition tc/filled: 1 waiting\n");
+    command_run("exec $dmutex show --json tc/shown");
+    tool_check_json();
+    assert_output("\"conditions\":[{\"name\":\"tc/filled\"");
+    command_run("exec $dmutex list 'tc/*'");
+    assert_output("tc/filled  (condition)");
+    command_run("exec $dmutex show tc/other");
+    assert_null(strstr(ran.output, "condition"));
+    actor_kill(waiter);
+    actor_end(waiter);
+}
+
+/* A process that keeps its lease is the holder, though no thread of it may be inside. */
+static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
+{
+    struct actor *keeper = actor_start(the_server);
+
+    (void)state;
+    actor_do(keeper, "0", "init t/warm lease=60000 linger=60000");
+    actor_do(keeper, "0", "lock t/warm");
+    actor_do(keeper, "0", "unlock t/warm");
+    actor_do(keeper, "0", "lock t/warm");
+    actor_do(keeper, "0", "unlock t/warm");
+    wait_until((command_run("exec $dmutex show t/warm"), strstr(ran.output, "  kept ") != NULL) ||
+               !tool_is_held("t/warm"));
+    assert_output("  kept      perhaps no thread is inside");
+    actor_end(keeper);
+}
+
+/* ---- list -------------------------------------------------------------------------------- */
+
+static void test_list_tells_what_is_held_when_asked(void **state)
+{
+    struct actor *a = hold("tl/a"), *b = hold("tl/b");
+
+    (void)state;
+    actor_do(b, "0", "lock tl/c");
+    actor_do(b, "0", "unlock tl/c");
+    command_run("exec $dmutex list 'tl/*'");
+    assert_status(0);
+    assert_output("NAME  HELD BY");
+    assert_output("tl/a  test_views (process ");
+    assert_output("tl/b  test_views (process ");
+    assert_null(strstr(ran.output, "tl/c"));
+    command_run("exec $dmutex list --all 'tl/*'");
+    assert_output("tl/c  (free)");
+    command_run("exec $dmutex list --json 'tl/a'");
+    tool_check_json();
+    assert_output("[{\"name\":\"tl/a\",\"encoded\":\"tl/a\",\"kind\":\"mutex\"");
+    command_run("exec $dmutex list --json 'tl/nobody*'");
+    assert_string_equal(ran.output, "[]\n");
+    actor_end(a);
+    actor_end(b);
+}
+
+/* SCAN has a cursor, and the script takes a hundred names: each name comes once. */
+static void test_list_tells_each_name_once_when_there_are_thousands(void **state)
+{
+    enum { NAMES = 2500 };
+    dmutex_t mutex;
+    char name[40];
+
+    (void)state;
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "tm/%d", i);
+        assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+        assert_result(dmutex_lock(&mutex), 0);
+        assert_result(dmutex_unlock(&mutex), 0);
+    }
+    command_run("$dmutex list --all 'tm/*' | tail -n +2 | cut -d' ' -f1 >$F/names; wc -l <$F/names; "
+                "sort -u $F/names | wc -l");
+    assert_status(0);
+    assert_string_equal(ran.output, "2500\n2500\n");
+    side_text(the_server->side, "EVAL %s 0",
+              "for _, key in ipairs(redis.call('KEYS', 'dmutex:{tm}:*')) do redis.call('DEL', key) end return 'done'");
+}
+
+static void lock_once(const char *name)
+{
+    dmutex_t mutex;
+
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* Each byte that a name can have: the JSON is well formed, and "encoded" has the name without a loss. */
+static void test_json_is_well_formed_when_names_have_any_byte(void **state)
+{
+    char name[] = "tb/x?y";
+
+    (void)state;
+    for (int byte = 1; byte < 256; byte++) {
+        name[4] = (char)byte;
+        lock_once(name);
+    }
+    lock_once("tb/\xed\xa0\x80 \xf4\x90\x80\x80 \xc0\x80 \xe2\x80\xae \xf0\x9f\x94\x92 \xc2\x85");
+    command_run("exec $dmutex list --all --json 'tb/*'");
+    assert_status(0);
+    if (!tool_check_json())
+        return;
+    command_run("python3 -c 'import json,sys,urllib.parse as u; d=json.load(open(sys.argv[1],encoding=\"utf-8\")); "
+                "n={u.unquote_to_bytes(e[\"encoded\"]) for e in d}; "
+                "print(len(d), all(b\"tb/x\"+bytes([i])+b\"y\" in n for i in range(1,256)))' $F/json");
+    assert_status(0);
+    assert_string_equal(ran.output, "256 True\n");
+}
+
+/* A terminal gets no byte that it would obey, whether of a name or of another process's label. */
+static void test_words_are_clean_when_names_and_labels_have_controls(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "HSET dmutex:{tw}:lock:x h 1");
+    side_text(the_server->side, "HSET dmutex:{tw}:state:x token 5 hold %s",
+              "00112233445566778899aabbccddeeff:1:1 10000 4711 ho\x1b]0;st\" \xff\\pro");
+    lock_once("tw/\x1b[31m\n");
+    command_run("exec $dmutex list --all 'tw/*'");
+    assert_status(0);
+    assert_output("tw/\\x1b[31m\\x0a ");
+    assert_output("\\xff\\x5cpro (process 4711) on ho\\x1b]0;st\"");
+    assert_null(strchr(ran.output, '\x1b'));
+    command_run("exec $dmutex show tw/x");
+    assert_null(strchr(ran.output, '\x1b'));
+    command_run("exec $dmutex show --json tw/x");
+    tool_check_json();
+    assert_output("\"host\":\"ho\\u001b]0;st\\\"\"");
+    side_text(the_server->side, "DEL dmutex:{tw}:lock:x dmutex:{tw}:state:x");
+}
+
+/* Keys of other programs that look alike are passed over; keys that stand in the way of a name are told. */
+static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "SET dmutex:{tf}:state:a 1");
+    side_text(the_server->side, "HSET dmutex:{tf}:state:b token nonsense");
+    side_text(the_server->side, "HSET dmutex:{tf}:state:%%zz token 1");
+    side_text(the_server->side, "HSET dmutex:{tf}:state:%%61 token 1");
+    side_text(the_server->side, "HSET dmutex:{tf:state:c token 1");
+    command_run("$dmutex list 'tf*' | tail -n +2 | cut -d' ' -f1");
+    assert_string_equal(ran.output, "tf/a\ntf/b\n");
+    command_run("exec $dmutex list --json 'tf*'");
+    tool_check_json();
+    assert_output("\"fault\":\"WRONGTYPE");
+    assert_output("\"fault\":\"DMSTATE");
+    command_run("exec $dmutex show tf/b");
+    assert_status(69);
+    assert_errors("not written by libdmutex");
+    side_text(the_server->side, "DEL dmutex:{tf}:state:a dmutex:{tf}:state:b dmutex:{tf}:state:%%zz "
+                                "dmutex:{tf}:state:%%61 dmutex:{tf:state:c");
+}
+
+/* ---- token, wait ------------------------------------------------------------------------- */
+
+static void test_token_tells_the_newest_token_when_asked(void **state)
+{
+    struct actor *holder = hold("t/token");
+    char wanted[60];
+
+    (void)state;
+    snprintf(wanted, sizeof wanted, "%lld\n", actor_value(holder, "token t/token"));
+    command_run("exec $dmutex token t/token");
+    assert_status(0);
+    assert_string_equal(ran.output, wanted);
+    actor_do(holder, "0", "unlock t/token");
+    command_run("exec $dmutex token t/token");
+    assert_string_equal(ran.output, wanted);
+    command_run("exec $dmutex token t/unknown");
+    assert_string_equal(ran.output, "0\n");
+    command_run("exec $dmutex token --json t/token");
+    tool_check_json();
+    actor_end(holder);
+}
+
+static void test_wait_returns_when_the_present_hold_ends(void **state)
+{
+    struct actor *holder = hold("t/wait"), *next = actor_start(the_server);
+    dmutex_t mutex;
+    int64_t asked;
+    pid_t pid;
+
+    (void)state;
+    command_run("exec $dmutex wait t/nobody");
+    assert_status(0);
+    command_run("exec $dmutex wait -w 0.05 --json t/wait");
+    assert_status(75);
+    tool_check_json();
+    assert_output("\"ended\":false");
+    assert_result(dmutex_init_np(&mutex, "t/wait", NULL), 0);
+    actor_send(next, "lock t/wait");
+    wait_until(waiters_of(&mutex) == 1);
+    asked = side_calls(the_server->side, "evalsha") + side_calls(the_server->side, "eval");
+    pid = tool_start("exec $dmutex wait t/wait");
+    wait_until(side_calls(the_server->side, "evalsha") + side_calls(the_server->side, "eval") > asked + 4);
+    actor_do(holder, "0", "unlock t/wait");
+    actor_expect(next, "0");
+    assert_int_equal(tool_await(pid), 0);
+    actor_do(next, "0", "unlock t/wait");
+    actor_end(next);
+    actor_end(holder);
+}
+
+/* ---- servers ----------------------------------------------------------------------------- */
+
+static const char *const words[] = { "show t/x", "show --json t/x", "list", "list --json", "token t/x", "wait t/x" };
+
+static void test_words_say_why_when_the_server_cannot_be_used(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        command_run("DMUTEX_URL='unix://'$F'/nobody?connect_timeout=50&command_timeout=50' exec $dmutex %s", words[i]);
+        assert_status(69);
+        assert_errors("/nobody");
+        assert_string_equal(ran.output, "");
+        command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex %s", the_server->path, words[i]);
+        assert_status(69);
+        assert_errors("the password or user is refused");
+        command_run("unset DMUTEX_URL; exec $dmutex %s", words[i]);
+        assert_status(78);
+    }
+    server_stop(the_server);
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=100&command_timeout=100\" exec $dmutex show t/x");
+    server_cont(the_server);
+    assert_status(69);
+}
+
+/* A list alone needs a right that locking does not need. */
+static void test_words_need_no_more_than_the_documented_rights_but_list(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        bool is_list = strncmp(words[i], "list", 4) == 0;
+
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user(""), words[i]);
+        assert_status(is_list ? 69 : 0);
+        if (is_list)
+            assert_errors("+scan");
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("+scan"), words[i]);
+        assert_status(0);
+        assert_string_equal(ran.errors, "");
+    }
+    command_run("DMUTEX_URL='%s' exec $dmutex show t/x", tool_user(""));
+    assert_output("conditions are not known");
+}
+
+static void test_words_refuse_when_the_usage_is_wrong(void **state)
+{
+    static const char *const bad[] = { "",         "nonsense",    "show",         "show a b", "show --nonsense a",
+                                       "show /x",  "list a b",    "list --x",     "token",    "token -x a",
+                                       "wait",     "wait -w x a", "wait -w -1 a", "break",    "break a b",
+                                       "help bad", "show ''",     "token a/" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        command_run("exec $dmutex %s", bad[i]);
+        assert_status(64);
+        assert_string_equal(ran.output, "");
+        assert_string_not_equal(ran.errors, "");
+    }
+}
+
+static void test_help_tells_all_words_when_asked(void **state)
+{
+    (void)state;
+    command_run("exec $dmutex --help");
+    assert_status(0);
+    assert_output("  show ");
+    command_run("exec $dmutex help show");
+    assert_status(0);
+    assert_output("usage: dmutex show [--json] NAME\n");
+    command_run("exec $dmutex show --help");
+    assert_output("usage: dmutex show [--json] NAME\n");
+    command_run("exec $dmutex --version");
+    assert_string_equal(ran.output, "dmutex " DMUTEX_VERSION_STRING "\n");
+}
+
+/* A script that reads a list must not take half of it for all of it. */
+static void test_a_full_disk_is_told_when_output_is_lost(void **state)
+{
+    (void)state;
+    command_run("exec $dmutex list >/dev/full");
+    assert_status(74);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_show_tells_holder_and_queue_when_a_lock_is_held),
+        cmocka_unit_test(test_show_tells_the_command_when_run_holds_the_lock),
+        cmocka_unit_test(test_show_tells_the_end_of_a_hold_when_nobody_holds),
+        cmocka_unit_test(test_show_tells_conditions_when_some_wait_there),
+        cmocka_unit_test(test_show_says_kept_when_the_process_keeps_the_lease),
+        cmocka_unit_test(test_list_tells_what_is_held_when_asked),
+        cmocka_unit_test(test_list_tells_each_name_once_when_there_are_thousands),
+        cmocka_unit_test(test_json_is_well_formed_when_names_have_any_byte),
+        cmocka_unit_test(test_words_are_clean_when_names_and_labels_have_controls),
+        cmocka_unit_test(test_list_tells_a_fault_when_a_key_is_not_ours),
+        cmocka_unit_test(test_token_tells_the_newest_token_when_asked),
+        cmocka_unit_test(test_wait_returns_when_the_present_hold_ends),
+        cmocka_unit_test(test_words_say_why_when_the_server_cannot_be_used),
+        cmocka_unit_test(test_words_need_no_more_than_the_documented_rights_but_list),
+        cmocka_unit_test(test_words_refuse_when_the_usage_is_wrong),
+        cmocka_unit_test(test_help_tells_all_words_when_asked),
+        cmocka_unit_test(test_a_full_disk_is_told_when_output_is_lost),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, tool_setup, tool_teardown);
+}
