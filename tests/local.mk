@@ -429,6 +429,7 @@ sim_sources = \
     tests/sim/world.c \
     tests/sim/world.h
 sim_wraps = \
+    -Wl,--wrap=dm_hold_look_at \
     -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \

@@ -3,9 +3,9 @@
  * Tokens rise with each hold of a name, by any thread: threads of one process hand the mutex on, find a kept lease, are
  * fair, try, lock deeply, or go alone because the mutex object has another lease.
  *
- * Each holder compares the hold's token with the token of the hold before, in memory shared by all processes, and leaves
- * the newer token there.  DMUTEX_TEST_HOLDS sets the least number of holds, and DMUTEX_TEST_GRANTS the least number of
- * grants by the server.
+ * Each holder compares the hold's token with the token of the hold before, in memory shared by all processes, and
+ * leaves the newer token there.  DMUTEX_TEST_HOLDS sets the least number of holds, and DMUTEX_TEST_GRANTS the least
+ * number of grants by the server.
  */
 #include <pthread.h>
 #include <sched.h>

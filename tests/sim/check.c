@@ -98,6 +98,30 @@ void check_all(void)
         check_believers();
 }
 
+/* ---- kept leases ------------------------------------------------------------------------------ */
+
+static void check_claim_kept(const struct process *process, const struct dm_claim *claim, int64_t more_ns)
+{
+    int64_t idle_ns;
+
+    if (!claim->tenure || !dm_hold_is_idle(&claim->hold) || claim->name->line.first)
+        return;
+    idle_ns = process_local_ns(process) - claim->tenure->left_ns;
+    if (idle_ns > claim->tenure->linger_ms * MS + more_ns)
+        world_break("liveness: p%d has kept x%d for %" PRId64 " ms, %u were asked for", process->number,
+                    name_of(claim->name->key), idle_ns / MS, claim->tenure->linger_ms);
+}
+
+void check_kept(int64_t lease_ns)
+{
+    for (struct process *process = processes(); process; process = process->next) {
+        const struct dm_claim *claim = process->is_alive ? process->runtime.registry.claims : NULL;
+
+        for (; claim; claim = claim->next)
+            check_claim_kept(process, claim, lease_ns);
+    }
+}
+
 /* ---- forgiven breaches ----------------------------------------------------------------------------- */
 
 /* Begins the checks of a name again, from the data that the server has now. */

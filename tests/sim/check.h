@@ -32,6 +32,9 @@ void check_told(struct text channel, struct text message);
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
 
+/* Without faults: no process keeps an idle lease much beyond its linger time. */
+void check_kept(int64_t lease_ns);
+
 /* The plain store has granted a name, with the word "an owner died" or without. */
 void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt, bool is_dead);
 

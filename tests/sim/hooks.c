@@ -73,6 +73,16 @@ void __wrap_dm_redis_hear(struct dm_redis *redis, const char *text, const struct
     __real_dm_redis_hear(redis, text, defect == INBOX_BELIEVES_ANY && named.run ? &named : server);
 }
 
+/* Called by the linker's --wrap when a process keeps a lease. */
+void __real_dm_hold_look_at(struct dm_hold *hold, int64_t look_ns);
+void __wrap_dm_hold_look_at(struct dm_hold *hold, int64_t look_ns);
+
+void __wrap_dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
+{
+    if (defect != LINE_NEVER_LOOKS)
+        __real_dm_hold_look_at(hold, look_ns);
+}
+
 /* Called by the linker's --wrap at every step of every attempt. */
 unsigned __real_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);
 unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);

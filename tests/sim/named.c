@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * I3: a request names its attempt as the server knows the attempt, by uuid, thread and number.  The thread has asked for
- * the hold; another thread of the process may be inside.  A process gives each attempt another number, so a request with
- * the number and another thread means the same attempt, and the server refuses the request.
+ * I3: a request names its attempt as the server knows the attempt, by uuid, thread and number.  The thread has asked
+ * for the hold; another thread of the process may be inside.  A process gives each attempt another number, so a request
+ * with the number and another thread means the same attempt, and the server refuses the request.
  */
 #include "check_parts.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Judges the plain store's server by requests and messages alone: the server's fields for marks and deaths are not read.
+ * Judges the plain store's server by requests and messages alone: the server's fields for marks and deaths are not
+ * read.
  *
  * I3. A request names its attempt by the attempt's own thread.
- * I6. The holder by a marked hold is told of the first waiter, by the request that lets the waiter wait, and of no other.
+ * I6. The holder by a marked hold is told of the first waiter, by the request that lets the waiter wait, and of no
+ *     other.
  * I9. The end of a lease is a death, except with the mark "no death"; a robust holder is told of each death, and of
  *     nothing else.
  */

@@ -134,6 +134,7 @@ static void drain(void)
     for (int i = 0; i < DRAIN_LEASES && !is_broken(); i++) {
         go_until(begin_ns + (i + 1) * lease_ns(), NULL);
         check_idle();
+        check_kept(2 * lease_ns());
     }
     work_check_sleepers();
     work_close();
