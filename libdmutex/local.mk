@@ -50,6 +50,7 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/order.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/probe.h \
     libdmutex/base/rank.c \
     libdmutex/base/rank.h \
     libdmutex/base/real.c \

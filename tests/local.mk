@@ -554,11 +554,19 @@ script_tests = \
     tests/floors/test_preload_floors.sh \
     tests/tools/test_dmutex_bench.sh \
     tests/tools/test_dmutex_names.sh
+if HAVE_GDB
+script_tests += tests/tools/test_gdb.sh
+endif
+if HAVE_PROBES
+script_tests += tests/tools/test_probes.sh
+endif
 if HARDENING
 script_tests += tests/floors/test_hardening.sh
 endif
 EXTRA_DIST += \
     tests/floors/test_hardening.sh \
+    tests/tools/test_gdb.sh \
+    tests/tools/test_probes.sh \
     tests/conformance/cpp/classes.cc \
     tests/conformance/dropin/layout.cc \
     tests/conformance/dropin/locals.cc \

@@ -33,3 +33,20 @@ tools_dmutex_SOURCES = \
 tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
 tools_dmutex_LDADD = $(up_to_api)
 tools_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
+
+# For tracers and debuggers.
+trace_scripts = tools/trace/dmutex-holds.bt tools/trace/dmutex-waits.bt
+tracedir = $(pkgdatadir)
+nodist_trace_DATA = $(trace_scripts)
+$(trace_scripts): %.bt: %.bt.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed 's|@libdir@|$(libdir)|' $< >$@
+CLEANFILES += $(trace_scripts)
+EXTRA_DIST += $(trace_scripts:=.in) tools/trace/dmutex-gdb.py
+
+# gdb loads the file with the library, whose full name it must begin with.
+gdb_script = $(datadir)/gdb/auto-load$(libdir)/libdmutex.so.0.0.0-gdb.py
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(dir $(gdb_script))'
+	$(INSTALL_DATA) $(srcdir)/tools/trace/dmutex-gdb.py '$(DESTDIR)$(gdb_script)'
+uninstall-local:
+	rm -f '$(DESTDIR)$(gdb_script)'

@@ -7,6 +7,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "base/probe.h"
 #include "runtime/line.h"
 #include "runtime/release.h"
 #include "runtime/swift.h"
@@ -26,6 +27,12 @@ static void remember_hash(dmutex_t *mutex, const struct dm_target *target)
         __atomic_store_n(&mutex->dm_hash, dm_swift_hash(target->key), __ATOMIC_RELAXED);
 }
 
+/* For tracers: "" without a name. */
+static const char *name_of(const struct dm_target *target)
+{
+    return target->is_anonymous ? "" : target->key + 1;
+}
+
 /*
  * The visit is the outermost: cancellation is off before the first look at the object, and errno is given back after
  * the last. dm_object_open() refuses a bad object before a runtime is started.
@@ -40,10 +47,13 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
     if (dm_self_swift.misled)
         put_back();
     result = dm_object_open(mutex, &runtime, &target);
-    if (!result)
+    if (!result) {
         remember_hash(mutex, &target);
-    if (!result)
+        DM_PROBE_WAIT(name_of(&target));
         result = dm_acquire(runtime, &target, may_wait, deadline);
+        if (result == 0 || result == EOWNERDEAD)
+            DM_PROBE_ACQUIRED(name_of(&target), result);
+    }
     return dm_visit_end(visit, result);
 }
 
@@ -143,6 +153,8 @@ static int release(dmutex_t *mutex)
 
     if (!result)
         result = runtime ? dm_release(runtime, target.key) : dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    if (!result)
+        DM_PROBE_RELEASED(name_of(&target));
     return dm_visit_end(visit, result);
 }
 

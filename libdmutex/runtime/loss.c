@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
 
@@ -43,6 +44,7 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
         dm_log_error("the hold of \"%s\" with token %" PRIu64 " was lost", loss->name, loss->token);
     else
         dm_log_error("the hold of a mutex without a name with token %" PRIu64 " was lost", loss->token);
+    DM_PROBE_LOST(loss->name, loss->token);
     dm_runtime_get_lost(&lost, &user);
     if (lost) {
         dm_loop_leave_gate();

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "base/self.h"
 #include "core/tenure.h"
 #include "dmutex/types.h"
@@ -113,6 +114,7 @@ static inline bool dm_swift_lock(dmutex_t *mutex)
     __atomic_store_n(&tenure->number, number + 1, __ATOMIC_RELAXED);
     dm_tenure_set_depth(tenure, 1);
     dm_self_swift.has_entered = true;
+    DM_PROBE_ACQUIRED(mutex->dm_name, 0);
     return true;
 }
 
@@ -122,6 +124,7 @@ static inline bool dm_swift_unlock(dmutex_t *mutex)
     struct dm_tenure *tenure = dm_swift_find(mutex);
     uint64_t mine = dm_self_swift.serial << DM_TENURE_SHIFT | DM_TENURE_OPEN;
     uint64_t word = tenure ? __atomic_load_n(&tenure->word, __ATOMIC_RELAXED) : 0;
+    const char *name; /* not the object's: another thread may free the object */
     int64_t now_ns;
 
     if (word >> DM_TENURE_SHIFT == 0 || word >> DM_TENURE_SHIFT != dm_self_swift.serial)
@@ -133,8 +136,12 @@ static inline bool dm_swift_unlock(dmutex_t *mutex)
     now_ns = dm_clock_boot_ns();
     if (!dm_swift_is_certain(tenure, now_ns))
         return false;
+    name = tenure->key + 1;
     __atomic_store_n(&tenure->left_ns, now_ns, __ATOMIC_RELAXED);
-    return __atomic_compare_exchange_n(&tenure->word, &mine, DM_TENURE_OPEN, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&tenure->word, &mine, DM_TENURE_OPEN, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        return false;
+    DM_PROBE_RELEASED(name);
+    return true;
 }
 
 #endif
