@@ -125,6 +125,8 @@ libdmutex_liblink_la_SOURCES = \
 if HAVE_TLS
 libdmutex_liblink_la_SOURCES += \
     libdmutex/link/tls.c \
+    libdmutex/link/tls_errors.c \
+    libdmutex/link/tls_errors.h \
     libdmutex/link/tls_words.c \
     libdmutex/link/tls_words.h
 else

@@ -156,6 +156,7 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/warm.c \
     tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
+$(tls_tests): private AM_CFLAGS += $(LIBSSL_CFLAGS)
 $(tls_tests): private LDADD = tests/lib/libtls.la tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
 $(tls_tests): tests/lib/libtls.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)

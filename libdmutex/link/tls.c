@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/rank.h"
+#include "link/tls_errors.h"
 #include "link/tls_words.h"
 
 struct dm_tls {
@@ -33,6 +34,7 @@ struct dm_tls {
     bool lacks_cert;   /* see struct dm_tls_facts */
     bool has_failed;   /* no call of OpenSSL any more */
     bool holds;        /* see dm_tls_holds() */
+    short blocked;     /* POLLIN or POLLOUT: the socket was not ready within the present call; 0: it was */
     bool reads_first;  /* a send waits for bytes of the server */
     bool writes_first; /* a receive waits for room in the socket */
     char cert[DM_REASON_ROOM / 2];
@@ -64,6 +66,7 @@ static int write_socket(BIO *bio, const char *bytes, int length)
         return (int)sent;
     if (errno == EAGAIN || errno == EINTR) {
         BIO_set_retry_write(bio);
+        tls->blocked = POLLOUT;
     } else {
         tls->is_over = true;
         tls->error = errno;
@@ -91,6 +94,7 @@ static int read_socket(BIO *bio, char *room, int length)
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         BIO_set_retry_read(bio);
+        tls->blocked = POLLIN;
     } else {
         tls->is_over = true;
         tls->error = got < 0 ? errno : 0;
@@ -303,16 +307,26 @@ static struct dm_tls_facts facts_of(const struct dm_tls *tls, unsigned long erro
     };
 }
 
+/*
+ * Asks for the reason why OpenSSL does not go on.  SSL_want() stays as it was when a call fails, and a call that
+ * fails may block on its alert.
+ */
+static bool is_only_blocked(const struct dm_tls *tls, unsigned long error)
+{
+    return tls->blocked && !tls->is_over && !error;
+}
+
 /* One step: 0 the handshake is over, -1 it has failed, else the events to wait for. */
 static short shake(struct dm_tls *tls)
 {
     struct dm_tls_facts facts;
 
     ERR_clear_error();
+    tls->blocked = 0;
     if (SSL_do_handshake(tls->ssl) == 1)
         return 0;
-    if (!tls->is_over && (SSL_want_read(tls->ssl) || SSL_want_write(tls->ssl)))
-        return SSL_want_read(tls->ssl) ? POLLIN : POLLOUT;
+    if (is_only_blocked(tls, ERR_peek_error()))
+        return tls->blocked;
     facts = facts_of(tls, ERR_peek_error());
     if (!tls->reason[0])
         dm_tls_explain_failure(&facts, tls->reason);
@@ -406,38 +420,12 @@ void dm_tls_free(struct dm_tls *tls)
 
 /* ---- use --------------------------------------------------------------------------------- */
 
-/*
- * The application's errors in the thread's queue stay: a mark stands behind them.  SSL_get_error() would take the
- * application's errors for the connection's, so the connection is asked for its state instead.  Returns the last of the
- * application's errors, 0 if there is none.
- */
-static unsigned long begin_quietly(void)
-{
-    unsigned long last = ERR_peek_last_error();
-
-    if (last)
-        ERR_set_mark();
-    return last;
-}
-
-/* Takes the connection's errors out of the queue, and returns the last of these; 0: none. */
-static unsigned long end_quietly(unsigned long last)
-{
-    unsigned long error = ERR_peek_last_error();
-
-    if (last)
-        ERR_pop_to_mark();
-    else if (error)
-        ERR_clear_error();
-    return error == last ? 0 : error;
-}
-
 /* True if OpenSSL only waits for the socket; else the failure is noted. */
 static bool is_waiting(struct dm_tls *tls, unsigned long error)
 {
     struct dm_tls_facts facts;
 
-    if (!tls->is_over && (SSL_want_read(tls->ssl) || SSL_want_write(tls->ssl)))
+    if (is_only_blocked(tls, error))
         return true;
     tls->has_failed = true;
     facts = facts_of(tls, error);
@@ -476,15 +464,17 @@ static bool write_all(struct dm_tls *tls, const char *bytes, size_t length, size
 ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
 {
     size_t sent = 0;
-    unsigned long last, error;
+    struct dm_tls_errors *others;
+    unsigned long error;
     bool is_stuck;
 
     if (tls->has_failed)
         return fail(tls);
-    last = begin_quietly();
+    others = dm_tls_errors_take();
+    tls->blocked = 0;
     is_stuck = !write_all(tls, bytes, length, &sent);
-    error = end_quietly(last);
-    tls->reads_first = is_stuck && is_waiting(tls, error) && SSL_want_read(tls->ssl);
+    error = dm_tls_errors_put_back(others);
+    tls->reads_first = is_stuck && is_waiting(tls, error) && tls->blocked == POLLIN;
     return tls->has_failed ? fail(tls) : (ssize_t)sent;
 }
 
@@ -495,20 +485,22 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
 ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
 {
     size_t got = 0, more;
-    unsigned long last, error;
+    struct dm_tls_errors *others;
+    unsigned long error;
     bool is_stuck = false;
 
     if (tls->has_failed)
         return fail(tls);
-    last = begin_quietly();
+    others = dm_tls_errors_take();
+    tls->blocked = 0;
     do {
         is_stuck = !SSL_read_ex(tls->ssl, room + got, length - got, &more);
         got += is_stuck ? 0 : more;
     } while (!is_stuck && got < length && SSL_has_pending(tls->ssl));
-    error = end_quietly(last);
+    error = dm_tls_errors_put_back(others);
     if (got > 0)
         tls->lacks_cert = false; /* the server has accepted this client */
-    tls->writes_first = is_stuck && is_waiting(tls, error) && SSL_want_write(tls->ssl);
+    tls->writes_first = is_stuck && is_waiting(tls, error) && tls->blocked == POLLOUT;
     tls->holds = got > 0 && (tls->has_failed || (!is_stuck && SSL_has_pending(tls->ssl)));
     if (got > 0)
         return (ssize_t)got;

@@ -106,7 +106,7 @@ static void name_server(struct proxy *proxy, const struct server *server)
     proxy_set(orders->server, other);
 }
 
-struct proxy *proxy_start(const struct server *server)
+static struct proxy *start(const struct server *server, int port)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
     int bell[2], fds[4];
@@ -119,10 +119,21 @@ struct proxy *proxy_start(const struct server *server)
     fds[3] = lift(bell[1]);
     proxy->bell = bell[0];
     name_server(proxy, server);
+    proxy->orders->port = port;
     spawn(proxy, fds);
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     return proxy;
+}
+
+struct proxy *proxy_start(const struct server *server)
+{
+    return start(server, 0);
+}
+
+struct proxy *proxy_start_raw(const struct server *server, int port)
+{
+    return start(server, port);
 }
 
 void proxy_end(struct proxy *proxy)

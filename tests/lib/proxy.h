@@ -43,6 +43,13 @@ enum proxy_way { PROXY_TO_SERVER = 1, PROXY_TO_CLIENT = 2, PROXY_BOTH_WAYS = 3 }
 
 /* Listens in the server's folder and on a port of 127.0.0.1; ends with the test program. */
 struct proxy *proxy_start(const struct server *server);
+
+/*
+ * The same for bytes of any protocol, as TLS, to a port of 127.0.0.1: bytes pass as they come.  Of the faults none is
+ * possible, and all connections are PROXY_COMMANDS.
+ */
+struct proxy *proxy_start_raw(const struct server *server, int port);
+
 void proxy_end(struct proxy *proxy);
 const char *proxy_url(const struct proxy *proxy);
 const char *proxy_tcp_url(const struct proxy *proxy);

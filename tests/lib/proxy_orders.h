@@ -27,6 +27,7 @@ struct proxy_orders {
     int trickle[2];       /* bytes of each connection in a millisecond, 0: all at once */
     char servers[2][108]; /* paths; `server` says which path leads to the server */
     int server;
+    int port;      /* raw: the server's, in the place of the path; 0: not raw */
     int cut_order; /* counted up by the test ... */
     int is_refusing;
     int pass_order;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The proxy process: one thread, poll(). No cmocka here. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -116,17 +118,27 @@ static void close_link(struct link *link)
     proxy_set(orders->open, orders->open - 1);
 }
 
+static int connect_to(const void *address, socklen_t size, int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (connect(fd, address, size) == 0 || errno == EINPROGRESS)
+        return fd;
+    close(fd);
+    return -1;
+}
+
 static int connect_to_server(void)
 {
     const char *path = orders->servers[proxy_get(orders->server)];
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_in by_port = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 
+    by_port.sin_port = htons((uint16_t)orders->port);
+    if (orders->port)
+        return connect_to(&by_port, sizeof by_port, AF_INET);
     strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    close(fd);
-    return -1;
+    return connect_to(&address, sizeof address, AF_UNIX);
 }
 
 static void accept_one(int listener)
@@ -256,6 +268,10 @@ static void take(struct link *link, int way)
         return;
     if (count <= 0) {
         link->is_ended[way] = true;
+        return;
+    }
+    if (orders->port) {
+        put(link, way, bytes, (size_t)count, false);
         return;
     }
     unread = realloc(link->unread[way], link->unread_size[way] + (size_t)count);

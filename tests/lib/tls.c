@@ -5,6 +5,8 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "testlib.h"
 
@@ -73,6 +75,19 @@ static struct identity make(const char *name, const struct identity *issuer, con
     return made;
 }
 
+/* By the name that openssl-rehash gives. */
+static void make_hashed(const struct identity *authority)
+{
+    char path[64], target[64];
+    unsigned long hash = X509_NAME_hash_ex(X509_get_subject_name(authority->certificate), NULL, NULL, NULL);
+
+    snprintf(path, sizeof path, "%s/hashed", tls_folder);
+    assert_return_code(mkdir(path, 0700), errno);
+    snprintf(path, sizeof path, "%s/hashed/%08lx.0", tls_folder, hash);
+    snprintf(target, sizeof target, "%s/ca.crt", tls_folder);
+    assert_return_code(symlink(target, path), errno);
+}
+
 static void drop(struct identity identity)
 {
     X509_free(identity.certificate);
@@ -85,6 +100,7 @@ void tls_begin(void)
 
     keeper_make_folder(tls_folder, sizeof tls_folder);
     ca = make("ca", NULL, NULL, DAY);
+    make_hashed(&ca);
     other = make("other", NULL, NULL, DAY);
     drop(make("server", &ca, NAMES, DAY));
     drop(make("named", &ca, "DNS:redis.test.example", DAY));

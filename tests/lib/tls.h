@@ -11,7 +11,8 @@
  *
  * The files, NAME.crt and NAME.key in tls_folder:
  *
- *     ca         the authority        other      another authority, which nobody trusts
+ *     ca         the authority, also in the folder `hashed`
+ *     other      another authority, which nobody trusts
  *     server     for localhost, 127.0.0.1 and *.test.example
  *     named      for redis.test.example alone
  *     expired    as server, until an hour ago

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * TLS: what a user gets of rediss:// and tls=yes, and the sentence about each mistake, which says what to do.
+ *
+ * This program executes itself with --openssl SCENE URL: a process that uses OpenSSL beside the library.
  */
+#include <openssl/err.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../lib/testlib.h"
 #include "../lib/tls.h"
+
+#define LONG_LEASE 60000 /* longer than any answer is awaited */
 
 static int begin_group(void **state)
 {
@@ -19,6 +26,49 @@ static int end_group(void **state)
 {
     tls_end();
     return test_group_teardown(state);
+}
+
+/* A URL of the server with TLS: `begin` is the URL up to the port, `options` stand behind the usual options. */
+static const char *url_of(const struct tls_server *tls, const char *begin, const char *options)
+{
+    static char url[512];
+
+    snprintf(url, sizeof url, "%s:%d?grace=off&command_timeout=1000%s", begin, tls->port, options);
+    return url;
+}
+
+/* "&NAME=/path/of/file", as a part of a URL. */
+static const char *file_option(const char *name, const char *file)
+{
+    static char texts[4][96];
+    static int last;
+
+    last = (last + 1) % 4;
+    snprintf(texts[last], sizeof texts[last], "&%s=%s/%s", name, tls_folder, file);
+    return texts[last];
+}
+
+static const char *trusting(void)
+{
+    return file_option("cacert", "ca.crt");
+}
+
+static void assert_works(const char *url)
+{
+    struct actor *a = actor_start_at(url);
+
+    actor_do(a, "0", "trylock tls/works");
+    actor_do(a, "0", "unlock tls/works");
+    actor_end(a);
+}
+
+static void assert_refused(const char *url, const char *words)
+{
+    struct actor *a = actor_start_at(url);
+
+    actor_do(a, "ENOLCK", "trylock tls/refused");
+    actor_assert_words(a, words);
+    actor_end(a);
 }
 
 /* ---- what works -------------------------------------------------------------------------- */
@@ -71,13 +121,290 @@ static void test_locks_and_conditions_work_when_the_server_has_tls(void **state)
     assert_true(used > 0);
 }
 
+/* The certificate has the host as a name, as an address, or as what servername says; also behind a unix socket. */
+static void test_the_name_is_right_when_the_certificate_has_it(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    struct proxy *proxy = proxy_start_raw(tls->server, tls->port);
+    char url[400];
+
+    (void)state;
+    assert_works(url_of(tls, "rediss://127.0.0.1", trusting()));
+    assert_works(url_of(tls, "rediss://localhost", trusting()));
+    snprintf(url, sizeof url, "&tls=yes&servername=any.test.example%s", trusting());
+    assert_works(url_of(tls, "redis://127.0.0.1", url));
+    snprintf(url, sizeof url, "%s&tls=yes&servername=127.0.0.1%s", proxy_url(proxy), trusting());
+    assert_works(url);
+    proxy_end(proxy);
+    tls_server_end(tls);
+}
+
+/* A folder of authorities has one file for each, by the hash of the subject. */
+static void test_an_authority_is_found_when_cacert_is_a_folder(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    assert_works(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "hashed")));
+    tls_server_end(tls);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+/* The certificate is for another name: the sentence lists the names. */
+static void test_the_sentence_lists_the_names_when_the_name_is_wrong(void **state)
+{
+    struct tls_server *tls = tls_server_start("named", "no", NULL);
+    char options[200];
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()),
+                   "certificate is for redis.test.example and not for 127.0.0.1");
+    assert_refused(url_of(tls, "rediss://localhost", trusting()),
+                   "certificate is for redis.test.example and not for localhost");
+    snprintf(options, sizeof options, "%s&servername=redis.test.example", trusting());
+    assert_works(url_of(tls, "rediss://localhost", options));
+    tls_server_end(tls);
+}
+
+static void test_the_sentence_says_since_when_the_certificate_is_expired(void **state)
+{
+    struct tls_server *tls = tls_server_start("expired", "no", NULL);
+    time_t now = time(NULL) - 3600;
+    struct tm then;
+    char words[64];
+
+    (void)state;
+    gmtime_r(&now, &then);
+    strftime(words, sizeof words, "the server's certificate expired at %Y-", &then);
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()), words);
+    tls_server_end(tls);
+}
+
+/* An authority that the system does not know, that cacert does not have, and a file that is no certificate. */
+static void test_the_sentence_names_cacert_when_the_authority_is_unknown(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", ""),
+                   "comes from \"ca\", which this system does not trust: name the issuer's certificate by cacert");
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "other.crt")),
+                   "comes from \"ca\", which cacert ");
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "ca.key")), "cannot be used: ");
+    tls_server_end(tls);
+}
+
+/* Without a certificate, with the right one, with another authority's, and with another certificate's key. */
+static void test_the_sentence_names_cert_when_the_server_wants_one(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "yes", NULL);
+    char options[400];
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()),
+                   "the server wants a certificate of this client: add cert and key");
+    snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "client.crt"),
+             file_option("key", "client.key"));
+    assert_works(url_of(tls, "rediss://127.0.0.1", options));
+    snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "stranger.crt"),
+             file_option("key", "stranger.key"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), "refuses the client certificate of cert \"");
+    snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "client.crt"),
+             file_option("key", "stranger.key"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), "stranger.key\" cannot be used: ");
+    tls_server_end(tls);
+}
+
+/* The same by TLS 1.2, where the handshake itself fails. */
+static void test_the_sentence_names_cert_when_tls_is_1_2(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "yes", "--tls-protocols", "TLSv1.2", NULL);
+    char options[400];
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()),
+                   "the server wants a certificate of this client: add cert and key");
+    snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "client.crt"),
+             file_option("key", "client.key"));
+    assert_works(url_of(tls, "rediss://127.0.0.1", options));
+    tls_server_end(tls);
+}
+
+static void test_tls_1_1_is_refused_with_its_remedy(void **state)
+{
+    struct tls_server *tls =
+        tls_server_start("server", "no", "--tls-protocols", "TLSv1.1", "--tls-ciphers", "DEFAULT@SECLEVEL=0", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()), "the server has no TLS 1.2 or later");
+    tls_server_end(tls);
+}
+
+/* A server without TLS that speaks first: its one client is the test. */
+static void test_the_sentence_says_so_when_the_server_has_no_tls(void **state)
+{
+    struct server *plain = server_start_with(true, "--maxclients", "1", NULL);
+    char url[300];
+
+    (void)state;
+    snprintf(url, sizeof url, "rediss://127.0.0.1:%d?command_timeout=1000%s", plain->port, trusting());
+    assert_refused(url, "the server does not speak TLS at this address");
+    server_end(plain);
+}
+
+/* A server without TLS waits for the rest of a command, as a stopped server does. */
+static void test_the_sentence_says_so_when_a_silent_server_has_no_tls(void **state)
+{
+    struct server *plain = server_start_with(true, NULL);
+    char url[300];
+
+    (void)state;
+    server_stop(plain);
+    snprintf(url, sizeof url, "rediss://127.0.0.1:%d?command_timeout=1000&connect_timeout=200%s", plain->port,
+             trusting());
+    assert_refused(url, "did not end within connect_timeout: the server says nothing; does it speak TLS");
+    server_cont(plain);
+    server_end(plain);
+}
+
+/* A server with TLS behind redis://. */
+static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "redis://127.0.0.1", ""), "if the server wants TLS, write rediss:// or tls=yes");
+    tls_server_end(tls);
+}
+
+/* ---- verify=none ------------------------------------------------------------------------- */
+
+/* Nothing is checked, which the log tells. */
+static void test_any_certificate_is_taken_and_logged_when_verify_is_none(void **state)
+{
+    struct tls_server *tls = tls_server_start("strange", "no", NULL);
+    char variable[600], log[128];
+    struct actor *a;
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()), "comes from \"other\"");
+    snprintf(variable, sizeof variable, "DMUTEX_URL=%s", url_of(tls, "rediss://127.0.0.1", "&verify=none"));
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s/log-of-none", tls_folder);
+    a = actor_start_with(NULL, variable, log, NULL);
+    actor_do(a, "0", "trylock tls/none");
+    actor_do(a, "0", "unlock tls/none");
+    actor_end(a);
+    command_run("grep -c 'warning: verify=none' %s/log-of-none", tls_folder);
+    assert_string_equal(ran.output, "1\n");
+    tls_server_end(tls);
+}
+
+/* ---- OpenSSL in the program -------------------------------------------------------------- */
+
+static void complain_unless(bool is_good, const char *what)
+{
+    if (is_good)
+        return;
+    fprintf(stderr, "%s: %s\n", what, dmutex_strerror_np());
+    _exit(1);
+}
+
+/* OpenSSL ends in a handler of atexit(), before the library gives the lock back. */
+static void end_with_hold(const char *url)
+{
+    static dmutex_t mutex;
+
+    complain_unless(OPENSSL_init_ssl(0, NULL) == 1, "OPENSSL_init_ssl");
+    dmutex_configure_np(url);
+    make_robust(&mutex, "tls/exit", LONG_LEASE);
+    complain_unless(dmutex_lock(&mutex) == 0, "lock");
+    exit(0);
+}
+
+/* The thread's queue has one error before and after, also behind a broken connection; errno stays. */
+static void keep_the_queue(const char *url)
+{
+    static dmutex_t mutex;
+    unsigned long error;
+
+    dmutex_configure_np(url);
+    make_normal(&mutex, "tls/queue", 0);
+    for (int i = 0; i < 4; i++) {
+        struct side *side = side_try_open(getenv("SIDE"));
+
+        ERR_clear_error();
+        ERR_raise(ERR_LIB_USER, 77);
+        error = ERR_peek_error();
+        errno = EXDEV;
+        complain_unless(dmutex_lock(&mutex) == 0 && dmutex_unlock(&mutex) == 0, "lock and unlock");
+        complain_unless(side && side_try(side, "CLIENT KILL TYPE normal SKIPME yes"), "CLIENT KILL");
+        complain_unless(dmutex_lock(&mutex) == 0 && dmutex_unlock(&mutex) == 0, "lock and unlock again");
+        complain_unless(errno == EXDEV, "errno");
+        complain_unless(ERR_get_error() == error && ERR_get_error() == 0, "the queue of errors");
+        side_close(side);
+    }
+    _exit(0);
+}
+
+static int play_openssl(const char *scene, const char *url)
+{
+    if (strcmp(scene, "end") == 0)
+        end_with_hold(url);
+    keep_the_queue(url);
+    return 2;
+}
+
+/* The hold is given back at exit(), not by its lease, though the program's OpenSSL has ended before. */
+static void test_exit_gives_the_lock_back_when_openssl_has_ended(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    struct actor *a = actor_start_at(tls->url);
+
+    (void)state;
+    command_run("exec %s --openssl end '%s'", program_path, tls->url);
+    assert_status(0);
+    actor_do(a, "0", "init tls/exit robust lease=%d", LONG_LEASE);
+    actor_do(a, "EOWNERDEAD", "lock tls/exit");
+    actor_do(a, "0", "consistent tls/exit");
+    actor_do(a, "0", "unlock tls/exit");
+    actor_end(a);
+    tls_server_end(tls);
+}
+
+static void test_the_queue_of_errors_stays_when_the_program_has_errors(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    command_run("SIDE=%s exec %s --openssl queue '%s'", tls->server->path, program_path, tls->url);
+    assert_status(0);
+    tls_server_end(tls);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_locks_and_conditions_work_when_the_server_has_tls),
+        cmocka_unit_test(test_the_name_is_right_when_the_certificate_has_it),
+        cmocka_unit_test(test_an_authority_is_found_when_cacert_is_a_folder),
+        cmocka_unit_test(test_the_sentence_lists_the_names_when_the_name_is_wrong),
+        cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
+        cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
+        cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
+        cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
+        cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
+        cmocka_unit_test(test_the_sentence_says_so_when_the_server_has_no_tls),
+        cmocka_unit_test(test_the_sentence_says_so_when_a_silent_server_has_no_tls),
+        cmocka_unit_test(test_the_sentence_names_rediss_when_the_server_wants_tls),
+        cmocka_unit_test(test_any_certificate_is_taken_and_logged_when_verify_is_none),
+        cmocka_unit_test(test_exit_gives_the_lock_back_when_openssl_has_ended),
+        cmocka_unit_test(test_the_queue_of_errors_stays_when_the_program_has_errors),
         cmocka_unit_test(test_nothing_is_left),
     };
 
+    if (argc > 3 && strcmp(argv[1], "--openssl") == 0)
+        return play_openssl(argv[2], argv[3]);
     test_begin(argc, argv);
     return cmocka_run_group_tests(tests, begin_group, end_group);
 }
