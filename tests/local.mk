@@ -537,6 +537,7 @@ $(chaos_tests): $(chaos_libs)
 # dmutex(1), by its output and exit status
 tool_tests = \
     tests/tools/test_break \
+    tests/tools/test_doctor \
     tests/tools/test_run_lock \
     tests/tools/test_run_loss \
     tests/tools/test_views

@@ -8,15 +8,24 @@ tools_dmutex_names_LDADD = $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
 tools_dmutex_SOURCES = \
+    tools/acl.c \
     tools/break.c \
     tools/command.c \
     tools/command.h \
     tools/dmutex.c \
+    tools/doctor.c \
+    tools/doctor.h \
+    tools/doctor_link.c \
+    tools/doctor_server.c \
     tools/json.c \
     tools/json.h \
     tools/keeper.c \
     tools/keeper.h \
     tools/list.c \
+    tools/probe.c \
+    tools/probe.h \
+    tools/rights.c \
+    tools/rights.h \
     tools/run.c \
     tools/say.c \
     tools/say.h \
@@ -30,7 +39,7 @@ tools_dmutex_SOURCES = \
     tools/wait.c \
     tools/waiting.c \
     tools/waiting.h
-tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
+tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(HIREDIS_CFLAGS)
 tools_dmutex_LDADD = $(up_to_api)
 tools_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 

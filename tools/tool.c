@@ -10,6 +10,7 @@
 
 #include "base/conffile.h"
 #include "say.h"
+#include "spawn/local.h"
 #include "store/url.h"
 
 /* "+": options end where the arguments begin, because behind a name there may be a command. */
@@ -34,36 +35,66 @@ int tool_misused(char **argv, const char *format, ...)
     return TOOL_USAGE;
 }
 
-/* The sentence of the URL's parser has no password in it. */
-static int use(const char *url, const char *from)
+/*
+ * The library falls back to local:, a server of this machine, when no server is named.  A person who looks at locks, or
+ * runs a job under a lock, would then see, or have, locks that no other host knows.  Returns NULL and has complained.
+ */
+static const char *find_text(const char **ret_from)
 {
+    static struct dm_conffile file;
+    const char *environment = getenv("DMUTEX_URL");
+    char reason[DM_CONFFILE_REASON_ROOM];
+
+    *ret_from = "DMUTEX_URL";
+    if (environment && *environment)
+        return environment;
+    *ret_from = file.url_from;
+    if (!dm_conffile_read_all(&file, reason))
+        say("%s", reason);
+    else if (*file.url)
+        return file.url;
+    else
+        say("no server is configured: write Url=redis://HOST into [server] of " DM_CONFFILE_SYSTEM
+            ", or set DMUTEX_URL; DMUTEX_URL=local: is the private server of this user on this machine");
+    return NULL;
+}
+
+/* The sentence of the URL's parser has no password in it. */
+int tool_configure(void)
+{
+    const char *from, *url = find_text(&from);
+
+    if (!url)
+        return TOOL_CONFIG;
     if (dmutex_configure_np(url) == 0)
         return 0;
     say("%s: %s", from, dmutex_strerror_np());
     return TOOL_CONFIG;
 }
 
-/*
- * The library falls back to local:, a server of this machine, when no server is named.  A person who looks at locks, or
- * runs a job under a lock, would then see, or have, locks that no other host knows.
- */
-int tool_configure(void)
+int tool_find_url(struct dm_url **ret_url)
+{
+    const char *from, *text = find_text(&from);
+    char reason[DM_REASON_ROOM];
+    struct dm_url *url = text ? dm_url_parse(text, reason) : NULL;
+
+    if (!text)
+        return TOOL_CONFIG;
+    if (!url || (url->kind == DM_URL_LOCAL && !dm_local_place(url, reason))) {
+        say("%s: %s", from, reason);
+        return TOOL_CONFIG;
+    }
+    *ret_url = url;
+    return 0;
+}
+
+bool tool_has_url(void)
 {
     static struct dm_conffile file;
     const char *environment = getenv("DMUTEX_URL");
     char reason[DM_CONFFILE_REASON_ROOM];
 
-    if (environment && *environment)
-        return use(environment, "DMUTEX_URL");
-    if (!dm_conffile_read_all(&file, reason)) {
-        say("%s", reason);
-        return TOOL_CONFIG;
-    }
-    if (*file.url)
-        return use(file.url, file.url_from);
-    say("no server is configured: write Url=redis://HOST into [server] of " DM_CONFFILE_SYSTEM
-        ", or set DMUTEX_URL; DMUTEX_URL=local: is the private server of this user on this machine");
-    return TOOL_CONFIG;
+    return (environment && *environment) || (dm_conffile_read_all(&file, reason) && *file.url);
 }
 
 int tool_failed(const char *name)

@@ -31,7 +31,7 @@ struct word {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct word word_break, word_list, word_run, word_show, word_token, word_wait;
+extern const struct word word_acl, word_break, word_doctor, word_list, word_run, word_show, word_token, word_wait;
 
 /*
  * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns
@@ -47,6 +47,14 @@ int tool_misused(char **argv, const char *format, ...) __attribute__((format(pri
  * complained.
  */
 int tool_configure(void);
+
+struct dm_url;
+
+/* The same server, as the parts of its URL; freed by dm_url_free(). */
+int tool_find_url(struct dm_url **ret_url);
+
+/* True if a server is named, by the variable or by a file. */
+bool tool_has_url(void);
 
 /*
  * For a word with one argument, a name, behind the options: checks the name and the number of arguments, and finds the

@@ -132,13 +132,12 @@ static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
 
     (void)state;
     actor_do(keeper, "0", "init t/warm lease=60000 linger=60000");
-    actor_do(keeper, "0", "lock t/warm");
-    actor_do(keeper, "0", "unlock t/warm");
-    actor_do(keeper, "0", "lock t/warm");
-    actor_do(keeper, "0", "unlock t/warm");
-    wait_until((command_run("exec $dmutex show t/warm"), strstr(ran.output, "  kept ") != NULL) ||
-               !tool_is_held("t/warm"));
-    assert_output("  kept      perhaps no thread is inside");
+    do {
+        actor_do(keeper, "0", "lock t/warm");
+        actor_do(keeper, "0", "unlock t/warm");
+    } while (!tool_is_held("t/warm")); /* until the process has its inbox, and keeps the lease */
+    wait_until(
+        (command_run("exec $dmutex show t/warm"), strstr(ran.output, "  kept      perhaps no thread is inside")));
     actor_end(keeper);
 }
 

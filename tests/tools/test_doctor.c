@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex doctor and dmutex acl: each fault of a server, a user or the network is named, and nothing else is. */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const needed[] = {
+    "+eval", "+evalsha", "+subscribe", "+publish", "+pubsub|numsub", "+role",   "+info",  "+client|id", "+client|kill",
+    "+time", "+del",     "+exists",    "+pexpire", "+pttl",          "+hset",   "+hget",  "+hmget",     "+hlen",
+    "+hdel", "+zadd",    "+zrem",      "+zrange",  "+zrank",         "+zscore", "+zcard",
+};
+
+#define NEEDED (sizeof needed / sizeof needed[0])
+
+/* doctor as a user with the rights that `dmutex acl` prints, with the options and with the changes. */
+static void examine_as(const char *options, const char *changes)
+{
+    char line[2000];
+
+    command_run("exec $dmutex acl %s app", options);
+    assert_status(0);
+    assert_int_equal(strncmp(ran.output, "ACL SETUSER app on >PASSWORD ", 29), 0);
+    snprintf(line, sizeof line, "ACL SETUSER app reset on >secret %.*s %s", (int)strcspn(ran.output + 29, "\n"),
+             ran.output + 29, changes);
+    side_text(the_server->side, line);
+    command_run("DMUTEX_URL='unix://app:secret@%s' exec $dmutex doctor", the_server->path);
+}
+
+static bool says_fail(void)
+{
+    return strncmp(ran.output, "fail ", 5) == 0 || strstr(ran.output, "\nfail ");
+}
+
+/* ---- rights ------------------------------------------------------------------------------ */
+
+/* One table in the program, one line in each of the two pages. */
+static void test_acl_prints_the_documented_line_when_asked(void **state)
+{
+    (void)state;
+    command_run("sed -n '/ACL SETUSER app/,/zcard/p' \"$srcdir/README.md\" | xargs >$F/page; "
+                "$dmutex acl | sed 's/>PASSWORD/>secret/' >$F/printed; diff $F/page $F/printed");
+    assert_status(0);
+    command_run("test -s $F/page");
+    assert_status(0);
+}
+
+static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='redis://h/3?prefix=pp' exec $dmutex acl bob");
+    assert_status(0);
+    assert_output("ACL SETUSER bob on >PASSWORD resetkeys ~pp:* resetchannels &pp:inbox:* -@all +eval ");
+    assert_output(" +select\n");
+    command_run("unset DMUTEX_URL; exec $dmutex acl --ops");
+    assert_status(0);
+    assert_output(" +scan +pubsub|numpat +config|get\n");
+    command_run("exec $dmutex acl --json 'a'");
+    tool_check_json();
+    command_run("exec $dmutex acl 'a b'");
+    assert_status(64);
+}
+
+/* With the least rights nothing is missed; without one of them doctor names this one, and no other. */
+static void test_doctor_names_each_right_when_it_is_missing(void **state)
+{
+    char changes[60], words[80];
+
+    (void)state;
+    examine_as("", "");
+    assert_status(0);
+    assert_output("ok    rights       all that locks need\n");
+    assert_output("for looking at locks the user lacks +scan, +pubsub|numpat, +config|get");
+    for (size_t i = 0; i < NEEDED; i++) {
+        snprintf(changes, sizeof changes, "-%s", needed[i] + 1);
+        examine_as("", changes);
+        assert_status(1);
+        snprintf(words, sizeof words, " lacks %s\n", needed[i]);
+        assert_output(words);
+        assert_null(strstr(ran.output, "all that locks need"));
+        assert_output("P0    no ");
+    }
+    examine_as("--ops", "");
+    assert_status(0);
+    assert_null(strstr(ran.output, " lacks "));
+    assert_null(strstr(ran.output, "needs +"));
+}
+
+static void test_doctor_names_the_patterns_when_keys_or_channels_are_missing(void **state)
+{
+    (void)state;
+    examine_as("", "resetkeys ~other:*");
+    assert_status(1);
+    assert_output("fail  rights       the user lacks ~dmutex:*, the keys of the prefix\n");
+    examine_as("", "resetchannels &other:*");
+    assert_status(1);
+    assert_output("the user lacks &dmutex:inbox:*, the channels of the prefix\n");
+}
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+static void test_doctor_finds_no_fault_when_there_is_none(void **state)
+{
+    static const char *const checks[] = { "server",     "version", "role",     "memory",   "persistence",
+                                          "replicas",   "rights",  "messages", "patterns", "clock",
+                                          "round trip", "grace",   "library" };
+
+    (void)state;
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex doctor", the_server->path);
+    assert_status(0);
+    assert_false(says_fail());
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        assert_output(checks[i]);
+    assert_output("P0    yes ");
+    assert_output("P2    not known ");
+    assert_output("P3    yes ");
+    assert_output("P4    no ");
+    command_run("exec $dmutex doctor --json");
+    assert_status(0);
+    tool_check_json();
+    assert_output("{\"result\":\"");
+    assert_output("\"promises\":{\"P0\":true,\"P1\":true,\"P2\":null,\"P3\":false,\"P4\":false}}");
+}
+
+/* A look changes nothing. */
+static void test_doctor_leaves_nothing_on_the_server(void **state)
+{
+    int channels = side_count_channels(the_server->side);
+    char before[COMMAND_ROOM];
+
+    (void)state;
+    snprintf(before, sizeof before, "%s", side_keys(the_server->side));
+    command_run("exec $dmutex doctor");
+    assert_status(0);
+    assert_string_equal(side_keys(the_server->side), before);
+    wait_until(side_count_channels(the_server->side) == channels);
+}
+
+static void test_doctor_says_why_when_the_server_cannot_be_reached(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='unix://'$F'/nobody?connect_timeout=50&command_timeout=50' exec $dmutex doctor");
+    assert_status(69);
+    assert_output("fail  server       ");
+    assert_output("/nobody");
+    command_run("DMUTEX_URL='unix://app:s3cret@%s?command_timeout=300' exec $dmutex doctor --json", the_server->path);
+    assert_status(69);
+    tool_check_json();
+    assert_output("the password or user is refused");
+    assert_null(strstr(ran.output, "s3cret"));
+    server_stop(the_server);
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=200&command_timeout=200\" exec $dmutex doctor");
+    server_cont(the_server);
+    assert_true(ran.status == 69 || ran.status == 1);
+    assert_true(says_fail());
+    command_run("unset DMUTEX_URL; exec $dmutex doctor");
+    assert_status(78);
+}
+
+static void test_doctor_fails_when_the_server_may_evict(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "CONFIG SET maxmemory-policy allkeys-lru");
+    command_run("exec $dmutex doctor");
+    assert_status(1);
+    assert_output("fail  memory       maxmemory-policy is allkeys-lru");
+    assert_output("-> set maxmemory-policy noeviction");
+    assert_output("P0    no ");
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&eviction=allow\" exec $dmutex doctor");
+    assert_status(0);
+    assert_output("warn  memory ");
+    assert_output("P0    no ");
+    side_text(the_server->side, "CONFIG SET maxmemory-policy noeviction");
+}
+
+static void test_doctor_warns_when_memory_is_short(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "CONFIG SET maxmemory %lld",
+              (long long)side_int(the_server->side, "EVAL %s 0",
+                                  "return tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)'))"));
+    command_run("exec $dmutex doctor");
+    side_text(the_server->side, "CONFIG SET maxmemory 0");
+    assert_output("warn  memory ");
+    assert_output("of maxmemory are used");
+}
+
+static void test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "CONFIG SET appendonly yes appendfsync everysec");
+    command_run("exec $dmutex doctor");
+    assert_output("appendonly is yes, appendfsync is everysec");
+    assert_output("P4    no ");
+    side_text(the_server->side, "CONFIG SET appendfsync always");
+    command_run("exec $dmutex doctor");
+    assert_output("P4    yes ");
+    examine_as("", "");
+    assert_output("P4    not known ");
+    side_text(the_server->side, "CONFIG SET appendonly no");
+}
+
+static void test_doctor_fails_when_the_server_is_a_replica(void **state)
+{
+    struct server *server = server_start();
+
+    (void)state;
+    side_text(server->side, "REPLICAOF 127.0.0.1 1");
+    command_run("DMUTEX_URL='%s' exec $dmutex doctor", server->url);
+    assert_status(1);
+    assert_output("fail  role         the server is a replica of 127.0.0.1\n");
+    assert_output("P0    no ");
+    server_end(server);
+}
+
+static void test_doctor_tells_the_end_of_the_grace_when_a_server_is_new(void **state)
+{
+    struct server *server = server_start();
+
+    (void)state;
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex doctor", server->path);
+    assert_output("ok    grace        no program has used this server yet");
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex token t/x", server->path);
+    assert_status(0);
+    side_text(server->side, "HSET dmutex:server since %lld",
+              (long long)side_int(server->side, "EVAL %s 0", "return redis.call('TIME')[1] * 1000000"));
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex doctor", server->path);
+    assert_status(0);
+    assert_output("warn  grace        the server started lately: a lease of 10 s is granted in ");
+    command_run("DMUTEX_URL='unix://%s?grace=off' exec $dmutex doctor", server->path);
+    assert_output("warn  grace        grace is off");
+    assert_output("P3    no ");
+    server_end(server);
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static void test_doctor_warns_when_somebody_subscribes_by_a_pattern(void **state)
+{
+    struct side *spy = side_try_open(the_server->path);
+
+    (void)state;
+    side_text(spy, "PSUBSCRIBE dmutex:inbox:*");
+    command_run("exec $dmutex doctor");
+    assert_output("warn  patterns     1 subscriptions by a pattern");
+    side_close(spy);
+}
+
+static void test_doctor_fails_when_messages_do_not_arrive(void **state)
+{
+    struct proxy *proxy = proxy_start(the_server);
+
+    (void)state;
+    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "doctor", 100);
+    command_run("DMUTEX_URL='%s&command_timeout=300' exec $dmutex doctor", proxy_url(proxy));
+    assert_status(1);
+    assert_output("fail  messages     ");
+    proxy_end(proxy);
+}
+
+/* A terminal has colours, another output has none. */
+static void test_doctor_colours_nothing_when_it_is_no_terminal(void **state)
+{
+    (void)state;
+    command_run("TERM=xterm exec $dmutex doctor");
+    assert_null(strchr(ran.output, '\x1b'));
+    command_run("command -v script >/dev/null || exit 77; TERM=xterm script -qec '$dmutex doctor' /dev/null");
+    if (ran.status != 77)
+        assert_output("\x1b[32mok");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_acl_prints_the_documented_line_when_asked),
+        cmocka_unit_test(test_acl_goes_by_the_url_when_a_server_is_configured),
+        cmocka_unit_test(test_doctor_names_each_right_when_it_is_missing),
+        cmocka_unit_test(test_doctor_names_the_patterns_when_keys_or_channels_are_missing),
+        cmocka_unit_test(test_doctor_finds_no_fault_when_there_is_none),
+        cmocka_unit_test(test_doctor_leaves_nothing_on_the_server),
+        cmocka_unit_test(test_doctor_says_why_when_the_server_cannot_be_reached),
+        cmocka_unit_test(test_doctor_fails_when_the_server_may_evict),
+        cmocka_unit_test(test_doctor_warns_when_memory_is_short),
+        cmocka_unit_test(test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced),
+        cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
+        cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),
+        cmocka_unit_test(test_doctor_warns_when_somebody_subscribes_by_a_pattern),
+        cmocka_unit_test(test_doctor_fails_when_messages_do_not_arrive),
+        cmocka_unit_test(test_doctor_colours_nothing_when_it_is_no_terminal),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, tool_setup, tool_teardown);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex doctor: findings, in the order in which they were made.
+ *
+ *   doctor.c          the word: the way through, and the output
+ *   doctor_server.c   what the server says of itself
+ *   doctor_link.c     what is tried: rights, times, messages
+ */
+#ifndef DM_TOOLS_DOCTOR_H
+#define DM_TOOLS_DOCTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "probe.h"
+
+enum grade { GRADE_OK, GRADE_WARN, GRADE_FAIL };
+
+/* A fact that the server may refuse to tell. */
+enum answer { UNKNOWN, NO, YES };
+
+struct finding {
+    enum grade grade;
+    char check[16];   /* one word: what was looked at */
+    char text[640];   /* what was found; cleaned */
+    char advice[400]; /* what to do; "" */
+};
+
+#define FINDINGS_MOST 64
+
+struct doctor {
+    struct dm_url *url;
+    struct probe *probe;
+    struct finding findings[FINDINGS_MOST];
+    int count;
+
+    /* For the promises. */
+    enum answer is_master, keeps_locks, survives_power; /* keeps_locks: evicts nothing */
+    enum answer knows_birth;                            /* since when the server is there: grace */
+    bool lacks_rights;
+};
+
+/* Adds a finding; the advice follows by doctor_advise(). */
+void doctor_find(struct doctor *doctor, enum grade grade, const char *check, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Says what to do about the last finding. */
+void doctor_advise(struct doctor *doctor, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A reply that is no error, or NULL; words up to NULL. */
+redisReply *doctor_ask(struct doctor *doctor, const char *const *words);
+
+void doctor_look_at_server(struct doctor *doctor);
+void doctor_try_rights(struct doctor *doctor);
+void doctor_try_times(struct doctor *doctor);
+void doctor_try_messages(struct doctor *doctor);
+void doctor_look_at_grace(struct doctor *doctor);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the server says of itself, by INFO and CONFIG GET. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+
+#define VALUE_ROOM 80
+
+/* Copies the value of a line "key:value" of INFO.  False if there is none. */
+static bool value_of(const char *info, const char *key, char ret_value[VALUE_ROOM])
+{
+    size_t length = strlen(key);
+    const char *at = info;
+
+    ret_value[0] = '\0';
+    while (at && !(strncmp(at, key, length) == 0 && at[length] == ':')) {
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    if (!at)
+        return false;
+    at += length + 1;
+    snprintf(ret_value, VALUE_ROOM, "%.*s", (int)strcspn(at, "\r\n"), at);
+    return true;
+}
+
+static bool is_value(const char *info, const char *key, const char *wanted)
+{
+    char value[VALUE_ROOM];
+
+    return value_of(info, key, value) && strcmp(value, wanted) == 0;
+}
+
+static double number_of(const char *info, const char *key)
+{
+    char value[VALUE_ROOM];
+
+    return value_of(info, key, value) ? strtod(value, NULL) : 0;
+}
+
+static void look_at_version(struct doctor *doctor, const char *info)
+{
+    char version[VALUE_ROOM], own[VALUE_ROOM];
+
+    if (!value_of(info, "redis_version", version)) {
+        doctor_find(doctor, GRADE_WARN, "version", "the server does not tell its version");
+        return;
+    }
+    if (atoi(version) < 7) {
+        doctor_find(doctor, GRADE_FAIL, "version", "Redis %s is too old", version);
+        doctor_advise(doctor, "install Redis 7.0 or later, or Valkey");
+        return;
+    }
+    if (value_of(info, "valkey_version", own))
+        doctor_find(doctor, GRADE_OK, "version", "Valkey %s", own);
+    else
+        doctor_find(doctor, GRADE_OK, "version", "Redis %s", version);
+}
+
+static void look_at_role(struct doctor *doctor, const char *info)
+{
+    char role[VALUE_ROOM] = "", master[VALUE_ROOM] = "";
+
+    value_of(info, "role", role);
+    value_of(info, "master_host", master);
+    doctor->is_master = strcmp(role, "master") == 0 ? YES : NO;
+    if (is_value(info, "cluster_enabled", "1")) {
+        doctor->is_master = NO;
+        doctor_find(doctor, GRADE_FAIL, "role", "the server is part of a cluster");
+        doctor_advise(doctor, "use a server with cluster-enabled no");
+    } else if (doctor->is_master == NO) {
+        doctor_find(doctor, GRADE_FAIL, "role", "the server is a replica of %s", *master ? master : "another server");
+        doctor_advise(doctor, "name the master, or an address that always leads to the master");
+    } else {
+        doctor_find(doctor, GRADE_OK, "role", "master");
+    }
+}
+
+static void look_at_memory(struct doctor *doctor, const char *info)
+{
+    double most = number_of(info, "maxmemory"), used = number_of(info, "used_memory");
+    char policy[VALUE_ROOM] = "";
+
+    value_of(info, "maxmemory_policy", policy);
+    doctor->keeps_locks = strcmp(policy, "noeviction") == 0 ? YES : NO;
+    if (doctor->keeps_locks == NO) {
+        doctor_find(doctor, doctor->url->may_evict ? GRADE_WARN : GRADE_FAIL, "memory",
+                    "maxmemory-policy is %s: the server may throw locks away", policy);
+        doctor_advise(doctor, "set maxmemory-policy noeviction");
+    } else if (most > 0 && used > 0.9 * most) {
+        doctor_find(doctor, GRADE_WARN, "memory", "%.0f %% of maxmemory are used; at 100 %% no lock can be acquired",
+                    100 * used / most);
+        doctor_advise(doctor, "raise maxmemory, or find out what fills the server");
+    } else {
+        doctor_find(doctor, GRADE_OK, "memory", "maxmemory-policy is noeviction");
+    }
+}
+
+/* "always", "everysec", "no"; "": the user may not know. */
+static void ask_appendfsync(struct doctor *doctor, char ret_value[VALUE_ROOM])
+{
+    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "CONFIG", "GET", "appendfsync", NULL });
+
+    ret_value[0] = '\0';
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->type == REDIS_REPLY_STRING)
+        snprintf(ret_value, VALUE_ROOM, "%s", reply->element[1]->str);
+    freeReplyObject(reply);
+}
+
+static void look_at_appending(struct doctor *doctor)
+{
+    char fsync[VALUE_ROOM];
+
+    ask_appendfsync(doctor, fsync);
+    doctor->survives_power = !*fsync ? UNKNOWN : strcmp(fsync, "always") == 0 ? YES : NO;
+    if (!*fsync)
+        doctor_find(doctor, GRADE_OK, "persistence", "appendonly is yes; appendfsync is not known (needs +config|get)");
+    else
+        doctor_find(doctor, GRADE_OK, "persistence", "appendonly is yes, appendfsync is %s", fsync);
+}
+
+static void look_at_persistence(struct doctor *doctor, const char *info)
+{
+    doctor->survives_power = NO;
+    if (is_value(info, "aof_last_write_status", "err") || is_value(info, "rdb_last_bgsave_status", "err")) {
+        doctor_find(doctor, GRADE_FAIL, "persistence", "the server could not write its data to disk the last time");
+        doctor_advise(doctor, "make room on the server's disk: the server may refuse all writes until then");
+    } else if (is_value(info, "loading", "1")) {
+        doctor_find(doctor, GRADE_WARN, "persistence", "the server is loading its data, and answers later");
+    } else if (is_value(info, "aof_enabled", "1")) {
+        look_at_appending(doctor);
+    } else {
+        doctor_find(doctor, GRADE_OK, "persistence",
+                    "appendonly is no: after a restart live holders come back, and deaths before it are forgotten");
+    }
+}
+
+static void look_at_replicas(struct doctor *doctor, const char *info)
+{
+    int replicas = (int)number_of(info, "connected_slaves");
+
+    if (doctor->is_master == YES)
+        doctor_find(doctor, GRADE_OK, "replicas",
+                    replicas ? "%d" : "%d: while this server is down no lock can be acquired", replicas);
+}
+
+/* Without sections: older servers know one at most. */
+void doctor_look_at_server(struct doctor *doctor)
+{
+    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "INFO", NULL });
+
+    if (!reply || reply->type != REDIS_REPLY_STRING) {
+        doctor_find(doctor, GRADE_WARN, "server", "INFO is not permitted: version, role, eviction are not known");
+        doctor_advise(doctor, "give the user +info");
+    } else {
+        look_at_version(doctor, reply->str);
+        look_at_role(doctor, reply->str);
+        look_at_memory(doctor, reply->str);
+        look_at_persistence(doctor, reply->str);
+        look_at_replicas(doctor, reply->str);
+    }
+    if (reply)
+        freeReplyObject(reply);
+}

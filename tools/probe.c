@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "link/turns.h"
+#include "spawn/local.h"
+
+struct probe {
+    struct dm_url *url;
+    const char *channel;
+    struct dm_link *link;
+    int round;
+    int steps_left; /* of the round */
+    bool has_heard;
+};
+
+/* ---- the greeting: AUTH, SELECT; then SUBSCRIBE ------------------------------------------ */
+
+static void begin(void *user)
+{
+    ((struct probe *)user)->round = 0;
+}
+
+static void add(struct dm_command *all, const char *const *words)
+{
+    struct dm_command one;
+    struct dm_args args;
+    char *bytes;
+
+    if (dm_args_init(&args, 4, 0) < 0)
+        return;
+    while (*words)
+        dm_args_text(&args, *words++);
+    one = dm_args_format(&args);
+    bytes = one.bytes ? realloc(all->bytes, all->length + one.length + 1) : NULL;
+    if (bytes) {
+        memcpy(bytes + all->length, one.bytes, one.length + 1);
+        all->bytes = bytes;
+        all->length += one.length;
+    }
+    dm_command_free(&one);
+    dm_args_free(&args);
+}
+
+/* The first round alone has commands. */
+static int next_round(void *user, struct dm_command *ret_round)
+{
+    struct probe *probe = user;
+    const struct dm_url *url = probe->url;
+    struct dm_command all = { 0 };
+    char db[12];
+
+    probe->steps_left = 0;
+    if (probe->round++ > 0)
+        return 0;
+    snprintf(db, sizeof db, "%u", url->db);
+    if (url->password && url->user)
+        add(&all, (const char *const[]){ "AUTH", url->user, url->password, NULL });
+    else if (url->password)
+        add(&all, (const char *const[]){ "AUTH", url->password, NULL });
+    probe->steps_left += url->password != NULL;
+    if (url->db && !probe->channel)
+        add(&all, (const char *const[]){ "SELECT", db, NULL });
+    probe->steps_left += url->db && !probe->channel;
+    if (probe->channel)
+        add(&all, (const char *const[]){ "SUBSCRIBE", probe->channel, NULL });
+    probe->steps_left += probe->channel != NULL;
+    *ret_round = all;
+    return probe->steps_left;
+}
+
+/* An answer to AUTH may quote the password, and is not repeated. */
+static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct probe *probe = user;
+    bool is_auth = probe->url->password &&
+                   probe->steps_left-- == 1 + (probe->url->db && !probe->channel) + (probe->channel != NULL);
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return true;
+    if (is_auth)
+        snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused");
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
+    return false;
+}
+
+static uint64_t ready(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+/* ---- the link ---------------------------------------------------------------------------- */
+
+static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
+{
+    (void)may_block; /* nothing is started: a doctor changes nothing */
+    return dm_local_open(((struct probe *)user)->url, false, ret_reason);
+}
+
+static void hear(void *user, const redisReply *message, uint64_t peer)
+{
+    (void)message, (void)peer;
+    ((struct probe *)user)->has_heard = true;
+}
+
+static void ignore(void *user)
+{
+    (void)user;
+}
+
+static struct dm_tls_options tls_of(const struct dm_url *url)
+{
+    return (struct dm_tls_options){
+        .is_on = url->has_tls,
+        .is_verified = url->is_verified,
+        .name = url->servername ? url->servername : url->host,
+        .cacert = url->cacert,
+        .cert = url->cert,
+        .key = url->key,
+    };
+}
+
+struct probe *probe_new(struct dm_url *url, const char *channel)
+{
+    struct probe *probe = calloc(1, sizeof *probe);
+    struct dm_link_options options = {
+        .address = { .host = url->host, .port = url->port, .path = url->path },
+        .tls = tls_of(url),
+        .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
+        .open_user = probe,
+        .connect_timeout_ms = url->connect_timeout_ms,
+        .command_timeout_ms = url->command_timeout_ms,
+        .is_listening = channel != NULL,
+    };
+    const struct dm_greeter greeter = {
+        .begin = begin, .round = next_round, .take = take, .ready = ready, .user = probe
+    };
+    const struct dm_link_hooks hooks = { .on_ready = ignore, .on_message = hear, .on_change = ignore, .user = probe };
+
+    if (!probe)
+        return NULL;
+    probe->url = url;
+    probe->channel = channel;
+    dm_url_describe(url, options.name, sizeof options.name);
+    probe->link = dm_link_new(&options, &greeter, &hooks);
+    return probe->link ? probe : NULL;
+}
+
+bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);
+
+    if (dm_link_await_ready(probe->link, &deadline))
+        return true;
+    dm_link_reason(probe->link, ret_reason);
+    return false;
+}
+
+redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);
+    struct dm_command command = { 0 };
+    redisReply *reply = NULL;
+    struct dm_args args;
+    int count = 0;
+
+    while (words[count])
+        count++;
+    if (dm_args_init(&args, count, 0) < 0) {
+        snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+        return NULL;
+    }
+    while (*words)
+        dm_args_text(&args, *words++);
+    command = dm_args_format(&args);
+    if (dm_link_call(probe->link, &command, &deadline, &reply) != DM_LINK_OK) {
+        dm_link_reason(probe->link, ret_reason);
+        reply = NULL;
+    }
+    dm_command_free(&command);
+    dm_args_free(&args);
+    return reply;
+}
+
+/* Reads what has come, again and again: nobody else reads this link. */
+bool probe_hears(struct probe *probe)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);
+    const struct timespec pause = { 0, DM_NS_PER_MS };
+
+    while (!probe->has_heard && dm_deadline_left_ns(&deadline) > 0) {
+        dm_link_work(probe->link);
+        if (!probe->has_heard)
+            nanosleep(&pause, NULL);
+    }
+    return probe->has_heard;
+}

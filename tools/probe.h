@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection for questions to a server that the library might refuse: logs in, and nothing else.  The library's own
+ * greeting ends at the first fault; doctor is to name all faults.
+ */
+#ifndef DM_TOOLS_PROBE_H
+#define DM_TOOLS_PROBE_H
+
+#include <hiredis.h>
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "store/url.h"
+
+struct probe;
+
+/*
+ * The URL stays the caller's, for as long as the probe is used; a probe is never freed.  channel: subscribes it, and
+ * hears messages instead of asking; NULL: asks.  NULL without memory.
+ */
+struct probe *probe_new(struct dm_url *url, const char *channel);
+
+/* Connects and logs in, for command_timeout at most.  False with the reason. */
+bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM]);
+
+/*
+ * Asks a command, words up to NULL, and waits for the reply, which the caller frees.  An error of the server is a
+ * reply, too.  NULL with the reason: there was no reply.
+ */
+redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_reason[DM_REASON_ROOM]);
+
+/* True if a message came, of those that the probe hears; waits for command_timeout at most. */
+bool probe_hears(struct probe *probe);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rights.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attrs.h"
+#include "base/ident.h"
+
+#define NO_SHA "0000000000000000000000000000000000000000"
+#define NO_CLIENT "9223372036854775807"
+
+/* In the order of README.md and dmutex(7); tests/tools/test_doctor compares. */
+const struct right rights[] = {
+    { "+eval", { "EVAL", "return 1", "0" }, false },
+    { "+evalsha", { "EVALSHA", NO_SHA, "0" }, false },
+    { "+subscribe", { NULL }, false },
+    { "+publish", { "PUBLISH", "%c", "" }, false },
+    { "+pubsub|numsub", { "PUBSUB", "NUMSUB", "%c" }, false },
+    { "+role", { "ROLE" }, false },
+    { "+info", { "INFO", "server" }, false },
+    { "+client|id", { "CLIENT", "ID" }, false },
+    { "+client|kill", { "CLIENT", "KILL", "ID", NO_CLIENT }, false },
+    { "+time", { "TIME" }, false },
+    { "+del", { "DEL", "%h" }, false },
+    { "+exists", { "EXISTS", "%h" }, false },
+    { "+pexpire", { "PEXPIRE", "%h", "1000" }, false },
+    { "+pttl", { "PTTL", "%h" }, false },
+    { "+hset", { "HSET", "%h", "a", "1" }, false },
+    { "+hget", { "HGET", "%h", "a" }, false },
+    { "+hmget", { "HMGET", "%h", "a" }, false },
+    { "+hlen", { "HLEN", "%h" }, false },
+    { "+hdel", { "HDEL", "%h", "a" }, false },
+    { "+zadd", { "ZADD", "%z", "XX", "1", "a" }, false },
+    { "+zrem", { "ZREM", "%z", "a" }, false },
+    { "+zrange", { "ZRANGE", "%z", "0", "1" }, false },
+    { "+zrank", { "ZRANK", "%z", "a" }, false },
+    { "+zscore", { "ZSCORE", "%z", "a" }, false },
+    { "+zcard", { "ZCARD", "%z" }, false },
+    { "+scan", { "SCAN", "0", "COUNT", "1" }, true },
+    { "+pubsub|numpat", { "PUBSUB", "NUMPAT" }, true },
+    { "+config|get", { "CONFIG", "GET", "appendfsync" }, true },
+};
+const size_t right_count = DM_COUNT(rights);
+
+_Static_assert(DM_COUNT(rights) <= RIGHTS_MOST, "all rights can be missing");
+
+/* Names of the probe's own, as the library's probe has: random, so that no other client's key is in the way. */
+struct names {
+    char hash[160], zset[160], channel[160];
+};
+
+static void draw(const struct dm_url *url, struct names *ret_names)
+{
+    uint64_t number;
+
+    dm_ident_random(&number, 1);
+    snprintf(ret_names->hash, sizeof ret_names->hash, "%.60s:{~probe.%016" PRIx64 "}:state", url->prefix, number);
+    snprintf(ret_names->zset, sizeof ret_names->zset, "%.60s:{~probe.%016" PRIx64 "}:queue", url->prefix, number);
+    snprintf(ret_names->channel, sizeof ret_names->channel, "%.60s:inbox:probe", url->prefix);
+}
+
+static const char *fill(const char *word, const struct names *names)
+{
+    if (strcmp(word, "%h") == 0)
+        return names->hash;
+    if (strcmp(word, "%z") == 0)
+        return names->zset;
+    return strcmp(word, "%c") == 0 ? names->channel : word;
+}
+
+/* Servers have worded this in several ways; the code is the same.  An unknown command is one with another name. */
+bool rights_is_refusal(const char *error, bool *ret_is_key, bool *ret_is_channel)
+{
+    bool is_command = strstr(error, "to run the") != NULL || strncmp(error, "ERR unknown command", 19) == 0;
+
+    *ret_is_key = !is_command && strstr(error, "key") != NULL;
+    *ret_is_channel = !is_command && strstr(error, "channel") != NULL;
+    return strncmp(error, "NOPERM", 6) == 0 || strncmp(error, "ERR unknown command", 19) == 0;
+}
+
+/* False without an answer: the other rights cannot be tried either. */
+static bool try_one(struct probe *probe, const struct right *right, const struct names *names,
+                    struct rights_missing *missing)
+{
+    const char *words[DM_COUNT(right->words) + 1] = { NULL };
+    bool is_key, is_channel;
+    redisReply *reply;
+
+    for (size_t i = 0; i < DM_COUNT(right->words) && right->words[i]; i++)
+        words[i] = fill(right->words[i], names);
+    reply = probe_ask(probe, words, missing->reason);
+    if (!reply)
+        return false;
+    if (reply->type == REDIS_REPLY_ERROR && rights_is_refusal(reply->str, &is_key, &is_channel)) {
+        missing->misses_keys |= is_key;
+        missing->misses_channels |= is_channel;
+        if (!is_key && !is_channel)
+            missing->rights[missing->count++] = right;
+    }
+    freeReplyObject(reply);
+    return true;
+}
+
+static bool is_missing(const struct rights_missing *missing, const char *rule)
+{
+    for (int i = 0; i < missing->count; i++)
+        if (strcmp(missing->rights[i]->rule, rule) == 0)
+            return true;
+    return false;
+}
+
+/* HSET makes a key, and is tried only if HDEL, which is tried behind it, or DEL can take the key away. */
+static void take_away(struct probe *probe, const struct names *names)
+{
+    static const char *const commands[] = { "DEL", "HDEL" };
+    char reason[DM_REASON_ROOM];
+
+    for (size_t i = 0; i < DM_COUNT(commands); i++) {
+        const char *const words[] = { commands[i], names->hash, i ? "a" : NULL, NULL };
+        redisReply *reply = probe_ask(probe, words, reason);
+
+        if (reply)
+            freeReplyObject(reply);
+    }
+}
+
+void rights_try(struct probe *probe, const struct dm_url *url, struct rights_missing *ret_missing)
+{
+    struct rights_missing missing = { .count = 0 };
+    struct names names;
+    bool is_answered = true;
+
+    draw(url, &names);
+    for (size_t i = 0; i < right_count && is_answered; i++) {
+        bool is_hset = strcmp(rights[i].rule, "+hset") == 0;
+
+        if (!rights[i].words[0] || (is_hset && is_missing(&missing, "+del")))
+            continue;
+        is_answered = try_one(probe, &rights[i], &names, &missing);
+        if (is_hset)
+            take_away(probe, &names);
+    }
+    if (is_answered)
+        missing.reason[0] = '\0';
+    *ret_missing = missing;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rights that a user of the server needs, one table for `dmutex acl` and `dmutex doctor`. */
+#ifndef DM_TOOLS_RIGHTS_H
+#define DM_TOOLS_RIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "probe.h"
+
+struct right {
+    const char *rule; /* "+hget" */
+    const char
+        *words[6];   /* a command that needs the right; "%h", "%z", "%c": a hash, a zset, a channel of the prefix */
+    bool is_for_ops; /* of a person who looks at locks, and not of a program that locks */
+};
+
+extern const struct right rights[];
+extern const size_t right_count;
+
+enum { RIGHTS_MOST = 48 };
+
+struct rights_missing {
+    const struct right *rights[RIGHTS_MOST];
+    int count;
+    bool misses_keys;            /* the pattern ~PREFIX:* */
+    bool misses_channels;        /* the pattern &PREFIX:inbox:* */
+    char reason[DM_REASON_ROOM]; /* no answer came; "": all were answered */
+};
+
+/* Tries each right but the subscription, on keys that are gone afterwards. */
+void rights_try(struct probe *probe, const struct dm_url *url, struct rights_missing *ret_missing);
+
+/* True if the text of an error says that a right is missing; tells apart a command, a key and a channel. */
+bool rights_is_refusal(const char *error, bool *ret_is_key, bool *ret_is_channel);
+
+#endif
