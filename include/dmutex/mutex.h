@@ -61,7 +61,8 @@ DMUTEX_API int dmutex_init_np(dmutex_t *mutex, const char *name, const dmutexatt
  * for, becomes clean again, if the object is robust or this process has met ENOTRECOVERABLE.
  *
  * Returns 0; EBUSY when a thread of this process holds the mutex or waits for the mutex, or, for an
- * anonymous mutex, a thread of any process; EINVAL when the object is destroyed already.
+ * anonymous mutex, a thread of any process, or another process keeps the lease (dmutexattr_setlinger_np());
+ * EINVAL when the object is destroyed already.
  *
  * Blocks for the answers to releases that are pending, and for the deletion, each at most
  * command_timeout.  A missing answer is no error: the keys left on the server expire.
