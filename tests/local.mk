@@ -219,6 +219,67 @@ tests/libc/%.sh:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'DMUTEX_PRIVATE=libc exec tests/$*' >$@
 CLEANFILES += $(libc_tests)
 
+# Scenarios once more, with kept leases and with mutexes that threads hand on (tests/lib/mutexes.h): some in each run,
+# all in long runs.  Left out, besides the tests of scripts and parts:
+#
+#     server/test_costs           counts the requests of fair mutexes
+#     server/test_exit            awaits its threads in the server's queue, and they sit in a line
+#     server/test_testing_abandon likewise
+#     conformance/test_stacks     likewise
+#     server/test_cond_cancel     awaits the end of each hold at the server, hundreds of times a linger time
+#     server/test_fork_handler    its child ends by _exit(), which leaves a kept lease to the lease's end
+#     server/test_cond_forks      likewise
+#     conformance/shalls          likewise
+#     server/test_limits          a kept lease needs neither descriptors nor a server
+#     server/test_testing         likewise
+#     server/test_turns           a trylock of another process finds a kept mutex busy, as the manual says
+#     conformance/test_objects    so does a destroy
+#     conformance/test_unclear    loses the answers to locks and unlocks, and a kept mutex asks nothing
+linger_tests = \
+    tests/linger/conformance/test_interrupts.sh \
+    tests/linger/conformance/test_ownership.sh \
+    tests/linger/server/test_cond_crowd.sh \
+    tests/linger/server/test_conditions.sh \
+    tests/linger/server/test_dead_waiters.sh \
+    tests/linger/server/test_deaths.sh \
+    tests/linger/server/test_ends.sh \
+    tests/linger/server/test_forces.sh \
+    tests/linger/server/test_forks.sh
+long_linger_tests = \
+    tests/linger/conformance/test_clocks_apart.sh \
+    tests/linger/conformance/test_destroy.sh \
+    tests/linger/conformance/test_errors.sh \
+    tests/linger/conformance/test_exclusion.sh \
+    tests/linger/conformance/test_fork.sh \
+    tests/linger/conformance/test_leftovers.sh \
+    tests/linger/conformance/test_time.sh \
+    tests/linger/conformance/test_wallclock.sh \
+    tests/linger/faults/test_faults.sh \
+    tests/linger/server/test_cond_ends.sh \
+    tests/linger/server/test_cond_network.sh \
+    tests/linger/server/test_cond_refused.sh \
+    tests/linger/server/test_cond_server.sh \
+    tests/linger/server/test_cond_storm.sh \
+    tests/linger/server/test_explain.sh \
+    tests/linger/server/test_failover.sh \
+    tests/linger/server/test_floods.sh \
+    tests/linger/server/test_grace.sh \
+    tests/linger/server/test_impostors.sh \
+    tests/linger/server/test_inboxes.sh \
+    tests/linger/server/test_late.sh \
+    tests/linger/server/test_loss.sh \
+    tests/linger/server/test_many_holds.sh \
+    tests/linger/server/test_network.sh \
+    tests/linger/server/test_orphans.sh \
+    tests/linger/server/test_remains.sh \
+    tests/linger/server/test_server_faults.sh \
+    tests/linger/server/test_server_refusals.sh \
+    tests/linger/server/test_server_states.sh \
+    tests/linger/server/test_switch.sh
+tests/linger/%.sh:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'DMUTEX_LINGER=1000 DMUTEX_TEST_HANDED=1 exec tests/$*' >$@
+CLEANFILES += $(linger_tests) $(long_linger_tests)
+
 # one plain pthread program, built with the drop-in header in several ways
 dropin_programs = \
     tests/conformance/dropin/visits_anonymous \
@@ -610,7 +671,8 @@ TSAN_SKIP = tests/conformance/test_fork tests/server/test_exit tests/server/test
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
     tests/preload/test_names tests/preload/test_places tests/preload/test_reports tests/faults/test_faults \
-    tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh
+    tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh \
+    tests/linger/server/test_conditions.sh tests/linger/server/test_forks.sh
 
 # ---------------------------------------------------------------------------
 # What the tests share
@@ -676,7 +738,7 @@ endif
 program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(conformance_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests)
-second_runs = $(libc_tests)
+second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
@@ -724,7 +786,7 @@ check-long:
 	$(MAKE) long-tests long-programs long-sim long-models
 long-tests:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600 \
-	    TESTS='$(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS))'
+	    TESTS='$(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS)) $(long_linger_tests)'
 long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
 long-sim:

@@ -202,7 +202,7 @@ static void lock_and_unlock(int times)
 static void test_a_step_of_the_servers_clock_is_logged(void **state)
 {
     (void)state;
-    make_normal(&mutex, "apart/step", 60000);
+    make_fair(&mutex, "apart/step", &kinds[0], 60000); /* each lock hears the server's clock */
     assert_result(dmutex_setlog_np(note_step, NULL), 0);
     lock_and_unlock(20);
     assert_int_equal(__atomic_load_n(&steps_logged, __ATOMIC_ACQUIRE), 0);

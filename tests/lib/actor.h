@@ -25,7 +25,8 @@
  *   token X, remaining X, holdcount X, islocked X     "0 VALUE", or the error
  *   health X, waiters X           the same out of getinfo
  *   count FILE N X [THREADS]      N times, in each thread: lock, add 1 to the number in FILE,
- *                                 unlock; ENOTUNIQ when another was there at the same time
+ *                                 unlock; ENOTUNIQ when another was there at the same time.  As many
+ *                                 times in four threads, where mutexes_are_handed()
  *   wait C X, timedwait C X MS    on the condition of name C, with the mutex X; MS as above
  *   signal C, broadcast C
  *   crowd FILE N C X              in each of N threads: lock, wait once, add 1 to the number in

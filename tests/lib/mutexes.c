@@ -2,6 +2,7 @@
 #include "mutexes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,7 +39,19 @@ static void make(dmutex_t *mutex, const char *name, const struct kind *kind, uns
     assert_result(dmutexattr_destroy(&attr), 0);
 }
 
+bool mutexes_are_handed(void)
+{
+    const char *said = getenv("DMUTEX_TEST_HANDED");
+
+    return said && *said;
+}
+
 void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms)
+{
+    make(mutex, name, kind, lease_ms, 0, mutexes_are_handed() ? DMUTEX_THROUGHPUT_NP : DMUTEX_FAIR_NP);
+}
+
+void make_fair(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms)
 {
     make(mutex, name, kind, lease_ms, 0, DMUTEX_FAIR_NP);
 }

@@ -20,10 +20,19 @@ struct kind {
 extern const struct kind kinds[KIND_COUNT];
 
 /*
- * Sets up a mutex; name NULL: anonymous.  lease_ms 0: the default.  The mutex is fair: each acquisition by each thread
- * asks the server, which is what most tests are about.
+ * True if the test runs once more with mutexes that threads of a process hand on to each other, and that the process
+ * keeps: DMUTEX_TEST_HANDED is set, and DMUTEX_LINGER.
+ */
+bool mutexes_are_handed(void);
+
+/*
+ * Sets up a mutex; name NULL: anonymous.  lease_ms 0: the default.  The mutex is fair, unless mutexes_are_handed():
+ * each acquisition by each thread asks the server, which is what most tests are about.
  */
 void make_mutex(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms);
+
+/* The same for a mutex that is fair in any run. */
+void make_fair(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms);
 
 /* The same for a mutex that threads of one process hand on to each other, and that the process keeps. */
 void make_handed(dmutex_t *mutex, const char *name, const struct kind *kind, unsigned lease_ms, unsigned linger_ms);

@@ -89,7 +89,7 @@ static void warm_up(void)
 {
     dmutex_t mutex;
 
-    make_normal(&mutex, "test/warm", 0);
+    make_fair(&mutex, "test/warm", &kinds[0], 0);
     assert_result(dmutex_lock(&mutex), 0);
     wait_until(has_waited(&mutex) && side_count_channels(the_server->side) == 1);
     assert_result(dmutex_unlock(&mutex), 0);

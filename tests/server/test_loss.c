@@ -86,15 +86,20 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The test's thread holds `name`; the callback looks at this lock. */
-static void hold(const char *name, const struct kind *kind, unsigned lease_ms)
+/* The test's thread locks the mutex of this name; the callback looks at this lock. */
+static void lock_made(const char *name)
 {
     static char room[128];
 
     snprintf(room, sizeof room, "%s", key_of("lock", name));
     lost.lock = room;
-    make_mutex(&mutex, name, kind, lease_ms);
     assert_result(dmutex_lock(&mutex), 0);
+}
+
+static void hold(const char *name, const struct kind *kind, unsigned lease_ms)
+{
+    make_mutex(&mutex, name, kind, lease_ms);
+    lock_made(name);
 }
 
 static const struct kind normal = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, "" };
@@ -399,7 +404,8 @@ static void test_a_loss_is_told_when_an_unlock_finds_no_lock(void **state)
     uint64_t token;
 
     (void)state;
-    hold("loss/unlock", &normal, 20000);
+    make_fair(&mutex, "loss/unlock", &normal, 20000); /* the unlock asks the server */
+    lock_made("loss/unlock");
     token = token_of(&mutex);
     side_text(the_server->side, "FLUSHALL");
     assert_result(dmutex_unlock(&mutex), EPERM);

@@ -54,6 +54,13 @@ static void make_both(const char *name, const struct kind *kind)
     actor_do(actor, "0", "init %s%s lease=%d", name, kind->words, LONG_LEASE);
 }
 
+/* For tests in which each lock and unlock of the actor is a request. */
+static void make_both_fair(const char *name, const struct kind *kind)
+{
+    make_fair(&mutex, name, kind, LONG_LEASE);
+    actor_do(actor, "0", "init %s%s lease=%d fair", name, kind->words, LONG_LEASE);
+}
+
 static void assert_nothing_lost(void)
 {
     actor_send(actor, "lost");
@@ -183,7 +190,7 @@ static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
     for (int k = 0; k < 2; k++) {
         const char *name = k ? "net/anew1" : "net/anew0";
 
-        make_both(name, &kind_of[k]);
+        make_both_fair(name, &kind_of[k]);
         for (int i = 0; i < FAULTS; i++) {
             long long token;
 
@@ -249,7 +256,7 @@ static void test_unlock_releases_later_when_there_is_no_network(void **state)
 static void test_timedlock_ends_at_its_deadline_when_there_is_no_network(void **state)
 {
     (void)state;
-    make_both("net/timed", &kind_of[0]);
+    make_both_fair("net/timed", &kind_of[0]);
     for (int i = 0; i < 3; i++) {
         proxy_hold(proxy, i == 2 ? PROXY_TO_CLIENT : PROXY_BOTH_WAYS, PROXY_ALL);
         promise_within(200 + 1000);

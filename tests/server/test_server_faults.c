@@ -311,7 +311,7 @@ static void test_lock_says_eagain_when_the_server_is_out_of_memory(void **state)
     make_robust(&dead, "fault/dead", LONG_LEASE);
     assert_result(in_thread(dmutex_lock, &dead), 0);
     assert_result(dmutex_lock(&dead), EOWNERDEAD);
-    make_normal(&held, "fault/held", 300);
+    make_fair(&held, "fault/held", &kinds[0], 300); /* the waiter waits at the server */
     make_normal(&mutex, "fault/oom", 300);
     assert_result(dmutex_lock(&held), 0);
     errand_begin(&waiter, dmutex_lock, &held);
