@@ -16,6 +16,7 @@ dist_man_MANS = \
     doc/man/dmutex_init.3 \
     doc/man/dmutex_lock.3 \
     doc/man/dmutex_np.3 \
+    doc/man/dmutex_stats_np.3 \
     doc/man/dmutexattr.3
 
 # The other functions of a page, so that man finds them by name.

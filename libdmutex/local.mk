@@ -12,6 +12,7 @@ dmutexinclude_HEADERS = \
     include/dmutex/error.h \
     include/dmutex/mutex.h \
     include/dmutex/pthread.h \
+    include/dmutex/stats.h \
     include/dmutex/testing.h \
     include/dmutex/types.h \
     include/dmutex/version.h
@@ -256,6 +257,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/runtime.h \
     libdmutex/runtime/settings.c \
     libdmutex/runtime/settings.h \
+    libdmutex/runtime/stats.c \
+    libdmutex/runtime/stats.h \
     libdmutex/runtime/steps.c \
     libdmutex/runtime/steps.h \
     libdmutex/runtime/swift.c \
@@ -285,6 +288,7 @@ libdmutex_libapi_la_SOURCES = \
     libdmutex/api/mutex.c \
     libdmutex/api/object.c \
     libdmutex/api/object.h \
+    libdmutex/api/stats.c \
     libdmutex/api/testing.c \
     libdmutex/api/view.c \
     libdmutex/api/view.h

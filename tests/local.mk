@@ -43,7 +43,8 @@ unit_redis_tests = \
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_pacing \
-    tests/unit/test_place
+    tests/unit/test_place \
+    tests/unit/test_stats
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) $(up_to_base)
@@ -103,6 +104,7 @@ server_tests = \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
+    tests/server/test_stats \
     tests/server/test_switch \
     tests/server/test_testing \
     tests/server/test_testing_abandon \

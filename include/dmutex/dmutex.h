@@ -9,6 +9,7 @@
 #include <dmutex/cond.h>
 #include <dmutex/error.h>
 #include <dmutex/mutex.h>
+#include <dmutex/stats.h>
 #include <dmutex/version.h>
 
 #endif

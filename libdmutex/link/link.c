@@ -369,6 +369,19 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
     dm_mutex_unlock(&link->lock);
 }
 
+void dm_link_count(struct dm_link *link, struct dm_link_traffic *ret_traffic)
+{
+    const struct dm_session *session = &link->session;
+
+    enter(link);
+    *ret_traffic = (struct dm_link_traffic){
+        .commands = session->sent,
+        .messages = session->heard,
+        .reconnects = session->openings ? session->openings - 1 : 0,
+    };
+    dm_mutex_unlock(&link->lock); /* quietly */
+}
+
 /* A copy of a moment: the loop thread sleeps by it, and on_change wakes the loop when the copy is out of date. */
 void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
 {

@@ -93,6 +93,16 @@ bool dm_link_is_ready(struct dm_link *link);
  */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM]);
 
+/* Since the link was made. */
+struct dm_link_traffic {
+    uint64_t commands;   /* sent, but for greetings and looks */
+    uint64_t messages;   /* heard */
+    uint64_t reconnects; /* openings but the first */
+};
+
+/* Calls nothing. */
+void dm_link_count(struct dm_link *link, struct dm_link_traffic *ret_traffic);
+
 /* For the loop thread: the descriptor to poll (fd -1: none), and when there is work to do. */
 struct dm_link_watch {
     int fd;

@@ -164,6 +164,7 @@ static void become_ready(struct dm_session *session)
     dm_addresses_free(session->addresses);
     session->addresses = NULL;
     session->state = DM_SESSION_READY;
+    session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();
     dm_session_note_reason(session, NO_ANSWER);
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
@@ -278,6 +279,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
         return NULL;
     }
     dm_pipe_push(&session->pipe, slot);
+    session->sent++;
     return slot;
 }
 
@@ -303,6 +305,7 @@ static void take_message(struct dm_session *session, redisReply *reply)
     dm_retry_note_answer(&session->retry);
     slot->kind = DM_SLOT_MESSAGE;
     slot->peer = session->peer;
+    session->heard++;
     finish(session, slot, reply);
 }
 

@@ -43,6 +43,8 @@ struct dm_session {
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
+    uint64_t sent, heard;        /* commands but no greetings and looks; messages: since the beginning */
+    uint64_t openings;           /* how often the session was ready */
     char reason[DM_REASON_ROOM];
 
     /* For the caller to do and to take back. */

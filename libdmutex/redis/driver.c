@@ -114,6 +114,20 @@ static struct dm_origin origin(struct dm_store *store)
     return (struct dm_origin){ number, server.run, server.epoch };
 }
 
+/* Messages come by the inbox alone, and requests go by the other link alone; both links open again. */
+static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    struct dm_link_traffic asks, tells;
+
+    dm_link_count(link_of(store, DM_ASKS), &asks);
+    dm_link_count(link_of(store, DM_TELLS), &tells);
+    *ret_traffic = (struct dm_traffic){
+        .commands = asks.commands,
+        .messages = tells.messages,
+        .reconnects = asks.reconnects + tells.reconnects,
+    };
+}
+
 /* ---- the loop thread --------------------------------------------------------------------- */
 
 /* Posts go over the commands' link, and their handlers are called here. */
@@ -270,6 +284,7 @@ static const struct dm_store_ops ops = {
     .sleep = sleep_reading,
     .reason = reason,
     .origin = origin,
+    .count = count,
     .acquire = dm_redis_acquire,
     .cancel = dm_redis_cancel,
     .release = dm_redis_release,

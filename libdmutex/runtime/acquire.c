@@ -167,6 +167,7 @@ static void ask(struct dm_wait *wait)
     wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
     dm_step_clock(runtime, answer.store_us, request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
+    wait->has_waited = wait->has_waited || wait->is_inbox_needed;
     wait->grace_ms = answer.grace_ms;
     dm_step(runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER,
@@ -281,9 +282,10 @@ static bool enter(struct dm_wait *wait)
 {
     struct dm_runtime *runtime = wait->runtime;
     struct dm_claim *claim = wait->claim, *old;
+    int64_t now_ns = dm_clock_boot_ns();
     bool is_entered;
 
-    is_entered = dm_hold_is_certain(&claim->hold, dm_clock_boot_ns());
+    is_entered = dm_hold_is_certain(&claim->hold, now_ns);
     if (is_entered) {
         old = dm_name_hold(wait->name, claim->holder);
         if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
@@ -294,6 +296,8 @@ static bool enter(struct dm_wait *wait)
         dm_line_set_depth(claim, wait->depth);
         dm_line_adopt(wait);
         wait->name->is_not_recoverable = false;
+        runtime->stats.from_server++;
+        dm_stats_begin_hold(claim, now_ns);
     } else {
         dm_step_kind(runtime, claim, DM_EV_TIME);
     }
@@ -302,8 +306,10 @@ static bool enter(struct dm_wait *wait)
 
 static int succeed(struct dm_wait *wait)
 {
-    if (wait->claim->hold.is_owner_dead)
+    if (wait->claim->hold.is_owner_dead) {
+        wait->runtime->stats.owner_deaths++;
         return dm_fail(DM_FAIL_OWNER_DEAD, NULL);
+    }
     return wait->is_timed_out ? dm_fail(DM_FAIL_COND_TIMED_OUT, NULL) : 0;
 }
 
@@ -432,6 +438,7 @@ static int sleep_queued(struct dm_wait *wait)
     struct dm_deadline wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
     bool is_woken;
 
+    wait->has_waited = true;
     dm_state_unlock();
     is_woken = wait->sleep(wait, &wake);
     if (!is_woken)
@@ -504,6 +511,19 @@ static int begin(struct dm_wait *wait)
     return result;
 }
 
+/* A call that wanted no more than another level of the thread's own hold has not begun. */
+static void count(const struct dm_wait *wait, int result)
+{
+    struct dm_stats *stats = &wait->runtime->stats;
+    bool is_owned = result == 0 || result == EOWNERDEAD;
+
+    if (!wait->began_ns || (!is_owned && result != ETIMEDOUT))
+        return;
+    stats->waits += is_owned && wait->has_waited;
+    stats->timeouts += !is_owned;
+    dm_stats_note(&stats->locks, dm_clock_boot_ns() - wait->began_ns);
+}
+
 int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
                const struct dm_deadline *deadline)
 {
@@ -524,6 +544,7 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
         result = dm_wait_run(&wait);
         dm_registry_unpin(&runtime->registry, wait.name);
     }
+    count(&wait, result);
     dm_state_unlock();
     return result;
 }

@@ -42,8 +42,12 @@ static struct condition_wait *of(struct dm_wait *wait)
 /* The store has ended the hold. */
 static void leave_locked(struct condition_wait *self)
 {
-    if (self->hold)
-        dm_step_kind(self->wait.runtime, self->hold, DM_EV_CLOSED);
+    struct dm_runtime *runtime = self->wait.runtime;
+
+    if (self->hold) {
+        dm_stats_end_hold(&runtime->stats, self->hold, dm_clock_boot_ns());
+        dm_step_kind(runtime, self->hold, DM_EV_CLOSED);
+    }
     self->hold = NULL;
 }
 

@@ -82,7 +82,10 @@ static int look(struct dm_wait *wait, struct dm_seat *seat)
         if (!dm_hold_is_idle(&claim->hold) || (line->is_starving && line->first != seat))
             return look_in_vain(wait, claim);
         rise(line, seat);
-        return is_entered(wait, claim) ? 0 : make_claim(wait);
+        if (!is_entered(wait, claim))
+            return make_claim(wait);
+        wait->runtime->stats.handoffs += seat != NULL;
+        return 0;
     }
     rise(line, seat);
     dm_line_end_keeping(wait->runtime, wait->name);
@@ -191,6 +194,7 @@ static int sit(struct dm_wait *wait)
     struct dm_seat seat = { .self = dm_self_get() };
     int result = SIT;
 
+    wait->has_waited = true;
     dm_line_sit_down(line, &seat);
     dm_line_sync(line->claim);
     dm_line_publish(line->claim); /* the next unlock must look */

@@ -100,10 +100,8 @@ void dm_line_publish(struct dm_claim *claim)
 }
 
 /* The thread is inside from here on; 0: nobody.  The word is closed. */
-static void set_inside(struct dm_claim *claim, uint64_t thread)
+static void set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns)
 {
-    int64_t now_ns = dm_clock_boot_ns();
-
     if (claim->hold.is_entered)
         dm_hold_step(&claim->hold, &(struct dm_event){ .kind = DM_EV_LEFT }, now_ns);
     if (thread)
@@ -117,10 +115,12 @@ static void set_inside(struct dm_claim *claim, uint64_t thread)
 void dm_line_enter(struct dm_claim *claim, uint64_t thread)
 {
     struct dm_tenure *tenure = claim->tenure;
+    int64_t now_ns = dm_clock_boot_ns();
 
-    set_inside(claim, thread);
+    set_inside(claim, thread, now_ns);
     __atomic_store_n(&tenure->number, dm_tenure_number(tenure) + 1, __ATOMIC_RELAXED);
     dm_line_set_depth(claim, 1);
+    dm_stats_begin_hold(claim, now_ns);
 }
 
 void dm_line_set_depth(struct dm_claim *claim, unsigned depth)
@@ -143,7 +143,7 @@ void dm_line_sync(struct dm_claim *claim)
     if (hold->phase != DM_HELD || hold->is_attended)
         return; /* no thread could enter or leave */
     if (inside != (hold->is_entered ? claim->holder : 0))
-        set_inside(claim, inside);
+        set_inside(claim, inside, dm_clock_boot_ns());
     if (inside)
         dm_hold_set_depth(&claim->hold, dm_tenure_depth(claim->tenure));
 }
@@ -288,7 +288,7 @@ static void keep(struct dm_claim *claim, int64_t now_ns)
 {
     struct dm_tenure *tenure = claim->tenure;
 
-    set_inside(claim, 0);
+    set_inside(claim, 0, now_ns);
     __atomic_store_n(&tenure->left_ns, now_ns, __ATOMIC_RELAXED);
     if (!tenure->is_kept)
         tenure->kept_number = dm_tenure_number(tenure);
@@ -330,9 +330,10 @@ bool dm_line_leave(struct dm_runtime *runtime, struct dm_claim *claim)
     switch (decide(runtime, claim, now_ns)) {
     case DM_NEXT_PASS:
         pass(claim);
+        runtime->stats.handoffs++;
         break;
     case DM_NEXT_WAKE:
-        set_inside(claim, 0);
+        set_inside(claim, 0, now_ns);
         dm_line_wake_first(line);
         break;
     case DM_NEXT_KEEP:
@@ -425,7 +426,7 @@ void dm_line_put_back(struct dm_runtime *runtime)
         return;
     dm_line_sync(claim);
     if (claim->hold.phase == DM_HELD) {
-        set_inside(claim, 0);
+        set_inside(claim, 0, dm_clock_boot_ns());
         dm_line_wake_first(&claim->name->line);
         dm_line_settle(runtime, claim);
     } else if (claim->hold.phase == DM_LOST) {

@@ -266,6 +266,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     struct dm_claim **at = &name->claims;
 
     dm_assert_held(DM_RANK_STATE);
+    registry->holds_inside += claim->tenure ? dm_tenure_number(claim->tenure) : 0;
     dm_line_part(claim);
     while (*at != claim)
         at = &(*at)->next_of_name;

@@ -41,7 +41,9 @@ struct dm_claim {
     struct dm_tenure *tenure;  /* of a claim that is or was a line's; NULL: the claim of one thread alone */
     bool is_counted;           /* among line.lost of the name */
     uint64_t holder;           /* the thread that is inside, or in a call about the claim; 0: none */
-    struct dm_self *self;      /* the thread, woken while in a call about the claim; NULL: no such call */
+    int64_t since_ns;          /* when the hold since_number was taken by the state lock; 0: none was */
+    uint32_t since_number;
+    struct dm_self *self; /* the thread, woken while in a call about the claim; NULL: no such call */
     struct dm_moment due[DM_DUE_WANTS];
 
     struct dm_claim *next_of_name;
@@ -61,6 +63,7 @@ struct dm_registry {
     unsigned sweep_at;       /* at so many names, idle records are freed before the next record is made */
     int64_t store_us;        /* the store's clock at the last answer */
     uint64_t seen;           /* the highest token of a name that was freed: a new record begins with this token */
+    uint64_t holds_inside;   /* of the tenures that are over: holds but the first of each */
 };
 
 void dm_state_lock(void);

@@ -39,6 +39,7 @@ static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **
         dm_line_set_depth(claim, claim->hold.depth - 1);
         return 0;
     }
+    dm_stats_end_hold(&runtime->stats, claim, dm_clock_boot_ns());
     *ret_end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
     if (*ret_end == DM_END_UNLOCKED && dm_line_leave(runtime, claim))
         return 0;

@@ -316,6 +316,22 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
     return error;
 }
 
+/* Under START, which guards the list.  The runtimes of a parent process are not this process's. */
+void dm_runtime_count(dmutex_stats_t *ret_stats)
+{
+    const pid_t pid = getpid();
+
+    *ret_stats = (dmutex_stats_t){ .struct_size = sizeof *ret_stats };
+    dm_mutex_lock(&start);
+    if (current && current->pid == pid)
+        dm_stats_add(current, ret_stats);
+    for (struct dm_runtime *runtime = retired; runtime; runtime = runtime->retired_before) {
+        if (runtime->pid == pid)
+            dm_stats_add(runtime, ret_stats);
+    }
+    dm_mutex_unlock(&start);
+}
+
 /* Under START, because function and argument belong together: the loop thread must not read one of each. */
 void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
 {

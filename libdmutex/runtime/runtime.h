@@ -12,6 +12,7 @@
 #include "dmutex/error.h"
 #include "runtime/registry.h"
 #include "runtime/settings.h"
+#include "runtime/stats.h"
 #include "store/calls.h"
 
 struct dm_loop;
@@ -28,6 +29,7 @@ struct dm_runtime {
     /* Guarded by dm_state_lock(). */
     bool is_retired; /* takes no new claims */
     struct dm_registry registry;
+    struct dm_stats stats;
     char refusal[80];                      /* the last error to a posted command, so that the error is logged once */
     bool wants_inbox;                      /* the pump opens the inbox: a thread is to be told of waiters */
     unsigned under_way[2];                 /* batches of renewals, of polls: see pump.c */
@@ -55,6 +57,9 @@ int dm_runtime_configure(const char *url);
  * gone.  0 or an errno value, noted; nothing has changed then.  No lock held.
  */
 int dm_runtime_switch(const char *url, unsigned patience_ms);
+
+/* Sums the counters of all runtimes of this process up; struct_size is set.  Starts none.  No lock of rank START on. */
+void dm_runtime_count(dmutex_stats_t *ret_stats);
 
 void dm_runtime_set_lost(dmutex_lost_fn lost, void *user);
 void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user);

@@ -54,11 +54,13 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
 {
     int64_t now_ns = dm_clock_boot_ns();
     struct dm_event numbered = with_server(runtime, event);
+    bool was_untold = claim->hold.is_untold;
     unsigned actions;
 
     dm_assert_held(DM_RANK_STATE);
     dm_line_sync(claim);
     actions = dm_hold_step(&claim->hold, &numbered, now_ns);
+    runtime->stats.losses += claim->hold.is_untold && !was_untold;
     if (event->answer && event->answer->is_wanted)
         dm_step_must_serve(runtime, claim->name, true);
     if (claim->hold.token > claim->name->seen)

@@ -34,6 +34,7 @@ struct dm_wait {
     bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
     int (*settle)(struct dm_wait *wait);
 
+    bool has_waited;        /* the mutex was not free: for the counters */
     bool is_inbox_needed;   /* the store said busy before we could be told of a grant */
     int64_t grace_ms;       /* of the last answer */
     struct dm_origin asked; /* the server of a request without an answer; run 0: none */

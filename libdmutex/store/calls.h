@@ -40,6 +40,11 @@ static inline struct dm_origin dm_store_origin(struct dm_store *store)
     return store->ops->origin(store);
 }
 
+static inline void dm_store_count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    store->ops->count(store, ret_traffic);
+}
+
 static inline struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                                 const struct dm_owed *owed, int owed_count,
                                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])

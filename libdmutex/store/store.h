@@ -194,6 +194,13 @@ struct dm_origin {
     uint64_t epoch;  /* of the server's data, drawn at the last promotion; 0: never promoted */
 };
 
+/* Counts since the store was opened. */
+struct dm_traffic {
+    uint64_t commands;   /* requests that were sent; what a store does for its connections is left out */
+    uint64_t messages;   /* that have arrived, known or not */
+    uint64_t reconnects; /* ways that were opened again behind a break */
+};
+
 /* Events for the loop thread to wait for. */
 #define DM_WATCHED_MOST 2
 
@@ -250,6 +257,8 @@ struct dm_store_ops {
     void (*reason)(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM]);
     /* Quietly. */
     struct dm_origin (*origin)(struct dm_store *store);
+    /* Quietly. */
+    void (*count)(struct dm_store *store, struct dm_traffic *ret_traffic);
 
     /* OWNED, BUSY, QUEUED, FULL, NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.  `owed` goes first. */
     struct dm_answer (*acquire)(struct dm_store *store, const struct dm_ask *ask, bool may_queue,

@@ -214,6 +214,7 @@ static bool is_for_peer(const struct dm_link *conn, const struct dm_command *com
 static struct slot *send_command(struct dm_link *conn, const struct dm_command *command)
 {
     net_send(conn->link, TO_SERVER, command->bytes, command->length);
+    conn->traffic.commands++;
     return conn_push(conn, command->length);
 }
 
@@ -303,6 +304,11 @@ bool dm_link_look(struct dm_link *conn)
 {
     (void)conn;
     return false;
+}
+
+void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)
+{
+    *ret_traffic = conn->traffic;
 }
 
 bool dm_link_is_ready(struct dm_link *conn)

@@ -17,6 +17,8 @@ static void greet(struct dm_link *conn)
     if (conn->greetings == 0) {
         conn->peer = conn->greeter.ready(conn->greeter.user);
         conn->state = READY;
+        conn->traffic.reconnects += conn->was_ready;
+        conn->was_ready = true;
         conn->back_off_ns = 0;
         conn->is_ready_news = conn->is_change_news = true;
         world_note("p%d %s ready", conn->process->number, conn->options.is_listening ? "inbox" : "commands");
@@ -113,6 +115,7 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
     if (conn->options.is_listening && conn->state == READY) {
         slot = world_new(sizeof *slot);
         slot->is_message = true;
+        conn->traffic.messages++;
         slot->peer = conn->peer;
         slot->reply = reply;
         conn_finish_later(conn, slot);

@@ -45,6 +45,8 @@ struct dm_link {
     int waiting_count;
     size_t unanswered;
     uint64_t pushed, popped;
+    struct dm_link_traffic traffic;
+    bool was_ready;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
     uint64_t peer; /* the server's number */

@@ -73,6 +73,11 @@ static struct dm_origin origin(struct dm_store *store)
     return (struct dm_origin){ .number = plain_of(store)->origin, .run = plain_of(store)->origin };
 }
 
+static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    *ret_traffic = plain_of(store)->traffic;
+}
+
 /* The request stays in the memory of the run, so an answer that comes after the deadline finds the request. */
 static struct dm_answer call_one(struct dm_store *store, const struct question *item,
                                  const struct dm_deadline *deadline, char *ret_reason)
@@ -284,6 +289,7 @@ static const struct dm_store_ops ops = {
     .sleep = sleep_only,
     .reason = reason,
     .origin = origin,
+    .count = count,
     .acquire = acquire,
     .cancel = cancel,
     .release = release,

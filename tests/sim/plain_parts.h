@@ -51,6 +51,7 @@ struct plain {
     uint64_t origin;                    /* of the server that the connection was opened to */
     int64_t to_server_ns, to_client_ns; /* the last arrivals */
     struct request *unanswered;
+    struct dm_traffic traffic;
     struct thread *waiting[WAITING_MAX];
     int waiting_count;
 };

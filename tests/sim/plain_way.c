@@ -108,6 +108,7 @@ static void take_letter(void *object, uint64_t number)
     (void)number;
     if (is_over(letter->plain, letter->connection))
         return;
+    letter->plain->traffic.messages++;
     before = process_enter(letter->plain->process);
     host->on_message(host->user, &letter->message);
     process_leave(before);
@@ -149,6 +150,7 @@ static void take_opening(void *object, uint64_t number)
     plain->is_opening = false;
     if (!plain->process->is_alive || plain->at_client)
         return;
+    plain->traffic.reconnects += plain->origin != 0;
     plain->at_client = plain->at_server = ++connections;
     plain->origin = origins;
     before = process_enter(plain->process);
@@ -253,6 +255,7 @@ static void send_request(struct request *request)
     request->connection = plain->at_client;
     request->next = plain->unanswered;
     plain->unanswered = request;
+    plain->traffic.commands++;
     world_at(arrival_ns(&plain->to_server_ns), execute, request, 0);
 }
 

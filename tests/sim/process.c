@@ -308,6 +308,12 @@ void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
     *ret_user = NULL;
 }
 
+void dm_runtime_count(dmutex_stats_t *ret_stats)
+{
+    *ret_stats = (dmutex_stats_t){ .struct_size = sizeof *ret_stats };
+    dm_stats_add(&process_current()->runtime, ret_stats);
+}
+
 struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
 {
     return dm_deadline_in_ms(runtime->url->command_timeout_ms);
