@@ -139,30 +139,6 @@ static int is_next_robust(const struct known *known, const struct script_call *c
     return -1;
 }
 
-/* I9: with the mark "-", the end of the lease is no death. */
-static void check_marked_end(const struct known *known, const struct script_call *call, int name, bool is_dead)
-{
-    if (is_dead && !known->was_unhealthy && !is_given_back(call, known->hold) && strcmp(call->name, "force") != 0)
-        world_break("I9: the lease of %s has ended, and x%d has a death in spite of the mark", known->hold, name);
-}
-
-/* I9: a hold that ended without a release is a death; a released hold is no death. */
-static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
-{
-    bool is_dead = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "1") == 0;
-    bool was_over = look_is_over(look_hash(known->hold, strlen(known->hold)));
-
-    if (!known->hold[0] || known->is_hold_found)
-        return;
-    if (is_dead && !known->was_unhealthy && was_over)
-        world_break("I9: %s gave x%d back and is taken for dead", known->hold, name);
-    if (known->mark == '-')
-        check_marked_end(known, call, name, is_dead);
-    else if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
-             is_next_robust(known, call, id) == 1)
-        world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
-}
-
 static bool begins_with_id(struct text text, const char *id)
 {
     size_t length = strlen(id);
@@ -185,6 +161,33 @@ static bool is_about(const struct script_call *call, const char *id)
             return true;
     }
     return false;
+}
+
+/* I9: with the mark "-", the end of the lease is no death. */
+static void check_marked_end(const struct known *known, const struct script_call *call, int name, bool is_dead)
+{
+    if (is_dead && !known->was_unhealthy && !is_given_back(call, known->hold) && strcmp(call->name, "force") != 0)
+        world_break("I9: the lease of %s has ended, and x%d has a death in spite of the mark", known->hold, name);
+}
+
+/*
+ * I9: a hold that ended without a release is a death; a released hold is no death, nor is a hold whose own attempt asks
+ * again: the attempt's thread lives, and was not inside.
+ */
+static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
+{
+    bool is_dead = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "1") == 0;
+    bool was_over = look_is_over(look_hash(known->hold, strlen(known->hold)));
+
+    if (!known->hold[0] || known->is_hold_found)
+        return;
+    if (is_dead && !known->was_unhealthy && was_over)
+        world_break("I9: %s gave x%d back and is taken for dead", known->hold, name);
+    if (known->mark == '-')
+        check_marked_end(known, call, name, is_dead);
+    else if (id[0] && strcmp(id, known->hold) != 0 && !is_dead && !was_over && !is_given_back(call, known->hold) &&
+             !is_about(call, known->hold) && is_next_robust(known, call, id) == 1)
+        world_break("I9: x%d goes to %s, which is not told that %s died", name, id, known->hold);
 }
 
 /*
