@@ -138,13 +138,44 @@ EXTRA_DIST += \
     doc/design/connection.md \
     doc/design/errors.md \
     doc/design/faults.md \
+    doc/design/lines.md \
     doc/design/models.md \
     doc/design/performance.md \
     doc/design/preload.md \
     doc/design/programs.md \
     doc/design/protocol.md \
+    doc/design/reliability.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
+    doc/guide/failures.md \
+    doc/guide/operating.md \
+    doc/guide/porting.md \
+    doc/guide/preloading.md \
+    doc/guide/testing.md \
+    doc/guide/troubleshooting.md \
+    doc/guide/tuning.md \
+    doc/guide/tutorial.md \
+    doc/img/acquire.svg \
+    doc/img/draw-sequence.awk \
+    doc/img/failover.svg \
+    doc/img/handoff.svg \
     doc/img/handoffs.svg \
+    doc/img/loss.svg \
+    doc/img/pause.svg \
     doc/img/shares.svg \
+    $(sequences) \
     doc/peers.md
+
+# The pictures of the guide, of one text each.
+sequences = \
+    doc/img/sequences/acquire.seq \
+    doc/img/sequences/failover.seq \
+    doc/img/sequences/handoff.seq \
+    doc/img/sequences/loss.seq \
+    doc/img/sequences/pause.seq
+sequences:
+	$(AM_V_at)for text in $(sequences); do \
+	    name=$${text##*/}; name=$${name%.seq}; \
+	    $(AWK) -f $(srcdir)/doc/img/draw-sequence.awk $(srcdir)/$$text >$(srcdir)/doc/img/$$name.svg || exit; \
+	done
+.PHONY: sequences

@@ -628,7 +628,31 @@ endif
 if HARDENING
 script_tests += tests/floors/test_hardening.sh
 endif
+
+# the pages: what they show is run, by programs without a sanitizer
+script_tests += tests/doc/test_links.sh tests/doc/test_messages.sh
+if PLAIN_BUILD
+script_tests += tests/doc/test_guide.sh
+if HAVE_AUTOTOOLS
+script_tests += tests/doc/test_recipe_autotools.sh
+endif
+if HAVE_CMAKE
+script_tests += tests/doc/test_recipe_cmake.sh
+endif
+if HAVE_MESON
+script_tests += tests/doc/test_recipe_meson.sh
+endif
+endif
 EXTRA_DIST += \
+    tests/doc/links.awk \
+    tests/doc/literals.awk \
+    tests/doc/match.awk \
+    tests/doc/page.awk \
+    tests/doc/page.sh \
+    tests/doc/test_guide.sh \
+    tests/doc/test_recipe_autotools.sh \
+    tests/doc/test_recipe_cmake.sh \
+    tests/doc/test_recipe_meson.sh \
     tests/floors/test_hardening.sh \
     tests/tools/test_gdb.sh \
     tests/tools/test_probes.sh \
