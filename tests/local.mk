@@ -601,10 +601,15 @@ $(chaos_tests): $(chaos_libs)
 tool_tests = \
     tests/tools/test_break \
     tests/tools/test_doctor \
+    tests/tools/test_local_server \
     tests/tools/test_run_lock \
     tests/tools/test_run_loss \
     tests/tools/test_views
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
+# with hosts that have keepers of lock files
+tool_host_tests = tests/tools/test_show_keeper
+$(tool_host_tests): private LDADD = $(preload_test_libs) $(test_libs) libdmutex/libdmutex.la
+$(tool_host_tests): $(preload_test_libs) tools/dmutex$(EXEEXT)
 $(tool_tests): private LDADD = tests/tools/libtool.la $(test_libs) libdmutex/libdmutex.la
 $(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)
 
@@ -761,7 +766,7 @@ check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 check_PROGRAMS += tests/sim/sim
 endif
-program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(conformance_tests)
+program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(tool_host_tests) $(conformance_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests)
 second_runs = $(libc_tests) $(linger_tests)

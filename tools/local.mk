@@ -2,7 +2,7 @@
 # lowest layer alone; dmutex, too, because it has views of the store that the library does not export (HACKING.md).
 bin_PROGRAMS += tools/dmutex-names tools/dmutex
 
-tools_dmutex_names_SOURCES = tools/names.c
+tools_dmutex_names_SOURCES = tools/json.c tools/json.h tools/names.c tools/names.h tools/names_main.c
 tools_dmutex_names_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
 tools_dmutex_names_LDADD = $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
@@ -22,6 +22,10 @@ tools_dmutex_SOURCES = \
     tools/keeper.c \
     tools/keeper.h \
     tools/list.c \
+    tools/local.c \
+    tools/names.c \
+    tools/names.h \
+    tools/names_word.c \
     tools/probe.c \
     tools/probe.h \
     tools/rights.c \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex-names: prints the names of mutexes and condition variables with static initialisers, in programs,
- * libraries and object files, and fails if an automatic name cannot be used.
+ * dmutex names, and dmutex-names: prints the names of mutexes and condition variables with static initialisers, in
+ * programs, libraries and object files, and fails if an automatic name cannot be used.
  *
  * Files are only read, and not trusted: all offsets are checked.
  */
+#include "names.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <dmutex/version.h>
-
 #include "base/literal.h"
-
-#define EXIT_FAULT 1 /* an unusable name */
-#define EXIT_TROUBLE 2
 
 struct file {
     const char *path;
@@ -31,6 +28,9 @@ struct file {
     const ElfW(Ehdr) *head;
     const ElfW(Shdr) *sections;
 };
+
+/* A symbol of C++ may be longer, and is cut. */
+#define SYMBOL_ROOM 1024
 
 /* One object, and the list of the objects of a file. */
 struct found {
@@ -44,16 +44,18 @@ struct list {
 };
 
 static bool is_faulty;
+static const char *program;
+static struct json *document; /* NULL: lines for people */
 
 static int complain(const char *path, const char *sentence)
 {
-    fprintf(stderr, "dmutex-names: %s: %s\n", path, sentence);
-    return EXIT_TROUBLE;
+    fprintf(stderr, "%s: %s: %s\n", program, path, sentence);
+    return NAMES_TROUBLE;
 }
 
 static void fault(const char *path, const char *name, const char *sentence)
 {
-    fprintf(stderr, "dmutex-names: %s: \"%s\": %s\n", path, name, sentence);
+    fprintf(stderr, "%s: %s: \"%s\": %s\n", program, path, name, sentence);
     is_faulty = true;
 }
 
@@ -134,7 +136,8 @@ static bool covers(const ElfW(Sym) *symbol, ElfW(Half) section, ElfW(Addr) addre
            address - symbol->st_value < symbol->st_size;
 }
 
-static bool print_symbol_of(const struct file *file, const ElfW(Shdr) *table, ElfW(Half) section, ElfW(Addr) address)
+static bool find_symbol_in(const struct file *file, const ElfW(Shdr) *table, ElfW(Half) section, ElfW(Addr) address,
+                           char ret_symbol[SYMBOL_ROOM])
 {
     const ElfW(Sym) *symbols = (const void *)(file->bytes + table->sh_offset);
 
@@ -144,23 +147,25 @@ static bool print_symbol_of(const struct file *file, const ElfW(Shdr) *table, El
     for (size_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
         if (!covers(&symbols[i], section, address))
             continue;
-        fputs(string_at(file, &file->sections[table->sh_link], symbols[i].st_name), stdout);
+        snprintf(ret_symbol, SYMBOL_ROOM - 20, "%s",
+                 string_at(file, &file->sections[table->sh_link], symbols[i].st_name));
         if (address > symbols[i].st_value)
-            printf("+0x%llx", (unsigned long long)(address - symbols[i].st_value));
+            sprintf(ret_symbol + strlen(ret_symbol), "+0x%llx", (unsigned long long)(address - symbols[i].st_value));
         return true;
     }
     return false;
 }
 
-static void print_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address)
+static void find_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address, char ret_symbol[SYMBOL_ROOM])
 {
     for (ElfW(Half) i = 0; i < file->head->e_shnum; i++) {
         ElfW(Word) type = file->sections[i].sh_type;
 
-        if ((type == SHT_SYMTAB || type == SHT_DYNSYM) && print_symbol_of(file, &file->sections[i], section, address))
+        if ((type == SHT_SYMTAB || type == SHT_DYNSYM) &&
+            find_symbol_in(file, &file->sections[i], section, address, ret_symbol))
             return;
     }
-    printf("0x%llx", (unsigned long long)address);
+    snprintf(ret_symbol, SYMBOL_ROOM, "0x%llx", (unsigned long long)address);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
@@ -201,10 +206,27 @@ static bool keep(struct list *list, const struct found *found)
     return true;
 }
 
+static void print(const struct file *file, const struct found *found, const char *kind, const char *symbol)
+{
+    if (!document) {
+        print_name(found->name);
+        printf("\t%s\t%s\t%s\n", kind, file->path, symbol);
+        return;
+    }
+    json_open(document, NULL, '{');
+    json_name(document, found->name);
+    json_text(document, "kind", strcmp(kind, "cond") == 0 ? "condition" : kind);
+    json_bool(document, "automatic", found->is_automatic);
+    json_text(document, "file", file->path);
+    json_text(document, "symbol", symbol);
+    json_close(document);
+}
+
 /* Prints the object at the address.  False without memory. */
 static bool take(const struct file *file, struct list *list, ElfW(Half) section, ElfW(Addr) address, void *object)
 {
     enum dm_literal_kind kind = dm_literal_at(object);
+    char symbol[SYMBOL_ROOM];
     struct found found = { .is_automatic = *dm_literal_named(object, kind) == DM_NAMED_AUTOMATICALLY };
 
     strcpy(found.name, dm_literal_name(object, kind));
@@ -212,10 +234,8 @@ static bool take(const struct file *file, struct list *list, ElfW(Half) section,
         fault(file->path, found.name,
               "depends on the folder of the build: compile with -fmacro-prefix-map=FOLDER/= or -DDMUTEX_UNIT");
     check(file, list, &found);
-    print_name(found.name);
-    printf("\t%s\t%s\t", kind == DM_LITERAL_MUTEX ? "mutex" : "cond", file->path);
-    print_symbol(file, section, address);
-    putchar('\n');
+    find_symbol(file, section, address, symbol);
+    print(file, &found, kind == DM_LITERAL_MUTEX ? "mutex" : "cond", symbol);
     return keep(list, &found);
 }
 
@@ -262,28 +282,16 @@ static int print_names(const char *path)
     return is_good ? 0 : complain(path, strerror(ENOMEM));
 }
 
-static int print_usage(FILE *to, int status)
-{
-    fputs("usage: dmutex-names FILE...\n       dmutex-names --version\n", to);
-    return status;
-}
-
-int main(int argc, char **argv)
+int names_print(const char *caller, char *const *paths, struct json *json)
 {
     int result = 0;
 
-    if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        return puts("dmutex-names " DMUTEX_VERSION_STRING) < 0;
-    if (argc == 2 && strcmp(argv[1], "--help") == 0)
-        return print_usage(stdout, 0);
-    if (argc < 2 || argv[1][0] == '-')
-        return print_usage(stderr, EXIT_TROUBLE);
-    for (int i = 1; i < argc; i++) {
-        int error = print_names(argv[i]);
+    program = caller;
+    document = json;
+    for (; *paths; paths++) {
+        int error = print_names(*paths);
 
         result = result ? result : error;
     }
-    if (fflush(stdout) != 0)
-        return complain("standard output", strerror(errno));
-    return result ? result : is_faulty ? EXIT_FAULT : 0;
+    return result ? result : is_faulty ? NAMES_FAULT : 0;
 }

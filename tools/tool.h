@@ -13,6 +13,7 @@
 enum {
     TOOL_NO = 1,
     TOOL_USAGE = 64,
+    TOOL_NO_INPUT = 66,    /* a file cannot be read */
     TOOL_UNREACHABLE = 69, /* the server cannot be used */
     TOOL_OUTPUT = 74,      /* standard output cannot be written */
     TOOL_HELD = 75,        /* the lock was not acquired */
@@ -31,7 +32,8 @@ struct word {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct word word_acl, word_break, word_doctor, word_list, word_run, word_show, word_token, word_wait;
+extern const struct word word_acl, word_break, word_doctor, word_list, word_local, word_names, word_run, word_show,
+    word_token, word_wait;
 
 /*
  * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex local, and dmutex names. */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A private server's folder below the test server's, which is deleted at the end. */
+static int setup(void **state)
+{
+    char path[100];
+
+    tool_setup(state);
+    snprintf(path, sizeof path, "%s/local", the_server->folder);
+    setenv("DMUTEX_LOCAL_DIR", path, 1);
+    return 0;
+}
+
+/* Whatever a test has left running. */
+static int teardown(void **state)
+{
+    command_run("$dmutex local stop --force");
+    unsetenv("DMUTEX_LOCAL_DIR");
+    return tool_teardown(state);
+}
+
+static void test_local_starts_and_stops_the_server_when_told(void **state)
+{
+    long pid;
+
+    (void)state;
+    command_run("exec $dmutex local status");
+    assert_status(1);
+    assert_output("not running at ");
+    command_run("exec $dmutex local start");
+    assert_status(0);
+    assert_output("running at ");
+    assert_output("/local/s: process ");
+    pid = atol(strstr(ran.output, "process ") + 8);
+    assert_true(proc_is_alive((pid_t)pid));
+    command_run("exec $dmutex local start --json");
+    assert_status(0);
+    tool_check_json();
+    assert_output("{\"running\":true,\"socket\":\"");
+    assert_int_equal(atol(strstr(ran.output, "\"pid\":") + 6), pid);
+    command_run("DMUTEX_URL=local: exec $dmutex token t/x");
+    assert_status(0);
+    command_run("exec $dmutex local stop");
+    assert_status(0);
+    assert_output("not running at ");
+    wait_until(!proc_is_alive((pid_t)pid));
+    command_run("exec $dmutex local stop --json");
+    assert_status(0);
+    assert_output("{\"running\":false,");
+}
+
+/* The holders would go on as if they had the locks. */
+static void test_local_stops_no_server_when_locks_are_held(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("DMUTEX_URL=local: exec $dmutex run t/x -- sh -c 'echo >$F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    command_run("exec $dmutex local stop");
+    assert_status(1);
+    assert_errors("1 locks are held there");
+    command_run("exec $dmutex local status");
+    assert_status(0);
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+    command_run("exec $dmutex local stop");
+    assert_status(0);
+}
+
+/* A folder that other users can change is no place for a server. */
+static void test_local_refuses_when_the_folder_is_not_private(void **state)
+{
+    (void)state;
+    command_run("mkdir -m 0777 $F/open && DMUTEX_LOCAL_DIR=$F/open exec $dmutex local start");
+    assert_status(69);
+    assert_errors("/open");
+    command_run("DMUTEX_LOCAL_DIR=here exec $dmutex local start");
+    assert_status(78);
+}
+
+static void test_local_refuses_when_the_usage_is_wrong(void **state)
+{
+    static const char *const bad[] = { "", "nonsense", "start stop", "--nonsense start" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        command_run("exec $dmutex local %s", bad[i]);
+        assert_status(64);
+    }
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+/* The text is that of dmutex-names, of which tests/tools/test_dmutex_names.sh has all cases. */
+static void test_names_lists_the_names_of_a_program(void **state)
+{
+    char counter[4096];
+
+    (void)state;
+    test_build_path(counter, sizeof counter, "examples/counter");
+    command_run("exec $dmutex names %s", counter);
+    assert_status(0);
+    assert_output("billing/ledger\tmutex\t");
+    assert_output("/examples/counter\tledger\n");
+    command_run("exec $dmutex names --json %s", counter);
+    assert_status(0);
+    tool_check_json();
+    assert_output(
+        "[{\"name\":\"billing/ledger\",\"encoded\":\"billing/ledger\",\"kind\":\"mutex\",\"automatic\":false,");
+    command_run("exec $dmutex names --json %s $F/nothing", counter);
+    assert_status(66);
+    tool_check_json();
+    command_run("exec $dmutex names");
+    assert_status(64);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_local_starts_and_stops_the_server_when_told),
+        cmocka_unit_test(test_local_stops_no_server_when_locks_are_held),
+        cmocka_unit_test(test_local_refuses_when_the_folder_is_not_private),
+        cmocka_unit_test(test_local_refuses_when_the_usage_is_wrong),
+        cmocka_unit_test(test_names_lists_the_names_of_a_program),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

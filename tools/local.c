@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex local: starts, stops and shows the private server of this user on this machine. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <dmutex/dmutex.h>
+
+#include "api/view.h"
+#include "base/clock.h"
+#include "json.h"
+#include "probe.h"
+#include "say.h"
+#include "spawn/local.h"
+#include "tool.h"
+
+struct local {
+    struct dm_url *url;
+    bool is_running;
+    char reason[DM_REASON_ROOM]; /* why it cannot be used */
+    char pid[20], version[40];   /* as the server says; "" */
+};
+
+/* The URL of every program that says local:, so that the same variables find the same server. */
+static int find(struct local *ret_local)
+{
+    char reason[DM_REASON_ROOM];
+
+    *ret_local = (struct local){ .url = dm_url_parse("local:", reason) };
+    if (ret_local->url && dm_local_place(ret_local->url, reason))
+        return 0;
+    say("%s", reason);
+    return TOOL_CONFIG;
+}
+
+static bool is_listening(struct local *local, bool may_start)
+{
+    int fd = dm_local_open(local->url, may_start, local->reason);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void copy_value(const char *info, const char *key, char *ret_value, size_t room)
+{
+    const char *at = strstr(info, key);
+
+    if (at)
+        snprintf(ret_value, room, "%.*s", (int)strcspn(at + strlen(key), "\r\n"), at + strlen(key));
+    dm_text_clean(ret_value);
+}
+
+/* Looks whether the server answers, and who it is. */
+static void look(struct local *local)
+{
+    struct probe *probe = probe_new(local->url, NULL);
+    redisReply *reply = NULL;
+
+    if (probe && is_listening(local, false) && probe_connect(probe, local->reason))
+        reply = probe_ask(probe, (const char *const[]){ "INFO", "server", NULL }, local->reason);
+    local->is_running = reply && reply->type == REDIS_REPLY_STRING;
+    if (local->is_running) {
+        copy_value(reply->str, "\nprocess_id:", local->pid, sizeof local->pid);
+        copy_value(reply->str, "\nredis_version:", local->version, sizeof local->version);
+    }
+    if (reply)
+        freeReplyObject(reply);
+}
+
+static int print(const struct local *local, bool is_json)
+{
+    if (is_json) {
+        struct json json = json_begin(stdout);
+
+        json_open(&json, NULL, '{');
+        json_bool(&json, "running", local->is_running);
+        json_text(&json, "socket", local->url->path);
+        if (local->is_running) {
+            json_number(&json, "pid", atoll(local->pid));
+            json_text(&json, "version", local->version);
+        }
+        json_close(&json);
+        json_end(&json);
+    } else if (local->is_running) {
+        printf("running at %s: process %s, Redis %s\n", local->url->path, local->pid, local->version);
+    } else {
+        printf("not running at %s\n", local->url->path);
+    }
+    return local->is_running ? 0 : TOOL_NO;
+}
+
+/* ---- stop -------------------------------------------------------------------------------- */
+
+static void count(void *user, const struct dm_seen *seen)
+{
+    *(int *)user += seen->info.shown.locked;
+}
+
+/* SHUTDOWN is answered by the end of the connection. */
+static int shut_down(struct local *local)
+{
+    struct probe *probe = probe_new(local->url, NULL);
+    struct dm_deadline deadline = dm_deadline_in_ms(local->url->command_timeout_ms);
+    const struct timespec pause = { 0, 5 * DM_NS_PER_MS };
+    redisReply *reply = NULL;
+
+    if (probe && probe_connect(probe, local->reason))
+        reply = probe_ask(probe, (const char *const[]){ "SHUTDOWN", "NOSAVE", NULL }, local->reason);
+    if (reply) {
+        say("the server does not end: %s", reply->type == REDIS_REPLY_ERROR ? reply->str : "an unknown answer");
+        freeReplyObject(reply);
+        return TOOL_UNREACHABLE;
+    }
+    while (is_listening(local, false) && dm_deadline_left_ns(&deadline) > 0)
+        nanosleep(&pause, NULL);
+    look(local);
+    if (!local->is_running)
+        return 0;
+    say("the server does not end: see the log beside %s", local->url->path);
+    return TOOL_UNREACHABLE;
+}
+
+/* A server with locks goes on, because its holders would go on as if they had the locks until their leases end. */
+static int stop(struct local *local, bool is_forced, bool is_json)
+{
+    int locks = 0, status = 0;
+
+    look(local);
+    if (!local->is_running) {
+        print(local, is_json);
+        return 0;
+    }
+    if (!is_forced && (dmutex_configure_np("local:") != 0 || dm_view_all(NULL, count, &locks) != 0))
+        return tool_failed(NULL);
+    if (locks > 0) {
+        say("%d locks are held there; --force stops the server all the same", locks);
+        return TOOL_NO;
+    }
+    status = shut_down(local);
+    if (status == 0)
+        print(local, is_json);
+    return status;
+}
+
+static int start(struct local *local, bool is_json)
+{
+    if (!is_listening(local, true)) {
+        say("%s", local->reason);
+        return TOOL_UNREACHABLE;
+    }
+    look(local);
+    return print(local, is_json);
+}
+
+/* ---- the word ---------------------------------------------------------------------------- */
+
+static int act(char **argv, const char *action, bool is_forced, bool is_json)
+{
+    struct local local;
+    int error = find(&local);
+
+    if (error)
+        return error;
+    if (strcmp(action, "start") == 0)
+        return start(&local, is_json);
+    if (strcmp(action, "stop") == 0)
+        return stop(&local, is_forced, is_json);
+    if (strcmp(action, "status") != 0)
+        return tool_misused(argv, "\"%s\" is none of start, stop and status", action);
+    look(&local);
+    return print(&local, is_json);
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "force", no_argument, NULL, 'f' },
+        { "json", no_argument, NULL, 'j' },
+        { NULL, 0, NULL, 0 },
+    };
+    bool is_forced = false, is_json = false;
+    int option;
+
+    while ((option = tool_option(argc, argv, "", options)) != -1) {
+        if (option == '?')
+            return TOOL_USAGE;
+        is_forced |= option == 'f';
+        is_json |= option == 'j';
+    }
+    if (argc - optind != 1)
+        return tool_misused(argv, "start, stop, or status?");
+    return act(argv, argv[optind], is_forced, is_json);
+}
+
+const struct word word_local = {
+    .name = "local",
+    .arguments = "[--force] [--json] start | stop | status",
+    .purpose = "start, stop or show the private server of this user on this machine",
+    .options = "      --force   stop the server though locks are held there\n"
+               "\n"
+               "Exit status: of status 0 if it is running, 1 if not; of stop 1 if locks are held.\n",
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex-names: the word `names` of dmutex(1) as a program of its own, for the rules of a Makefile. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <dmutex/version.h>
+
+#include "names.h"
+
+static int print_usage(FILE *to, int status)
+{
+    fputs("usage: dmutex-names FILE...\n       dmutex-names --version\n", to);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int result;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("dmutex-names " DMUTEX_VERSION_STRING) < 0;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return print_usage(stdout, 0);
+    if (argc < 2 || argv[1][0] == '-')
+        return print_usage(stderr, NAMES_TROUBLE);
+    result = names_print("dmutex-names", argv + 1, NULL);
+    if (fflush(stdout) == 0)
+        return result;
+    fprintf(stderr, "dmutex-names: standard output: %s\n", strerror(errno));
+    return NAMES_TROUBLE;
+}
