@@ -669,6 +669,7 @@ EXTRA_DIST += \
 
 # with programs of Debian, which are downloaded for it: not in TESTS, but `make check-programs`
 debian_tests = \
+    tests/programs/test_cmake.sh \
     tests/programs/test_cron.sh \
     tests/programs/test_flock.sh \
     tests/programs/test_globals.sh \
