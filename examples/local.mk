@@ -40,4 +40,6 @@ script_tests += examples/run-examples.sh
 EXTRA_DIST += \
     examples/guarded.cc \
     examples/Makefile.standalone \
-    examples/ported/show.sh
+    examples/ported/show.sh \
+    examples/systemd/collector.service \
+    examples/systemd/locks.acl

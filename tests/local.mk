@@ -623,6 +623,7 @@ script_tests = \
     tests/floors/test_floors.sh \
     tests/floors/test_preload_floors.sh \
     tests/tools/test_completion.sh \
+    tests/tools/test_unit.sh \
     tests/tools/test_dmutex_bench.sh \
     tests/tools/test_dmutex_names.sh
 if HAVE_GDB

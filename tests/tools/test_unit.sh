@@ -1,0 +1,66 @@
+#!/bin/sh
+# The service of examples/systemd/: its command works on a server that knows the user of locks.acl alone, and systemd,
+# where it is installed, has nothing to say. Speaks TAP. Run by `make check` in the build directory.
+
+. "$srcdir/tests/lib/tap.sh"
+server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
+if [ -z "$server" ]; then
+    echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
+    exit 0
+fi
+pid=
+clean_up()
+{
+    [ -z "$pid" ] || { kill "$pid"; wait "$pid"; }
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+unit=$srcdir/examples/systemd/collector.service
+acl=$srcdir/examples/systemd/locks.acl
+
+sed -n '/ACL SETUSER app/,/zcard/p' "$srcdir/README.md" | xargs | sed 's/^ACL SETUSER/user/' >"$scratch/rights"
+diff "$scratch/rights" "$acl" >>"$scratch/complaints"
+result "locks.acl has the rights of README.md"
+
+# The default user off: the user of locks.acl is the only one.
+{ cat "$acl"; echo "user default off"; } >"$scratch/users.acl"
+"$server" --port 0 --unixsocket "$scratch/s" --save '' --maxmemory-policy noeviction --aclfile "$scratch/users.acl" \
+    --dir "$scratch" --logfile "$scratch/log" &
+pid=$!
+tries=0
+while [ ! -S "$scratch/s" ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+
+# setting NAME: a setting of the unit, with this machine's paths instead of the example's.
+setting()
+{
+    sed -n "s/^$1=//p" "$unit" | sed "s|rediss://app@locks.example|unix://app@$scratch/s|; s|%d/|$scratch/|
+        s|/usr/bin/dmutex |$PWD/tools/dmutex |; s|/usr/local/bin/collector|$scratch/collector|"
+}
+printf '#!/bin/sh\necho "$DMUTEX_NAME" ${DMUTEX_TOKEN:+token}\n' >"$scratch/collector"
+chmod +x "$scratch/collector"
+credential=$(setting LoadCredential)
+grep -o '>[^ ]*' "$acl" | tr -d '>' >"$scratch/${credential%%:*}"
+
+# start: what systemd runs. A new server grants nothing for a lease, if it is not told that nobody was there before.
+start() { timeout 60 env -i "$(setting Environment)&grace=off" DMUTEX_LOG=warn $(setting ExecStart); }
+
+is "the service" "$(start 2>&1)" "collector/active token"
+result "the service runs with these rights, and nothing is refused"
+
+echo wrong >"$scratch/${credential%%:*}"
+start >"$scratch/said" 2>&1
+is "the status with a wrong password" $? 69
+result "the password comes from the credential"
+
+if command -v systemd-analyze >/dev/null; then
+    sed "s|/usr/bin/dmutex |$PWD/tools/dmutex |; s|/usr/local/bin/collector|$scratch/collector|" "$unit" \
+        >"$scratch/collector.service"
+    systemd-analyze verify --man=no "$scratch/collector.service" >>"$scratch/complaints" 2>&1 ||
+        complain "systemd-analyze fails"
+    result "systemd-analyze verifies the unit"
+fi
+
+finish
