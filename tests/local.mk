@@ -615,6 +615,7 @@ $(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)
 
 # not programs
 script_tests = \
+    tests/abi/test_interface.sh \
     tests/conformance/cpp/test_classes.sh \
     tests/conformance/dropin/test_automatic.sh \
     tests/conformance/dropin/test_compiles.sh \
@@ -651,6 +652,10 @@ script_tests += tests/doc/test_recipe_meson.sh
 endif
 endif
 EXTRA_DIST += \
+    tests/abi/check.sh \
+    tests/abi/interface \
+    tests/abi/libdmutex.abi \
+    tests/abi/list.sh \
     tests/doc/links.awk \
     tests/doc/literals.awk \
     tests/doc/match.awk \
@@ -856,6 +861,16 @@ tsan/Makefile:
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=thread
 configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 
+# The interface for compiled programs: tests/abi/interface, which `make check` compares, and the same for abidiff, which
+# is looked for when it runs.  update-abi keeps the interface of now.
+abi_dump = tests/abi/libdmutex.abi
+check-abi: all
+	$(SHELL) $(srcdir)/tests/abi/check.sh $(srcdir)/$(abi_dump) libdmutex/.libs/libdmutex.so
+update-abi: all
+	abidw --no-show-locs --no-corpus-path --no-comp-dir-path --no-elf-needed --exported-interfaces-only --drop-undefined-syms \
+	    libdmutex/.libs/libdmutex.so >$(srcdir)/$(abi_dump)
+	srcdir='$(srcdir)' CC='$(CC)' NM='$(NM)' $(SHELL) $(srcdir)/tests/abi/list.sh >$(srcdir)/tests/abi/interface
+
 # The models of the protocol, by SPIN, which is looked for when it runs: doc/design/models.md
 check-model:
 	srcdir='$(abs_top_srcdir)' CC='$(CC)' DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' \
@@ -873,4 +888,4 @@ clean-local:
 	rm -rf asan tsan tests/fuzz/clang
 	rm -f tests/programs.log tests/sim.log
 
-.PHONY: print-results print-debian-results check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-abi update-abi check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan
