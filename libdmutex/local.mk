@@ -247,6 +247,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/loop.h \
     libdmutex/runtime/loss.c \
     libdmutex/runtime/loss.h \
+    libdmutex/runtime/metrics.c \
+    libdmutex/runtime/metrics.h \
     libdmutex/runtime/pump.c \
     libdmutex/runtime/pump.h \
     libdmutex/runtime/registry.c \

@@ -42,6 +42,7 @@ unit_redis_tests = \
     tests/unit/test_reply
 unit_api_tests = \
     tests/unit/test_conffile \
+    tests/unit/test_metrics \
     tests/unit/test_pacing \
     tests/unit/test_place \
     tests/unit/test_stats
@@ -54,6 +55,10 @@ $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
+tests_unit_test_metrics_LDFLAGS = $(AM_LDFLAGS) \
+    -Wl,--wrap=dm_clock_boot_ns \
+    -Wl,--wrap=dm_loop_wake_at \
+    -Wl,--wrap=dm_runtime_count
 tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_clock_boot_ns \
     -Wl,--wrap=dm_loop_rearm \
@@ -97,6 +102,7 @@ server_tests = \
     tests/server/test_logs \
     tests/server/test_loss \
     tests/server/test_many_holds \
+    tests/server/test_metrics \
     tests/server/test_mixed_holds \
     tests/server/test_network \
     tests/server/test_orphans \
@@ -688,6 +694,7 @@ debian_tests = \
     tests/programs/test_recipes.sh
 EXTRA_DIST += \
     $(debian_tests) \
+    tests/lib/metrics.awk \
     tests/lib/tap.sh \
     tests/programs/increments.py \
     tests/programs/recipes/CMakeLists.txt \
@@ -799,7 +806,7 @@ SH_LOG_COMPILER = timeout -k 5 $(TEST_TIMEOUT) $(SHELL)
 
 # Nothing from the user's environment may reach a test.
 AM_TESTS_ENVIRONMENT = \
-    unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
+    unset DMUTEX_URL DMUTEX_HOST DMUTEX_LOG DMUTEX_METRICS DMUTEX_LINGER DMUTEX_ONDOWN DMUTEX_ONLOST; \
     unset DMUTEX_LOCAL DMUTEX_LOCAL_DIR DMUTEX_PRIVATE; \
     export XDG_CONFIG_HOME=/nonexistent; \
     unset DMUTEX_CONF DMUTEX_MAP DMUTEX_RULES DMUTEX_LIST DMUTEX_REPORT; \

@@ -39,7 +39,7 @@ typedef struct dmutex_stats {
     uint64_t lock_ns;              /* the sum of lock_times, in nanoseconds */
     uint64_t hold_ns;              /* the sum of hold_times, in nanoseconds */
     uint64_t lock_times[DMUTEX_STATS_BUCKETS_NP]; /* from the call of lock to 0, EOWNERDEAD or ETIMEDOUT */
-    uint64_t hold_times[DMUTEX_STATS_BUCKETS_NP]; /* from the return of lock to the call of unlock, or of dcond_wait() */
+    uint64_t hold_times[DMUTEX_STATS_BUCKETS_NP]; /* from lock's return to the call of unlock or dcond_wait() */
 } dmutex_stats_t;
 
 /*

@@ -517,6 +517,7 @@ static void count(const struct dm_wait *wait, int result)
     struct dm_stats *stats = &wait->runtime->stats;
     bool is_owned = result == 0 || result == EOWNERDEAD;
 
+    dm_metrics_arm(wait->runtime);
     if (!wait->began_ns || (!is_owned && result != ETIMEDOUT))
         return;
     stats->waits += is_owned && wait->has_waited;

@@ -143,4 +143,5 @@ void dm_ending_process(struct dm_runtime *runtime)
     await_all(runtime, &sooner);
     give_back_everything(runtime, true); /* a signal handler may keep a thread in its question */
     await_all(runtime, &deadline);
+    dm_metrics_end(runtime);
 }

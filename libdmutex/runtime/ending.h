@@ -22,7 +22,8 @@ void dm_ending_check(struct dm_runtime *runtime);
 void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self);
 
 /*
- * The process ends, by the calling thread.  Gives all claims back and awaits the answers, command_timeout at most.
+ * The process ends, by the calling thread.  Gives all claims back and awaits the answers, command_timeout at most, and
+ * writes the file of DMUTEX_METRICS.
  * runtime NULL: none was made.  No lock held.
  */
 void dm_ending_process(struct dm_runtime *runtime);

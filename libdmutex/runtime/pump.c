@@ -356,6 +356,7 @@ static void plan_next(struct dm_runtime *runtime)
     next_ns = MIN(look_at_server(runtime), MIN(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS)));
     for (size_t i = 0; i < G_N_ELEMENTS(wants); i++)
         next_ns = MIN(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
+    next_ns = MIN(next_ns, dm_metrics_due_ns(&runtime->metrics));
     dm_loop_wake_at(runtime->loop, next_ns);
     dm_state_unlock();
 }
@@ -383,6 +384,7 @@ void dm_pump_run(struct dm_runtime *runtime)
     dm_store_work(runtime->store);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
     dm_pump_send_releases(runtime);
+    dm_metrics_run(runtime);
     plan_next(runtime);
 }
 

@@ -109,6 +109,7 @@ static void undo(struct dm_runtime *runtime)
         dm_store_free_unused(runtime->store);
     }
     dm_url_free(runtime->url);
+    free(runtime->metrics.path);
     free(runtime);
 }
 
@@ -136,10 +137,11 @@ static int make(struct dm_runtime **ret_runtime)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
     dm_settings_read(&runtime->settings);
+    dm_metrics_init(&runtime->metrics);
     dm_ident_draw(&runtime->ident);
     error = dm_settings_url(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
     if (error) {
-        free(runtime);
+        undo(runtime);
         return error;
     }
     if (!start_runtime(runtime)) {

@@ -10,6 +10,7 @@
 
 #include "base/ident.h"
 #include "dmutex/error.h"
+#include "runtime/metrics.h"
 #include "runtime/registry.h"
 #include "runtime/settings.h"
 #include "runtime/stats.h"
@@ -24,6 +25,7 @@ struct dm_runtime {
     struct dm_url *url;
     struct dm_store *store;
     struct dm_loop *loop;
+    struct dm_metrics metrics;
     struct dm_runtime *retired_before; /* the list of the retired runtimes */
 
     /* Guarded by dm_state_lock(). */

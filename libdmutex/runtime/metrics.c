@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtime/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ident.h"
+#include "base/log.h"
+#include "base/rank.h"
+#include "runtime/loop.h"
+#include "runtime/runtime.h"
+
+/* ---- the text ---------------------------------------------------------------------------- */
+
+#define LABELS_ROOM (2 * DM_PROGRAM_ROOM + 40)
+
+/* The labels of all lines.  The program is one printable word, in which the format has two bytes to escape. */
+static void write_labels(char ret_labels[LABELS_ROOM], const char *program, int pid)
+{
+    char *to = ret_labels + sprintf(ret_labels, "program=\"");
+
+    for (; *program; program++) {
+        if (*program == '"' || *program == '\\')
+            *to++ = '\\';
+        *to++ = *program;
+    }
+    sprintf(to, "\",pid=\"%d\"", pid);
+}
+
+static void write_head(FILE *file, const char *name, const char *type, const char *help)
+{
+    fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_counter(FILE *file, const char *labels, const char *name, uint64_t value, const char *help)
+{
+    write_head(file, name, "counter", help);
+    fprintf(file, "%s{%s} %" PRIu64 "\n", name, labels, value);
+}
+
+/* By whole numbers: the application's locale may have another decimal point. */
+static void write_seconds(FILE *file, uint64_t ns)
+{
+    fprintf(file, "%" PRIu64 ".%09" PRIu64, ns / DM_NS_PER_S, ns % DM_NS_PER_S);
+}
+
+/* Each bucket of Prometheus' has the counts of the buckets before, too. */
+static void write_histogram(FILE *file, const char *labels, const char *name,
+                            const uint64_t counts[DMUTEX_STATS_BUCKETS_NP], uint64_t sum_ns, const char *help)
+{
+    uint64_t count = 0;
+
+    write_head(file, name, "histogram", help);
+    for (unsigned i = 0; i < DMUTEX_STATS_BUCKETS_NP - 1; i++) {
+        count += counts[i];
+        fprintf(file, "%s_bucket{%s,le=\"", name, labels);
+        write_seconds(file, dm_stats_limit_us(i) * DM_NS_PER_US);
+        fprintf(file, "\"} %" PRIu64 "\n", count);
+    }
+    count += counts[DMUTEX_STATS_BUCKETS_NP - 1];
+    fprintf(file, "%s_bucket{%s,le=\"+Inf\"} %" PRIu64 "\n%s_sum{%s} ", name, labels, count, name, labels);
+    write_seconds(file, sum_ns);
+    fprintf(file, "\n%s_count{%s} %" PRIu64 "\n", name, labels, count);
+}
+
+void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const char *program, int pid)
+{
+    static const char acquisitions[] = "dmutex_acquisitions_total";
+    char labels[LABELS_ROOM];
+
+    write_labels(labels, program, pid);
+    write_head(file, acquisitions, "counter", "Holds granted by the server, and holds that followed in the process.");
+    fprintf(file, "%s{%s,from=\"server\"} %" PRIu64 "\n", acquisitions, labels, stats->acquired_from_server);
+    fprintf(file, "%s{%s,from=\"process\"} %" PRIu64 "\n", acquisitions, labels, stats->acquired_in_process);
+    write_counter(file, labels, "dmutex_waits_total", stats->waits, "Lock calls that found the mutex not free.");
+    write_counter(file, labels, "dmutex_timeouts_total", stats->timeouts, "Lock calls that ended by their deadline.");
+    write_counter(file, labels, "dmutex_losses_total", stats->losses, "Holds that were lost with a thread inside.");
+    write_counter(file, labels, "dmutex_owner_deaths_total", stats->owner_deaths, "Results EOWNERDEAD.");
+    write_counter(file, labels, "dmutex_handoffs_total", stats->handoffs, "Holds handed to a thread of the process.");
+    write_counter(file, labels, "dmutex_commands_total", stats->commands, "Requests sent to the server.");
+    write_counter(file, labels, "dmutex_messages_total", stats->messages, "Messages heard from the server.");
+    write_counter(file, labels, "dmutex_reconnects_total", stats->reconnects, "Connections opened again.");
+    write_histogram(file, labels, "dmutex_lock_seconds", stats->lock_times, stats->lock_ns,
+                    "Time of lock calls, but for the lock-free way.");
+    write_histogram(file, labels, "dmutex_hold_seconds", stats->hold_times, stats->hold_ns,
+                    "Time of holds, but for the lock-free way.");
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+char *dm_metrics_path(const char *pattern, int pid)
+{
+    size_t length = 0;
+    char *path = NULL;
+    FILE *text = open_memstream(&path, &length);
+
+    if (!text)
+        return NULL;
+    for (; *pattern; pattern++) {
+        if (pattern[0] == '%' && pattern[1] == 'p') {
+            fprintf(text, "%d", pid);
+            pattern++;
+        } else {
+            putc(*pattern, text);
+        }
+    }
+    if (fclose(text) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/*
+ * In the folder of the file, so that rename() works, and by a name that the collector passes over.  A file of that name
+ * is left by a killed process of the same number.
+ */
+static FILE *open_beside(const char *path)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd = open(path, flags, 0644);
+    FILE *file;
+
+    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
+        fd = open(path, flags, 0644);
+    file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
+/* A reader sees the old file or the new file, never half of one. */
+static bool replace(const char *path, const dmutex_stats_t *stats)
+{
+    char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
+    char *beside = NULL;
+    FILE *file = NULL;
+    bool is_good = false;
+
+    if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
+        return false;
+    file = open_beside(beside);
+    if (file) {
+        dm_ident_names(host, program);
+        dm_metrics_write(file, stats, program, (int)getpid());
+        is_good = !ferror(file);
+        is_good = fclose(file) == 0 && is_good && rename(beside, path) == 0;
+        if (!is_good)
+            unlink(beside);
+    }
+    free(beside);
+    return is_good;
+}
+
+/* Of this process, for all its runtimes. */
+static bool is_told;
+
+static void write_file(const char *path, const dmutex_stats_t *stats)
+{
+    int kept = errno;
+
+    if (!replace(path, stats) && !is_told) {
+        is_told = true;
+        dm_log_alarm("DMUTEX_METRICS: %.300s cannot be written (%s)", path, strerror(errno));
+    }
+    errno = kept;
+}
+
+/* Every change makes the sum of all counters greater. */
+static uint64_t sum_of(const dmutex_stats_t *stats)
+{
+    const uint64_t *counter = &stats->acquired_from_server;
+    const uint64_t *end = stats->hold_times + DMUTEX_STATS_BUCKETS_NP;
+    uint64_t sum = 0;
+
+    for (; counter < end; counter++)
+        sum += *counter;
+    return sum;
+}
+
+/* By the holder of the gate.  True if anything has changed since the last time. */
+static bool write_changes(struct dm_metrics *metrics)
+{
+    dmutex_stats_t stats;
+    uint64_t sum;
+
+    dm_runtime_count(&stats);
+    sum = sum_of(&stats);
+    if (sum == metrics->written)
+        return false;
+    metrics->written = sum;
+    write_file(metrics->path, &stats);
+    return true;
+}
+
+/* ---- when -------------------------------------------------------------------------------- */
+
+/* secure_getenv(): a program with more rights than its caller writes no file at the caller's wish. */
+void dm_metrics_init(struct dm_metrics *metrics)
+{
+    const char *pattern = secure_getenv("DMUTEX_METRICS");
+
+    if (pattern && *pattern)
+        metrics->path = dm_metrics_path(pattern, (int)getpid());
+}
+
+void dm_metrics_arm(struct dm_runtime *runtime)
+{
+    struct dm_metrics *metrics = &runtime->metrics;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!metrics->path || metrics->is_armed)
+        return;
+    metrics->is_armed = true;
+    metrics->due_ns = metrics->begun_ns ? metrics->begun_ns + DM_METRICS_NS : dm_clock_boot_ns();
+    dm_loop_wake_at(runtime->loop, metrics->due_ns);
+}
+
+/* A call that ends while the counters are read arms anew, and is in the next file. */
+static bool take_turn(struct dm_runtime *runtime, bool *ret_has_claims)
+{
+    struct dm_metrics *metrics = &runtime->metrics;
+    int64_t now_ns = dm_clock_boot_ns();
+    bool is_due;
+
+    dm_state_lock();
+    is_due = dm_metrics_due_ns(metrics) <= now_ns;
+    *ret_has_claims = runtime->registry.claims != NULL;
+    if (is_due) {
+        metrics->is_armed = false;
+        metrics->begun_ns = now_ns;
+    }
+    dm_state_unlock();
+    return is_due;
+}
+
+/* While the process has a claim, threads may count without arming, by the lock-free way. */
+void dm_metrics_run(struct dm_runtime *runtime)
+{
+    bool has_claims, has_changed;
+
+    if (!runtime->metrics.path || !take_turn(runtime, &has_claims))
+        return;
+    has_changed = write_changes(&runtime->metrics);
+    if (!has_changed && !has_claims)
+        return;
+    dm_state_lock();
+    dm_metrics_arm(runtime);
+    dm_state_unlock();
+}
+
+/* The gate keeps the loop thread, which may be writing, from putting older numbers in the place of the last. */
+void dm_metrics_end(struct dm_runtime *runtime)
+{
+    bool is_used;
+
+    if (!runtime->metrics.path)
+        return;
+    dm_state_lock();
+    is_used = runtime->metrics.is_armed || runtime->metrics.begun_ns;
+    dm_state_unlock();
+    if (!is_used)
+        return;
+    dm_loop_enter_gate();
+    write_changes(&runtime->metrics);
+    dm_loop_leave_gate();
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMUTEX_METRICS=PATH: the counters of dmutex_stats_np() as a text file, for the textfile collector of Prometheus'
+ * node_exporter.
+ *
+ * The loop thread writes the file at the first lock call of the process and, while anything changes, every
+ * DM_METRICS_NS; exit() writes the file once more.  While nothing changes and the process has no claim, nobody wakes up
+ * for the file: the end of a lock call by the state lock arms the next writing.
+ */
+#ifndef DM_RUNTIME_METRICS_H
+#define DM_RUNTIME_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "dmutex/stats.h"
+
+struct dm_runtime;
+
+#define DM_METRICS_NS (10 * DM_NS_PER_S)
+
+struct dm_metrics {
+    char *path; /* NULL: no file.  Written when the runtime is made */
+
+    /* Guarded by the state lock. */
+    bool is_armed;
+    int64_t due_ns;   /* when armed */
+    int64_t begun_ns; /* of the last writing; 0: none yet */
+
+    /* Of the thread that holds the gate. */
+    uint64_t written; /* the sum of all counters in the file */
+};
+
+/* Reads the environment.  Without memory there is no file. */
+void dm_metrics_init(struct dm_metrics *metrics);
+
+/* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
+static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)
+{
+    return metrics->is_armed ? metrics->due_ns : DM_NEVER;
+}
+
+/* A lock call has ended: its counters are to be written in time.  State lock held. */
+void dm_metrics_arm(struct dm_runtime *runtime);
+
+/* Writes the file, if due and if anything has changed.  By the loop thread, no lock but the gate held. */
+void dm_metrics_run(struct dm_runtime *runtime);
+
+/* Writes the file for the last time, at exit().  No lock held. */
+void dm_metrics_end(struct dm_runtime *runtime);
+
+/* Replaces each %p by the process id.  To be freed; NULL without memory. */
+char *dm_metrics_path(const char *pattern, int pid);
+
+/* Writes all metrics in the text format of Prometheus. */
+void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const char *program, int pid);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMUTEX_METRICS=PATH: the counters as a text file for Prometheus.
+ *
+ * This program executes itself with --lock: locks and unlocks PAIRS times, or as the next word says.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+#define PAIRS 7
+
+static int lock_often(dmutex_t *mutex, int pairs)
+{
+    int error = 0;
+
+    for (int i = 0; i < pairs && !error; i++) {
+        error = dmutex_lock(mutex);
+        if (!error)
+            error = dmutex_unlock(mutex);
+    }
+    return error;
+}
+
+/* The child locks once, and ends by exit(). */
+static int lock_in_both(dmutex_t *mutex)
+{
+    int status, error = lock_often(mutex, PAIRS);
+    pid_t child = fork();
+
+    if (child == 0)
+        exit(lock_often(mutex, 1));
+    return waitpid(child, &status, 0) == child && status == 0 ? error : ECHILD;
+}
+
+/* As the program with --lock. */
+static int use_mutex(const char *how)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("metrics/x");
+    dmutex_t local = DMUTEX_ANONYMOUS_INITIALIZER;
+    int locked;
+
+    if (strcmp(how, "ask") == 0)
+        return dmutex_islocked_np(&mutex, &locked);
+    if (strcmp(how, "local") == 0)
+        return lock_often(&local, PAIRS);
+    if (strcmp(how, "fork") == 0)
+        return lock_in_both(&mutex);
+    return lock_often(&mutex, PAIRS);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
+    return path;
+}
+
+/* Runs this program with --lock; `before` goes before, in the shell, whose number is the program's. */
+static void run_with_metrics(const char *before, const char *file, const char *how)
+{
+    command_run("cd %s && %s DMUTEX_URL='%s' DMUTEX_PRIVATE=libc DMUTEX_METRICS='%s' exec %s --lock %s",
+                the_server->folder, before, the_server->url, file, program_path, how);
+    assert_status(0);
+}
+
+/* The number behind the beginning of a line; -1: there is no such line. */
+static long long value_in(const char *path, const char *begin)
+{
+    char line[256];
+    long long value = -1;
+    FILE *file = fopen(path, "r");
+
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, begin, strlen(begin)) == 0 && strchr(line, '}'))
+            value = atoll(strchr(line, '}') + 1);
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* The same for a line whose labels end so. */
+static long long holds_in(const char *path, const char *from)
+{
+    char line[256], wanted[64];
+    long long value = -1;
+    FILE *file = fopen(path, "r");
+
+    snprintf(wanted, sizeof wanted, ",from=\"%s\"} ", from);
+    while (file && fgets(line, sizeof line, file)) {
+        if (strstr(line, wanted))
+            value = atoll(strstr(line, wanted) + strlen(wanted));
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+static void assert_format(const char *path)
+{
+    command_run("awk -f \"${srcdir:-.}/tests/lib/metrics.awk\" %s", path);
+    assert_status(0);
+    assert_string_equal(ran.output, "");
+    assert_string_equal(ran.errors, "");
+}
+
+/* No files of this folder have such names. */
+static void assert_none(const char *pattern)
+{
+    command_run("cd %s && ls -d %s", the_server->folder, pattern);
+    assert_string_equal(ran.output, "");
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+/* exit() writes all that the process has counted, for everybody to read, and leaves no other file. */
+static void test_file_has_all_counts_when_the_process_has_ended(void **state)
+{
+    const char *path = in_folder("ended.prom");
+    struct stat status;
+
+    (void)state;
+    run_with_metrics("umask 022;", "ended.prom", "");
+    assert_format(path);
+    assert_return_code(stat(path, &status), errno);
+    assert_int_equal(status.st_mode & 07777, 0644);
+    assert_int_equal(holds_in(path, "server"), PAIRS);
+    assert_int_equal(holds_in(path, "process"), 0);
+    assert_int_equal(value_in(path, "dmutex_lock_seconds_count{"), PAIRS);
+    assert_int_equal(value_in(path, "dmutex_hold_seconds_count{"), PAIRS);
+    assert_int_equal(value_in(path, "dmutex_timeouts_total{"), 0);
+    assert_true(value_in(path, "dmutex_commands_total{") >= 2 * PAIRS);
+    command_run("grep -c '^dmutex_waits_total{program=\"[^\"]*test_metrics\",pid=\"' %s", path);
+    assert_output("1");
+    assert_none("ended.prom.*");
+}
+
+/* The loop thread writes at the first lock: a process that is killed has been seen. */
+static void test_file_is_there_while_the_process_goes_on(void **state)
+{
+    char variable[160];
+    struct actor *actor;
+
+    (void)state;
+    snprintf(variable, sizeof variable, "DMUTEX_METRICS=%s", in_folder("living.prom"));
+    actor = actor_start_with(the_server, variable, NULL);
+    assert_none("living.prom");
+    actor_do(actor, "0", "lock metrics/living");
+    wait_until(access(in_folder("living.prom"), R_OK) == 0);
+    assert_int_equal(holds_in(in_folder("living.prom"), "server"), 1);
+    actor_kill(actor);
+    actor_end(actor);
+    assert_format(in_folder("living.prom"));
+}
+
+/* A forked child has a file of its own, with its own counts alone. */
+static void test_child_has_a_file_of_its_own_when_the_path_names_the_process(void **state)
+{
+    (void)state;
+    run_with_metrics("echo $$ >parent;", "forked.%p", "fork");
+    command_run("cd %s && mv forked.$(cat parent) of-parent && mv forked.* of-child", the_server->folder);
+    assert_status(0);
+    assert_int_equal(holds_in(in_folder("of-parent"), "server"), PAIRS);
+    assert_int_equal(holds_in(in_folder("of-child"), "server"), 1);
+    assert_format(in_folder("of-child"));
+}
+
+/* A link is replaced and not followed, and a file that a killed process has left is no obstacle. */
+static void test_file_replaces_a_link_and_the_rest_of_a_killed_process(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    run_with_metrics("echo kept >target; ln -s target linked.prom; echo >linked.prom.$$.tmp;", "linked.prom", "");
+    assert_return_code(lstat(in_folder("linked.prom"), &status), errno);
+    assert_true(S_ISREG(status.st_mode));
+    command_run("cat %s", in_folder("target"));
+    assert_string_equal(ran.output, "kept\n");
+    assert_none("linked.prom.*");
+    assert_format(in_folder("linked.prom"));
+}
+
+/* ---- no file ----------------------------------------------------------------------------- */
+
+/* A folder that is not there costs one line, and no lock; nor does a folder in the place of the file. */
+static void test_locks_go_on_when_the_file_cannot_be_written(void **state)
+{
+    (void)state;
+    run_with_metrics("", "nowhere/file.prom", "");
+    assert_errors("DMUTEX_METRICS: nowhere/file.prom cannot be written (No such file or directory)");
+    command_run("printf '%%s' '%s' | grep -c DMUTEX_METRICS", ran.errors);
+    assert_string_equal(ran.output, "1\n");
+    run_with_metrics("mkdir taken;", "taken", "");
+    assert_errors("DMUTEX_METRICS: taken cannot be written");
+    assert_none("taken.*");
+}
+
+/* A process whose mutexes are local, or that only asks about a mutex, has nothing to tell. */
+static void test_no_file_is_written_when_nothing_is_locked_on_the_server(void **state)
+{
+    (void)state;
+    run_with_metrics("", "none.prom", "local");
+    run_with_metrics("", "none.prom", "ask");
+    run_with_metrics("", "", "");
+    assert_string_equal(ran.errors, "");
+    assert_none("none.prom*");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_has_all_counts_when_the_process_has_ended),
+        cmocka_unit_test(test_file_is_there_while_the_process_goes_on),
+        cmocka_unit_test(test_child_has_a_file_of_its_own_when_the_path_names_the_process),
+        cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
+        cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
+        cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "--lock") == 0)
+        return use_mutex(argc > 2 ? argv[2] : "");
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
