@@ -18,7 +18,7 @@ trap clean_up EXIT
 unit=$srcdir/examples/systemd/collector.service
 acl=$srcdir/examples/systemd/locks.acl
 
-sed -n '/ACL SETUSER app/,/zcard/p' "$srcdir/README.md" | xargs | sed 's/^ACL SETUSER/user/' >"$scratch/rights"
+sed -n '/ACL SETUSER app on/,/zcard/p' "$srcdir/README.md" | xargs | sed 's/^ACL SETUSER/user/' >"$scratch/rights"
 diff "$scratch/rights" "$acl" >>"$scratch/complaints"
 result "locks.acl has the rights of README.md"
 
