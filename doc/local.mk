@@ -159,6 +159,7 @@ EXTRA_DIST += \
     doc/img/draw-sequence.awk \
     doc/img/failover.svg \
     doc/img/handoff.svg \
+    doc/grafana.json \
     doc/img/handoffs.svg \
     doc/img/loss.svg \
     doc/img/pause.svg \

@@ -212,6 +212,23 @@ static void test_no_file_is_written_when_nothing_is_locked_on_the_server(void **
     assert_none("none.prom*");
 }
 
+/* ---- the dashboard ----------------------------------------------------------------------- */
+
+/* doc/grafana.json is JSON, and asks for no metric that the library does not write. */
+static void test_dashboard_names_only_metrics_that_are_written(void **state)
+{
+    (void)state;
+    run_with_metrics("", "dashboard.prom", "");
+    command_run("panel=\"${srcdir:-.}/doc/grafana.json\"; names=$(grep -o 'dmutex_[a-z_]*' \"$panel\" | sort -u); "
+                "for name in $names; do grep -q \"^$name{\" %s || echo \"$name is not written\"; done; "
+                "test $(echo \"$names\" | wc -l) -ge 10 || echo 'too few metrics'",
+                in_folder("dashboard.prom"));
+    assert_string_equal(ran.output, "");
+    assert_string_equal(ran.errors, "");
+    command_run("! command -v python3 >/dev/null || exec python3 -m json.tool \"${srcdir:-.}/doc/grafana.json\"");
+    assert_status(0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +238,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
         cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),
+        cmocka_unit_test(test_dashboard_names_only_metrics_that_are_written),
         cmocka_unit_test(test_nothing_is_left),
     };
 
