@@ -85,8 +85,8 @@ DMUTEX_API int dmutexattr_getmaxhold_np(const dmutexattr_t *attr, unsigned *ret_
  * within this time costs no message to the server.  Default 0, or DMUTEX_LINGER; no effect on a robust mutex.
  *
  * The price: others wait until the lease of a killed or stopped process ends, although no thread held the mutex, and
- * a trylock of another process finds a kept mutex busy, as does dmutex_destroy() an anonymous one.  Recommended with
- * linger: a lease of 1000 to 2000 ms.
+ * a trylock of another process finds a kept mutex busy at first, and asks the lease back for the next try;
+ * dmutex_destroy() finds a kept anonymous mutex busy.  Recommended with linger: a lease of 1000 to 2000 ms.
  */
 DMUTEX_API int dmutexattr_setlinger_np(dmutexattr_t *attr, unsigned ms);
 DMUTEX_API int dmutexattr_getlinger_np(const dmutexattr_t *attr, unsigned *ret_ms);

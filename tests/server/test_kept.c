@@ -182,6 +182,22 @@ static void test_fair_lock_gives_a_kept_lease_back(void **state)
     assert_false(is_locked(&mutex));
 }
 
+/* A trylock of another process finds a kept lease busy, and asks the lease back for a later try. */
+static void test_trylock_of_another_process_asks_a_kept_lease_back(void **state)
+{
+    (void)state;
+    begin_kept("kept/tried", LONG_LEASE, LONG_LEASE);
+    lock_and_unlock(keeper, "kept/tried");
+    assert_true(is_locked(&mutex));
+    promise_within(AT_ONCE);
+    actor_do(other, "EBUSY", "trylock kept/tried");
+    wait_until(!is_locked(&mutex));
+    assert_kept();
+    actor_do(other, "0", "trylock kept/tried");
+    actor_do(other, "0", "unlock kept/tried");
+    end_kept();
+}
+
 /* A lease that is asked back again and again, unused, is not kept the next times. */
 static void test_lease_is_not_kept_when_asked_back_too_soon(void **state)
 {
@@ -348,6 +364,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lock_gets_a_kept_lease_when_the_thread_inside_unlocks),
         cmocka_unit_test(test_lock_gets_the_lease_when_it_came_before_the_mark),
         cmocka_unit_test(test_fair_lock_gives_a_kept_lease_back),
+        cmocka_unit_test(test_trylock_of_another_process_asks_a_kept_lease_back),
         cmocka_unit_test(test_lease_is_not_kept_when_asked_back_too_soon),
         cmocka_unit_test(test_lease_goes_back_when_the_linger_time_is_over),
         cmocka_unit_test(test_exit_gives_a_kept_lease_back),

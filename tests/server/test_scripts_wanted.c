@@ -285,14 +285,18 @@ static void test_nobody_is_told_when_the_hold_is_not_marked(void **state)
     inbox_close(inbox);
 }
 
-/* A try does not wait, so it tells nothing. */
-static void test_nobody_is_told_when_the_caller_only_tries(void **state)
+/* A try asks for the lease, for a later try; behind a waiter, of which the owner knows, it tells nothing. */
+static void test_the_owner_is_told_when_the_caller_only_tries(void **state)
 {
-    struct who a = who("a"), b = who("b");
+    struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a");
 
     (void)state;
     own_marked(&a, "- ");
+    assert_answer(acquire(&b, TRY), "busy");
+    assert_string_equal(inbox_messages(inbox), "wanted 1");
+    assert_answer(acquire(&c, QUEUE), "queued");
+    assert_string_equal(inbox_messages(inbox), "wanted 1");
     assert_answer(acquire(&b, TRY), "busy");
     assert_string_equal(inbox_messages(inbox), "");
     inbox_close(inbox);
@@ -455,7 +459,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_the_owner_is_told_when_a_wait_on_a_condition_is_cancelled),
         SCRIPT_TEST(test_the_owner_is_told_when_a_poll_pays_a_debt),
         SCRIPT_TEST(test_nobody_is_told_when_the_hold_is_not_marked),
-        SCRIPT_TEST(test_nobody_is_told_when_the_caller_only_tries),
+        SCRIPT_TEST(test_the_owner_is_told_when_the_caller_only_tries),
         SCRIPT_TEST(test_the_owner_is_answered_when_others_wait_already),
         SCRIPT_TEST(test_the_owner_is_not_answered_when_the_last_waiter_has_left),
         SCRIPT_TEST(test_a_marked_hold_is_confirmed_when_the_queue_is_no_queue),

@@ -4,8 +4,8 @@
  * read.
  *
  * I3. A request names its attempt by the attempt's own thread.
- * I6. The holder by a marked hold is told of the first waiter, by the request that lets the waiter wait, and of no
- *     other.
+ * I6. The holder by a marked hold is told of the first waiter, by the request that lets the waiter wait, and of a try
+ *     while nobody waits; of no other.
  * I9. The end of a lease is a death, except with the mark "no death"; a robust holder is told of each death, and of
  *     nothing else.
  */
@@ -71,11 +71,12 @@ void plain_judge_told(const struct plain *to, const struct dm_message *message)
     request.told++;
 }
 
-static void judge_told(int index, const struct plain_look *after)
+static void judge_told(int index, const struct plain_look *after, const struct question *question)
 {
+    bool is_wanted = after->waiters > 0 || (question->act == TRY && question->answer.verdict == DM_SAYS_BUSY);
     bool is_same = request.before.is_held && after->is_held && request.before.owner == after->owner &&
                    request.before.attempt == after->attempt;
-    bool is_due = is_same && notes[index].mark != DM_MARK_NONE && request.before.waiters == 0 && after->waiters > 0;
+    bool is_due = is_same && notes[index].mark != DM_MARK_NONE && request.before.waiters == 0 && is_wanted;
 
     if (is_due && request.told == 0)
         world_break("I6: attempt %" PRIu64 " keeps x%d, and is not told that another waits", after->attempt, index);
@@ -85,7 +86,7 @@ static void judge_told(int index, const struct plain_look *after)
 
 void plain_judge_end(int index, const struct plain_look *after, const struct question *question)
 {
-    judge_told(index, after);
+    judge_told(index, after, question);
     if (question->act == RENEW && question->answer.verdict == DM_SAYS_OWNED)
         notes[index].mark = question->mark;
     if (question->act == DROP && question->answer.verdict == DM_SAYS_DONE)

@@ -196,10 +196,10 @@ static void serve_later(void *object, uint64_t number)
     serve(object);
 }
 
-/* The owner by a marked hold is told of the first waiter. */
+/* The owner by a marked hold is told of the first waiter, and of a try while nobody waits. */
 static void tell_owner(struct place *place)
 {
-    bool is_first = !place->queue->next || hooks_has(STORE_TELLS_EACH_TIME);
+    bool is_first = !place->queue || !place->queue->next || hooks_has(STORE_TELLS_EACH_TIME);
 
     if (place->is_held && place->mark != DM_MARK_NONE && is_first && !hooks_has(STORE_TELLS_NOBODY))
         plain_tell(place->owner.from,
@@ -285,6 +285,8 @@ static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, c
         grant(place, attempt, ask->lease_ms, ask->is_robust);
         return owned(place);
     }
+    if (!may_queue && !place->queue)
+        tell_owner(place);
     if (!may_queue)
         return (struct dm_answer){ .verdict = DM_SAYS_BUSY,
                                    .remaining_ms = left_ms(place->until_ns),

@@ -69,9 +69,10 @@ local function revive(k, s, id)
   if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
 end
 
--- A waiter was put into the queue.  The owner of a marked hold is told of the first waiter only.
-local function tell_owner(k, s, at)
-  if not (s.hold and split(s.label) and call('ZCARD', k.queue) == 1) then return end
+-- The owner of a marked hold is told of the first waiter only, after the waiter was put into the queue: `waiting` 1; and
+-- of a try while the queue is empty: `waiting` 0.
+local function tell_owner(k, s, at, waiting)
+  if not (s.hold and split(s.label) and call('ZCARD', k.queue) == waiting) then return end
   local holder, inbox = s.id, at.inbox
   --@include _wanted
 end
@@ -85,7 +86,7 @@ local function line_up(k, s, w, back, at)
   if waiting >= queue_limit and not call('ZSCORE', k.queue, w.id) then return nil end
   local arrival = next_arrival(s, at)
   local is_new = insert(k, w, back ~= '' and back or text(arrival), waiting == 0)
-  if is_new then tell_owner(k, s, at) end
+  if is_new then tell_owner(k, s, at, 1) end
   if is_new and back == '' then
     note_wanted(k, s, arrival)
     return waiting + 1, arrival

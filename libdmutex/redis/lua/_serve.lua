@@ -155,6 +155,6 @@ local function left(k, s, lease, at) return math.max(remaining(k, s, lease), gra
 -- The last of the queue.
 local function enqueue(k, s, w, at)
   local arrival = next_arrival(s, at)
-  if insert(k, w, text(arrival), false) then tell_owner(k, s, at) else hear(k, w) end
+  if insert(k, w, text(arrival), false) then tell_owner(k, s, at, 1) else hear(k, w) end
   note_wanted(k, s, arrival)
 end

@@ -89,6 +89,7 @@ end
 local winner, won, dead, more
 if manner == 'try' then
   local wait = is_held and 0 or grace(at, lease)
+  if is_held then tell_owner(k, s, at, 0) end -- the next try may find a lock that is free
   if is_held or wait > 0 then return { 'busy', left(k, s, lease, at), now, wait } end
   winner, won, dead, more = serve(k, s, at, me.id)
   if winner and winner.id == me.id then return { 'owned', won, dead, now } end
