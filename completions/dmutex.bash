@@ -10,10 +10,10 @@ _dmutex_options()
     sed -n 1p <<<"$1" | grep -oE -- '\[-[^]]*\]' | tr -d '[]' | tr '|' '\n' | grep -E -- '-[a-zA-Z]'
 }
 
-# Prints what the arguments of a word are, in order: NAME COMMAND.
+# Prints what the arguments of a word are, in order: NAME COMMAND, or start|stop|status.
 _dmutex_arguments()
 {
-    sed -nE '1{ s/\[(-|OPTION)[^]]*\]//g; s/^usage: [a-z-]+( [a-z]+)?//; s/[].[]//g; p; }' <<<"$1"
+    sed -nE '1{ s/\[(-|OPTION)[^]]*\]//g; s/^usage: [a-z-]+( [a-z]+)?//; s/[].[]//g; s/ \| /|/g; p; }' <<<"$1"
 }
 
 _dmutex_words()
@@ -30,7 +30,7 @@ _dmutex_reply_names()
     done < <(timeout 1 "${COMP_WORDS[0]}" list --json 2>/dev/null | grep -oE '"name": *"[^"\\]*"' | cut -d'"' -f4)
 }
 
-# Adds the answers for one kind of value: a word in capitals, as the help has it.
+# Adds the answers for one kind of value: a word in capitals, as the help has it, or a choice of words.
 _dmutex_reply()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} signals
@@ -46,6 +46,7 @@ _dmutex_reply()
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             ;;
         COMMAND) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+        *[a-z]*) mapfile -t COMPREPLY < <(compgen -W "${1//|/ }" -- "$cur") ;;
     esac
 }
 

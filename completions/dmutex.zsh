@@ -4,7 +4,7 @@
 # Words, options and arguments come from the help of the program itself, so that there is no second list of them. Names of
 # locks come from the server, by `dmutex list`, if the server answers at once.
 
-# Adds the answers for one kind of value: a word in capitals, as the help has it.
+# Adds the answers for one kind of value: a word in capitals, as the help has it, or a choice of words.
 _dmutex_value()
 {
     local -a found
@@ -15,6 +15,7 @@ _dmutex_value()
             ;;
         SIGNAL) compadd none ${signals[2,-3]} ;;
         FILE | BINARY) _files ;;
+        *[a-z]*) compadd ${(s:|:)1} ;;
         *) _message "$1" ;;
     esac
 }
@@ -35,13 +36,13 @@ _dmutex_complete()
             specs+=("${names%% *}[${${text//\[/(}//\]/)}]${value:+":$value: _dmutex_value $value"}")
         done
     done
-    kinds=(${=$(sed -nE '1{ s/\[(-|OPTION)[^]]*\]//g; s/^usage: [a-z-]+( [a-z]+)?//; s/[].[]//g; p; }' <<<"$1")})
+    kinds=(${=$(sed -nE '1{ s/\[(-|OPTION)[^]]*\]//g; s/^usage: [a-z-]+( [a-z]+)?//; s/[].[]//g; s/ \| /|/g; p; }' <<<"$1")})
     for kind in $kinds; do
         if [[ $kind == COMMAND ]]; then
-            specs+=("*::command: _normal")
+            specs+=("*:::command: _normal")
             break
         fi
-        specs+=("$number:$kind: _dmutex_value $kind")
+        specs+=("$number:$kind: _dmutex_value ${(q)kind}")
         ((number++))
     done
     _arguments -S -A '-*' : $specs '--help[show the help]'

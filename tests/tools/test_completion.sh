@@ -86,6 +86,11 @@ offers dmutex-run -e "a => b" -- dmutex-n
 expected=file.conf
 offers dmutex run some/name cat fil
 offers dmutex-run -v cat fil
+offers dmutex names fil
+expected="start status stop"
+offers dmutex local ""
+expected=status
+offers dmutex local --json stat
 result "signals, files, commands and the arguments of commands are offered in their places"
 
 # ---------------------------------------------------------------------------
@@ -139,14 +144,14 @@ SCRIPT
 zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell "source $PWD/rc.zsh"
-for line in "dmutex ru"$'\t'"--on-l"$'\t'"KIL"$'\t'"cron/re"$'\t'"cat fil"$'\t' "dmutex-run --hold"$'\t' "dmutex-run cat fil"$'\t'; do
+for line in "dmutex ru"$'\t'"--on-l"$'\t'"KIL"$'\t'"cron/re"$'\t'"cat fil"$'\t' "dmutex-run --hold"$'\t' "dmutex run -n local/x dmutex run --on-l"$'\t' "dmutex-run dmutex loc"$'\t'"stat"$'\t' "dmutex-run cat fil"$'\t'; do
     zpty -w shell "$line"
 done
 zpty -w shell exit
 while zpty -r shell chunk; do print -r -- "$chunk"; done
 SCRIPT
     TERM=dumb timeout 60 zsh -f keys.zsh >session 2>&1 </dev/null
-    printf '%s\n' '<run --on-lost KILL cron/report cat file.conf>' '<--holders>' '<cat file.conf>' >wanted
+    printf '%s\n' '<run --on-lost KILL cron/report cat file.conf>' '<--holders>' '<run -n local/x dmutex run --on-lost>' '<dmutex local status>' '<cat file.conf>' >wanted
     diff wanted typed.zsh >>complaints 2>&1 || cat session >>complaints
     result "the tabulator completes in zsh"
 fi
