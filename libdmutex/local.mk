@@ -34,6 +34,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/clock.h \
     libdmutex/base/conffile.c \
     libdmutex/base/conffile.h \
+    libdmutex/base/date.c \
+    libdmutex/base/date.h \
     libdmutex/base/descriptor.c \
     libdmutex/base/descriptor.h \
     libdmutex/base/error.c \

@@ -12,13 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/date.h"
 #include "base/descriptor.h"
 #include "base/rank.h"
 #include "base/self.h"
 #include "base/text.h"
 
 #define LINE_ROOM 600
-#define HEAD_ROOM 40
+#define HEAD_ROOM 160
 
 /* A message that was logged with a lock held, and waits for the application's callback. */
 struct line {
@@ -60,7 +61,12 @@ static size_t write_head(int level, char head[HEAD_ROOM])
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
 
-    return (size_t)snprintf(head, HEAD_ROOM, "libdmutex[%d]: %s: ", (int)getpid(), words[level]);
+    char date[DM_DATE_ROOM];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    dm_date_write(&now, date);
+    return (size_t)snprintf(head, HEAD_ROOM, "%s libdmutex[%d]: %s: ", date, (int)getpid(), words[level]);
 }
 
 /*
@@ -78,9 +84,12 @@ static bool is_writable(int fd)
 static void tell_dropped(int fd)
 {
     unsigned dropped = __atomic_exchange_n(&lines_dropped, 0, __ATOMIC_RELAXED);
+    char head[HEAD_ROOM];
 
-    if (dropped)
-        dprintf(fd, "libdmutex[%d]: warning: %u lines of the log were dropped\n", (int)getpid(), dropped);
+    if (!dropped)
+        return;
+    write_head(DMUTEX_LOG_WARN, head);
+    dprintf(fd, "%s%u lines of the log were dropped\n", head, dropped);
 }
 
 /*

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* base/log and base/date: a line of DMUTEX_LOG has a time, a name and a level, and is one line. */
+#include "../lib/testlib.h"
+
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/date.h"
+#include "base/log.h"
+
+static char path[] = "/tmp/dmutex-log-XXXXXX";
+
+/* Before the first line, because the environment is read once. */
+static int open_log(void **state)
+{
+    char variable[64];
+    int fd = mkstemp(path);
+
+    (void)state;
+    snprintf(variable, sizeof variable, "info:%s", path);
+    return fd < 0 || close(fd) != 0 || setenv("DMUTEX_LOG", variable, 1) != 0 ? -1 : 0;
+}
+
+static int remove_log(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+/* What was logged since the last call. */
+static const char *take_log(void)
+{
+    static char text[4096];
+    FILE *file = fopen(path, "r");
+    size_t length;
+
+    assert_non_null(file);
+    length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    assert_return_code(truncate(path, 0), errno);
+    return text;
+}
+
+static void assert_matches(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    if (regexec(&regex, text, 0, NULL, 0) != 0)
+        fail_msg("\"%s\" does not match %s", text, pattern);
+    regfree(&regex);
+}
+
+#define TIME "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"
+
+/* Each level has its word; a lower level than DMUTEX_LOG's is not written. */
+static void test_line_has_time_name_and_level(void **state)
+{
+    (void)state;
+    dm_log_warn("the words of %d", 1);
+    assert_matches(take_log(), "^" TIME " libdmutex\\[[0-9]+\\]: warning: the words of 1\n$");
+    dm_log_error("two");
+    assert_matches(take_log(), "^" TIME " libdmutex\\[[0-9]+\\]: error: two\n$");
+    dm_log_info("three");
+    assert_matches(take_log(), "^" TIME " libdmutex\\[[0-9]+\\]: info: three\n$");
+    dm_log_debug("four");
+    assert_string_equal(take_log(), "");
+}
+
+/* A server's words may have ends of lines, and controls of a terminal: the line stays one line, without these. */
+static void test_line_is_one_line_whatever_a_server_says(void **state)
+{
+    (void)state;
+    dm_log_warn("%s", "one\ntwo\r\nthree\x1b[31m\x9b four\xe2\x80\xa8 \x07");
+    assert_matches(take_log(), "^" TIME " libdmutex\\[[0-9]+\\]: warning: one\\?two\\?\\?three\\?\\[31m\\? four\\?+ \\?\n$");
+}
+
+/* A text without an end is cut, and the end of the line stays. */
+static void test_line_ends_when_the_text_is_long(void **state)
+{
+    static char words[3000];
+    const char *line;
+
+    (void)state;
+    memset(words, 'x', sizeof words - 1);
+    dm_log_warn("%s", words);
+    line = take_log();
+    assert_matches(line, "^" TIME " libdmutex\\[[0-9]+\\]: warning: x+\n$");
+    assert_true(strlen(line) < 1000);
+}
+
+/* Each day from 1970 to 2500, as libc says it. */
+static void test_date_is_libcs_on_each_day(void **state)
+{
+    char text[DM_DATE_ROOM], wanted[DM_DATE_ROOM + 8];
+
+    (void)state;
+    for (int64_t day = 0; day < 193600; day++) {
+        struct timespec moment = { .tv_sec = day * 86400 + day % 86400, .tv_nsec = 7000000 };
+        struct tm parts;
+
+        assert_non_null(gmtime_r(&moment.tv_sec, &parts));
+        strftime(wanted, sizeof wanted, "%Y-%m-%dT%H:%M:%S.007Z", &parts);
+        dm_date_write(&moment, text);
+        assert_string_equal(text, wanted);
+    }
+}
+
+/* A clock that was never set, or is set to nonsense, does no harm. */
+static void test_date_is_written_when_the_clock_is_wrong(void **state)
+{
+    char text[DM_DATE_ROOM];
+
+    (void)state;
+    dm_date_write(&(struct timespec){ .tv_sec = -5 }, text);
+    assert_string_equal(text, "1970-01-01T00:00:00.000Z");
+    dm_date_write(&(struct timespec){ .tv_sec = INT64_MAX, .tv_nsec = 999999999 }, text);
+    assert_matches(text, "^[0-9]+-12-[0-9]{2}T[0-9:]{8}\\.999Z$");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line_has_time_name_and_level),
+        cmocka_unit_test(test_line_is_one_line_whatever_a_server_says),
+        cmocka_unit_test(test_line_ends_when_the_text_is_long),
+        cmocka_unit_test(test_date_is_libcs_on_each_day),
+        cmocka_unit_test(test_date_is_written_when_the_clock_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, open_log, remove_log);
+}
