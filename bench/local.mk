@@ -31,6 +31,7 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/recursive.c \
     bench/workloads/renewals.c \
     bench/workloads/threads.c \
+    bench/workloads/tls.c \
     bench/workloads/uncontended.c
 bench_dmutex_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)

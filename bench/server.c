@@ -16,7 +16,7 @@
 
 const char *const bench_way_names[BENCH_WAYS] = { "unix socket", "TCP" };
 
-static int free_port(void)
+int bench_free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t length = sizeof address;
@@ -65,7 +65,7 @@ struct bench_server bench_server_start(void)
     if (!mkdtemp(server.directory))
         bench_die("no temporary directory");
     snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
-    server.port = free_port();
+    server.port = bench_free_port();
     bench_server_use(&server, BENCH_UNIX);
     server.pid = fork();
     if (server.pid == 0)

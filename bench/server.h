@@ -18,6 +18,9 @@ struct bench_server {
     char url[112];      /* for DMUTEX_URL */
 };
 
+/* A port of 127.0.0.1 that is free now. */
+int bench_free_port(void);
+
 /* Starts with BENCH_UNIX. DMUTEX_TEST_SERVER names the program. */
 struct bench_server bench_server_start(void);
 void bench_server_stop(struct bench_server *server);

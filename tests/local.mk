@@ -144,11 +144,14 @@ server_inner_tests = \
     tests/server/test_scripts_wanted
 # with TLS, if the library has TLS
 tls_tests =
+tls_inner_tests =
 if HAVE_TLS
 tls_tests += \
-    tests/server/test_tls
+    tests/server/test_tls \
+    tests/server/test_tls_network
+tls_inner_tests += tests/server/test_tls_stream
 endif
-server_tests += $(tls_tests)
+server_tests += $(tls_tests) $(tls_inner_tests)
 tests_lib_libtls_la_CFLAGS = $(AM_CFLAGS) $(LIBSSL_CFLAGS)
 tests_lib_libtls_la_LIBADD = $(LIBSSL_LIBS)
 tests_lib_libtls_la_SOURCES = tests/lib/tls.c tests/lib/tls.h
@@ -165,9 +168,10 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/warm.c \
     tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
-$(tls_tests): private AM_CFLAGS += $(LIBSSL_CFLAGS)
+$(tls_tests) $(tls_inner_tests): private AM_CFLAGS += $(LIBSSL_CFLAGS)
 $(tls_tests): private LDADD = tests/lib/libtls.la tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
-$(tls_tests): tests/lib/libtls.la
+$(tls_inner_tests): private LDADD = tests/lib/libtls.la $(test_libs) $(up_to_api)
+$(tls_tests) $(tls_inner_tests): tests/lib/libtls.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
 # functions of the library that the test stands in for; the handlers of fork() are not in the parts

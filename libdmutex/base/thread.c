@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -102,4 +104,37 @@ int dm_thread_start(void *(*run)(void *), void *user)
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     pthread_attr_destroy(&attributes);
     return error;
+}
+
+/* The lowest address and the end of the stack; 0 and 0 where they are not known. */
+struct bounds {
+    bool is_read;
+    uintptr_t lowest, end;
+};
+
+/* The first thread's stack grows by itself, and reading its bounds costs a look at /proc. */
+static void read_bounds(struct bounds *bounds)
+{
+    pthread_attr_t attributes;
+    void *lowest;
+    size_t size;
+
+    bounds->is_read = true;
+    if (getpid() == gettid() || pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
+        bounds->lowest = (uintptr_t)lowest;
+        bounds->end = bounds->lowest + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+bool dm_thread_has_stack(size_t bytes)
+{
+    static __thread struct bounds bounds;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    if (!bounds.is_read)
+        read_bounds(&bounds);
+    return here < bounds.lowest || here >= bounds.end || here - bounds.lowest >= bytes;
 }

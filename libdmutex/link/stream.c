@@ -209,6 +209,11 @@ short dm_stream_events(const struct dm_stream *stream, bool has_more)
     return (short)(POLLIN | (has_more ? POLLOUT : 0));
 }
 
+bool dm_stream_is_for_thread(const struct dm_stream *stream)
+{
+    return stream->fd >= 0 && (!stream->tls || dm_tls_has_stack());
+}
+
 /* close() alone does not wake a thread that sleeps in poll() on the socket. */
 void dm_stream_end(const struct dm_stream *stream)
 {

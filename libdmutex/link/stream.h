@@ -70,6 +70,12 @@ bool dm_stream_holds(const struct dm_stream *stream);
 /* The events to poll the socket for; has_more: the caller has bytes to send. */
 short dm_stream_events(const struct dm_stream *stream, bool has_more);
 
+/*
+ * False if the stream is closed, or if the calling thread has too little stack for TLS: then the thread neither sends
+ * nor receives, and leaves both to another thread.
+ */
+bool dm_stream_is_for_thread(const struct dm_stream *stream);
+
 /* Ends the connection, so that threads that sleep on the socket wake.  The socket stays. */
 void dm_stream_end(const struct dm_stream *stream);
 

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/rank.h"
+#include "base/thread.h"
 #include "link/tls_errors.h"
 #include "link/tls_words.h"
 
@@ -95,7 +96,7 @@ static int read_socket(BIO *bio, char *room, int length)
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         BIO_set_retry_read(bio);
         tls->blocked = POLLIN;
-    } else {
+    } else if (!tls->is_over) { /* else a send has failed, and tells more */
         tls->is_over = true;
         tls->error = got < 0 ? errno : 0;
     }
@@ -418,6 +419,20 @@ void dm_tls_free(struct dm_tls *tls)
     free(tls);
 }
 
+/* ---- stack -------------------------------------------------------------------------------- */
+
+/* Twice what OpenSSL 3.0 was seen to need for a record, or for the session tickets that a read may meet. */
+#define STACK_NEEDED ((size_t)12 * 1024)
+
+/*
+ * A thread may have PTHREAD_STACK_MIN bytes, of which a wait on a condition leaves too few for OpenSSL.  Such a thread
+ * writes into the pipe's buffer and waits; the loop thread sends and reads.
+ */
+bool dm_tls_has_stack(void)
+{
+    return dm_thread_has_stack(STACK_NEEDED);
+}
+
 /* ---- use --------------------------------------------------------------------------------- */
 
 /* True if OpenSSL only waits for the socket; else the failure is noted. */
@@ -470,6 +485,8 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
 
     if (tls->has_failed)
         return fail(tls);
+    if (!dm_tls_has_stack())
+        return 0;
     others = dm_tls_errors_take();
     tls->blocked = 0;
     is_stuck = !write_all(tls, bytes, length, &sent);
@@ -491,6 +508,8 @@ ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
 
     if (tls->has_failed)
         return fail(tls);
+    if (!dm_tls_has_stack())
+        return 0;
     others = dm_tls_errors_take();
     tls->blocked = 0;
     do {

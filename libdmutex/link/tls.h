@@ -48,6 +48,12 @@ void dm_tls_free(struct dm_tls *tls);
 ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length);
 ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length);
 
+/*
+ * False if the calling thread has less stack left than OpenSSL may need.  dm_tls_send() and dm_tls_receive() do nothing
+ * then, and return 0: another thread must do both.
+ */
+bool dm_tls_has_stack(void);
+
 /* A sentence about the failure; "": the socket's errno tells all. */
 const char *dm_tls_reason(const struct dm_tls *tls);
 

@@ -39,6 +39,11 @@ ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
     return -1;
 }
 
+bool dm_tls_has_stack(void)
+{
+    return true;
+}
+
 const char *dm_tls_reason(const struct dm_tls *tls)
 {
     (void)tls;

@@ -147,7 +147,7 @@ static bool has_read_at_once(struct dm_link *link)
 /* A follower does work, too, when woken: the leader may have left, and nobody else may be there to read. */
 static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
-    bool is_leader = link->session.pipe.stream.fd >= 0 && !link->leader;
+    bool is_leader = !link->leader && dm_stream_is_for_thread(&link->session.pipe.stream);
 
     if (is_leader && has_read_at_once(link))
         return;

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * link/stream with TLS, against a peer that uses OpenSSL in this process: records that end anywhere, sockets without
+ * room, and the peer's own wishes (other keys, another handshake).
+ *
+ * The peer has a thread for the handshake alone; afterwards the test moves both ends itself.
+ */
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+#include "../lib/tls.h"
+#include "base/clock.h"
+#include "link/stream.h"
+
+#define ROOM_MOST 65536
+
+/* The library's end, and the peer's. */
+struct ends {
+    struct dm_stream stream;
+    SSL_CTX *context;
+    SSL *peer;
+    int peer_fd; /* the socket below peer: -1 closed */
+    pthread_t thread;
+};
+
+static int begin_group(void **state)
+{
+    (void)state;
+    tls_begin();
+    return 0;
+}
+
+static int end_group(void **state)
+{
+    (void)state;
+    tls_end();
+    return 0;
+}
+
+static void *accept_peer(void *user)
+{
+    struct ends *ends = user;
+
+    return SSL_accept(ends->peer) == 1 ? ends : NULL;
+}
+
+static void make_peer(struct ends *ends, int version)
+{
+    char path[64];
+
+    ends->context = SSL_CTX_new(TLS_server_method());
+    SSL_CTX_set_max_proto_version(ends->context, version);
+    snprintf(path, sizeof path, "%s/server.crt", tls_folder);
+    assert_true(SSL_CTX_use_certificate_chain_file(ends->context, path));
+    snprintf(path, sizeof path, "%s/server.key", tls_folder);
+    assert_true(SSL_CTX_use_PrivateKey_file(ends->context, path, SSL_FILETYPE_PEM));
+    ends->peer = SSL_new(ends->context);
+    assert_true(SSL_set_fd(ends->peer, ends->peer_fd));
+}
+
+/* Both ends have shaken hands; the peer's socket does not block any more. */
+static void begin(struct ends *ends, int version)
+{
+    char cacert[64], reason[DM_REASON_ROOM] = "";
+    struct dm_tls_options options = { .is_on = true, .is_verified = true, .name = "localhost", .cacert = cacert };
+    int fds[2];
+    void *is_accepted;
+
+    snprintf(cacert, sizeof cacert, "%s/ca.crt", tls_folder);
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), errno);
+    ends->stream = (struct dm_stream){ .fd = fds[0] };
+    ends->peer_fd = fds[1];
+    make_peer(ends, version);
+    pthread_create(&ends->thread, NULL, accept_peer, ends);
+    if (!dm_stream_secure(&ends->stream, &options, dm_clock_boot_ns() + WAIT_LIMIT_MS * DM_NS_PER_MS, reason))
+        fail_msg("%s", reason);
+    pthread_join(ends->thread, &is_accepted);
+    assert_non_null(is_accepted);
+    assert_return_code(fcntl(ends->peer_fd, F_SETFL, O_NONBLOCK), errno);
+}
+
+static void end(struct ends *ends)
+{
+    dm_stream_close(&ends->stream);
+    SSL_free(ends->peer);
+    SSL_CTX_free(ends->context);
+    if (ends->peer_fd >= 0)
+        close(ends->peer_fd);
+}
+
+/* Bytes of which each tells its place. */
+static char *make_bytes(size_t length)
+{
+    char *bytes = malloc(length);
+
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (char)(i * 31 + i / 251);
+    return bytes;
+}
+
+/*
+ * Receives as a session does: sleeps until the socket says so, but not while the stream holds bytes.  A stream that
+ * holds bytes and does not say so leaves the test in poll().
+ */
+static void receive_exactly(struct ends *ends, const char *wanted, size_t length, size_t room)
+{
+    static char bytes[ROOM_MOST];
+    size_t got = 0;
+
+    while (got < length) {
+        struct pollfd poller = { .fd = ends->stream.fd, .events = dm_stream_events(&ends->stream, false) };
+        ssize_t more;
+
+        if (!dm_stream_holds(&ends->stream))
+            assert_int_equal(poll(&poller, 1, WAIT_LIMIT_MS), 1);
+        more = dm_stream_receive(&ends->stream, bytes, room);
+        assert_true(more >= 0 && got + (size_t)more <= length);
+        assert_memory_equal(bytes, wanted + got, (size_t)more);
+        got += (size_t)more;
+    }
+    assert_false(dm_stream_holds(&ends->stream));
+    assert_int_equal(dm_stream_receive(&ends->stream, bytes, room), 0);
+}
+
+/* The peer has read all that was sent, and what it read is right. */
+static void read_at_peer(struct ends *ends, const char *wanted, size_t length)
+{
+    static char bytes[ROOM_MOST];
+    size_t got = 0, more;
+
+    while (got < length && SSL_read_ex(ends->peer, bytes, sizeof bytes, &more)) {
+        assert_memory_equal(bytes, wanted + got, more);
+        got += more;
+    }
+    assert_int_equal(got, length);
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* All bytes come before the caller may sleep, in rooms smaller and larger than records, and in records of any size. */
+static void test_all_bytes_come_when_records_and_rooms_differ(void **state)
+{
+    static const size_t rooms[] = { 1, 100, 4096, 16384, ROOM_MOST };
+    static const size_t records[] = { 1, 50, 5000, 16384 };
+    const size_t length = 40000;
+    char *bytes = make_bytes(length);
+    struct ends ends;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    for (size_t r = 0; r < sizeof rooms / sizeof rooms[0]; r++) {
+        for (size_t s = 0; s < sizeof records / sizeof records[0]; s++) {
+            size_t part = records[s] * 50 < length ? records[s] * 50 : length, written, sent = 0;
+
+            while (sent < part) {
+                size_t left = part - sent;
+
+                assert_true(SSL_write_ex(ends.peer, bytes + sent, left < records[s] ? left : records[s], &written));
+                sent += written;
+            }
+            receive_exactly(&ends, bytes, part, rooms[r]);
+        }
+    }
+    end(&ends);
+    free(bytes);
+}
+
+/* The connection ends in the middle of a record: the whole records come, then the end, and no error. */
+static void test_whole_records_come_when_the_last_is_cut(void **state)
+{
+    char *bytes = make_bytes(3000), room[4000];
+    struct ends ends;
+    BIO *memory;
+    char *raw;
+    long length;
+    size_t written;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    receive_exactly(&ends, "", 0, 100);
+    memory = BIO_new(BIO_s_mem()); /* takes the peer's records instead of its socket */
+    SSL_set0_wbio(ends.peer, memory);
+    assert_true(SSL_write_ex(ends.peer, bytes, 1000, &written));
+    assert_true(SSL_write_ex(ends.peer, bytes + 1000, 2000, &written));
+    length = BIO_get_mem_data(memory, &raw);
+    assert_int_equal(send(ends.peer_fd, raw, (size_t)length - 700, 0), length - 700);
+    receive_exactly(&ends, bytes, 1000, sizeof room);
+    close(ends.peer_fd);
+    ends.peer_fd = -1;
+    assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
+    assert_int_equal(errno, 0);
+    assert_string_equal(dm_stream_reason(&ends.stream), "");
+    end(&ends);
+    free(bytes);
+}
+
+/* A byte of a record is wrong: the stream is broken, with a sentence. */
+static void test_the_stream_breaks_when_a_record_was_changed(void **state)
+{
+    struct ends ends;
+    BIO *memory;
+    char *raw, room[100];
+    long length;
+    size_t written;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    receive_exactly(&ends, "", 0, 100);
+    memory = BIO_new(BIO_s_mem());
+    SSL_set0_wbio(ends.peer, memory);
+    assert_true(SSL_write_ex(ends.peer, "+OK\r\n", 5, &written));
+    length = BIO_get_mem_data(memory, &raw);
+    raw[length - 1] ^= 1;
+    assert_int_equal(send(ends.peer_fd, raw, (size_t)length, 0), length);
+    assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
+    assert_int_equal(errno, EPROTO);
+    assert_non_null(strstr(dm_stream_reason(&ends.stream), "TLS failed: "));
+    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* for good */
+    end(&ends);
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* A socket without room takes a part; the rest goes first with the next send, as a pipe sends it. */
+static void test_all_bytes_go_when_the_socket_has_little_room(void **state)
+{
+    const size_t length = 1000000;
+    char *bytes = make_bytes(length);
+    struct ends ends;
+    size_t sent = 0, got = 0, more;
+    static char room[ROOM_MOST];
+    int stops = 0;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    while (got < length) {
+        char *moved = malloc(length - sent); /* a pipe moves the bytes that are left */
+        ssize_t taken;
+
+        memcpy(moved, bytes + sent, length - sent);
+        taken = dm_stream_send(&ends.stream, moved, length - sent);
+        free(moved);
+        assert_true(taken >= 0);
+        sent += (size_t)taken;
+        if (sent < length) {
+            stops++;
+            assert_int_equal(dm_stream_events(&ends.stream, true), POLLIN | POLLOUT);
+        }
+        while (SSL_read_ex(ends.peer, room, sizeof room, &more)) {
+            assert_memory_equal(room, bytes + got, more);
+            got += more;
+        }
+    }
+    assert_true(stops > 2);
+    end(&ends);
+    free(bytes);
+}
+
+/* The peer is gone: no SIGPIPE, but an error. */
+static void test_a_send_fails_when_the_peer_is_gone(void **state)
+{
+    struct ends ends;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    close(ends.peer_fd);
+    ends.peer_fd = -1;
+    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    end(&ends);
+}
+
+/* ---- the peer's wishes ------------------------------------------------------------------- */
+
+/* The peer changes its keys, and asks for other keys of this end: bytes go on in both ways. */
+static void test_bytes_go_on_when_the_peer_wants_other_keys(void **state)
+{
+    char *bytes = make_bytes(2000);
+    struct ends ends;
+    size_t written;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    for (int i = 0; i < 3; i++) {
+        assert_true(SSL_key_update(ends.peer, SSL_KEY_UPDATE_REQUESTED));
+        assert_true(SSL_write_ex(ends.peer, bytes, 2000, &written));
+        receive_exactly(&ends, bytes, 2000, 700);
+        assert_int_equal(dm_stream_send(&ends.stream, bytes, 2000), 2000);
+        read_at_peer(&ends, bytes, 2000);
+    }
+    end(&ends);
+    free(bytes);
+}
+
+/* By TLS 1.2 a server may ask for another handshake: refused. */
+static void test_another_handshake_is_refused_when_the_peer_asks(void **state)
+{
+    struct ends ends;
+    char room[100];
+    size_t more;
+
+    (void)state;
+    begin(&ends, TLS1_2_VERSION);
+    assert_true(SSL_renegotiate(ends.peer));
+    assert_int_equal(SSL_do_handshake(ends.peer), 1); /* the question is sent */
+    assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), 0);
+    ERR_clear_error();
+    assert_false(SSL_read_ex(ends.peer, room, sizeof room, &more));
+    assert_int_equal(ERR_GET_REASON(ERR_peek_error()), SSL_R_NO_RENEGOTIATION);
+    ERR_clear_error();
+    end(&ends);
+}
+
+/* The peer ends the connection in good order. */
+static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
+{
+    struct ends ends;
+    char room[100];
+    size_t written;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    assert_true(SSL_write_ex(ends.peer, "last", 4, &written));
+    SSL_shutdown(ends.peer);
+    assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), 4);
+    assert_true(dm_stream_holds(&ends.stream)); /* the end: no sleep before it is told */
+    assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
+    assert_int_equal(errno, 0);
+    end(&ends);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_bytes_come_when_records_and_rooms_differ),
+        cmocka_unit_test(test_whole_records_come_when_the_last_is_cut),
+        cmocka_unit_test(test_the_stream_breaks_when_a_record_was_changed),
+        cmocka_unit_test(test_all_bytes_go_when_the_socket_has_little_room),
+        cmocka_unit_test(test_a_send_fails_when_the_peer_is_gone),
+        cmocka_unit_test(test_bytes_go_on_when_the_peer_wants_other_keys),
+        cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
+        cmocka_unit_test(test_the_end_is_no_error_when_the_peer_says_goodbye),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}
