@@ -120,6 +120,7 @@ server_tests = \
 # the scripts and the node, without the shared library; and a test with copies that run where the shared library
 # cannot be reached
 server_inner_tests = \
+    tests/server/test_lines_bound \
     tests/server/test_lines_ends \
     tests/server/test_lines_seats \
     tests/server/test_local_strangers \
@@ -189,6 +190,8 @@ stop_wraps = \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_redis_acquire \
     -Wl,--wrap=dm_self_sleep
+tests_server_test_lines_bound_SOURCES = tests/server/test_lines_bound.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_bound_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_tenure_bound
 tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/runtime/lifetime.c
 tests_server_test_lines_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
 tests_server_test_lines_seats_SOURCES = tests/server/test_lines_seats.c libdmutex/runtime/lifetime.c
