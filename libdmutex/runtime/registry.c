@@ -283,6 +283,26 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     free_if_unused(registry, name);
 }
 
+static gboolean has_seat(gpointer key, gpointer value, gpointer user)
+{
+    const struct dm_name *name = value;
+
+    (void)key;
+    (void)user;
+    return name->line.first != NULL;
+}
+
+/* The claim of a line with seats may be idle, because the woken seat has not looked yet. */
+bool dm_registry_is_in_use(const struct dm_registry *registry)
+{
+    const struct dm_claim *claim = registry->claims;
+
+    dm_assert_held(DM_RANK_STATE);
+    while (claim && !dm_hold_is_in_use(&claim->hold))
+        claim = claim->next;
+    return claim || g_hash_table_find(registry->names, has_seat, NULL);
+}
+
 static void unbind_each(gpointer key, gpointer value, gpointer user)
 {
     (void)key;

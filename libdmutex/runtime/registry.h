@@ -73,6 +73,9 @@ void dm_state_fork_child(void);
 /* Attempts are numbered from first_serial + 1 on. */
 void dm_registry_init(struct dm_registry *registry, struct dm_store *store, uint64_t first_serial);
 
+/* True if a thread holds or waits: by a claim, or on a seat of a line.  State lock held. */
+bool dm_registry_is_in_use(const struct dm_registry *registry);
+
 /* Undoes dm_registry_init(), for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
 

@@ -218,14 +218,10 @@ static void let_time_pass(struct dm_runtime *runtime)
 /* True if no thread holds or waits, and no loss is to be told; then nobody will hold or wait. */
 static bool is_emptied(struct dm_runtime *runtime)
 {
-    const struct dm_claim *claim;
     bool is_empty;
 
     dm_state_lock();
-    claim = runtime->registry.claims;
-    while (claim && !dm_hold_is_in_use(&claim->hold))
-        claim = claim->next;
-    is_empty = !claim && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
+    is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
     if (is_empty) {
         runtime->is_retired = true;
         dm_registry_empty(&runtime->registry);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "line_state.h"
+#include "runtime/runtime.h"
 #include "stops.h"
-#include "warm.h"
+
+#include "warm.h" /* behind glib, which uses the name `mutex` */
 
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 8000
@@ -355,6 +357,22 @@ static void test_destroy_is_refused_when_a_seat_is_about_to_enter(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
+/* Likewise for another server: the seats would sleep for ever in a line that the process has forgotten. */
+static void test_another_server_is_refused_while_threads_sit(void **state)
+{
+    (void)state;
+    begin("ends/switch", NORMAL, 0);
+    assert_result(dmutex_lock(&mutex), 0);
+    sit(1, lock_and_unlock_with_stops);
+    begin_seat(1, lock_and_unlock);
+    assert_result(dmutex_unlock(&mutex), 0);
+    stop_await();
+    assert_result(dm_runtime_switch(NULL, 0), EBUSY);
+    stop_end_all();
+    join_all(SEATS);
+    assert_free();
+}
+
 /* Threads that sit in another process are that process's affair. */
 static void test_destroy_leaves_the_seats_of_another_process_alone(void **state)
 {
@@ -391,6 +409,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_seat_is_refused_when_the_server_is_full),
         cmocka_unit_test(test_destroy_is_refused_while_threads_sit),
         cmocka_unit_test(test_destroy_is_refused_when_a_seat_is_about_to_enter),
+        cmocka_unit_test(test_another_server_is_refused_while_threads_sit),
         cmocka_unit_test(test_destroy_leaves_the_seats_of_another_process_alone),
         cmocka_unit_test(test_nothing_is_left),
     };
