@@ -95,6 +95,8 @@ server_tests = \
     tests/server/test_impostors \
     tests/server/test_inboxes \
     tests/server/test_kept \
+    tests/server/test_kept_cond \
+    tests/server/test_kept_faults \
     tests/server/test_late \
     tests/server/test_lines \
     tests/server/test_limits \
@@ -157,6 +159,8 @@ tests_lib_libtls_la_CFLAGS = $(AM_CFLAGS) $(LIBSSL_CFLAGS)
 tests_lib_libtls_la_LIBADD = $(LIBSSL_LIBS)
 tests_lib_libtls_la_SOURCES = tests/lib/tls.c tests/lib/tls.h
 tests_server_libhelp_la_SOURCES = \
+    tests/server/kept.c \
+    tests/server/kept.h \
     tests/server/line_state.c \
     tests/server/line_state.h \
     tests/server/pair.c \
