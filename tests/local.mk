@@ -122,6 +122,7 @@ server_tests = \
 # the scripts and the node, without the shared library; and a test with copies that run where the shared library
 # cannot be reached
 server_inner_tests = \
+    tests/server/test_kept_ends \
     tests/server/test_lines_bound \
     tests/server/test_lines_ends \
     tests/server/test_lines_seats \
@@ -194,6 +195,10 @@ stop_wraps = \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_redis_acquire \
     -Wl,--wrap=dm_self_sleep
+# a program that loads the library itself
+tests_server_loads_late_LDADD = -ldl
+tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/runtime/lifetime.c
+tests_server_test_kept_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
 tests_server_test_lines_bound_SOURCES = tests/server/test_lines_bound.c libdmutex/runtime/lifetime.c
 tests_server_test_lines_bound_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_tenure_bound
 tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/runtime/lifetime.c
@@ -727,7 +732,8 @@ EXTRA_DIST += \
 # fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
 # programs that know nothing of it
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_exit tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
-    tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/chaos/test_takeover \
+    tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/server/test_kept_ends \
+    tests/chaos/test_takeover \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
     tests/preload/test_names tests/preload/test_places tests/preload/test_reports tests/faults/test_faults \
     tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh \
@@ -798,7 +804,7 @@ program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) 
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests)
 second_runs = $(libc_tests) $(linger_tests)
-check_PROGRAMS += tests/preload/locker
+check_PROGRAMS += tests/preload/locker tests/server/loads_late
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif

@@ -405,6 +405,44 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:queue"), 1);
 }
 
+#define PAIRS "100000"
+
+/* Runs a program that locks and unlocks many times, with a line for the lock's section.  Returns its commands. */
+static int64_t commands_of_pairs(const char *line)
+{
+    char library[4096];
+    const char *config = write_file("pairs.conf", 0644, "[lock run/pairs]\nMatch=sym:pairs:queue_lock\n%s", line);
+    int64_t before = side_client_commands(the_server->side);
+
+    test_build_path(library, sizeof library, "libdmutex/.libs");
+    command_run("LD_LIBRARY_PATH=%s exec %s --config %s %s/pairs", library, dmutex_run, config, folder);
+    assert_status(0);
+    return side_client_commands(the_server->side) - before;
+}
+
+/* The lease stays with the program between its locks if the configuration says so, and goes back at its end. */
+static void test_run_keeps_a_lease_when_the_rule_has_a_linger_time(void **state)
+{
+    int64_t commands;
+
+    (void)state;
+    write_file("pairs.c", 0644,
+               "#include <pthread.h>\n"
+               "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
+               "int main(void)\n"
+               "{\n"
+               "    for (int i = 0; i < " PAIRS "; i++)\n"
+               "        if (pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock))\n"
+               "            return 1;\n"
+               "    return 0;\n"
+               "}\n");
+    compile("pairs.c", "pairs", "$SANITIZER_CFLAGS");
+    commands = commands_of_pairs("Lease=60s\nLinger=60s\n");
+    print_message("# %lld commands for " PAIRS " pairs\n", (long long)commands);
+    assert_in_range(commands, 1, strtol(PAIRS, NULL, 10) - 1);
+    assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:lock:pairs"), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_dry_run_hides_the_password_when_there_is_one),
         cmocka_unit_test(test_run_says_as_much_as_it_is_told_when_something_is_to_be_said),
         cmocka_unit_test(test_run_distributes_a_mutex_when_a_rule_names_it),
+        cmocka_unit_test(test_run_keeps_a_lease_when_the_rule_has_a_linger_time),
     };
 
     test_begin(argc, argv);

@@ -10,8 +10,8 @@
 static dmutex_t mutex; /* kept by this process */
 static dcond_t cond;
 static struct errand errands[SEATS];
-static bool is_told;   /* under the mutex */
-static int waiting;    /* likewise */
+static bool is_told; /* under the mutex */
+static int waiting;  /* likewise */
 
 static int64_t on_condition(const char *name)
 {

@@ -73,7 +73,7 @@ static void test_the_lease_is_had_when_the_answer_to_the_mark_is_late(void **sta
     kept_end();
 }
 
-/* The next renewal tells what the lost message was to tell. */
+/* The next renewal tells of the waiter instead of the lost message. */
 static void test_the_lease_is_had_by_a_renewal_when_the_message_is_lost(void **state)
 {
     uint64_t before;
@@ -97,7 +97,7 @@ static void close_inbox(void)
     wait_until(side_count_channels(the_server->side) == channels - 1);
 }
 
-/* What was kept before is asked back by a renewal; a new hold is not kept without an inbox. */
+/* An earlier lease is asked back by a renewal; a new hold is not kept without an inbox. */
 static void test_no_lease_is_kept_when_the_inbox_is_closed(void **state)
 {
     uint64_t before;
@@ -217,10 +217,10 @@ static void test_a_kept_lease_comes_back_when_the_server_is_empty(void **state)
     server_kill(the_server);
     server_restart(the_server);
     wait_until(kept_is_marked(name));
-    actor_do(other, "EBUSY", "trylock %s", name);
     commands = kept_commands();
     kept_use(keeper, name);
     assert_int_equal(kept_commands(), commands);
+    actor_do(other, "EBUSY", "trylock %s", name);
     kept_take(name, before);
     assert_int_equal(actor_losses(keeper), 0);
     kept_end();
@@ -264,7 +264,7 @@ static void make_old(void)
     side_text(the_server->side, "HSET dmutex:server mark %s/- since 1", run_id);
 }
 
-/* In the grace of a new server the keeper goes on, and what it gives back is granted when the grace is over. */
+/* In the grace of a new server the keeper goes on; a lease that it gives back is granted when the grace is over. */
 static void test_a_kept_lease_is_used_in_the_grace_of_a_server(void **state)
 {
     struct server *first = the_server;
@@ -314,7 +314,6 @@ static void test_another_server_is_used_while_a_lease_is_kept(void **state)
     other = actor_start(the_server);
     make_handed(&mutex, "faults/switch", &kinds[0], LONG_LEASE, LONG_LEASE);
     wait_until(is_kept_now(&mutex));
-    actor_do(other, "EBUSY", "trylock faults/switch");
     assert_result(dmutex_test_server_start(&server), 0);
     actor_do(other, "0", "trylock faults/switch");
     for (int i = 0; i < 3; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Seats of a line: which threads sit, in which order they enter, and what becomes of the envoy's claim. */
+/* Seats of a line: which threads sit, in which order they enter, and the way of the envoy's claim. */
 #include <stdio.h>
 #include <unistd.h>
 
