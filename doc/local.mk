@@ -165,7 +165,20 @@ EXTRA_DIST += \
     doc/img/pause.svg \
     doc/img/shares.svg \
     $(sequences) \
+    doc/html/check.awk \
+    doc/html/make-html.sh \
+    doc/html/page.awk \
+    doc/html/slug.awk \
+    doc/html/style.css \
     doc/peers.md
+
+# The manual as one tree in html/: manual pages by mandoc, pages in markdown by cmark-gfm.  `make html`; not part of `all`.
+html-local: $(man_links)
+	@test -n '$(CMARK_GFM)' && test -n '$(MANDOC)' || { \
+	    echo 'make html needs cmark-gfm and mandoc: apt install cmark-gfm mandoc, and run configure again'; \
+	    exit 1; }
+	$(AM_V_GEN)srcdir='$(srcdir)' CMARK_GFM='$(CMARK_GFM)' $(SHELL) $(srcdir)/doc/html/make-html.sh html
+	@echo 'The manual begins at html/index.html'
 
 # The pictures of the guide, of one text each.
 sequences = \

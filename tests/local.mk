@@ -674,6 +674,9 @@ endif
 if HAVE_MESON
 script_tests += tests/doc/test_recipe_meson.sh
 endif
+if HAVE_HTML
+script_tests += tests/doc/test_html.sh
+endif
 endif
 EXTRA_DIST += \
     tests/abi/check.sh \
@@ -686,6 +689,7 @@ EXTRA_DIST += \
     tests/doc/page.awk \
     tests/doc/page.sh \
     tests/doc/test_guide.sh \
+    tests/doc/test_html.sh \
     tests/doc/test_recipe_autotools.sh \
     tests/doc/test_recipe_cmake.sh \
     tests/doc/test_recipe_meson.sh \
@@ -835,7 +839,7 @@ AM_TESTS_ENVIRONMENT = \
     export TSAN_OPTIONS="ignore_noninstrumented_modules=1 $$TSAN_OPTIONS"; \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
     export HARDENING_FLAGS='$(HARDENING_CFLAGS) $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)' LIBDIR='$(libdir)'; \
-    export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; \
+    export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)' CMARK_GFM='$(CMARK_GFM)'; \
     export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)';
 
 # Where the results are; for build-aux/sum-tests.
@@ -924,7 +928,7 @@ EXTRA_DIST += \
     tests/model/run-models.sh
 
 clean-local:
-	rm -rf asan tsan tests/fuzz/clang
+	rm -rf asan tsan html tests/fuzz/clang
 	rm -f tests/programs.log tests/sim.log
 
 .PHONY: print-results print-debian-results check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan

@@ -1,15 +1,5 @@
-# Checks the links of markdown pages:  awk -f links.awk PAGE...
+# Checks the links of markdown pages:  awk -f slug.awk -f links.awk PAGE...
 # Prints each link to a file that is not there, or to a heading that the page does not have.
-
-# The name that GitHub, and `make html`, give a heading.
-function slug(text)
-{
-    gsub(/\[|\]\([^)]*\)/, "", text)
-    text = tolower(text)
-    gsub(/[][!"#$%&'()*+,.\/:;<=>?@\\^`{|}~]|…|–|—/, "", text)
-    gsub(/ /, "-", text)
-    return text
-}
 
 # Without "." and "..", so that two ways to a file are one name.
 function shorten(path)
