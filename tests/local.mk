@@ -627,6 +627,7 @@ tool_tests = \
     tests/tools/test_local_server \
     tests/tools/test_run_lock \
     tests/tools/test_run_loss \
+    tests/tools/test_top \
     tests/tools/test_views
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
 # with hosts that have keepers of lock files

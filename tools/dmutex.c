@@ -11,8 +11,8 @@
 #include "tool.h"
 
 static const struct word *const words[] = {
-    &word_run,   &word_show,   &word_list, &word_break, &word_wait,
-    &word_token, &word_doctor, &word_acl,  &word_local, &word_names,
+    &word_run, &word_show,   &word_list, &word_break, &word_wait,  &word_token,
+    &word_top, &word_doctor, &word_acl,  &word_local, &word_names,
 };
 
 static const struct word *find(const char *name)

@@ -1,89 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dmutex list: the names that the server knows, in a table. */
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <dmutex/dmutex.h>
-
-#include "api/view.h"
+#include "gather.h"
 #include "say.h"
-#include "seen.h"
 #include "tool.h"
-
-struct list {
-    const char *pattern; /* NULL: all names */
-    bool has_idle;       /* free names without waiters, too */
-    struct seen *seen;
-    size_t count, room;
-};
-
-/* A name that somebody may want to know of: held, waited for, or with a fault. */
-static bool is_busy(const struct seen *seen)
-{
-    const dmutex_info_t *shown = &seen->data.info.shown;
-
-    return shown->locked || shown->waiters || shown->health || seen->fault;
-}
-
-static bool is_wanted(const struct list *list, const struct seen *seen)
-{
-    return (list->has_idle || is_busy(seen)) && (!list->pattern || fnmatch(list->pattern, seen->name, 0) == 0);
-}
-
-/* Doubles the room, because a server may have a million names. */
-static bool has_room(struct list *list)
-{
-    size_t room = list->room ? 2 * list->room : 64;
-    struct seen *more;
-
-    if (list->count < list->room)
-        return true;
-    more = reallocarray(list->seen, room, sizeof *more);
-    if (!more)
-        return false;
-    list->seen = more;
-    list->room = room;
-    return true;
-}
-
-static void keep(void *user, const struct dm_seen *data)
-{
-    struct list *list = user;
-    struct seen seen = seen_copy(data);
-
-    if (is_wanted(list, &seen) && has_room(list))
-        list->seen[list->count++] = seen;
-    else
-        seen_clear(&seen);
-}
-
-/* By name, and a mutex before a condition of the same name. */
-static int compare(const void *one, const void *other)
-{
-    const struct seen *a = one, *b = other;
-    int order = strcmp(a->name, b->name);
-
-    return order ? order : seen_is_condition(a) - seen_is_condition(b);
-}
-
-/* SCAN may tell a name twice: the second stands behind the first now. */
-static void sort(struct list *list)
-{
-    size_t kept = 0;
-
-    if (list->count)
-        qsort(list->seen, list->count, sizeof *list->seen, compare);
-    for (size_t i = 0; i < list->count; i++) {
-        if (kept && strcmp(list->seen[kept - 1].key, list->seen[i].key) == 0)
-            seen_clear(&list->seen[i]);
-        else
-            list->seen[kept++] = list->seen[i];
-    }
-    list->count = kept;
-}
 
 /* ---- the table --------------------------------------------------------------------------- */
 
@@ -128,7 +51,7 @@ static void print_row(const struct seen *seen, int name_columns, int holder_colu
     printf("%12s  %7" PRIu32 "\n", time, seen->data.info.shown.waiters);
 }
 
-static void print(const struct list *list)
+static void print(const struct gathered *list)
 {
     int names = width("NAME"), holders = width("HELD BY");
     char text[SAY_NAME_ROOM];
@@ -148,7 +71,7 @@ static void print(const struct list *list)
         print_row(&list->seen[i], names, holders);
 }
 
-static void print_json(const struct list *list)
+static void print_json(const struct gathered *list)
 {
     struct json json = json_begin(stdout);
 
@@ -164,22 +87,15 @@ static void print_json(const struct list *list)
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
-static int print_all(struct list *list, bool is_json)
+static int print_all(struct gathered *list, bool is_json)
 {
-    if (dm_view_all(NULL, keep, list) != 0) {
-        tool_failed(NULL);
-        if (strstr(dmutex_strerror_np(), "scan"))
-            say("a list needs the right +scan: see dmutex acl --ops");
-        return TOOL_UNREACHABLE;
-    }
-    sort(list);
+    if (gather(list) != 0)
+        return tool_failed_list();
     if (is_json)
         print_json(list);
     else
         print(list);
-    for (size_t i = 0; i < list->count; i++)
-        seen_clear(&list->seen[i]);
-    free(list->seen);
+    gather_clear(list);
     return 0;
 }
 
@@ -190,7 +106,7 @@ static int run(int argc, char **argv)
         { "json", no_argument, NULL, 'j' },
         { NULL, 0, NULL, 0 },
     };
-    struct list list = { 0 };
+    struct gathered list = { 0 };
     bool is_json = false;
     int option, error;
 

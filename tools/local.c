@@ -133,7 +133,7 @@ static int stop(struct local *local, bool is_forced, bool is_json)
         print(local, is_json);
         return 0;
     }
-    if (!is_forced && (dmutex_configure_np("local:") != 0 || dm_view_all(NULL, count, &locks) != 0))
+    if (!is_forced && (dmutex_configure_np("local:") != 0 || dm_view_all(NULL, 0, count, &locks) != 0))
         return tool_failed(NULL);
     if (locks > 0) {
         say("%d locks are held there; --force stops the server all the same", locks);

@@ -13,10 +13,14 @@ tools_dmutex_SOURCES = \
     tools/command.c \
     tools/command.h \
     tools/dmutex.c \
+    tools/deadlock.c \
+    tools/deadlock.h \
     tools/doctor.c \
     tools/doctor.h \
     tools/doctor_link.c \
     tools/doctor_server.c \
+    tools/gather.c \
+    tools/gather.h \
     tools/json.c \
     tools/json.h \
     tools/keeper.c \
@@ -39,6 +43,7 @@ tools_dmutex_SOURCES = \
     tools/token.c \
     tools/tool.c \
     tools/tool.h \
+    tools/top.c \
     tools/tree.c \
     tools/wait.c \
     tools/waiting.c \

@@ -163,7 +163,7 @@ static int show(const char *name, bool is_json)
         seen_clear(&seen);
         return tool_foreign(name);
     }
-    conditions.are_known = dm_view_all(key, keep_condition, &conditions) == 0;
+    conditions.are_known = dm_view_all(key, 0, keep_condition, &conditions) == 0;
     if (is_json)
         print_json(&seen, &conditions);
     else

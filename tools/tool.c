@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <dmutex/dmutex.h>
 
@@ -105,6 +106,16 @@ int tool_failed(const char *name)
         say("%s: %s", say_name(name, text), dmutex_strerror_np());
     else
         say("%s", dmutex_strerror_np());
+    return TOOL_UNREACHABLE;
+}
+
+int tool_failed_list(void)
+{
+    bool is_refused = strstr(dmutex_strerror_np(), "scan") != NULL;
+
+    tool_failed(NULL);
+    if (is_refused)
+        say("a list needs the right +scan: see dmutex acl --ops");
     return TOOL_UNREACHABLE;
 }
 

@@ -33,7 +33,7 @@ struct word {
 };
 
 extern const struct word word_acl, word_break, word_doctor, word_list, word_local, word_names, word_run, word_show,
-    word_token, word_wait;
+    word_token, word_top, word_wait;
 
 /*
  * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns
@@ -75,5 +75,8 @@ int tool_foreign(const char *name);
 
 /* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns TOOL_UNREACHABLE. */
 int tool_failed(const char *name);
+
+/* The same of a list of all names, with the right that a list needs. */
+int tool_failed_list(void);
 
 #endif

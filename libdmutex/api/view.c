@@ -81,9 +81,9 @@ int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user)
     return dm_visit_end(visit, error ? error : tell(runtime, &view));
 }
 
-int dm_view_all(const char *group, dm_seen_fn handler, void *user)
+int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user)
 {
-    struct dm_view view = { .group = group, .handler = handler, .user = user };
+    struct dm_view view = { .group = group, .waiters = waiters, .handler = handler, .user = user };
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime;
     int error = dm_runtime_get(&runtime);

@@ -27,7 +27,7 @@ int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user);
  * Tells all names that the store has, or all names of one group: `group` is the key of any mutex of the group, or NULL.
  * A name may be told twice.  Needs the right to SCAN.
  */
-int dm_view_all(const char *group, dm_seen_fn handler, void *user);
+int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user);
 
 /* True if the server answered last time.  A hint: blocks for nothing and asks nothing. */
 bool dm_view_is_reachable(void);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex top: the busiest locks, deadlocks over several processes, and the screen. */
+#include "tool.h"
+
+#include <pty.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Begins to lock in the other process, and waits until it is in the queue. */
+static void begin_to_lock(struct actor *actor, const char *name, int waiters)
+{
+    dmutex_t mutex;
+
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    actor_send(actor, "lock %s", name);
+    wait_until(waiters_of(&mutex) == waiters);
+}
+
+static void test_top_shows_the_most_wanted_lock_first(void **state)
+{
+    struct actor *holder = actor_start(the_server), *one = actor_start(the_server), *two = actor_start(the_server);
+
+    (void)state;
+    actor_do(holder, "0", "lock tt/quiet");
+    actor_do(holder, "0", "lock tt/wanted");
+    begin_to_lock(one, "tt/wanted", 1);
+    begin_to_lock(two, "tt/wanted", 2);
+    command_run("exec $dmutex top");
+    assert_status(0);
+    assert_output("2 held, 2 waiting\n");
+    assert_output("tt/quiet");
+    assert_true(strstr(ran.output, "tt/wanted") < strstr(ran.output, "tt/quiet"));
+    assert_null(strchr(ran.output, '\x1b'));
+    assert_null(strstr(ran.output, "deadlock"));
+    command_run("exec $dmutex top --json");
+    assert_status(0);
+    tool_check_json();
+    assert_output("{\"held\":2,\"waiting\":2,\"locks\":[{\"name\":\"tt/wanted\"");
+    assert_output("\"deadlocks\":[]}");
+    actor_kill(two);
+    actor_kill(one);
+    actor_end(two);
+    actor_end(one);
+    actor_end(holder);
+}
+
+/* Three processes in a circle, and a fourth that waits for one of them and is in no circle. */
+static void test_top_names_a_deadlock_when_processes_wait_for_each_other(void **state)
+{
+    static const char *const names[] = { "td/a", "td/b", "td/c" };
+    struct actor *actors[3], *other = actor_start(the_server);
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        actors[i] = actor_start(the_server);
+        actor_do(actors[i], "0", "lock %s", names[i]);
+    }
+    actor_do(other, "0", "lock td/d");
+    begin_to_lock(other, "td/a", 1);
+    begin_to_lock(actors[0], "td/b", 1);
+    begin_to_lock(actors[1], "td/c", 1);
+    command_run("exec $dmutex top --json");
+    assert_output("\"deadlocks\":[]}");
+    begin_to_lock(actors[2], "td/a", 2);
+    command_run("exec $dmutex top --json");
+    tool_check_json();
+    assert_output("\"deadlocks\":[[\"td/a\",\"td/b\",\"td/c\"]]}");
+    command_run("exec $dmutex top --once");
+    assert_output("deadlock: test_top (process ");
+    assert_output(" has td/a and waits for td/b\n");
+    assert_output(" has td/c and waits for td/a\n");
+    for (int i = 0; i < 3; i++) {
+        actor_kill(actors[i]);
+        actor_end(actors[i]);
+    }
+    actor_kill(other);
+    actor_end(other);
+}
+
+/* The screen is drawn again and again, until a signal. */
+static void test_top_draws_again_when_on_a_terminal(void **state)
+{
+    struct winsize size = { .ws_row = 24, .ws_col = 120 };
+    char screen[4096];
+    int terminal, draws = 0;
+    bool has_rate = false;
+    ssize_t got;
+    pid_t pid;
+
+    (void)state;
+    pid = forkpty(&terminal, NULL, NULL, &size);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        execl("/bin/sh", "sh", "-c", "exec $dmutex top -d 0.1", (char *)NULL);
+        _exit(127);
+    }
+    keeper_watch(pid);
+    while ((draws < 3 || !has_rate) && (got = read(terminal, screen, sizeof screen - 1)) > 0) {
+        screen[got] = '\0';
+        for (const char *at = screen; (at = strstr(at, "\033[H")) != NULL; at++)
+            draws++;
+        has_rate |= strstr(screen, "grants a second") != NULL;
+    }
+    assert_true(draws >= 3 && has_rate);
+    kill(pid, SIGINT);
+    assert_int_equal(tool_await(pid), 130);
+    close(terminal);
+}
+
+static void test_top_says_why_when_the_server_refuses(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='%s' exec $dmutex top", tool_user(""));
+    assert_status(69);
+    assert_errors("+scan");
+    command_run("exec $dmutex top -d 0");
+    assert_status(64);
+    command_run("exec $dmutex top x");
+    assert_status(64);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_top_shows_the_most_wanted_lock_first),
+        cmocka_unit_test(test_top_names_a_deadlock_when_processes_wait_for_each_other),
+        cmocka_unit_test(test_top_draws_again_when_on_a_terminal),
+        cmocka_unit_test(test_top_says_why_when_the_server_refuses),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, tool_setup, tool_teardown);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmutex top: the busiest locks, again each second on a terminal, once elsewhere.
+ *
+ * A look is a list of all names.  Grants are counted by tokens: a name whose token has changed since the last look was
+ * granted at least once.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "deadlock.h"
+#include "gather.h"
+#include "json.h"
+#include "say.h"
+#include "tool.h"
+
+#define DEADLOCKS_SHOWN 8
+
+/* The rows, the busiest first, and sums. */
+struct ranking {
+    const struct seen **rows;
+    size_t count;
+    unsigned held, waiting;
+};
+
+static int64_t longest_wait_ms(const struct seen *seen)
+{
+    return seen->data.waiter_count ? seen->waiters[0].waited_ms : 0;
+}
+
+/* More waiters first, then the longer hold. */
+static int compare(const void *one, const void *other)
+{
+    const struct dm_info *a = &(*(const struct seen *const *)one)->data.info;
+    const struct dm_info *b = &(*(const struct seen *const *)other)->data.info;
+
+    if (a->shown.waiters != b->shown.waiters)
+        return a->shown.waiters < b->shown.waiters ? 1 : -1;
+    return (a->held_ms < b->held_ms) - (a->held_ms > b->held_ms);
+}
+
+static bool rank(const struct gathered *gathered, struct ranking *ret_ranking)
+{
+    struct ranking ranking = { .rows = calloc(gathered->count + 1, sizeof *ranking.rows) };
+
+    if (!ranking.rows)
+        return false;
+    for (size_t i = 0; i < gathered->count; i++) {
+        const struct seen *seen = &gathered->seen[i];
+
+        if (seen->fault || (!seen->data.info.shown.locked && !seen->data.info.shown.waiters))
+            continue;
+        ranking.rows[ranking.count++] = seen;
+        ranking.held += seen->data.info.shown.locked != 0;
+        ranking.waiting += seen->data.info.shown.waiters;
+    }
+    qsort(ranking.rows, ranking.count, sizeof *ranking.rows, compare);
+    *ret_ranking = ranking;
+    return true;
+}
+
+/* Names whose token has changed; both lists are sorted by name. */
+static unsigned count_grants(const struct gathered *before, const struct gathered *now)
+{
+    unsigned count = 0;
+    size_t old = 0;
+
+    for (size_t i = 0; i < now->count; i++) {
+        const struct seen *seen = &now->seen[i];
+
+        while (old < before->count && strcmp(before->seen[old].name, seen->name) < 0)
+            old++;
+        if (!seen_is_condition(seen) && !(old < before->count && strcmp(before->seen[old].key, seen->key) == 0 &&
+                                          before->seen[old].data.info.shown.token == seen->data.info.shown.token))
+            count++;
+    }
+    return count;
+}
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+static void print_row(const struct seen *seen, const char *end)
+{
+    char name[SAY_NAME_ROOM], holder[SEEN_PARTY_ROOM] = "", held[SAY_TIME_ROOM] = "", waited[SAY_TIME_ROOM] = "";
+
+    if (seen->data.info.shown.locked) {
+        seen_holder(seen, holder);
+        say_time(seen->data.info.held_ms, held);
+    } else {
+        snprintf(holder, sizeof holder, seen_is_condition(seen) ? "(condition)" : "(free)");
+    }
+    if (seen->data.waiter_count)
+        say_time(longest_wait_ms(seen), waited);
+    printf("%-28.60s  %-36.80s  %12s  %7" PRIu32 "  %12s%s\n", say_name(seen->name, name), holder, held,
+           seen->data.info.shown.waiters, waited, end);
+}
+
+static void print_deadlock(const struct deadlock *deadlock, const char *end)
+{
+    char name[SAY_NAME_ROOM], next[SAY_NAME_ROOM], holder[SEEN_PARTY_ROOM];
+
+    for (int i = 0; i < deadlock->count; i++)
+        printf("%s%s has %s and waits for %s%s\n",
+               i ? "          " : "deadlock: ", seen_holder(deadlock->names[i], holder),
+               say_name(deadlock->names[i]->name, name),
+               say_name(deadlock->names[(i + 1) % deadlock->count]->name, next), end);
+}
+
+/* end: behind each line, what clears the rest of the line on a screen. */
+static void print(const struct gathered *gathered, const struct ranking *ranking, size_t most, const char *rate,
+                  const char *end)
+{
+    struct deadlock deadlocks[DEADLOCKS_SHOWN];
+    int count = deadlock_find(gathered, deadlocks, DEADLOCKS_SHOWN);
+
+    printf("%u held, %u waiting%s%s\n", ranking->held, ranking->waiting, rate, end);
+    for (int i = 0; i < count; i++)
+        print_deadlock(&deadlocks[i], end);
+    printf("%-28s  %-36s  %12s  %7s  %12s%s\n", "NAME", "HELD BY", "FOR", "WAITING", "LONGEST", end);
+    for (size_t i = 0; i < ranking->count && i < most; i++)
+        print_row(ranking->rows[i], end);
+}
+
+static void print_json(const struct gathered *gathered, const struct ranking *ranking)
+{
+    struct deadlock deadlocks[DEADLOCKS_SHOWN];
+    int count = deadlock_find(gathered, deadlocks, DEADLOCKS_SHOWN);
+    struct json json = json_begin(stdout);
+
+    json_open(&json, NULL, '{');
+    json_number(&json, "held", ranking->held);
+    json_number(&json, "waiting", ranking->waiting);
+    json_open(&json, "locks", '[');
+    for (size_t i = 0; i < ranking->count; i++) {
+        json_open(&json, NULL, '{');
+        seen_json(&json, ranking->rows[i]);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_open(&json, "deadlocks", '[');
+    for (int i = 0; i < count; i++) {
+        json_open(&json, NULL, '[');
+        for (int j = 0; j < deadlocks[i].count; j++)
+            json_text(&json, NULL, deadlocks[i].names[j]->name);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_close(&json);
+    json_end(&json);
+}
+
+/* ---- looks ------------------------------------------------------------------------------- */
+
+static int look_once(bool is_json)
+{
+    struct gathered gathered = { .waiters = DM_SEEN_WAITERS };
+    struct ranking ranking;
+
+    if (gather(&gathered) != 0)
+        return tool_failed_list();
+    if (!rank(&gathered, &ranking))
+        return tool_failed(NULL);
+    if (is_json)
+        print_json(&gathered, &ranking);
+    else
+        print(&gathered, &ranking, ranking.count, "", "");
+    free(ranking.rows);
+    gather_clear(&gathered);
+    return 0;
+}
+
+static size_t screen_rows(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 6 ? size.ws_row - 4u : 20;
+}
+
+/* Draws over the last look.  Nothing of the terminal is changed, so that a signal may end this at any moment. */
+static void draw(const struct gathered *before, const struct gathered *now, double seconds)
+{
+    struct ranking ranking;
+    char rate[60] = "";
+
+    if (!rank(now, &ranking))
+        return;
+    if (before->seen)
+        snprintf(rate, sizeof rate, ", at least %.1f grants a second", count_grants(before, now) / seconds);
+    fputs("\033[H", stdout);
+    print(now, &ranking, screen_rows(), rate, "\033[K");
+    fputs("\033[J", stdout);
+    fflush(stdout);
+    free(ranking.rows);
+}
+
+/* Until a signal, or a failure. */
+static int look_again_and_again(double pause_s)
+{
+    struct gathered before = { 0 }, now;
+    int64_t looked_ns = 0, now_ns;
+
+    for (;;) {
+        struct timespec pause = { (time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9) };
+
+        now = (struct gathered){ .has_idle = true, .waiters = DM_SEEN_WAITERS };
+        if (gather(&now) != 0)
+            return tool_failed_list();
+        now_ns = dm_clock_boot_ns();
+        draw(&before, &now, (double)(now_ns - looked_ns) / DM_NS_PER_S);
+        gather_clear(&before);
+        before = now;
+        looked_ns = now_ns;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "delay", required_argument, NULL, 'd' },
+        { "once", no_argument, NULL, '1' },
+        { "json", no_argument, NULL, 'j' },
+        { NULL, 0, NULL, 0 },
+    };
+    bool is_json = false, is_once = false;
+    double pause_s = 1;
+    int option, error;
+
+    while ((option = tool_option(argc, argv, "+d:1", options)) != -1) {
+        if (option == '?')
+            return TOOL_USAGE;
+        is_json |= option == 'j';
+        is_once |= option == '1';
+        if (option == 'd' && (!tool_read_seconds(optarg, &pause_s) || pause_s < 0.1))
+            return tool_misused(argv, "-d %s: not a number of seconds from 0.1 on", optarg);
+    }
+    if (argv[optind])
+        return tool_misused(argv, "there is no argument");
+    error = tool_configure();
+    if (error)
+        return error;
+    return is_json || is_once || !say_is_screen(stdout) ? look_once(is_json) : look_again_and_again(pause_s);
+}
+
+const struct word word_top = {
+    .name = "top",
+    .arguments = "[-d SECONDS] [-1] [--json]",
+    .purpose = "show the busiest locks and deadlocks, again each second",
+    .options = "  -d, --delay SECONDS   the pause between two looks, 0.1 at least\n"
+               "  -1, --once            look once, as where standard output is no terminal\n"
+               "\n"
+               "The server's user needs the right +scan.\n",
+    .run = run,
+};
