@@ -113,6 +113,7 @@ server_tests = \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
+    tests/server/test_shared_place \
     tests/server/test_stats \
     tests/server/test_switch \
     tests/server/test_testing \

@@ -15,7 +15,7 @@ void dm_tenure_init(struct dm_tenure *tenure, struct dm_claim *claim, const char
     tenure->claim = claim;
     tenure->key = key;
     tenure->name_size = dm_tenure_name_size(key + 1);
-    tenure->hash = hash;
+    __atomic_store_n(&tenure->hash, hash, __ATOMIC_RELAXED);
     tenure->lease_ms = lease_ms;
     tenure->linger_ms = 0;
     tenure->is_kept = tenure->is_bounded = false;

@@ -45,20 +45,20 @@ enum {
 struct dm_claim;
 
 struct dm_tenure {
-    uint64_t word;     /* atomic: serial of the thread inside << 2, and the two bits */
-    int64_t until_ns;  /* atomic: threads may be inside until then; lowered while another process waits */
-    uint32_t last;     /* atomic: the highest number that may be given; lowered while another process waits */
-    uint32_t number;   /* atomic; written by the thread that enters */
-    uint32_t depth;    /* atomic; written by the thread inside: how often that thread must unlock */
-    uint32_t lease_ms; /* as the first object spells the lease */
-    int64_t left_ns;   /* atomic; written by the thread that leaves */
-    const char *key;   /* of the name, for a thread inside; zeros behind, to the end of the last word of the name */
-    size_t name_size;  /* of the name with its end, in whole words */
+    uint64_t word;      /* atomic: serial of the thread inside << 2, and the two bits */
+    int64_t until_ns;   /* atomic: threads may be inside until then; lowered while another process waits */
+    uint32_t last;      /* atomic: the highest number that may be given; lowered while another process waits */
+    uint32_t number;    /* atomic; written by the thread that enters */
+    uint32_t depth;     /* atomic; written by the thread inside: how often that thread must unlock */
+    uint32_t lease_ms;  /* as the first object spells the lease */
+    int64_t left_ns;    /* atomic; written by the thread that leaves */
+    const char *key;    /* of the name, for a thread inside; zeros behind, to the end of the last word of the name */
+    uint32_t name_size; /* of the name with its end, in whole words */
+    uint32_t hash;      /* atomic: of the key; before a swap, so that a name of the same place is left alone */
 
     /* Under the state lock. */
     struct dm_claim *claim; /* NULL: in the pool */
     struct dm_tenure *next; /* in the pool */
-    uint32_t hash;          /* of the key */
     uint32_t linger_ms;     /* the longest that an object has asked for */
     uint32_t kept_number;   /* the number of the hold after which the tenure was kept first */
     bool is_kept;           /* kept at least once: kept_number counts */

@@ -44,11 +44,16 @@ void dm_swift_fork_child(void);
 
 /* ---- the way itself ---------------------------------------------------------------------- */
 
+/*
+ * NULL: none, or another name's, as far as the hash can tell: a thread that swapped the word of another name would make
+ * that name busy for a moment.
+ */
 static inline struct dm_tenure *dm_swift_find(const dmutex_t *mutex)
 {
     uint32_t hash = __atomic_load_n(&mutex->dm_hash, __ATOMIC_RELAXED);
+    struct dm_tenure *tenure = hash ? __atomic_load_n(&dm_swift_table[hash % DM_SWIFT_PLACES], __ATOMIC_ACQUIRE) : NULL;
 
-    return hash ? __atomic_load_n(&dm_swift_table[hash % DM_SWIFT_PLACES], __ATOMIC_ACQUIRE) : NULL;
+    return tenure && __atomic_load_n(&tenure->hash, __ATOMIC_RELAXED) == hash ? tenure : NULL;
 }
 
 /*
