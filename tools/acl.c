@@ -8,7 +8,7 @@
 #include "tool.h"
 
 /* The prefix and the database of the configured server, if one is configured. */
-static int print_line(const struct dm_url *url, const char *user, bool has_ops)
+static void print_line(const struct dm_url *url, const char *user, bool has_ops)
 {
     const char *prefix = url ? url->prefix : "dmutex";
 
@@ -17,10 +17,9 @@ static int print_line(const struct dm_url *url, const char *user, bool has_ops)
         if (has_ops || !rights[i].is_for_ops)
             printf(" %s", rights[i].rule);
     puts(url && url->db ? " +select" : "");
-    return 0;
 }
 
-static int print_json(const struct dm_url *url, const char *user, bool has_ops)
+static void print_json(const struct dm_url *url, const char *user, bool has_ops)
 {
     struct json json = json_begin(stdout);
     char pattern[100];
@@ -40,7 +39,6 @@ static int print_json(const struct dm_url *url, const char *user, bool has_ops)
     json_close(&json);
     json_close(&json);
     json_end(&json);
-    return 0;
 }
 
 static int run(int argc, char **argv)
@@ -68,7 +66,12 @@ static int run(int argc, char **argv)
         return tool_misused(argv, "no name of a user: \"%s\"", user);
     if (tool_has_url() && tool_find_url(&url) != 0)
         return TOOL_CONFIG;
-    return is_json ? print_json(url, user, has_ops) : print_line(url, user, has_ops);
+    if (is_json)
+        print_json(url, user, has_ops);
+    else
+        print_line(url, user, has_ops);
+    dm_url_free(url);
+    return 0;
 }
 
 const struct word word_acl = {

@@ -46,7 +46,7 @@ static bool is_confirmed(const char *words)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* The facility of authorisations: what one user did to another's lock. */
+/* The facility is that of authorisations: a user has changed the lock of another user. */
 static void leave_audit_line(const char *words)
 {
     const struct passwd *user = getpwuid(getuid());

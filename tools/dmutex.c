@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex: finds the word, and does what the word's file says. */
+/* dmutex: finds the word in a table, and runs the word's function. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex doctor: looks at the server, at the way there and at this host, and says what to do.
+ * dmutex doctor: checks the server, the way there and this host, and advises.
  *
  * Every check goes over a connection of the doctor's own, which only logs in: a fault that makes the library refuse the
  * server is found like any other, and does not hide the next.

@@ -3,8 +3,8 @@
  * dmutex doctor: findings, in the order in which they were made.
  *
  *   doctor.c          the word: the way through, and the output
- *   doctor_server.c   what the server says of itself
- *   doctor_link.c     what is tried: rights, times, messages
+ *   doctor_server.c   answers of INFO and CONFIG GET
+ *   doctor_link.c     trials: rights, times, messages
  */
 #ifndef DM_TOOLS_DOCTOR_H
 #define DM_TOOLS_DOCTOR_H
@@ -21,9 +21,9 @@ enum answer { UNKNOWN, NO, YES };
 
 struct finding {
     enum grade grade;
-    char check[16];   /* one word: what was looked at */
-    char text[640];   /* what was found; cleaned */
-    char advice[400]; /* what to do; "" */
+    char check[16];   /* a word for the thing that was checked */
+    char text[640];   /* the fact; cleaned */
+    char advice[400]; /* the remedy, or "" */
 };
 
 #define FINDINGS_MOST 64
@@ -44,7 +44,7 @@ struct doctor {
 void doctor_find(struct doctor *doctor, enum grade grade, const char *check, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Says what to do about the last finding. */
+/* Adds a remedy to the last finding. */
 void doctor_advise(struct doctor *doctor, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A reply that is no error, or NULL; words up to NULL. */

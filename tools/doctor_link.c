@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is tried: rights, clock and round trip, messages, the grace. */
+/* Trials: rights, clock and round trip, messages, the grace. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

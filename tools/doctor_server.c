@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the server says of itself, by INFO and CONFIG GET. */
+/* Checks of the answers of INFO and CONFIG GET. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

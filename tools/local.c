@@ -53,7 +53,7 @@ static void copy_value(const char *info, const char *key, char *ret_value, size_
     dm_text_clean(ret_value);
 }
 
-/* Looks whether the server answers, and who it is. */
+/* Looks whether the server answers, and reads process and version. */
 static void look(struct local *local)
 {
     struct probe *probe = probe_new(local->url, NULL);
@@ -157,9 +157,10 @@ static int start(struct local *local, bool is_json)
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
+/* Static, because a probe uses the URL as long as the program runs. */
 static int act(char **argv, const char *action, bool is_forced, bool is_json)
 {
-    struct local local;
+    static struct local local;
     int error = find(&local);
 
     if (error)

@@ -17,7 +17,10 @@ struct probe {
     int round;
     int steps_left; /* of the round */
     bool has_heard;
+    struct probe *next; /* all probes stay: a link is never freed */
 };
+
+static struct probe *newest;
 
 /* ---- the greeting: AUTH, SELECT; then SUBSCRIBE ------------------------------------------ */
 
@@ -146,6 +149,8 @@ struct probe *probe_new(struct dm_url *url, const char *channel)
 
     if (!probe)
         return NULL;
+    probe->next = newest;
+    newest = probe;
     probe->url = url;
     probe->channel = channel;
     dm_url_describe(url, options.name, sizeof options.name);
@@ -189,7 +194,7 @@ redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_re
     return reply;
 }
 
-/* Reads what has come, again and again: nobody else reads this link. */
+/* Reads the bytes that have come, again and again, because no other thread reads this link. */
 bool probe_hears(struct probe *probe)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);

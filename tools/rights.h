@@ -12,7 +12,7 @@ struct right {
     const char *rule; /* "+hget" */
     const char
         *words[6];   /* a command that needs the right; "%h", "%z", "%c": a hash, a zset, a channel of the prefix */
-    bool is_for_ops; /* of a person who looks at locks, and not of a program that locks */
+    bool is_for_ops; /* for looking at locks; locking needs no such right */
 };
 
 extern const struct right rights[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all words share: options, the server, failures. */
+/* Shared by all words: options, the server, failures. */
 #include "tool.h"
 
 #include <stdarg.h>
@@ -37,8 +37,8 @@ int tool_misused(char **argv, const char *format, ...)
 }
 
 /*
- * The library falls back to local:, a server of this machine, when no server is named.  A person who looks at locks, or
- * runs a job under a lock, would then see, or have, locks that no other host knows.  Returns NULL and has complained.
+ * The library falls back to local:, a server of this machine, when no server is named.  A look
+ * at locks, or a job under a lock, would then concern locks that no other host knows.  Returns NULL and has complained.
  */
 static const char *find_text(const char **ret_from)
 {

@@ -112,7 +112,7 @@ static void print_deadlock(const struct deadlock *deadlock, const char *end)
                say_name(deadlock->names[(i + 1) % deadlock->count]->name, next), end);
 }
 
-/* end: behind each line, what clears the rest of the line on a screen. */
+/* end: stands behind each line, and clears the rest of the line on a screen. */
 static void print(const struct gathered *gathered, const struct ranking *ranking, size_t most, const char *rate,
                   const char *end)
 {

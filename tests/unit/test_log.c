@@ -76,7 +76,8 @@ static void test_line_is_one_line_whatever_a_server_says(void **state)
 {
     (void)state;
     dm_log_warn("%s", "one\ntwo\r\nthree\x1b[31m\x9b four\xe2\x80\xa8 \x07");
-    assert_matches(take_log(), "^" TIME " libdmutex\\[[0-9]+\\]: warning: one\\?two\\?\\?three\\?\\[31m\\? four\\?+ \\?\n$");
+    assert_matches(take_log(),
+                   "^" TIME " libdmutex\\[[0-9]+\\]: warning: one\\?two\\?\\?three\\?\\[31m\\? four\\?+ \\?\n$");
 }
 
 /* A text without an end is cut, and the end of the line stays. */
