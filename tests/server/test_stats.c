@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dmutex_stats_np(): each counter, against events that have happened so often. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,12 +182,16 @@ static void test_stats_count_a_timeout_when_the_deadline_ends_a_call(void **stat
 /* Relocks of a kept lease need neither the server nor the state lock, and are counted by the number of the hold. */
 static void test_stats_count_holds_in_the_process_when_the_lease_is_kept(void **state)
 {
+    dmutex_t again;
+
     (void)state;
     open_inbox();
     make_handed(&mutex, "stats/kept", &kinds[0], LONG_LEASE, LONG_LEASE);
     begin();
-    for (int i = 0; i < 1 + PAIRS; i++)
+    for (int i = 0; i < PAIRS; i++)
         assert_result(lock_and_unlock(&mutex), 0);
+    make_handed(&again, "stats/kept", &kinds[0], LONG_LEASE, LONG_LEASE);
+    assert_result(lock_and_unlock(&again), 0); /* the first lock of an object takes the state lock */
     end();
     assert_true(is_locked(&mutex));
     assert_int_equal(GREW(acquired_from_server), 1);
@@ -256,6 +261,42 @@ static void test_stats_count_a_loss_when_the_hold_is_broken(void **state)
     assert_result(dmutex_unlock(&mutex), EPERM);
     end();
     assert_int_equal(GREW(losses), 1);
+    actor_end(breaker);
+}
+
+static sem_t is_told, may_go_on;
+
+static void wait_in_callback(const char *name, uint64_t token, void *user)
+{
+    (void)name;
+    (void)token;
+    (void)user;
+    sem_post(&is_told);
+    sem_wait(&may_go_on);
+}
+
+/* The core sees a loss again and again until the callback has returned. */
+static void test_stats_count_a_loss_once_when_the_callback_takes_long(void **state)
+{
+    struct actor *breaker = actor_start(the_server);
+    int64_t left_ms;
+
+    (void)state;
+    open_inbox();
+    assert_int_equal(sem_init(&is_told, 0, 0) | sem_init(&may_go_on, 0, 0), 0);
+    assert_result(dmutex_setlost_np(wait_in_callback, NULL), 0);
+    make_normal(&mutex, "stats/told", LONG_LEASE);
+    assert_result(dmutex_lock(&mutex), 0);
+    begin();
+    actor_do(breaker, "0", "forceunlock stats/told");
+    sem_wait(&is_told);
+    assert_result(dmutex_remaining_np(&mutex, &left_ms), 0);
+    assert_int_equal(left_ms, 0);
+    end();
+    sem_post(&may_go_on);
+    assert_int_equal(GREW(losses), 1);
+    assert_result(dmutex_unlock(&mutex), EPERM);
+    assert_result(dmutex_setlost_np(NULL, NULL), 0);
     actor_end(breaker);
 }
 
@@ -355,10 +396,12 @@ static void test_stats_begin_with_zeros_in_a_forked_child(void **state)
     assert_int_equal(GREW(commands), 0);
 }
 
-/* A process that goes to another server keeps what it has counted. */
+/* A process that goes to another server keeps what it has counted; its child has none of it. */
 static void test_stats_stay_when_the_process_changes_the_server(void **state)
 {
     dmutex_test_server_t *server;
+    pid_t child;
+    int status;
 
     (void)state;
     test_put_server_into_path();
@@ -374,6 +417,11 @@ static void test_stats_stay_when_the_process_changes_the_server(void **state)
     assert_int_equal(GREW(acquired_from_server), 1);
     assert_int_equal(GREW(commands), 2 * 2);
     assert_int_equal(GREW(reconnects), 0);
+    child = keeper_fork();
+    if (child == 0)
+        _exit(read_stats().acquired_from_server != 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* A structure of another size may be of another version: nothing is written. */
@@ -403,6 +451,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stats_count_a_handoff_for_each_seat_when_robust),
         cmocka_unit_test(test_stats_count_a_handoff_for_each_seat_when_woken),
         cmocka_unit_test(test_stats_count_a_loss_when_the_hold_is_broken),
+        cmocka_unit_test(test_stats_count_a_loss_once_when_the_callback_takes_long),
         cmocka_unit_test(test_stats_count_a_death_when_an_owner_was_killed),
         cmocka_unit_test(test_stats_count_a_reconnect_for_each_connection),
         cmocka_unit_test(test_stats_count_an_acquisition_and_no_wait_when_a_condition_returns),
