@@ -197,16 +197,33 @@ static void test_a_loss_is_told_when_the_process_was_stopped_inside(void **state
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
+/* The server's token of the mutex, which rises with each hold that a process asks for. */
+static int64_t servers_token(const char *name)
+{
+    return side_int(the_server->side, "HGET %s token", key_of("state", name));
+}
+
+/* The command is done at once, and not without the server. */
+static void assert_asks(struct actor *actor, const char *name, const char *command)
+{
+    int64_t before = servers_token(name);
+
+    promise_within(AT_ONCE);
+    actor_do(actor, "0", "%s", command);
+    assert_kept();
+    assert_true(servers_token(name) > before);
+}
+
 /* An object in shared memory is the same for parent and child: the parent gives back, the child locks, each in turn. */
 static void test_a_child_locks_the_shared_object_that_its_parent_keeps(void **state)
 {
     struct actor *parent = actor_start(the_server);
-    char file[64], count[64];
-    int64_t before;
+    char file[64], count[64], counting[96];
 
     (void)state;
     snprintf(file, sizeof file, "%s/object", the_server->folder);
     snprintf(count, sizeof count, "%s/count", the_server->folder);
+    snprintf(counting, sizeof counting, "in-child-exit count %s 5 x", count);
     actor_begin_count(count);
     command_run("truncate -s 4096 %s", file);
     actor_do(parent, "0", "map x %s 0", file);
@@ -220,11 +237,9 @@ static void test_a_child_locks_the_shared_object_that_its_parent_keeps(void **st
         kept_use(parent, "x");
         kept_use(parent, "x");
         assert_true(kept_is_locked("ends/shared"));
-        before = side_int(the_server->side, "HGET %s token", key_of("state", "ends/shared"));
-        promise_within(AT_ONCE);
-        actor_do(parent, "0", "in-child-exit count %s 5 x", count);
-        assert_kept();
-        assert_true(side_int(the_server->side, "HGET %s token", key_of("state", "ends/shared")) > before);
+        assert_asks(parent, "ends/shared", "in-child-exit lock x"); /* in the thread that has called fork() */
+        kept_use(parent, "x");
+        assert_asks(parent, "ends/shared", counting);
     }
     kept_use(parent, "x");
     assert_int_equal(actor_counted(count), 15);
