@@ -149,6 +149,27 @@ static void test_an_authority_is_found_when_cacert_is_a_folder(void **state)
     tls_server_end(tls);
 }
 
+/*
+ * Threads of 16 KiB have too little room for OpenSSL: another thread sends and reads for them, and no call is deeper
+ * than over plain TCP.  The calls are those of conformance/test_stacks.
+ */
+static void test_calls_have_room_when_the_stack_is_the_smallest(void **state)
+{
+    static const char *const scenes[][2] = { { "calls", " ETIMEDOUT dcond_timedwait" },
+                                             { "ends", " EOWNERDEAD dmutex_lock(&robust)" } };
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    char path[4096];
+
+    (void)state;
+    test_build_path(path, sizeof path, "tests/conformance/test_stacks");
+    for (int i = 0; i < 2; i++) {
+        command_run("DMUTEX_URL='%s' exec %s --stacks %s ''", tls->url, path, scenes[i][0]);
+        assert_status(0);
+        assert_output(scenes[i][1]);
+    }
+    tls_server_end(tls);
+}
+
 /* ---- refusals ---------------------------------------------------------------------------- */
 
 /* The certificate is for another name: the sentence lists the names. */
@@ -388,6 +409,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_locks_and_conditions_work_when_the_server_has_tls),
         cmocka_unit_test(test_the_name_is_right_when_the_certificate_has_it),
         cmocka_unit_test(test_an_authority_is_found_when_cacert_is_a_folder),
+        cmocka_unit_test(test_calls_have_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_the_sentence_lists_the_names_when_the_name_is_wrong),
         cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
