@@ -161,7 +161,7 @@ void doctor_try_times(struct doctor *doctor)
 /* Receivers of a message to the channel; -1: not permitted, or no answer. */
 static int64_t publish(struct doctor *doctor, const char *channel)
 {
-    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "PUBLISH", channel, "doctor", NULL });
+    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "PUBLISH", channel, "are you there?", NULL });
     int64_t receivers = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
 
     if (reply)

@@ -134,6 +134,9 @@ static void test_doctor_leaves_nothing_on_the_server(void **state)
     command_run("exec $dmutex doctor");
     assert_status(0);
     assert_string_equal(side_keys(the_server->side), before);
+    examine_as("", "-hdel");
+    assert_status(1);
+    assert_string_equal(side_keys(the_server->side), before);
     wait_until(side_count_channels(the_server->side) == channels);
 }
 
@@ -252,10 +255,11 @@ static void test_doctor_fails_when_messages_do_not_arrive(void **state)
     struct proxy *proxy = proxy_start(the_server);
 
     (void)state;
-    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "doctor", 100);
+    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "are you there?", 1);
     command_run("DMUTEX_URL='%s&command_timeout=300' exec $dmutex doctor", proxy_url(proxy));
     assert_status(1);
-    assert_output("fail  messages     ");
+    assert_output("fail  messages     a message to a subscribed channel does not arrive");
+    assert_int_equal(proxy_hits(proxy), 1);
     proxy_end(proxy);
 }
 
