@@ -18,10 +18,10 @@ DMUTEX_BEGIN_DECLS
  * The mutex that a thread gets back at the end of dcond_wait() counts as acquired from the server, and neither as a
  * wait nor in lock_times.  Another level of a recursive mutex counts nothing.
  *
- * The two histograms tell of calls that needed the library's lock or the server.  A thread that locks or unlocks a mutex
- * whose lease the process has, without waiting, mostly needs neither: such a hold counts in acquired_in_process alone.
- * Bucket i counts the times of at most 2^(i + 2) microseconds, and of more than bucket i - 1 has; the last bucket counts
- * all longer times.  So the buckets end at 4 us, 8 us, and so on up to 16.8 s.
+ * The two histograms tell of calls that needed the library's lock or the server.  A thread that locks or unlocks a
+ * mutex whose lease the process has, without waiting, mostly needs neither: such a hold counts in acquired_in_process
+ * alone.  Bucket i counts the times of at most 2^(i + 2) microseconds, and of more than bucket i - 1 has; the last
+ * bucket counts all longer times.  So the buckets end at 4 us, 8 us, and so on up to 16.8 s.
  */
 typedef struct dmutex_stats {
     uint32_t struct_size;          /* set by the caller */
@@ -43,16 +43,16 @@ typedef struct dmutex_stats {
 } dmutex_stats_t;
 
 /*
- * Copies the counters of this process.  stats->struct_size must be sizeof(*stats).  A child of fork() begins with zeros;
- * a process that has not used a mutex of the server has zeros, and the call starts nothing.
+ * Copies the counters of this process.  stats->struct_size must be sizeof(*stats).  A child of fork() begins with
+ * zeros; a process that has not used a mutex of the server has zeros, and the call starts nothing.
  *
  * Numbers of holds that go on at this moment in other threads may be missing.  The counters cost a lock and an unlock
  * nothing but additions.
  *
  * Returns 0; EINVAL for NULL or a wrong struct_size; *stats is untouched on failure.
  *
- * Any thread may call, also in the callback of dmutex_setlost_np().  No I/O, no cancellation point.  Not to be called in
- * a signal handler.  A lost lease changes nothing here but `losses`.
+ * Any thread may call, also in the callback of dmutex_setlost_np().  No I/O, no cancellation point.  Not to be called
+ * in a signal handler.  A lost lease changes nothing here but `losses`.
  *
  * Source: doc/design/lines.md for the lock-free way.
  */

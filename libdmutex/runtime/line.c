@@ -419,6 +419,7 @@ void dm_line_put_back(struct dm_runtime *runtime)
 {
     struct dm_tenure *tenure = dm_self_swift.misled;
     struct dm_claim *claim = tenure->claim;
+    int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_STATE);
     dm_self_swift.misled = NULL;
@@ -426,7 +427,9 @@ void dm_line_put_back(struct dm_runtime *runtime)
         return;
     dm_line_sync(claim);
     if (claim->hold.phase == DM_HELD) {
-        set_inside(claim, 0, dm_clock_boot_ns());
+        set_inside(claim, 0, now_ns);
+        if (tenure->linger_ms) /* the seats may have gone meanwhile */
+            dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
         dm_line_wake_first(&claim->name->line);
         dm_line_settle(runtime, claim);
     } else if (claim->hold.phase == DM_LOST) {

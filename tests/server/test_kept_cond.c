@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Conditions whose mutex is kept: by the waiter, by the process that signals, by another; and waits that are refused. */
+/*
+ * Conditions whose mutex is kept: by the waiter, by the process that signals, by another; and waits that are refused.
+ */
 #include <pthread.h>
 #include <stdio.h>
 

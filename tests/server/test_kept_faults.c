@@ -130,7 +130,7 @@ static int unlocks_without_keeping(const char *name)
     return count;
 }
 
-/* A lease that is asked back before two relocks is not kept at the next 1, 3, 7 … 63 unlocks; two relocks end this. */
+/* A lease asked back before two relocks is not kept at the next 1, 3, 7 … 63 unlocks; two relocks end this. */
 static void test_the_back_off_grows_and_ends(void **state)
 {
     static const int waits[] = { 1, 3, 7, 15, 31, 63, 63 };

@@ -268,7 +268,7 @@ static void *lock_and_be_cancelled(void *user)
     return NULL;
 }
 
-/* A seat is no cancellation point: the cancelled thread stays, enters, and ends then, with the mutex in its handlers. */
+/* A seat is no cancellation point: the cancelled thread stays, enters, and ends then, its handlers with the mutex. */
 static void test_a_cancelled_seat_ends_with_the_mutex(void **state)
 {
     static const int types[] = { PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS };

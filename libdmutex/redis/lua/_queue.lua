@@ -69,8 +69,8 @@ local function revive(k, s, id)
   if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
 end
 
--- The owner of a marked hold is told of the first waiter only, after the waiter was put into the queue: `waiting` 1; and
--- of a try while the queue is empty: `waiting` 0.
+-- The owner of a marked hold is told of the first waiter only, which is in the queue already: `waiting` 1; and of a try
+-- while the queue is empty: `waiting` 0.
 local function tell_owner(k, s, at, waiting)
   if not (s.hold and split(s.label) and call('ZCARD', k.queue) == waiting) then return end
   local holder, inbox = s.id, at.inbox
