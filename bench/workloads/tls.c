@@ -22,7 +22,7 @@
 
 enum { TURNS_MAX = 1000, TURNS_A_ROUND = 10 };
 
-/* A process that does as many pairs as it reads, and writes how long they took. */
+/* A process that reads a number, does so many pairs, and writes the time. */
 struct runner {
     struct bench_server server; /* the address alone */
     struct bench_scene scene;

@@ -8,7 +8,7 @@
 
 #include "link/greeter.h"
 
-/* What one thread does, and finds. */
+/* The task of one thread, and its result. */
 struct dm_prepared {
     struct dm_stream stream; /* of a handshake; or opened by the hook */
     int64_t deadline_ns;     /* of a handshake */

@@ -421,7 +421,7 @@ void dm_tls_free(struct dm_tls *tls)
 
 /* ---- stack -------------------------------------------------------------------------------- */
 
-/* Twice what OpenSSL 3.0 was seen to need for a record, or for the session tickets that a read may meet. */
+/* Twice the need of OpenSSL 3.0, as measured, for a record, or for the session tickets that a read may meet. */
 #define STACK_NEEDED ((size_t)12 * 1024)
 
 /*

@@ -25,7 +25,7 @@ struct dm_tls_options {
     bool is_on;
     bool is_verified;       /* the server's certificate: chain and name */
     const char *name;       /* host name or IP address that the certificate must have; NULL: not known */
-    const char *cacert;     /* a file, or a folder with hashed names; NULL: what the system trusts */
+    const char *cacert;     /* a file, or a folder with hashed names; NULL: those that the system trusts */
     const char *cert, *key; /* of this client; NULL: none; key NULL: in the file of cert */
 };
 

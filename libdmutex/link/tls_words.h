@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sentences for people about failures of TLS: what is wrong, and what to do. */
+/* Sentences for people about failures of TLS: the mistake, and its remedy. */
 #ifndef DM_LINK_TLS_WORDS_H
 #define DM_LINK_TLS_WORDS_H
 
@@ -9,7 +9,7 @@
 
 struct x509_store_ctx_st; /* OpenSSL's X509_STORE_CTX */
 
-/* What is known of the failed connection. */
+/* Facts about the failed connection. */
 struct dm_tls_facts {
     bool is_other;       /* the server's first byte is not of TLS */
     bool is_silent;      /* the server has said nothing */

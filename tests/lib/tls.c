@@ -17,7 +17,7 @@ char tls_folder[32];
 
 /* ---- certificates ------------------------------------------------------------------------ */
 
-/* An authority, or what an authority has issued. */
+/* An authority, or a certificate of an authority, with the key. */
 struct identity {
     X509 *certificate;
     EVP_PKEY *key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TLS: what a user gets of rediss:// and tls=yes, and the sentence about each mistake, which says what to do.
+ * TLS for a user of rediss:// and tls=yes, and the sentence about each mistake, which names the remedy.
  *
  * This program executes itself with --openssl SCENE URL: a process that uses OpenSSL beside the library.
  */
@@ -71,7 +71,7 @@ static void assert_refused(const char *url, const char *words)
     actor_end(a);
 }
 
-/* ---- what works -------------------------------------------------------------------------- */
+/* ---- success ----------------------------------------------------------------------------- */
 
 /* An acquisition each; a handoff; a wait on a condition, and its signal. */
 static void use_locks(const char *url)
@@ -121,7 +121,7 @@ static void test_locks_and_conditions_work_when_the_server_has_tls(void **state)
     assert_true(used > 0);
 }
 
-/* The certificate has the host as a name, as an address, or as what servername says; also behind a unix socket. */
+/* The certificate has the host as a name, as an address, or as servername says; also behind a unix socket. */
 static void test_the_name_is_right_when_the_certificate_has_it(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);

@@ -130,7 +130,7 @@ static void receive_exactly(struct ends *ends, const char *wanted, size_t length
     assert_int_equal(dm_stream_receive(&ends->stream, bytes, room), 0);
 }
 
-/* The peer has read all that was sent, and what it read is right. */
+/* The peer reads all bytes that were sent, unchanged. */
 static void read_at_peer(struct ends *ends, const char *wanted, size_t length)
 {
     static char bytes[ROOM_MOST];
