@@ -252,6 +252,7 @@ CLEANFILES += $(libc_tests)
 #     server/test_exit            awaits its threads in the server's queue, and they sit in a line
 #     server/test_testing_abandon likewise
 #     conformance/test_stacks     likewise
+#     conformance/test_ownership counts commands, and a lease that another test has left kept goes back meanwhile
 #     server/test_cond_cancel     awaits the end of each hold at the server, hundreds of times a linger time
 #     server/test_fork_handler    its child ends by _exit(), which leaves a kept lease to the lease's end
 #     server/test_cond_forks      likewise
@@ -263,7 +264,6 @@ CLEANFILES += $(libc_tests)
 #     conformance/test_unclear    loses the answers to locks and unlocks, and a kept mutex asks nothing
 linger_tests = \
     tests/linger/conformance/test_interrupts.sh \
-    tests/linger/conformance/test_ownership.sh \
     tests/linger/server/test_cond_crowd.sh \
     tests/linger/server/test_conditions.sh \
     tests/linger/server/test_dead_waiters.sh \

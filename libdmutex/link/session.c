@@ -102,6 +102,18 @@ static void note_use(struct dm_session *session)
     session->is_told = false;
 }
 
+/* The reason is noted. */
+static void fail(struct dm_session *session)
+{
+    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
+        note_use(session);
+    if (!session->is_told)
+        dm_log_warn("the connection to %s", session->reason);
+    session->is_told = true;
+    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
+    shut(session);
+}
+
 /* From any state, and from within the parsing: callers look at the state or the descriptor before going on. */
 void dm_session_fail(struct dm_session *session, const char *format, ...)
 {
@@ -110,13 +122,15 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
     va_start(args, format);
     note_reason(session, format, args);
     va_end(args);
-    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
-        note_use(session);
-    if (!session->is_told)
-        dm_log_warn("the connection to %s", session->reason);
-    session->is_told = true;
-    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
-    shut(session);
+    fail(session);
+}
+
+void dm_session_fail_address(struct dm_session *session, int error)
+{
+    if (session->has_reached)
+        fail(session);
+    else
+        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
 }
 
 /* A server that wants TLS closes the connection without a word, or with an alert of TLS. */
@@ -161,8 +175,7 @@ void dm_session_forget(struct dm_session *session)
 static void become_ready(struct dm_session *session)
 {
     session->peer = session->greeter.ready(session->greeter.user);
-    dm_addresses_free(session->addresses);
-    session->addresses = NULL;
+    dm_session_forget_addresses(session);
     session->state = DM_SESSION_READY;
     session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();

@@ -39,6 +39,7 @@ struct dm_session {
      */
     bool is_ended;
     bool is_wanted, was_wanted;
+    bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
     bool has_answered;           /* the server of this connection has */
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */

@@ -26,7 +26,14 @@ static void connect_next(struct dm_session *session)
     if (dm_stream_connect(&session->pipe.stream, session->addresses, session->options.command_timeout_ms))
         begin_connecting(session);
     else
-        dm_session_fail(session, "cannot be opened (%s)", strerror(errno));
+        dm_session_fail_address(session, errno);
+}
+
+void dm_session_forget_addresses(struct dm_session *session)
+{
+    dm_addresses_free(session->addresses);
+    session->addresses = NULL;
+    session->has_reached = false;
 }
 
 /* Looking a name up, starting a server, or a handshake may block: the link does so in a thread, without its lock. */
@@ -41,6 +48,7 @@ static void open_by_hook(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
 
+    session->has_reached = false;
     if (!session->greeter.prepare)
         session->pipe.stream.fd = session->options.open(session->options.open_user, false, reason);
     if (session->pipe.stream.fd >= 0)
@@ -61,8 +69,7 @@ static void open_by_address(struct dm_session *session)
         connect_next(session);
         return;
     }
-    dm_addresses_free(session->addresses);
-    session->addresses = NULL;
+    dm_session_forget_addresses(session);
     if (!session->greeter.prepare)
         session->addresses = dm_addresses_find(&session->options.address, false, reason);
     if (session->addresses)
@@ -112,12 +119,13 @@ void dm_session_check_connect(struct dm_session *session)
 {
     int error = dm_stream_error(&session->pipe.stream);
 
+    session->has_reached = session->has_reached || error == 0;
     if (error == 0 && session->options.tls.is_on)
         start_handshake(session);
     else if (error == 0)
         dm_session_greet(session);
     else if (error != EINPROGRESS)
-        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
+        dm_session_fail_address(session, error);
 }
 
 /* Without TLS the handshake has failed, and the stream is useless. */

@@ -11,4 +11,10 @@ void dm_session_greet(struct dm_session *session);
 /* DM_SESSION_CONNECTING: goes on if the connect has ended. */
 void dm_session_check_connect(struct dm_session *session);
 
+/* The addresses are looked up anew for the next connection. */
+void dm_session_forget_addresses(struct dm_session *session);
+
+/* An address cannot be opened; the reason of another address of the same name whose server was reached stays. */
+void dm_session_fail_address(struct dm_session *session, int error);
+
 #endif

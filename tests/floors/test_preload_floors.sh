@@ -65,9 +65,11 @@ awk '{
 }' "$scratch/includes" | tsort 2>"$scratch/complaints" >/dev/null
 result "no file of the preload layer includes itself by way of others"
 
+# dmutex show asks a keeper for its jobs, in the keeper's words.
 (cd "$srcdir" && grep -nE '#[[:space:]]*include "(shared|module|observer|run|keeper)/' -- libdmutex/*/*.[ch] tools/*.c) |
+    grep -v '^tools/keeper.c:[0-9]*:#include "shared/keeper_talk.h"$' |
     sed 's/$/ is of the preload layer/' >"$scratch/complaints"
-result "the library and the tools include nothing of the preload layer"
+result "the library and the tools include nothing of the preload layer but the words of a keeper"
 
 (
     cd "$srcdir" || exit
