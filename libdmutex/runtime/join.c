@@ -50,13 +50,17 @@ static void rise(struct dm_line *line, struct dm_seat *seat)
         dm_line_stand_up(line, seat);
 }
 
-/* The hold is another thread's, or on its way: a try is over, or has a question of its own. */
+/*
+ * The hold is another thread's, or on its way: a try is over, or has a question of its own.  For a thread that is to sit
+ * the word stays closed until the seat is in the line: else the thread inside could leave by the lock-free way, and
+ * wake nobody.
+ */
 static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
 {
     dm_line_note_linger(claim, wait->target);
-    dm_line_reopen(wait->runtime, claim);
     if (wait->may_wait)
         return SIT;
+    dm_line_reopen(wait->runtime, claim);
     return claim->hold.is_entered ? dm_fail(DM_FAIL_BUSY, "by another thread of this process") : make_claim(wait);
 }
 
@@ -106,18 +110,15 @@ static bool sleep_seated(struct dm_wait *wait, struct dm_seat *seat)
     return is_woken || dm_deadline_left_ns(&until) > 0;
 }
 
-/* The thread has looked in vain. */
+/* The thread has looked in vain; the word is closed since then, and the next unlock must wake the thread again. */
 static void note_starving(struct dm_wait *wait, struct dm_seat *seat)
 {
     struct dm_line *line = &wait->name->line;
 
-    if (!seat->is_awake)
-        return;
-    seat->is_awake = false;
-    if (line->first == seat && dm_clock_boot_ns() - seat->since_ns >= STARVING_NS)
+    if (seat->is_awake && line->first == seat && dm_clock_boot_ns() - seat->since_ns >= STARVING_NS)
         line->is_starving = true;
-    dm_line_sync(line->claim);
-    dm_line_publish(line->claim); /* the next unlock must wake the thread again */
+    seat->is_awake = false;
+    dm_line_publish(line->claim);
 }
 
 /* The seat's thread leaves the line for good; a wake-up that it has not used goes to the next seat. */
@@ -196,8 +197,7 @@ static int sit(struct dm_wait *wait)
 
     wait->has_waited = true;
     dm_line_sit_down(line, &seat);
-    dm_line_sync(line->claim);
-    dm_line_publish(line->claim); /* the next unlock must look */
+    dm_line_publish(line->claim); /* closed by the look; the next unlock must look */
     while (result == SIT)
         result = wake_up(wait, &seat, !sleep_seated(wait, &seat));
     return result;
