@@ -194,6 +194,7 @@ tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
 stop_wraps = \
     -Wl,--wrap=dm_clock_boot_ns \
     -Wl,--wrap=dm_inbox_take \
+    -Wl,--wrap=dm_line_sit_down \
     -Wl,--wrap=dm_redis_acquire \
     -Wl,--wrap=dm_self_sleep
 # a program that loads the library itself

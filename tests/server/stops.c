@@ -5,6 +5,7 @@
 #include "base/self.h"
 #include "redis/store_parts.h"
 #include "runtime/inbox.h"
+#include "runtime/line_parts.h"
 #include "runtime/registry.h"
 
 #include "../lib/testlib.h"
@@ -68,6 +69,17 @@ struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm
         stop();
     }
     return answer;
+}
+
+void __real_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);
+void __wrap_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);
+void __wrap_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat)
+{
+    if (is_stop(STOP_SEAT)) {
+        next_stop = STOP_NOWHERE;
+        stop();
+    }
+    __real_dm_line_sit_down(line, seat);
 }
 
 bool __real_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);

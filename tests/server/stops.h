@@ -18,6 +18,7 @@
 enum stop {
     STOP_NOWHERE,
     STOP_ANSWERED, /* with the answer to a question for the mutex in hand; once */
+    STOP_SEAT,     /* before the thread sits down in a line, which it has found held; with the state lock, once */
     STOP_WOKEN,    /* behind each sleep on a seat */
     STOP_CLOCK,    /* before the next reading of the clock; once */
     STOP_CLOCK_ALL /* the same, and no other thread of the library goes on meanwhile, as in a stopped process */

@@ -383,6 +383,59 @@ static int timedlock_with_stops(dmutex_t *at)
     return timedlock_a_while(at);
 }
 
+/* Set by the test: the thread inside leaves; and by that thread. */
+static bool may_leave, is_inside, is_leaving;
+
+/* Enters, and leaves when the test says so. */
+static int stay_inside(dmutex_t *at)
+{
+    int result = dmutex_lock(at);
+
+    __atomic_store_n(&is_inside, true, __ATOMIC_RELEASE);
+    while (!result && !__atomic_load_n(&may_leave, __ATOMIC_ACQUIRE))
+        wait_nap();
+    __atomic_store_n(&is_leaving, true, __ATOMIC_RELEASE);
+    return result ? result : dmutex_unlock(at);
+}
+
+static void await_end_or_sleep(const struct errand *errand)
+{
+    int looks = 0;
+
+    wait_until(errand_is_over(errand) || (looks = proc_state(errand->tid) == 'S' ? looks + 1 : 0) == 20);
+}
+
+static int lock_and_stop_before_the_seat(dmutex_t *at)
+{
+    stop_at(STOP_SEAT);
+    return lock_and_unlock(at);
+}
+
+/*
+ * Finding 71: the thread inside leaves while another thread, which has found the hold in use, sits down.  Either the
+ * thread inside waits for the seat, and wakes the seat's thread, or that thread looks again.
+ */
+static void test_a_seat_enters_when_the_hold_was_left_while_the_thread_sat_down(void **state)
+{
+    (void)state;
+    begin("seats/left", &kinds[0], LONG_LEASE);
+    wait_until(lock_and_unlock(&mutex) == 0 && is_locked(&mutex)); /* kept: the next lock takes the lock-free way */
+    may_leave = is_inside = is_leaving = false;
+    errand_begin(&errands[0], stay_inside, &mutex);
+    wait_until(__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE));
+    errand_begin(&errands[1], lock_and_stop_before_the_seat, &mutex);
+    stop_await();
+    __atomic_store_n(&may_leave, true, __ATOMIC_RELEASE);
+    wait_until(__atomic_load_n(&is_leaving, __ATOMIC_ACQUIRE));
+    await_end_or_sleep(&errands[0]);
+    promise_within(AT_ONCE);
+    stop_end_all();
+    assert_result(errand_join(&errands[1]), 0);
+    assert_kept();
+    assert_result(errand_join(&errands[0]), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
 /* A hold that comes at the very deadline is had, whether passed to the seat or open for all. */
 static void test_a_seat_has_the_hold_that_comes_at_its_deadline(void **state)
 {
@@ -435,6 +488,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_last_seat_leaves_the_queue_when_it_times_out),
         cmocka_unit_test(test_a_line_goes_on_when_its_envoy_times_out_without_an_answer),
         cmocka_unit_test(test_a_grant_on_its_way_is_had_when_the_envoy_times_out),
+        cmocka_unit_test(test_a_seat_enters_when_the_hold_was_left_while_the_thread_sat_down),
         cmocka_unit_test(test_a_seat_has_the_hold_that_comes_at_its_deadline),
         cmocka_unit_test(test_the_next_seat_enters_when_the_woken_seat_times_out),
         cmocka_unit_test(test_nothing_is_left),
