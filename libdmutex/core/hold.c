@@ -70,12 +70,6 @@ void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
     memset(hold->requests, 0, sizeof hold->requests);
 }
 
-void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
-{
-    if (hold->maxhold_ms)
-        hold->hold_ends_ns = now_ns + ms(hold->maxhold_ms);
-}
-
 /* ---- certainty --------------------------------------------------------------------------- */
 
 static const struct dm_request *find_request(const struct dm_hold *hold, uint64_t serial)
@@ -259,11 +253,6 @@ static unsigned on_time(struct dm_hold *hold, int64_t now_ns)
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
-
-bool dm_hold_is_waiting(const struct dm_hold *hold)
-{
-    return hold->phase == DM_QUEUED || hold->phase == DM_WAITING;
-}
 
 static bool is_asking_or_waiting(const struct dm_hold *hold)
 {

@@ -23,6 +23,12 @@ static int64_t maxhold_end_ns(const struct dm_hold *hold)
     return hold->is_entered ? hold->hold_ends_ns : DM_NEVER;
 }
 
+void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
+{
+    if (hold->maxhold_ms)
+        hold->hold_ends_ns = now_ns + hold->maxhold_ms * DM_NS_PER_MS;
+}
+
 int64_t dm_hold_end_ns(const struct dm_hold *hold)
 {
     return earlier(hold->certain_until_ns, maxhold_end_ns(hold));
@@ -96,6 +102,11 @@ void dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
 }
 
 /* ---- questions --------------------------------------------------------------------------- */
+
+bool dm_hold_is_waiting(const struct dm_hold *hold)
+{
+    return hold->phase == DM_QUEUED || hold->phase == DM_WAITING;
+}
 
 /* A moment in the past means "at once".  DM_NEVER while a request is on the way: the answer sets the next moment. */
 int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want)

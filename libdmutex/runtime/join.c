@@ -51,8 +51,8 @@ static void rise(struct dm_line *line, struct dm_seat *seat)
 }
 
 /*
- * The hold is another thread's, or on its way: a try is over, or has a question of its own.  For a thread that is to sit
- * the word stays closed until the seat is in the line: else the thread inside could leave by the lock-free way, and
+ * The hold is another thread's, or on its way: a try is over, or has a question of its own.  For a thread that is to
+ * sit the word stays closed until the seat is in the line: else the thread inside could leave by the lock-free way, and
  * wake nobody.
  */
 static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
@@ -132,8 +132,6 @@ static void leave_seat(struct dm_wait *wait, struct dm_seat *seat)
         return;
     }
     dm_line_sync(line->claim);
-    if (dm_hold_is_idle(&line->claim->hold))
-        dm_line_wake_first(line);
     dm_line_reopen(wait->runtime, line->claim);
 }
 

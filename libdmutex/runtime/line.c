@@ -83,14 +83,19 @@ static bool must_look(const struct dm_claim *claim)
     return claim->hold.is_wanted || !claim->hold.is_marked || (first ? !first->is_awake : !is_kept_without);
 }
 
-/* Lets threads in and out again, as far as they may. */
+/* Lets threads in and out again, as far as they may.  A seat beside an idle hold is awake from here on (I6). */
 void dm_line_publish(struct dm_claim *claim)
 {
     struct dm_tenure *tenure = claim->tenure;
     uint64_t inside = claim->hold.is_entered ? claim->holder : 0;
-    bool is_shown = is_open(claim);
-    int64_t until_ns = is_shown ? MIN(dm_hold_end_ns(&claim->hold), tenure->bound_ns) : 0;
+    int64_t until_ns = 0;
+    bool is_shown;
 
+    if (is_of_line(claim) && dm_hold_is_idle(&claim->hold))
+        dm_line_wake_first(&claim->name->line);
+    is_shown = is_open(claim);
+    if (is_shown)
+        until_ns = MIN(dm_hold_end_ns(&claim->hold), tenure->bound_ns);
     __atomic_store_n(&tenure->until_ns, until_ns, __ATOMIC_RELAXED);
     if (is_shown)
         dm_swift_show(tenure);
@@ -334,7 +339,6 @@ bool dm_line_leave(struct dm_runtime *runtime, struct dm_claim *claim)
         break;
     case DM_NEXT_WAKE:
         set_inside(claim, 0, now_ns);
-        dm_line_wake_first(line);
         break;
     case DM_NEXT_KEEP:
         keep(claim, now_ns);
@@ -430,7 +434,6 @@ void dm_line_put_back(struct dm_runtime *runtime)
         set_inside(claim, 0, now_ns);
         if (tenure->linger_ms) /* the seats may have gone meanwhile */
             dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
-        dm_line_wake_first(&claim->name->line);
         dm_line_settle(runtime, claim);
     } else if (claim->hold.phase == DM_LOST) {
         dm_step_kind(runtime, claim, DM_EV_CLOSED);

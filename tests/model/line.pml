@@ -113,7 +113,7 @@
 
 /* clang-format off */
 mtype = { NONE, ASKS, QUEUED, OWNS };                               /* a line's claim */
-mtype = { OUT, LOADED, SWAPPED, SLOW, SEATED, WOKEN, AWAITS, SETTLES, PASSED, INSIDE, LEAVES, LEAVES_SLOWLY, ENDED };
+mtype = { OUT, LOADED, SWAPPED, SLOW, SEATED, WOKEN, AWAITS, SETTLES, PASSED, INSIDE, LEAVES, LEAVES_SLOWLY, ENDED, SITS };
 mtype = { ACQUIRE, RELEASE, RENEW, CANCEL, GRANTED, WANTED, LEFT, DONE_SO, NOT_OWNER };
 mtype = { NO_MARK_YET, TELLS, TELLS_AND_NO_DEATH };
 mtype = { POOLED, USED, DETACHED };
@@ -778,7 +778,14 @@ inline slow_lock(p, t)
         :: line.claim == NONE -> new_claim(p)
         :: else
         fi;
+#ifdef OPEN_BEFORE_THE_SEAT
+        if
+        :: line.claim == OWNS && tenure.holder != 0 -> thread[t].x = RECORDS; thread[t].at = SITS
+        :: else -> sit(p, t)
+        fi
+#else
         sit(p, t)
+#endif
     fi;
     publish(p)
 }
@@ -1011,6 +1018,14 @@ end:
         fi;
         look_at_clock(p);
         slow_lock(p, t) }
+#ifdef OPEN_BEFORE_THE_SEAT
+    :: d_step { thread[t].at == SITS ->
+        sit(p, t);
+        if
+        :: line.claim == OWNS -> tenure.has_look = 1
+        :: else
+        fi }
+#endif
     :: d_step { thread[t].at == WOKEN && (line.claim != ASKS || line.question != 0 || line.seat[0] != t || may_send(p)) -> come(p, t, 0) }
 #ifndef ROBUST
     :: d_step { thread[t].at == WOKEN && line.claim == OWNS && tenure.is_certain && tenure.holder != 0 && !line.is_starving -> come(p, t, 1) }
