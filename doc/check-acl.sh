@@ -3,18 +3,7 @@
 # says which is missing. Speaks TAP. Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
-server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
-if [ -z "$server" ]; then
-    echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
-    exit 0
-fi
-pid=
-clean_up()
-{
-    [ -z "$pid" ] || { kill "$pid"; wait "$pid"; }
-    rm -rf "$scratch"
-}
-trap clean_up EXIT
+. "$srcdir/tests/lib/server.sh"
 
 # rights FILE: the words after ACL SETUSER app.
 rights()
@@ -43,13 +32,7 @@ needed=$(echo "$all" | grep -oE '\+[a-z|]+' | tr -d +)
     done
     printf 'port 0\nunixsocket s\nsave ""\nmaxmemory-policy noeviction\nlogfile log\ndir %s\n' "$scratch"
 } >"$scratch/conf"
-"$server" "$scratch/conf" &
-pid=$!
-tries=0
-while [ ! -S "$scratch/s" ] && [ $tries -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+start_server "$scratch/conf"
 
 for example in robust timed recursive lostlease; do
     as app $example 2000 >"$scratch/output" || cat "$scratch/output" >>"$scratch/complaints"

@@ -166,6 +166,7 @@ EXTRA_DIST += \
     doc/img/shares.svg \
     $(sequences) \
     doc/html/check.awk \
+    doc/html/path.awk \
     doc/html/make-html.sh \
     doc/html/page.awk \
     doc/html/slug.awk \

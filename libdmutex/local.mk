@@ -58,6 +58,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/rank.h \
     libdmutex/base/real.c \
     libdmutex/base/real.h \
+    libdmutex/base/relay.c \
+    libdmutex/base/relay.h \
     libdmutex/base/self.c \
     libdmutex/base/self.h \
     libdmutex/base/text.c \

@@ -122,6 +122,8 @@ preload_librun_la_LIBADD = $(GLIB_LIBS)
 preload_librun_la_SOURCES = \
     libdmutex/base/conffile.c \
     libdmutex/base/conffile.h \
+    libdmutex/base/relay.c \
+    libdmutex/base/relay.h \
     preload/run/ask.c \
     preload/run/ask.h \
     preload/run/binary.c \

@@ -719,6 +719,7 @@ debian_tests = \
 EXTRA_DIST += \
     $(debian_tests) \
     tests/lib/metrics.awk \
+    tests/lib/server.sh \
     tests/lib/tap.sh \
     tests/programs/increments.py \
     tests/programs/recipes/CMakeLists.txt \

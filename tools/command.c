@@ -10,22 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attrs.h"
+#include "base/relay.h"
 #include "tool.h"
-
-/* Signals by which people and programs ask a command for something.  Signals that stop go to the terminal's group. */
-static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH };
-
-static sigset_t awaited(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < DM_COUNT(passed_on); i++)
-        sigaddset(&set, passed_on[i]);
-    return set;
-}
 
 /*
  * The signal of death is set before the look at the parent: an earlier death is seen here, and a later one sends the
@@ -53,7 +39,7 @@ static _Noreturn void become(char *const *command, int signal_of_death, pid_t pa
  */
 pid_t command_start(char *const *command, int signal_of_death)
 {
-    sigset_t signals = awaited(), mask;
+    sigset_t signals = dm_relay_signals(), mask;
     pid_t parent = getpid(), pid;
 
     signal(SIGCHLD, SIG_DFL);
@@ -95,7 +81,7 @@ static bool has_ended(pid_t pid, int *ret_status)
 /* SIGCHLD only ends the wait, because one SIGCHLD may stand for several ends. */
 int command_await(pid_t pid)
 {
-    sigset_t signals = awaited();
+    sigset_t signals = dm_relay_signals();
     int status = 0;
 
     while (!has_ended(pid, &status)) {
@@ -115,21 +101,4 @@ bool command_ended_by_signal(int status)
 int command_number_of(int status)
 {
     return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-/* A shell that is told of SIGINT ends its loop, which it would not after a status of 130. */
-int command_end_likewise(int status)
-{
-    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    sigset_t only;
-
-    if (!number)
-        return WEXITSTATUS(status);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the core file, if any, is the command's */
-    sigemptyset(&only);
-    sigaddset(&only, number);
-    signal(number, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-    raise(number);
-    return 128 + number; /* a signal that does not end a process, or cannot be raised */
 }

@@ -24,7 +24,4 @@ bool command_ended_by_signal(int status);
 /* The exit status, or the signal's number. */
 int command_number_of(int status);
 
-/* Ends this process by the signal that ended the command; returns the exit status of a command that exited. */
-int command_end_likewise(int status);
-
 #endif

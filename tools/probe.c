@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "link/turns.h"
+#include "redis/node.h"
 #include "spawn/local.h"
 
 struct probe {
@@ -118,24 +119,12 @@ static void ignore(void *user)
     (void)user;
 }
 
-static struct dm_tls_options tls_of(const struct dm_url *url)
-{
-    return (struct dm_tls_options){
-        .is_on = url->has_tls,
-        .is_verified = url->is_verified,
-        .name = url->servername ? url->servername : url->host,
-        .cacert = url->cacert,
-        .cert = url->cert,
-        .key = url->key,
-    };
-}
-
 struct probe *probe_new(struct dm_url *url, const char *channel)
 {
     struct probe *probe = calloc(1, sizeof *probe);
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
-        .tls = tls_of(url),
+        .tls = dm_node_tls(url),
         .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
         .open_user = probe,
         .connect_timeout_ms = url->connect_timeout_ms,

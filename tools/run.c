@@ -21,6 +21,7 @@
 #include <dmutex/dmutex.h>
 
 #include "api/view.h"
+#include "base/relay.h"
 #include "command.h"
 #include "say.h"
 #include "tool.h"
@@ -246,7 +247,7 @@ static int run_holding(const struct job *job, dmutex_t *mutex)
     status = command_await(pid);
     error = dmutex_unlock(mutex);
     if (!look_for_loss(false) && !error)
-        return command_end_likewise(status);
+        return dm_relay_end(status);
     say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with %s "
         "%d",
         say_name(job->name, text), command_ended_by_signal(status) ? "signal" : "status", command_number_of(status));

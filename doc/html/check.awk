@@ -1,21 +1,5 @@
-# Checks the links of an HTML tree:  awk -f check.awk FILE...  (in the tree's folder, names without "./")
+# Checks the links of an HTML tree:  awk -f path.awk -f check.awk FILE...  (in the tree's folder, names without "./")
 # Prints each link to a file that is not there, or to a name that no element of the page has.
-
-function shorten(path)
-{
-    while (match(path, /[^\/.][^\/]*\/\.\.\//))
-        path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
-    return path
-}
-
-function is_file(path,    line)
-{
-    if (!(path in known)) {
-        known[path] = (getline line <path) >= 0
-        close(path)
-    }
-    return known[path]
-}
 
 {
     text = $0
@@ -38,12 +22,7 @@ function is_file(path,    line)
 
 END {
     for (i = 1; i <= count; i++) {
-        path = target[i]
-        anchor = ""
-        if (match(path, /#/)) {
-            anchor = substr(path, RSTART)
-            path = substr(path, 1, RSTART - 1)
-        }
+        path = path_of(target[i])
         if (!is_file(path))
             print from[i] ": no file " path
         else if (anchor != "" && !(path anchor in id))

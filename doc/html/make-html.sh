@@ -136,4 +136,4 @@ TEXT
 rm "$tree/manuals"
 
 cd "$tree"
-awk -f "$tools/check.awk" $(find . -name '*.html' | sed 's|^\./||')
+awk -f "$tools/path.awk" -f "$tools/check.awk" $(find . -name '*.html' | sed 's|^\./||')

@@ -183,7 +183,7 @@ static void note_change(void *user)
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
-static struct dm_tls_options tls_of(const struct dm_url *url)
+struct dm_tls_options dm_node_tls(const struct dm_url *url)
 {
     return (struct dm_tls_options){
         .is_on = url->has_tls,
@@ -205,7 +205,7 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
     const struct dm_url *url = node->url;
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
-        .tls = tls_of(url),
+        .tls = dm_node_tls(url),
         .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
         .open_user = node,
         .connect_timeout_ms = url->connect_timeout_ms,

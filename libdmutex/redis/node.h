@@ -57,6 +57,9 @@ struct dm_node {
     struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
 };
 
+/* The security of links to the server of a URL; the texts are the URL's. */
+struct dm_tls_options dm_node_tls(const struct dm_url *url);
+
 /* channel: of the inbox, copied.  False without memory or descriptors. */
 bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks);
 

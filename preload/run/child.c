@@ -9,28 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/relay.h"
 #include "refuse.h"
-
-/*
- * Signals by which people and programs ask a command for something. Signals of the terminal that stop go to the whole
- * group by themselves.
- */
-static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT };
-
-/*
- * All signals that child_run() waits for; blocked, so that none is missed: sigwaitinfo() takes also a signal that came
- * before the call.
- */
-static sigset_t waited_for(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < G_N_ELEMENTS(passed_on); i++)
-        sigaddset(&set, passed_on[i]);
-    return set;
-}
 
 /*
  * Starts the program with the signal mask that this process had. posix_spawn() and not fork(), because the library has
@@ -87,7 +67,7 @@ static void await(pid_t pid, const sigset_t *signals, int *ret_status)
 
 bool child_run(const char *path, char *const *command, char *const *environment, int *ret_status, GError **error)
 {
-    sigset_t signals = waited_for(), mask;
+    sigset_t signals = dm_relay_signals(), mask;
     int reason;
     pid_t pid;
 
@@ -100,20 +80,4 @@ bool child_run(const char *path, char *const *command, char *const *environment,
     if (reason)
         return refuse(error, REFUSE_CANNOT_RUN, "%s: %s", path, g_strerror(reason));
     return true;
-}
-
-void child_end_likewise(int status)
-{
-    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    sigset_t only;
-
-    if (!number)
-        exit(WEXITSTATUS(status));
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the core file, if any, is the command's */
-    sigemptyset(&only);
-    sigaddset(&only, number);
-    signal(number, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-    raise(number);
-    exit(128 + number); /* a signal that does not end a process, or cannot be raised */
 }

@@ -13,7 +13,4 @@
  */
 bool child_run(const char *path, char *const *command, char *const *environment, int *ret_status, GError **error);
 
-/* Ends this process as the child has ended, by the same signal if a signal ended the child. */
-void child_end_likewise(int status) G_GNUC_NORETURN;
-
 #endif

@@ -8,6 +8,8 @@
 
 #include <dmutex/version.h>
 
+#include "base/relay.h"
+
 #include "ask.h"
 #include "child.h"
 #include "environment.h"
@@ -64,7 +66,7 @@ static bool list_into(const struct run *run, const char *folder, FILE *to, char 
     }
     listing_print(folder, to);
     listing_remove(folder);
-    child_end_likewise(status);
+    exit(dm_relay_end(status));
 }
 
 /*

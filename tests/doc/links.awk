@@ -1,24 +1,5 @@
-# Checks the links of markdown pages:  awk -f slug.awk -f links.awk PAGE...
+# Checks the links of markdown pages:  awk -f slug.awk -f path.awk -f links.awk PAGE...
 # Prints each link to a file that is not there, or to a heading that the page does not have.
-
-# Without "." and "..", so that two ways to a file are one name.
-function shorten(path)
-{
-    gsub(/\/\.\//, "/", path)
-    while (match(path, /[^\/.][^\/]*\/\.\.\//))
-        path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
-    return path
-}
-
-function is_file(path,    line, answer)
-{
-    if (!(path in known)) {
-        answer = (getline line <path)
-        close(path)
-        known[path] = answer >= 0
-    }
-    return known[path]
-}
 
 FNR == 1 { folder = FILENAME; sub(/[^\/]*$/, "", folder); is_code = 0; pages[shorten(FILENAME)] = 1 }
 /^ *```/ { is_code = !is_code; next }
@@ -45,12 +26,7 @@ is_code { next }
 
 END {
     for (i = 1; i <= count; i++) {
-        path = target[i]
-        anchor = ""
-        if (match(path, /#/)) {
-            anchor = substr(path, RSTART)
-            path = substr(path, 1, RSTART - 1)
-        }
+        path = path_of(target[i])
         if (path !~ /\/$/ && !is_file(path))
             print from[i] ": no file " path
         else if (anchor != "" && shorten(path) in pages && !(shorten(path) anchor in heading))

@@ -28,8 +28,8 @@ result "pages lead to manual pages: ours by each of their names, others to Debia
 mkdir "$scratch/broken"
 printf '<p id="here"><a href="#here">1</a> <a href="#there">2</a> <a href="none.html">3</a></p>\n' \
     >"$scratch/broken/page.html"
-check=$(cd "$srcdir" && pwd)/doc/html/check.awk
-is "its output" "$(cd "$scratch/broken" && awk -f "$check" page.html | cut -d: -f2 | tr '\n' ';')" \
+tools=$(cd "$srcdir" && pwd)/doc/html
+is "its output" "$(cd "$scratch/broken" && awk -f "$tools/path.awk" -f "$tools/check.awk" page.html | cut -d: -f2 | tr '\n' ';')" \
     " no element #there in page.html; no file none.html;"
 result "the check of links finds a broken one"
 

@@ -5,7 +5,7 @@
 . "$srcdir/tests/lib/tap.sh"
 pages=$(cd "$srcdir" && ls README.md HACKING.md SECURITY.md tests/README.md doc/*.md doc/guide/*.md doc/design/*.md)
 
-(cd "$srcdir" && awk -f doc/html/slug.awk -f tests/doc/links.awk $pages) >>"$scratch/complaints"
+(cd "$srcdir" && awk -f doc/html/slug.awk -f doc/html/path.awk -f tests/doc/links.awk $pages) >>"$scratch/complaints"
 result "each link of a page leads to a file, and to a heading of the file"
 
 for page in "$srcdir"/doc/guide/*.md; do

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Stands in for the system's log: what a program tells syslog(3) goes to $F/syslog. */
+/* Stands in for the system's log: the lines of syslog(3) go to $F/syslog. */
 static const char log_source[] =
     "#define _GNU_SOURCE\n"
     "#include <stdarg.h>\n"

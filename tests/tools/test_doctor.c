@@ -62,7 +62,7 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     assert_status(64);
 }
 
-/* With the least rights nothing is missed; without one of them doctor names this one, and no other. */
+/* With the least rights nothing is missed; when one right is taken away, doctor names this right, and no other. */
 static void test_doctor_names_each_right_when_it_is_missing(void **state)
 {
     char changes[60], words[80];

@@ -3,18 +3,7 @@
 # where it is installed, has nothing to say. Speaks TAP. Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
-server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
-if [ -z "$server" ]; then
-    echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
-    exit 0
-fi
-pid=
-clean_up()
-{
-    [ -z "$pid" ] || { kill "$pid"; wait "$pid"; }
-    rm -rf "$scratch"
-}
-trap clean_up EXIT
+. "$srcdir/tests/lib/server.sh"
 unit=$srcdir/examples/systemd/collector.service
 acl=$srcdir/examples/systemd/locks.acl
 
@@ -24,14 +13,8 @@ result "locks.acl has the rights of README.md"
 
 # The default user off: the user of locks.acl is the only one.
 { cat "$acl"; echo "user default off"; } >"$scratch/users.acl"
-"$server" --port 0 --unixsocket "$scratch/s" --save '' --maxmemory-policy noeviction --aclfile "$scratch/users.acl" \
-    --dir "$scratch" --logfile "$scratch/log" &
-pid=$!
-tries=0
-while [ ! -S "$scratch/s" ] && [ $tries -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+start_server --port 0 --unixsocket "$scratch/s" --save '' --maxmemory-policy noeviction --aclfile "$scratch/users.acl" \
+    --dir "$scratch" --logfile "$scratch/log"
 
 # setting NAME: a setting of the unit, with this machine's paths instead of the example's.
 setting()

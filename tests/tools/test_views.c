@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex show, list, token and wait: words for people, JSON, and what they need of the server. */
+/* dmutex show, list, token and wait: words for people, JSON, and the rights on the server. */
 #include "tool.h"
 
 #include <signal.h>

@@ -34,7 +34,7 @@ long tool_number(const char *name);
 /* True if the mutex of this name is held. */
 bool tool_is_held(const char *name);
 
-/* Asserts that what the last command printed is one JSON document; false if there is no program to check it. */
+/* Asserts that the output of the last command is one JSON document; false if there is no program to check it. */
 bool tool_check_json(void);
 
 /* A user of the server with the rights that dmutex(7) names and the changes, as "-hget"; its URL, until the next. */
