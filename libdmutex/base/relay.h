@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For a program that runs a command in its place: signals go to the command, and the program ends as the command did. */
+/* For a program that runs a command in its place: passes signals to the command, and ends as the command ended. */
 #ifndef DM_BASE_RELAY_H
 #define DM_BASE_RELAY_H
 
