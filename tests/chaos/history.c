@@ -127,9 +127,9 @@ static void print_op(const struct op *op, const struct track *track, int64_t zer
     if (!op->ended_ns)
         printf("not finished%s\n", track->killed_ns ? ", killed" : "");
     else
-        printf("%s, token %llu, depth %u, certain until %.3f ms\n", op->result ? strerrorname_np(op->result) : "0",
-               (unsigned long long)op->token, op->depth,
-               op->certain_ns ? (double)(op->certain_ns - zero_ns) / 1e6 : 0.0);
+        printf("%s, token %llu, depth %u, certain until %.3f ms, told at %.3f ms\n",
+               op->result ? strerrorname_np(op->result) : "0", (unsigned long long)op->token, op->depth,
+               op->certain_ns ? (double)(op->certain_ns - zero_ns) / 1e6 : 0.0, (double)(op->told_ns - zero_ns) / 1e6);
 }
 
 #define PRINTED 40

@@ -52,6 +52,7 @@ struct op {
     int64_t began_ns;
     int64_t ended_ns;   /* 0: not finished */
     int64_t certain_ns; /* the hold is certain until then, as told by the library after the call; 0: not certain */
+    int64_t told_ns;    /* when the library had told the hold's state; long after ended_ns on a busy machine */
     int64_t left_ns;    /* after ETIMEDOUT: the time left until the deadline, by the caller's clock */
     uint64_t token;     /* of the hold after the call, 0: none */
     int32_t result;

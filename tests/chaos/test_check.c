@@ -236,6 +236,17 @@ static void test_a_lower_token_is_found_of_a_hold_that_came_too_late(void **stat
     assert_found(FOUND_TOKEN);
 }
 
+/* A hold that is lost as soon as the lock returns is found; one that was asked about a lease later is not. */
+static void test_a_hold_is_found_that_is_lost_at_once(void **state)
+{
+    struct op *op = add(0, OP_LOCK, NAME_NORMAL, 0, 4096, 0);
+
+    (void)state;
+    assert_found(FOUND_DEPTH);
+    op->told_ns += LEASE;
+    assert_int_equal(judge(), 0);
+}
+
 static void test_a_token_is_found_that_is_lower_than_in_the_history_before(void **state)
 {
     (void)state;
@@ -482,6 +493,7 @@ int main(void)
         test(test_two_owners_are_found_when_one_is_behind_a_wait),
         test(test_two_owners_are_found_when_a_third_was_there_in_between),
         test(test_a_token_is_found_that_is_the_same_again),
+        test(test_a_hold_is_found_that_is_lost_at_once),
         test(test_a_token_is_found_that_is_lower),
         test(test_a_lower_token_is_found_of_a_hold_that_came_too_late),
         test(test_a_token_is_found_that_is_lower_than_in_the_history_before),

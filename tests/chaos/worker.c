@@ -69,6 +69,7 @@ static void describe(struct op *op)
     op->token = token;
     op->certain_ns = left_ms > 0 ? clocks_true_ns(now_ns, left_ms * 1000000) : 0;
     op->depth = (uint8_t)depth;
+    op->told_ns = history_now_ns();
 }
 
 /* The arguments of a call, besides the mutex. */

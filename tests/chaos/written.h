@@ -25,7 +25,7 @@ static inline struct op *add(unsigned track, enum op_kind kind, enum name name, 
     assert_non_null(op);
     op->began_ns = ++now_ns;
     now_ns += MS;
-    op->ended_ns = now_ns;
+    op->ended_ns = op->told_ns = now_ns;
     op->result = result;
     op->token = token;
     op->depth = (uint8_t)depth;
