@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "line_state.h"
 #include "stops.h"
 #include "warm.h"
@@ -202,28 +203,28 @@ static const struct {
 };
 
 /* An object of the same name that differs from `mutex` in one attribute. */
-static void make_other(dmutex_t *other, int (*change)(dmutexattr_t *attr))
+static void make_like(dmutex_t *like, int (*change)(dmutexattr_t *attr))
 {
     dmutexattr_t attr;
 
     assert_result(dmutexattr_init(&attr), 0);
     assert_result(dmutexattr_setlease_np(&attr, LONG_LEASE), 0);
     assert_result(change(&attr), 0);
-    assert_result(dmutex_init_np(other, name, &attr), 0);
+    assert_result(dmutex_init_np(like, name, &attr), 0);
     assert_result(dmutexattr_destroy(&attr), 0);
 }
 
 /* A thread sits if its object makes the same hold; with any other object it asks the server for itself. */
 static void test_threads_with_like_objects_sit_and_others_ask(void **state)
 {
-    dmutex_t other;
+    dmutex_t like;
 
     (void)state;
     begin("seats/like", &kinds[0], 0);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        make_other(&other, changes[i].change);
+        make_like(&like, changes[i].change);
         assert_result(dmutex_lock(&mutex), 0);
-        errand_begin(&errands[0], lock_and_unlock, &other);
+        errand_begin(&errands[0], lock_and_unlock, &like);
         wait_until(seats_of(name) + waiters_of(&mutex) == 1);
         assert_int_equal(seats_of(name), changes[i].is_like);
         promise_within(AT_ONCE);
@@ -237,22 +238,22 @@ static void test_threads_with_like_objects_sit_and_others_ask(void **state)
 /* A kept lease is used by like objects only; any other has the lease given back, and asks for its own. */
 static void test_a_kept_lease_is_for_like_objects(void **state)
 {
-    dmutex_t other;
+    dmutex_t like;
 
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         uint64_t before;
 
         begin("seats/kept", &kinds[0], LONG_LEASE);
-        make_other(&other, changes[i].change);
+        make_like(&like, changes[i].change);
         assert_result(dmutex_lock(&mutex), 0);
         before = token_of(&mutex);
         assert_result(dmutex_unlock(&mutex), 0);
         assert_true(is_locked(&mutex));
-        assert_result(dmutex_lock(&other), 0);
-        assert_int_equal(token_of(&other) >> 12 == before >> 12, changes[i].is_like);
-        assert_true(token_of(&other) > before);
-        assert_result(dmutex_unlock(&other), 0);
+        assert_result(dmutex_lock(&like), 0);
+        assert_int_equal(token_of(&like) >> 12 == before >> 12, changes[i].is_like);
+        assert_true(token_of(&like) > before);
+        assert_result(dmutex_unlock(&like), 0);
         assert_result(dmutex_destroy(&mutex), 0);
     }
 }
@@ -288,6 +289,7 @@ static void test_a_try_asks_the_server_only_while_the_line_does_not_own(void **s
     stop_end_all();
     assert_result(errand_join(&errands[0]), 0);
     assert_true(is_locked(&mutex)); /* kept */
+    wait_until(kept_is_marked(name));
     assert_try(0, 0);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(dmutex_destroy(&mutex), 0);
