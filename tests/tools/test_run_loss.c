@@ -122,7 +122,7 @@ static void test_run_ends_the_command_when_the_server_is_killed(void **state)
     pid_t pid;
 
     (void)state;
-    pid = start_holder("--lease 300", "t/server");
+    pid = start_holder("--lease 2000", "t/server");
     server_kill(the_server);
     assert_int_equal(tool_await(pid), 76);
     server_restart(the_server);
@@ -134,7 +134,7 @@ static void test_run_ends_the_command_when_it_is_killed_itself(void **state)
     pid_t pid;
 
     (void)state;
-    pid = start_holder("--lease 300", "t/killed");
+    pid = start_holder("--lease 2000", "t/killed");
     kill(pid, SIGKILL);
     assert_int_equal(tool_await(pid), 137);
     wait_until(!proc_is_alive((pid_t)tool_number("begun")));
@@ -148,7 +148,7 @@ static void test_lock_is_free_when_the_process_group_is_killed(void **state)
 
     (void)state;
     command_run("rm -f $F/begun");
-    pid = tool_start("exec setsid $dmutex run --lease 300 t/group -- "
+    pid = tool_start("exec setsid $dmutex run --lease 2000 t/group -- "
                      "sh -c 'echo $$ >$F/b; mv $F/b $F/begun; read go <$F/go'");
     wait_until(tool_has("begun"));
     kill(-pid, SIGKILL);
@@ -164,7 +164,7 @@ static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state
     pid_t pid;
 
     (void)state;
-    pid = start_holder("--lease 300", "t/stopped");
+    pid = start_holder("--lease 2000", "t/stopped");
     kill(pid, SIGSTOP);
     wait_until(!tool_is_held("t/stopped"));
     kill(pid, SIGCONT);
