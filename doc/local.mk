@@ -145,6 +145,7 @@ EXTRA_DIST += \
     doc/design/programs.md \
     doc/design/protocol.md \
     doc/design/reliability.md \
+    doc/design/sentinel.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
     doc/guide/failures.md \

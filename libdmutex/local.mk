@@ -94,8 +94,14 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/store.h \
     libdmutex/store/url.c \
     libdmutex/store/url.h \
+    libdmutex/store/url_copy.c \
+    libdmutex/store/url_options.c \
+    libdmutex/store/url_parts.c \
+    libdmutex/store/url_parts.h \
     libdmutex/store/verdict.c \
-    libdmutex/store/verdict.h
+    libdmutex/store/verdict.h \
+    libdmutex/store/watch.c \
+    libdmutex/store/watch.h
 
 # ---------------------------------------------------------------------------
 # link: a connection that knows no locks; hiredis from here up to redis, OpenSSL here
@@ -147,13 +153,19 @@ libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
 libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/node.c \
     libdmutex/redis/node.h \
+    libdmutex/redis/council.c \
+    libdmutex/redis/council.h \
     libdmutex/redis/driver.c \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
     libdmutex/redis/keys.c \
     libdmutex/redis/keys.h \
+    libdmutex/redis/lookout.c \
+    libdmutex/redis/lookout.h \
     libdmutex/redis/reply.c \
     libdmutex/redis/reply.h \
+    libdmutex/redis/sentinel.c \
+    libdmutex/redis/sentinel.h \
     libdmutex/redis/scripts.h \
     libdmutex/redis/store.c \
     libdmutex/redis/store_cond.c \

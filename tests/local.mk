@@ -37,6 +37,7 @@ unit_link_tests = \
     tests/unit/test_command \
     tests/unit/test_retry
 unit_redis_tests = \
+    tests/unit/test_council \
     tests/unit/test_greeting \
     tests/unit/test_keys \
     tests/unit/test_posting \
@@ -110,6 +111,8 @@ server_tests = \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_remains \
+    tests/server/test_sentinel \
+    tests/server/test_sentinel_faults \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
@@ -773,6 +776,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/proxy.h \
     tests/lib/proxy_orders.h \
     tests/lib/proxy_serve.c \
+    tests/lib/sentinels.c \
+    tests/lib/sentinels.h \
     tests/lib/server.c \
     tests/lib/server.h \
     tests/lib/side.c \

@@ -99,7 +99,10 @@ static void judge(const struct doctor *doctor, struct promise ret_promises[5])
         { "P0", holder, "at most one live process holds a name" },
         { "P1", holder, "a holder is told of a loss before another can hold the name" },
         { "P2", UNKNOWN, "the guarded resource stays right: if it refuses old tokens, which no server can tell" },
-        { "P3", both(holder, grace), "failover and restart make no two holders: with one master behind the address" },
+        { "P3", both(holder, grace),
+          doctor->has_sentinels
+              ? "failover makes no two holders: if the sentinels know of it within half of the option switch (A8)"
+              : "failover and restart make no two holders: with one master behind the address" },
         { "P4", both(holder, doctor->survives_power),
           "locks survive a power failure of the server: appendonly yes, appendfsync always" },
     };
@@ -198,7 +201,9 @@ static bool connect_to(struct doctor *doctor)
 static int examine(struct doctor *doctor, bool is_json)
 {
     struct promise promises[5];
-    bool is_there = connect_to(doctor);
+    bool is_there = doctor->url->kind != DM_URL_SENTINEL || doctor_look_at_sentinels(doctor);
+
+    is_there = is_there && connect_to(doctor);
 
     if (is_there) {
         doctor_look_at_server(doctor);

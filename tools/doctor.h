@@ -38,6 +38,7 @@ struct doctor {
     enum answer is_master, keeps_locks, survives_power; /* keeps_locks: evicts nothing */
     enum answer knows_birth;                            /* since when the server is there: grace */
     bool lacks_rights;
+    bool has_sentinels; /* which promise P3 under assumption A8 */
 };
 
 /* Adds a finding; the advice follows by doctor_advise(). */
@@ -49,6 +50,9 @@ void doctor_advise(struct doctor *doctor, const char *format, ...) __attribute__
 
 /* A reply that is no error, or NULL; words up to NULL. */
 redisReply *doctor_ask(struct doctor *doctor, const char *const *words);
+
+/* For a group of Sentinel, first: the rest is about its master.  False: the sentinels name none. */
+bool doctor_look_at_sentinels(struct doctor *doctor);
 
 void doctor_look_at_server(struct doctor *doctor);
 void doctor_try_rights(struct doctor *doctor);

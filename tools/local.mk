@@ -18,6 +18,7 @@ tools_dmutex_SOURCES = \
     tools/doctor.c \
     tools/doctor.h \
     tools/doctor_link.c \
+    tools/doctor_sentinels.c \
     tools/doctor_server.c \
     tools/gather.c \
     tools/gather.h \

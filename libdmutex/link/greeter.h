@@ -13,6 +13,10 @@
 #include "link/command.h"
 #include "link/stream.h"
 
+struct dm_link_options;
+
+enum dm_located { DM_LOCATED, DM_LOCATED_LATER, DM_LOCATED_NEVER };
+
 /*
  * The questions to a server: the greeting of each new connection, and a look now and then at whether the server is
  * still the server of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
@@ -23,6 +27,23 @@ struct dm_greeter {
      * own and without the link's lock; no other function is called meanwhile.
      */
     void (*prepare)(void *user);
+    /*
+     * NULL: the link's options hold for good.  Else asked at each opening: writes the server's address and names into
+     * the options, where the texts stay until the next call.  LATER: not known now; dm_link_retry_soon() tells when to
+     * ask again.  NEVER: waiting is useless, and the calls that want the server fail.
+     */
+    enum dm_located (*locate)(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM]);
+    /*
+     * NULL, or asked before each reply to a command and each message: false, with the reason, if the server may have
+     * been replaced.  The link closes then, and the reply counts as none.
+     */
+    bool (*is_current)(void *user, char ret_reason[DM_REASON_ROOM]);
+    /*
+     * NULL, or the command that makes the server confirm all commands sent before; bytes NULL without memory.  Freed by
+     * free().  Replies are kept back until the answer: false, with the reason, lets them all count as none.
+     */
+    struct dm_command (*confirm)(void *user);
+    bool (*take_confirm)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
     /* A connection is being opened; what the greeter knows of the connection before becomes old. */
     void (*begin)(void *user);
     /*

@@ -327,6 +327,17 @@ void dm_link_retry_soon(struct dm_link *link)
     dm_link_leave(link);
 }
 
+/* A thread that prepares an opening finds out itself, at its end: dm_session_go_on() asks the greeter again. */
+void dm_link_close(struct dm_link *link, const char *reason)
+{
+    const struct dm_session *session = &link->session;
+
+    enter(link);
+    if (session->state != DM_SESSION_CLOSED && session->state != DM_SESSION_PREPARING && !session->is_ended)
+        dm_session_fail(&link->session, "%s", reason);
+    dm_link_leave(link);
+}
+
 /* The number keeps a late word about the server before from closing the connection to the server of now. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
 {

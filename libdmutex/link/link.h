@@ -78,6 +78,9 @@ void dm_link_note_lease(struct dm_link *link, unsigned lease_ms);
 /* The server can be reached, as another link has found: tries again soon if this link is closed. */
 void dm_link_retry_soon(struct dm_link *link);
 
+/* The server may have been replaced: closes the link if it is open or being opened; it opens again when wanted. */
+void dm_link_close(struct dm_link *link, const char *reason);
+
 /* If the link is ready, and connected to server number `peer` (0: any): connects anew. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason);
 

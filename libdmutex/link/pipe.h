@@ -20,7 +20,7 @@
 
 struct dm_caller;
 
-enum dm_slot_kind { DM_SLOT_COMMAND, DM_SLOT_GREETING, DM_SLOT_LOOK, DM_SLOT_MESSAGE };
+enum dm_slot_kind { DM_SLOT_COMMAND, DM_SLOT_GREETING, DM_SLOT_LOOK, DM_SLOT_CONFIRM, DM_SLOT_MESSAGE };
 
 /* Where a reply goes: a command's to a thread that waits, to a handler, or, with neither, nowhere. */
 struct dm_slot {

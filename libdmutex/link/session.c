@@ -24,6 +24,7 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
     session->options = *options;
     session->greeter = *greeter;
     session->finished_end = &session->finished;
+    session->kept.end = &session->kept.first;
     session->lent.fd = -1;
     dm_pipe_init(&session->pipe);
     dm_session_note_reason(session, NO_ANSWER);
@@ -70,6 +71,35 @@ struct dm_slot *dm_session_take_finished(struct dm_session *session)
     return slot;
 }
 
+/* ---- confirmed replies ------------------------------------------------------------------- */
+
+static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    slot->next = NULL;
+    *session->kept.end = slot;
+    session->kept.end = &slot->next;
+}
+
+/* All that were kept: with their replies, or with none. */
+static void give_kept(struct dm_session *session, bool is_confirmed)
+{
+    struct dm_slot *slot = session->kept.first;
+
+    session->kept.first = NULL;
+    session->kept.end = &session->kept.first;
+    while (slot) {
+        struct dm_slot *next = slot->next;
+
+        if (!is_confirmed)
+            freeReplyObject(slot->reply);
+        finish(session, slot, is_confirmed ? slot->reply : NULL);
+        slot = next;
+    }
+}
+
+/* ---- closing, further -------------------------------------------------------------------- */
+
 /*
  * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
  * session's own, and nobody waits for those.  A lent stream is closed by its thread.
@@ -82,6 +112,8 @@ static void shut(struct dm_session *session)
     dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
     session->is_wanted = session->must_prepare = false;
+    give_kept(session, false);
+    session->kept.is_under_way = session->kept.is_behind = false;
     while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
         if (slot->kind == DM_SLOT_COMMAND)
             finish(session, slot, NULL);
@@ -274,6 +306,46 @@ static void take_look(struct dm_session *session, redisReply *reply)
         dm_session_fail(session, "%s", reason);
 }
 
+/* Behind all commands sent; while another confirmation is under way, later, behind its answer. */
+static void ask_to_confirm(struct dm_session *session)
+{
+    struct dm_command command;
+    struct dm_slot *slot;
+
+    if (!session->greeter.confirm)
+        return;
+    session->kept.is_behind = session->kept.is_under_way;
+    if (session->kept.is_under_way)
+        return;
+    slot = dm_pipe_take_slot(&session->pipe);
+    command = session->greeter.confirm(session->greeter.user);
+    if (!slot || !command.bytes) {
+        if (slot)
+            dm_pipe_spare_slot(&session->pipe, slot);
+        dm_session_fail(session, "cannot be used (out of memory)");
+    } else if (write_bytes(session, command.bytes, command.length)) {
+        slot->kind = DM_SLOT_CONFIRM;
+        dm_pipe_push(&session->pipe, slot);
+        session->kept.is_under_way = true;
+    } else {
+        dm_pipe_spare_slot(&session->pipe, slot);
+    }
+    free(command.bytes);
+}
+
+static void take_confirm(struct dm_session *session, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_confirmed = session->greeter.take_confirm(session->greeter.user, reply, reason);
+
+    freeReplyObject(reply);
+    dm_session_note_reason(session, "%s", is_confirmed ? NO_ANSWER : reason);
+    give_kept(session, is_confirmed);
+    session->kept.is_under_way = false;
+    if (session->kept.is_behind)
+        ask_to_confirm(session);
+}
+
 /* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
 struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length)
 {
@@ -293,7 +365,8 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
     }
     dm_pipe_push(&session->pipe, slot);
     session->sent++;
-    return slot;
+    ask_to_confirm(session);
+    return session->state == DM_SESSION_READY ? slot : NULL;
 }
 
 /* Before reading, so that the rest of a command goes out when the socket has room again. */
@@ -336,14 +409,31 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     kind = slot->kind;
     if (kind == DM_SLOT_COMMAND) {
         dm_retry_note_answer(&session->retry);
-        finish(session, slot, reply);
+        if (session->greeter.confirm)
+            keep(session, slot, reply);
+        else
+            finish(session, slot, reply);
         return;
     }
     dm_pipe_spare_slot(&session->pipe, slot);
     if (kind == DM_SLOT_GREETING)
         take_greeting(session, reply);
+    else if (kind == DM_SLOT_CONFIRM)
+        take_confirm(session, reply);
     else
         take_look(session, reply);
+}
+
+/* False: the server may have been replaced, and the session is closed. */
+static bool is_believed(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (session->state != DM_SESSION_READY || !session->greeter.is_current ||
+        session->greeter.is_current(session->greeter.user, reason))
+        return true;
+    dm_session_fail(session, "%s", reason);
+    return false;
 }
 
 /* A reply may close the session: the descriptor says so before the next reply is parsed. */
@@ -361,6 +451,10 @@ static void take_replies(struct dm_session *session)
         session->activity++;
         session->has_answered = true;
         note_use(session);
+        if (!is_believed(session)) {
+            freeReplyObject(reply);
+            return;
+        }
         if (session->options.is_listening && session->state == DM_SESSION_READY)
             take_message(session, reply);
         else

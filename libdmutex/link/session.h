@@ -21,6 +21,16 @@ enum dm_session_state {
     DM_SESSION_READY
 };
 
+/*
+ * Group commit: one confirmation at most is under way, for all commands sent before.  Once the confirmation has come,
+ * the next one is asked for, for all commands sent meanwhile (struct dm_greeter, confirm).
+ */
+struct dm_kept {
+    struct dm_slot *first, **end; /* answered, in order */
+    bool is_under_way;
+    bool is_behind; /* commands were sent behind the confirmation under way */
+};
+
 /* Invariant: the state is DM_SESSION_READY or DM_SESSION_GREETING if the pipe has slots. */
 struct dm_session {
     struct dm_link_options options;
@@ -31,6 +41,7 @@ struct dm_session {
     struct dm_addresses *addresses;
     uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
     int greetings;         /* replies of the round of the greeting that have not come yet */
+    struct dm_kept kept;   /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */
     struct dm_stream lent; /* to the thread that shakes hands, which alone uses the stream; fd -1: none */
     /*

@@ -80,6 +80,26 @@ static void open_by_address(struct dm_session *session)
         start_preparing(session);
 }
 
+/* A server whose place is not known leaves the wish a wish, until somebody knows. */
+static bool locate(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+    enum dm_located located = DM_LOCATED;
+
+    if (session->greeter.locate && !dm_addresses_has_more(session->addresses))
+        located = session->greeter.locate(session->greeter.user, &session->options, reason);
+    if (located == DM_LOCATED)
+        return true;
+    session->retry.due_ns = DM_NEVER;
+    session->is_change_news = true;
+    dm_session_note_reason(session, "%s", reason);
+    if (located == DM_LOCATED_NEVER) {
+        session->permanent_failures++;
+        dm_session_fail(session, "%s", reason);
+    }
+    return false;
+}
+
 /* Before the time a wish stays a wish; the loop thread, or the next caller, comes back at the time. */
 void dm_session_open_if_due(struct dm_session *session)
 {
@@ -88,7 +108,7 @@ void dm_session_open_if_due(struct dm_session *session)
         return;
     if (session->options.open)
         open_by_hook(session);
-    else
+    else if (locate(session))
         open_by_address(session);
 }
 
@@ -139,6 +159,19 @@ static void go_on_secured(struct dm_session *session, struct dm_prepared *prepar
         dm_session_fail(session, "%s", prepared->reason);
 }
 
+/* False: the session has ended meanwhile, or the address is not the server's any more. */
+static bool is_of_use(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (session->state != DM_SESSION_PREPARING)
+        return false;
+    if (!session->greeter.is_current || session->greeter.is_current(session->greeter.user, reason))
+        return true;
+    dm_session_fail(session, "%s", reason);
+    return false;
+}
+
 /*
  * A hook that fails after it was allowed to block will not do better soon: callers that wait give up instead of trying
  * on.
@@ -148,7 +181,7 @@ void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
     session->lent = (struct dm_stream){ .fd = -1 };
     if (session->options.open)
         session->permanent_failures += prepared->stream.fd < 0;
-    if (session->state != DM_SESSION_PREPARING) { /* the session has ended meanwhile */
+    if (!is_of_use(session)) {
         dm_stream_close(&prepared->stream);
         dm_addresses_free(prepared->addresses);
         return;

@@ -102,7 +102,7 @@ static bool sleep_reading(struct dm_store *store, const struct dm_deadline *dead
 
 static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
 {
-    dm_link_reason(link_of(store, way), ret_reason);
+    dm_node_reason(node_of(store), link_of(store, way), ret_reason);
 }
 
 /* The server of the commands' link, because that server gives the answers. */
@@ -164,9 +164,8 @@ static void watch_link(struct dm_redis *redis, struct dm_link *link, struct dm_l
 static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_polled)
 {
     if (is_polled)
-        watch->polled[watch->count++] = (struct pollfd){ .fd = of->fd, .events = of->events };
-    if (of->due_ns < watch->due_ns)
-        watch->due_ns = of->due_ns;
+        dm_watch_poll(watch, of->fd, of->events);
+    dm_watch_until(watch, of->due_ns);
 }
 
 /*
@@ -180,10 +179,10 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
     line->is_ticking = now->activity != line->activity || (now->is_attended && !is_left);
     line->activity = now->activity;
     add(watch, now, !line->is_ticking && !is_left);
-    if (line->is_ticking && dm_clock_boot_ns() + TICK_NS < watch->due_ns)
-        watch->due_ns = dm_clock_boot_ns() + TICK_NS;
-    if (is_left && dm_clock_boot_ns() + LEFT_NS < watch->due_ns)
-        watch->due_ns = dm_clock_boot_ns() + LEFT_NS;
+    if (line->is_ticking)
+        dm_watch_until(watch, dm_clock_boot_ns() + TICK_NS);
+    if (is_left)
+        dm_watch_until(watch, dm_clock_boot_ns() + LEFT_NS);
 }
 
 /*
@@ -191,17 +190,17 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
  * signal handler, holds up the messages to others for a second at most: so often a process with waiters looks at the
  * server, and each turn reads.
  */
-static void watch(struct dm_store *store, struct dm_watch *ret_watch)
+static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct dm_redis *redis = dm_redis(store);
     struct dm_link_watch inbox, commands;
 
-    *ret_watch = (struct dm_watch){ .due_ns = DM_NEVER };
     watch_link(redis, redis->node.inbox.link, &inbox);
     watch_link(redis, redis->node.commands.link, &commands);
-    watch_line(&redis->inbox, dm_link_leave_to_leader(redis->node.inbox.link, redis->inbox.activity), &inbox,
-               ret_watch);
-    watch_line(&redis->commands, false, &commands, ret_watch);
+    watch_line(&redis->inbox, dm_link_leave_to_leader(redis->node.inbox.link, redis->inbox.activity), &inbox, watch);
+    watch_line(&redis->commands, false, &commands, watch);
+    if (redis->node.lookout)
+        dm_lookout_watch(redis->node.lookout, watch);
 }
 
 /* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
@@ -231,6 +230,8 @@ static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
 
+    if (redis->node.lookout)
+        dm_lookout_turn(redis->node.lookout); /* first: what the links read may count no more */
     turn_line(&redis->inbox, redis->node.inbox.link);
     turn_line(&redis->commands, redis->node.commands.link);
 }

@@ -18,6 +18,12 @@
 /* The shortest pause of the loop thread before the next look. */
 #define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
 
+/* Part of command_timeout; of two replicas' usual lag that is a hundred times. */
+#define CONFIRM_PART 20
+#define CONFIRM_LEAST_MS 50
+
+static const char no_word[] = "no majority of the sentinels has said lately that this server is the master";
+
 /*
  * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
  * hold the link's.
@@ -114,6 +120,120 @@ static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_RE
     struct dm_node_link *line = user;
 
     return dm_greeting_take_look(&line->greeting, reply, ret_reason);
+}
+
+/* ---- replicas ---------------------------------------------------------------------------- */
+
+/* So long the server waits for its replicas, and answers nothing else on the link. */
+static unsigned confirm_ms(const struct dm_url *url)
+{
+    unsigned part_ms = url->command_timeout_ms / CONFIRM_PART;
+
+    return part_ms > CONFIRM_LEAST_MS ? part_ms : CONFIRM_LEAST_MS;
+}
+
+/* The server counts the replicas that have all writes of this connection. */
+static struct dm_command confirm(void *user)
+{
+    const struct dm_node_link *line = user;
+    const struct dm_url *url = line->node->url;
+    struct dm_command command = { 0 };
+    struct dm_args args;
+
+    if (dm_args_init(&args, 3, 2) < 0)
+        return command;
+    dm_args_text(&args, "WAIT");
+    dm_args_number(&args, url->wait);
+    dm_args_number(&args, confirm_ms(url));
+    command = dm_args_format(&args);
+    dm_args_free(&args);
+    return command;
+}
+
+/* The number is the operator's: a master that was cut off counts fewer replicas, and must not be content with them. */
+static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+    unsigned wait = line->node->url->wait;
+
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= (long long)wait)
+        return true;
+    if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%lld replicas have confirmed, and wait=%u wants more: start the missing replicas", reply->integer,
+                 wait);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "WAIT is refused: %.100s", reply->str ? reply->str : "no number");
+    return false;
+}
+
+/* ---- a server whose address may change --------------------------------------------------- */
+
+/* A certificate is made out to the address, unless the URL says another name. */
+static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+    const struct dm_node *node = line->node;
+    enum dm_lookout_found found = dm_lookout_find(node->lookout, &line->master, &line->word, ret_reason);
+
+    if (found != DM_LOOKOUT_FOUND)
+        return found == DM_LOOKOUT_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
+    options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
+    if (!node->url->servername)
+        options->tls.name = line->master.host;
+    snprintf(options->name, sizeof options->name, "%.60s:%s", line->master.host, line->master.port);
+    return DM_LOCATED;
+}
+
+static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+
+    if (dm_lookout_is_fresh(line->node->lookout, line->word))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", no_word);
+    return false;
+}
+
+/* The lookout's hooks. */
+static void word_came(void *user)
+{
+    struct dm_node *node = user;
+
+    dm_link_retry_soon(node->commands.link);
+    dm_link_retry_soon(node->inbox.link);
+}
+
+/* Holds live on until their certainty ends, and are renewed on the server that the next word names. */
+static void word_ended(void *user, const char *reason)
+{
+    struct dm_node *node = user;
+
+    dm_link_close(node->commands.link, reason);
+    dm_link_close(node->inbox.link, reason);
+}
+
+static void lookout_changed(void *user)
+{
+    const struct dm_node *node = user;
+
+    if (node->hooks.on_change)
+        node->hooks.on_change(node->hooks.user);
+}
+
+static bool open_lookout(struct dm_node *node)
+{
+    const struct dm_lookout_hooks hooks = {
+        .on_word = word_came,
+        .on_doubt = word_ended,
+        .on_change = lookout_changed,
+        .user = node,
+    };
+
+    if (node->url->kind != DM_URL_SENTINEL)
+        return true;
+    node->lookout = dm_lookout_new(node->url, &hooks);
+    return node->lookout != NULL;
 }
 
 /* ---- the hooks of a link ----------------------------------------------------------------- */
@@ -214,12 +334,16 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
     };
     const struct dm_greeter greeter = {
         .prepare = url->user_file || url->password_file ? read_login : NULL,
+        .locate = node->lookout ? locate : NULL,
+        .is_current = node->lookout ? is_current : NULL,
         .begin = begin,
         .round = next_round,
         .take = take,
         .ready = note_server,
         .look = line->greeting.inbox ? NULL : look,
         .take_look = take_look,
+        .confirm = url->wait && !line->greeting.inbox ? confirm : NULL,
+        .take_confirm = take_confirm,
         .user = line,
     };
     const struct dm_link_hooks hooks = {
@@ -248,8 +372,10 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     if (url->has_tls && !url->is_verified)
         dm_log_warn(
             "verify=none: whoever is on the way to the server can read the password, and grant and break locks");
-    node->commands.link = open_link(&node->commands, commands_ready);
-    node->inbox.link = open_link(&node->inbox, inbox_ready);
+    if (open_lookout(node)) {
+        node->commands.link = open_link(&node->commands, commands_ready);
+        node->inbox.link = open_link(&node->inbox, inbox_ready);
+    }
     if (node->commands.link && node->inbox.link)
         return true;
     dm_node_clear_unused(node);
@@ -261,6 +387,7 @@ void dm_node_clear_unused(struct dm_node *node)
 {
     dm_link_free_unused(node->commands.link);
     dm_link_free_unused(node->inbox.link);
+    dm_lookout_free_unused(node->lookout);
 }
 
 /* The commands first: then no answer can come that would want the inbox. */
@@ -270,13 +397,17 @@ void dm_node_end(struct dm_node *node)
 
     dm_link_end(node->commands.link, reason);
     dm_link_end(node->inbox.link, reason);
+    if (node->lookout)
+        dm_lookout_end(node->lookout);
 }
 
-/* In the order of the ranks: both links, then the node, then TLS. */
+/* In the order of the ranks: all links, then the node, the lookout, and TLS. */
 void dm_node_fork_prepare(struct dm_node *node)
 {
     dm_link_fork_prepare(node->commands.link);
     dm_link_fork_prepare(node->inbox.link);
+    if (node->lookout)
+        dm_lookout_fork_prepare(node->lookout);
     dm_mutex_lock(&node->lock);
     dm_tls_fork_prepare();
 }
@@ -285,6 +416,8 @@ void dm_node_fork_parent(struct dm_node *node)
 {
     dm_tls_fork_parent();
     dm_mutex_unlock(&node->lock);
+    if (node->lookout)
+        dm_lookout_fork_parent(node->lookout);
     dm_link_fork_parent(node->inbox.link);
     dm_link_fork_parent(node->commands.link);
 }
@@ -296,20 +429,26 @@ void dm_node_fork_child(struct dm_node *node)
 {
     dm_tls_fork_child();
     dm_mutex_reset(&node->lock);
+    if (node->lookout)
+        dm_lookout_fork_child(node->lookout);
     dm_link_fork_child(node->inbox.link);
     dm_link_fork_child(node->commands.link);
 }
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
-/* Writes the command for the server that is there now. */
+/*
+ * Writes the command for the server that is there now.  A master that was replaced may be believed for `switch`, so the
+ * grace begins so much later (R3).
+ */
 static struct dm_command format(struct dm_node *node, struct dm_args *args)
 {
     struct dm_command command;
     struct dm_server server;
-    uint64_t number = dm_line_server(&node->commands, &server);
+    uint64_t number = dm_line_server(&node->commands, &server), born_us;
 
-    dm_args_set_server(args, server.born_us, server.run);
+    born_us = server.born_us ? server.born_us + node->url->switch_ms * UINT64_C(1000) : 0;
+    dm_args_set_server(args, born_us, server.run);
     command = dm_args_format(args);
     if (args->born_at || args->run_at)
         command.peer = number;
@@ -370,9 +509,14 @@ bool dm_node_is_ready(struct dm_node *node)
     return dm_link_is_ready(node->commands.link);
 }
 
-void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
+/* Without a server the links have no reason of their own. */
+void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
-    dm_link_reason(node->commands.link, ret_reason);
+    struct dm_master master;
+    uint64_t number;
+
+    if (!node->lookout || dm_lookout_find(node->lookout, &master, &number, ret_reason) == DM_LOOKOUT_FOUND)
+        dm_link_reason(link, ret_reason);
 }
 
 /* The commands' link alone: its next greeting decides, and keep_together() brings the inbox along. */

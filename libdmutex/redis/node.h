@@ -6,6 +6,9 @@
  * and the other link connects anew.  What a command says about its server (since when the server is there, its run id)
  * holds for the server that was connected when the command was written: a node writes the command, numbers the servers,
  * and writes the command again if another server has come before the sending.
+ *
+ * In a group of Sentinel the node's address is the address of the group's master.  The lookout says which server that
+ * is, and both links are closed as soon as the lookout's word counts no more.
  */
 #ifndef DM_REDIS_NODE_H
 #define DM_REDIS_NODE_H
@@ -16,6 +19,7 @@
 #include "base/rank.h"
 #include "link/turns.h"
 #include "redis/greeting.h"
+#include "redis/lookout.h"
 #include "store/url.h"
 
 struct dm_node;
@@ -47,12 +51,17 @@ struct dm_node_link {
     struct dm_server server;
     uint64_t number;   /* another number: another server, or the same with another birth; 1: none was there yet */
     int64_t looked_ns; /* when the link last asked for the server's identity */
+
+    /* With a lookout; the link's lock guards them. */
+    struct dm_master master; /* the address of this connection */
+    uint64_t word;           /* the number of the lookout's word that named the address */
 };
 
 struct dm_node {
     struct dm_url *url;
     struct dm_node_hooks hooks;
     char channel[128];
+    struct dm_lookout *lookout; /* says where the server is; NULL: the URL does */
     struct dm_node_link commands, inbox;
     struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
 };
@@ -78,8 +87,8 @@ void dm_node_want(struct dm_node *node);
 /* Commands can be sent now. */
 bool dm_node_is_ready(struct dm_node *node);
 
-/* Why commands have no answer, as dm_link_reason(). */
-void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM]);
+/* Why a link of the node gives no answer, as dm_link_reason(); or why no server is known. */
+void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM]);
 
 /* An answer to a command says that the server is the wrong server: connect anew. */
 void dm_node_distrust(struct dm_node *node, const char *reason);

@@ -131,7 +131,7 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
 static void note_reason(struct dm_node *node, char *ret_reason)
 {
     if (!ret_reason[0] || !dm_node_is_ready(node))
-        dm_node_reason(node, ret_reason);
+        dm_node_reason(node, node->commands.link, ret_reason);
 }
 
 /*

@@ -103,7 +103,8 @@ static bool is_hint(uint64_t run, const struct dm_server *server)
 
 /*
  * Any thread that reads the inbox.  A hint keeps its attempt, which asks the server itself: no grant is lost by
- * distrust, it costs a round trip.
+ * distrust, it costs a round trip.  With `wait` each grant is a hint: WAIT counts the replicas that have the writes of
+ * one connection, so the attempt's own connection must write and ask.
  */
 void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server)
 {
@@ -114,7 +115,7 @@ void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_ser
         dm_log_debug("a message of an unknown kind: %.60s", text);
         return;
     }
-    if (is_hint(run, server))
+    if (is_hint(run, server) || redis->node.url->wait)
         message.request = 0;
     redis->host.on_message(redis->host.user, &message);
 }

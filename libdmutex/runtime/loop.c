@@ -22,7 +22,7 @@ struct dm_loop {
     struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
     GMainContext *context;
     GSource *source;
-    struct dm_watch watch; /* of the store */
+    struct dm_watch watch; /* the bell, and the store's */
     int bell;              /* dm_loop_nudge() rings the bell */
     int64_t planned_ns;    /* when the next turn is due, whatever happens */
 
@@ -61,18 +61,13 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 {
     struct dm_loop *loop = own_loop;
     struct dm_watch *watch = &loop->watch;
-    struct pollfd polled[1 + DM_WATCHED_MOST] = { { .fd = __atomic_load_n(&loop->bell, __ATOMIC_RELAXED),
-                                                    .events = POLLIN } };
-    bool is_any;
 
-    memcpy(polled + 1, watch->polled, sizeof watch->polled);
     dm_mutex_unlock(&gate);
-    is_any = poll(polled, (nfds_t)(1 + watch->count), timeout_ms) > 0;
+    if (poll(watch->polled, (nfds_t)watch->count, timeout_ms) <= 0)
+        watch->count = 0;
     dm_mutex_lock(&gate);
-    if (is_any && polled[0].revents)
+    if (watch->count && watch->polled[0].revents)
         dm_bell_answer(&loop->bell);
-    for (int i = 0; i < watch->count; i++)
-        watch->polled[i].revents = is_any ? polled[1 + i].revents : 0;
     for (guint i = 0; i < count; i++)
         fds[i].revents = 0;
     return 0;
@@ -94,6 +89,8 @@ static void plan(struct dm_loop *loop)
 {
     struct dm_runtime *runtime = served(loop);
 
+    dm_watch_clear(&loop->watch);
+    dm_watch_poll(&loop->watch, __atomic_load_n(&loop->bell, __ATOMIC_RELAXED), POLLIN);
     dm_store_watch(runtime->store, &loop->watch);
     dm_state_lock();
     loop->planned_ns = MIN(loop->watch.due_ns, loop->due_ns);
@@ -130,7 +127,7 @@ static gboolean check(GSource *source)
 {
     struct dm_loop *loop = loop_of(source);
 
-    for (int i = 0; i < loop->watch.count; i++) {
+    for (int i = 1; i < loop->watch.count; i++) {
         if (loop->watch.polled[i].revents)
             return TRUE;
     }
@@ -238,7 +235,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     loop->runtime = runtime;
     loop->due_ns = DM_NEVER;
     loop->bell = dm_bell_open();
-    if (loop->bell < 0 || !can_have_context()) {
+    if (loop->bell < 0 || !can_have_context() || !dm_watch_init(&loop->watch)) {
         close(loop->bell);
         free(loop);
         return NULL;
@@ -256,6 +253,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     g_source_unref(loop->source);
     g_main_context_unref(loop->context);
     close(loop->bell);
+    dm_watch_free(&loop->watch);
     free(loop);
     return NULL;
 }

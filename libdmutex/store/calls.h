@@ -158,9 +158,9 @@ static inline int64_t dm_store_look(struct dm_store *store)
     return store->ops->look(store);
 }
 
-static inline void dm_store_watch(struct dm_store *store, struct dm_watch *ret_watch)
+static inline void dm_store_watch(struct dm_store *store, struct dm_watch *watch)
 {
-    store->ops->watch(store, ret_watch);
+    store->ops->watch(store, watch);
 }
 
 static inline void dm_store_note_look(struct dm_store *store, int64_t look_ns)

@@ -14,14 +14,13 @@
 #ifndef DM_STORE_STORE_H
 #define DM_STORE_STORE_H
 
-#include <poll.h>
-
 #include "base/clock.h"
 #include "base/ident.h"
 #include "core/answer.h"
 #include "core/hold.h"
 #include "dmutex/types.h"
 #include "store/url.h"
+#include "store/watch.h"
 
 #define DM_BATCH 100
 
@@ -201,15 +200,6 @@ struct dm_traffic {
     uint64_t reconnects; /* ways that were opened again behind a break */
 };
 
-/* Events for the loop thread to wait for. */
-#define DM_WATCHED_MOST 2
-
-struct dm_watch {
-    struct pollfd polled[DM_WATCHED_MOST];
-    int count;
-    int64_t due_ns; /* CLOCK_BOOTTIME: a turn is due, whatever happens; DM_NEVER */
-};
-
 /* The process, as a store calls it. */
 struct dm_host {
     void *user;
@@ -335,7 +325,7 @@ struct dm_store_ops {
     int64_t (*look)(struct dm_store *store);
 
     /* The loop thread: what to wait for; when it looks again at the latest; and what to do when it wakes. */
-    void (*watch)(struct dm_store *store, struct dm_watch *ret_watch);
+    void (*watch)(struct dm_store *store, struct dm_watch *watch);
     void (*note_look)(struct dm_store *store, int64_t look_ns);
     void (*turn)(struct dm_store *store);
 

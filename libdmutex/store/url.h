@@ -8,13 +8,32 @@
 
 #include "base/text.h"
 
-enum dm_url_kind { DM_URL_TCP, DM_URL_UNIX, DM_URL_LOCAL };
+enum dm_url_kind {
+    DM_URL_TCP,
+    DM_URL_UNIX,
+    DM_URL_LOCAL,
+    DM_URL_SENTINEL /* one master with its replicas, and the sentinels that say which server the master is */
+};
+
+/* Of a list of servers. */
+#define DM_URL_HOSTS_MOST 15
+
+struct dm_url_host {
+    char *host, *port;
+};
 
 struct dm_url {
     enum dm_url_kind kind;
-    char *host;                      /* TCP */
-    char *port;                      /* TCP */
-    char *path;                      /* UNIX; LOCAL: set by the code that knows where local servers are */
+    char *host;                                  /* TCP */
+    char *port;                                  /* TCP */
+    char *path;                                  /* UNIX; LOCAL: set by the code that knows where local servers are */
+    struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels */
+    int host_count;
+    char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
+    char *sentinel_user; /* of the sentinels' own login, or NULL */
+    char *sentinel_password, *sentinel_password_file; /* likewise, as password and password_file */
+    unsigned wait;                   /* so many replicas must have a hold before the hold is believed */
+    unsigned switch_ms;              /* SENTINEL: so long, at most, clients may believe a master that was replaced */
     char *user;                      /* or NULL */
     char *password;                  /* or NULL */
     char *user_file, *password_file; /* or NULL; absolute paths, and the first line is in the texts above */
@@ -39,7 +58,14 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
 
 void dm_url_free(struct dm_url *url);
 
-/* For people, without secrets: "host:port", or the socket's path. */
+/*
+ * New URLs, with the settings of `list`: of one of the servers with data; of a sentinel, with the sentinels' login.
+ * NULL without memory.
+ */
+struct dm_url *dm_url_of_server(const struct dm_url *list, const char *host, const char *port);
+struct dm_url *dm_url_of_sentinel(const struct dm_url *list, const char *host, const char *port);
+
+/* For people, without secrets: "host:port", the socket's path, or the first sentinel and the master's name. */
 void dm_url_describe(const struct dm_url *url, char *buf, size_t size);
 
 #endif

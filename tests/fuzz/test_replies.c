@@ -170,9 +170,10 @@ void dm_node_want(struct dm_node *node)
     (void)node;
 }
 
-void dm_node_reason(struct dm_node *node, char ret_reason[DM_REASON_ROOM])
+void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     (void)node;
+    (void)link;
     ret_reason[0] = '\0';
 }
 

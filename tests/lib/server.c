@@ -144,6 +144,32 @@ struct server *server_start_with(int has_tcp, ...)
     return server;
 }
 
+/* Sentinels take all their settings from the file. */
+struct server *server_start_by_file(const char *lines, const char *option)
+{
+    struct server *server = calloc(1, sizeof *server);
+    const char *program = getenv("DMUTEX_TEST_SERVER");
+    char path[64];
+    FILE *file;
+
+    assert_non_null(server);
+    server->port = server_free_port();
+    keeper_make_folder(server->folder, sizeof server->folder);
+    snprintf(server->path, sizeof server->path, "%s/s", server->folder);
+    snprintf(path, sizeof path, "%s/conf", server->folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\nunixsocket %s\n%s", server->port, server->folder, server->path,
+            lines);
+    fclose(file);
+    add(server, program && *program ? program : "redis-server");
+    add(server, path);
+    add(server, option);
+    spawn(server);
+    await_ready(server);
+    return server;
+}
+
 void server_set_argument(struct server *server, const char *option, const char *value)
 {
     for (int i = 1; i < server->argument_count - 1; i++) {
@@ -182,6 +208,13 @@ void server_restart(struct server *server)
 {
     assert_int_equal(server->pid, 0);
     spawn(server);
+    await_ready(server);
+}
+
+void server_reconnect(struct server *server)
+{
+    side_close(server->side);
+    server->side = NULL;
     await_ready(server);
 }
 

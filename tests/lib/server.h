@@ -36,6 +36,9 @@ struct server *server_start(void);
  */
 struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__));
 
+/* A server with these lines in a file of its own, which the server may rewrite, and one more option: "--sentinel". */
+struct server *server_start_by_file(const char *lines, const char *option);
+
 /* A port of 127.0.0.1, free now; between the return and the server's bind another process could take the port. */
 int server_free_port(void);
 
@@ -50,6 +53,9 @@ void server_restart(struct server *server);
 
 /* Sets the value of an option, with the dashes, for the next restart. */
 void server_set_argument(struct server *server, const char *option, const char *value);
+
+/* Opens the plain connection anew: sentinels close those of a server that they promote or demote. */
+void server_reconnect(struct server *server);
 
 /* SIGSTOP, SIGCONT: connections stay and nothing is answered. */
 void server_stop(struct server *server);

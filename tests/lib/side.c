@@ -133,6 +133,19 @@ const char *side_text(struct side *side, const char *format, ...)
     return keep(side, reply);
 }
 
+bool side_says(struct side *side, const char *words, const char *format, ...)
+{
+    redisReply *reply;
+    va_list arguments;
+    const char *text;
+
+    va_start(arguments, format);
+    reply = ask(side, format, arguments);
+    va_end(arguments);
+    text = reply ? keep(side, reply) : NULL;
+    return text && strstr(text, words);
+}
+
 bool side_try(struct side *side, const char *format, ...)
 {
     redisReply *reply;

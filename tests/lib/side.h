@@ -32,6 +32,9 @@ void side_write_reply(FILE *out, const struct redisReply *reply);
 bool side_try(struct side *side, const char *format, ...);
 const char *side_error(const struct side *side);
 
+/* True if the answer, as side_text() writes it, has these words; false also when the connection breaks. */
+bool side_says(struct side *side, const char *words, const char *format, ...);
+
 /* All keys, sorted, one per line. */
 const char *side_keys(struct side *side);
 

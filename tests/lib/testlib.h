@@ -19,6 +19,7 @@
  *     }
  *
  *   server.h  a private server: start, kill, stop, restart
+ *   sentinels.h   a master, replicas and sentinels
  *   side.h    a plain connection to the server: keys, counters, controls for bounds
  *   actor.h   another process that locks and dies as told
  *   crowd.h   many threads in several actors that wait on a condition
@@ -57,6 +58,7 @@
 #include "mutexes.h"
 #include "proc.h"
 #include "proxy.h"
+#include "sentinels.h"
 #include "server.h"
 #include "side.h"
 #include "storm.h"

@@ -70,7 +70,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     assert_int_not_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
     dm_line_server(&node.commands, &server);
     assert_false(dm_node_is_ready(&node));
-    dm_node_reason(&node, reason);
+    dm_node_reason(&node, node.commands.link, reason);
     assert_int_equal(answers, 0);
     dm_link_work(node.commands.link);
     assert_true(answers > 0);

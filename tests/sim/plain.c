@@ -246,12 +246,12 @@ static int64_t look(struct dm_store *store)
  * The world calls at each event of the connection, so there is no descriptor to poll. A broken way is opened again
  * while the process has claims.
  */
-static void watch(struct dm_store *store, struct dm_watch *ret_watch)
+static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct plain *plain = plain_of(store);
     unsigned lease_ms;
 
-    *ret_watch = (struct dm_watch){ .due_ns = DM_NEVER };
+    (void)watch;
     if (!plain->at_client && plain->was_wanted && plain->host.is_in_need(plain->host.user, &lease_ms))
         plain_want(plain);
 }

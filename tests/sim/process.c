@@ -279,7 +279,9 @@ static void run_loop(struct thread *thread)
     struct dm_runtime *runtime = &thread->process->runtime;
     struct dm_watch watch; /* the network wakes this thread, not a descriptor */
 
+    dm_watch_init(&watch);
     for (;;) {
+        dm_watch_clear(&watch);
         dm_store_watch(runtime->store, &watch);
         if (!loop->is_nudged && loop->due_ns > dm_clock_boot_ns())
             thread_wait(loop->due_ns);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/lookout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rank.h"
+#include "redis/sentinel.h"
+
+/* All sentinels are asked so often within `switch`; an answer counts for half of it. */
+#define ROUNDS_IN_SWITCH 4
+
+/* In every such round the sentinels are asked for each other, too. */
+#define ROUNDS_OF_OTHERS 16
+
+struct dm_lookout {
+    const struct dm_url *url;
+    struct dm_lookout_hooks hooks;
+    struct dm_sentinel_hooks of_sentinels;
+
+    struct dm_mutex lock; /* Rank LOOKOUT: guards the following; nothing but LOG nests in it */
+    struct dm_council council;
+    bool is_wanted;
+    struct dm_sentinel *sentinels[DM_COUNCIL_MOST]; /* as in the council; added by the loop thread alone */
+    int count;
+
+    /* The loop thread's. */
+    int64_t next_round_ns;
+    unsigned rounds;
+    bool is_ended;
+};
+
+/* ---- the word ---------------------------------------------------------------------------- */
+
+/* Lock held.  Returns a sentinel that has not answered, for add_reason(). */
+static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_council *council = &lookout->council;
+    int64_t now_ns = dm_clock_boot_ns();
+    int missing = dm_council_missing(council, now_ns);
+
+    if (council->is_refused) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the sentinels know no master named \"%.60s\": correct the name in the URL", lookout->url->master);
+        return NULL;
+    }
+    snprintf(ret_reason, DM_REASON_ROOM,
+             "%d of %d sentinels have answered lately, and %d must agree on who the master is",
+             dm_council_heard(council, now_ns), dm_council_size(council), dm_council_majority(council));
+    return missing >= 0 ? lookout->sentinels[missing] : NULL;
+}
+
+/* Without the lock: the link of a sentinel has a lock of a lower rank. */
+static void add_reason(struct dm_sentinel *sentinel, char reason[DM_REASON_ROOM])
+{
+    size_t used = strlen(reason);
+    char why[DM_REASON_ROOM];
+
+    if (!sentinel)
+        return;
+    dm_sentinel_reason(sentinel, why);
+    snprintf(reason + used, DM_REASON_ROOM - used, "; %.180s", why);
+}
+
+enum dm_lookout_found dm_lookout_find(struct dm_lookout *lookout, struct dm_master *ret_master, uint64_t *ret_number,
+                                      char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_council *council = &lookout->council;
+    enum dm_lookout_found found = DM_LOOKOUT_FOUND;
+    struct dm_sentinel *missing = NULL;
+
+    dm_mutex_lock(&lookout->lock);
+    lookout->is_wanted = true;
+    if (dm_council_is_fresh(council, council->number, dm_clock_boot_ns())) {
+        *ret_master = council->word;
+        *ret_number = council->number;
+    } else {
+        found = council->is_refused ? DM_LOOKOUT_NEVER : DM_LOOKOUT_LATER;
+        missing = describe(lookout, ret_reason);
+    }
+    dm_mutex_unlock(&lookout->lock);
+    add_reason(missing, ret_reason);
+    return found;
+}
+
+bool dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number)
+{
+    bool is_fresh;
+
+    dm_mutex_lock(&lookout->lock);
+    is_fresh = dm_council_is_fresh(&lookout->council, number, dm_clock_boot_ns());
+    dm_mutex_unlock(&lookout->lock);
+    return is_fresh;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+static void ask_all(struct dm_lookout *lookout)
+{
+    bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0;
+
+    lookout->next_round_ns = dm_clock_boot_ns() + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_ask(lookout->sentinels[i], with_others);
+}
+
+/* Acts on what the council says; no lock held. */
+static void heed(struct dm_lookout *lookout, enum dm_council_news news)
+{
+    struct dm_sentinel *missing;
+    char reason[DM_REASON_ROOM];
+
+    switch (news) {
+    case DM_COUNCIL_SAME:
+        return;
+    case DM_COUNCIL_WORD:
+    case DM_COUNCIL_NAME:
+        lookout->hooks.on_word(lookout->hooks.user);
+        return;
+    case DM_COUNCIL_DOUBT:
+        dm_mutex_lock(&lookout->lock);
+        missing = describe(lookout, reason);
+        dm_mutex_unlock(&lookout->lock);
+        add_reason(missing, reason);
+        lookout->hooks.on_doubt(lookout->hooks.user, reason);
+        ask_all(lookout);
+        return;
+    }
+}
+
+/* ---- what the sentinels say -------------------------------------------------------------- */
+
+static void sentinel_ready(void *user, struct dm_sentinel *sentinel, const char *id)
+{
+    struct dm_lookout *lookout = user;
+
+    dm_mutex_lock(&lookout->lock);
+    dm_council_name(&lookout->council, sentinel->index, id);
+    dm_mutex_unlock(&lookout->lock);
+    dm_sentinel_ask(sentinel, true);
+}
+
+static void master_said(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns)
+{
+    struct dm_lookout *lookout = user;
+    enum dm_council_news news;
+
+    dm_mutex_lock(&lookout->lock);
+    news = dm_council_take(&lookout->council, sentinel->index, master, asked_ns, dm_clock_boot_ns());
+    dm_mutex_unlock(&lookout->lock);
+    heed(lookout, news);
+}
+
+/* False without memory; the sentinel is not known then. */
+static bool add(struct dm_lookout *lookout, const char *id, const char *host, const char *port)
+{
+    struct dm_sentinel *sentinel = dm_sentinel_new(lookout->url, lookout->count, host, port, &lookout->of_sentinels);
+
+    if (!sentinel)
+        return false;
+    dm_mutex_lock(&lookout->lock);
+    dm_council_add(&lookout->council, id);
+    lookout->sentinels[lookout->count++] = sentinel;
+    dm_mutex_unlock(&lookout->lock);
+    return true;
+}
+
+/* A learned sentinel is asked from the next round on; without memory it is learned later. */
+static void other_said(void *user, const char *id, const char *host, const char *port)
+{
+    struct dm_lookout *lookout = user;
+    bool may_add;
+
+    dm_mutex_lock(&lookout->lock);
+    may_add = dm_council_may_add(&lookout->council, id);
+    dm_mutex_unlock(&lookout->lock);
+    if (may_add)
+        add(lookout, id, host, port);
+}
+
+/* At once, and not by the next round. */
+static void switch_said(void *user)
+{
+    ask_all(user);
+}
+
+static void change_said(void *user)
+{
+    const struct dm_lookout *lookout = user;
+
+    lookout->hooks.on_change(lookout->hooks.user);
+}
+
+/* ---- the loop thread --------------------------------------------------------------------- */
+
+static bool is_wanted(struct dm_lookout *lookout)
+{
+    bool is_so;
+
+    dm_mutex_lock(&lookout->lock);
+    is_so = lookout->is_wanted;
+    dm_mutex_unlock(&lookout->lock);
+    return is_so && !lookout->is_ended;
+}
+
+/* When the word stops to count, if no answer comes before; DM_NEVER. */
+static int64_t word_ends_ns(struct dm_lookout *lookout)
+{
+    int64_t until_ns;
+
+    dm_mutex_lock(&lookout->lock);
+    until_ns = lookout->council.until_ns;
+    dm_mutex_unlock(&lookout->lock);
+    return until_ns ? until_ns + 1 : DM_NEVER;
+}
+
+void dm_lookout_watch(struct dm_lookout *lookout, struct dm_watch *watch)
+{
+    if (!is_wanted(lookout))
+        return;
+    dm_watch_until(watch, lookout->next_round_ns);
+    dm_watch_until(watch, word_ends_ns(lookout));
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_watch(lookout->sentinels[i], watch);
+}
+
+void dm_lookout_turn(struct dm_lookout *lookout)
+{
+    enum dm_council_news news;
+
+    if (!is_wanted(lookout))
+        return;
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_turn(lookout->sentinels[i]);
+    dm_mutex_lock(&lookout->lock);
+    news = dm_council_look(&lookout->council, dm_clock_boot_ns());
+    dm_mutex_unlock(&lookout->lock);
+    heed(lookout, news);
+    if (lookout->next_round_ns <= dm_clock_boot_ns())
+        ask_all(lookout);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+struct dm_lookout *dm_lookout_new(const struct dm_url *url, const struct dm_lookout_hooks *hooks)
+{
+    struct dm_lookout *lookout = calloc(1, sizeof *lookout);
+
+    if (!lookout)
+        return NULL;
+    lookout->url = url;
+    lookout->hooks = *hooks;
+    lookout->of_sentinels = (struct dm_sentinel_hooks){
+        .on_ready = sentinel_ready,
+        .on_master = master_said,
+        .on_other = other_said,
+        .on_switch = switch_said,
+        .on_change = change_said,
+        .user = lookout,
+    };
+    lookout->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_LOOKOUT);
+    lookout->council.fresh_ns = url->switch_ms * DM_NS_PER_MS / 2;
+    for (int i = 0; i < url->host_count; i++) {
+        if (add(lookout, "", url->hosts[i].host, url->hosts[i].port))
+            continue;
+        dm_lookout_free_unused(lookout);
+        return NULL;
+    }
+    return lookout;
+}
+
+void dm_lookout_free_unused(struct dm_lookout *lookout)
+{
+    for (int i = 0; lookout && i < lookout->count; i++)
+        dm_sentinel_free_unused(lookout->sentinels[i]);
+    free(lookout);
+}
+
+/* Any thread; the loop thread may be in a turn, and finds ended links. */
+void dm_lookout_end(struct dm_lookout *lookout)
+{
+    dm_mutex_lock(&lookout->lock);
+    lookout->is_wanted = false;
+    lookout->council.until_ns = 0;
+    dm_mutex_unlock(&lookout->lock);
+    __atomic_store_n(&lookout->is_ended, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_end(lookout->sentinels[i]);
+}
+
+/* The gate is taken, so the loop thread adds no sentinel meanwhile. */
+void dm_lookout_fork_prepare(struct dm_lookout *lookout)
+{
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_fork_prepare(lookout->sentinels[i]);
+    dm_mutex_lock(&lookout->lock);
+}
+
+void dm_lookout_fork_parent(struct dm_lookout *lookout)
+{
+    dm_mutex_unlock(&lookout->lock);
+    for (int i = lookout->count; i > 0; i--)
+        dm_sentinel_fork_parent(lookout->sentinels[i - 1]);
+}
+
+void dm_lookout_fork_child(struct dm_lookout *lookout)
+{
+    dm_mutex_reset(&lookout->lock);
+    for (int i = 0; i < lookout->count; i++)
+        dm_sentinel_fork_child(lookout->sentinels[i]);
+}

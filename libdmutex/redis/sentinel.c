@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "redis/sentinel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "redis/node.h"
+#include "redis/reply.h"
+
+/* ---- the greeting ------------------------------------------------------------------------ */
+
+static void begin(void *user)
+{
+    struct dm_sentinel_greeting *greeting = user;
+
+    greeting->steps = greeting->round = 0;
+}
+
+static bool has_login(const struct dm_sentinel_greeting *greeting)
+{
+    return greeting->sentinel->url->sentinel_password != NULL;
+}
+
+/* Frees `args`.  False without memory. */
+static bool append(struct dm_command *all, struct dm_args *args)
+{
+    struct dm_command one = dm_args_format(args);
+    char *bytes = one.bytes ? realloc(all->bytes, all->length + one.length + 1) : NULL;
+
+    if (bytes) {
+        memcpy(bytes + all->length, one.bytes, one.length + 1);
+        all->bytes = bytes;
+        all->length += one.length;
+    }
+    dm_command_free(&one);
+    dm_args_free(args);
+    return bytes != NULL;
+}
+
+static bool append_login(const struct dm_url *url, struct dm_command *all)
+{
+    struct dm_args args;
+
+    if (dm_args_init(&args, 3, 0) < 0)
+        return false;
+    dm_args_text(&args, "AUTH");
+    if (url->sentinel_user)
+        dm_args_text(&args, url->sentinel_user);
+    dm_args_text(&args, url->sentinel_password);
+    return append(all, &args);
+}
+
+static bool append_words(struct dm_command *all, const char *first, const char *second)
+{
+    struct dm_args args;
+
+    if (dm_args_init(&args, 2, 0) < 0)
+        return false;
+    dm_args_text(&args, first);
+    dm_args_text(&args, second);
+    return append(all, &args);
+}
+
+/* One round: the login, and the sentinel's id or the subscription. */
+static int next_round(void *user, struct dm_command *ret_round)
+{
+    struct dm_sentinel_greeting *greeting = user;
+    struct dm_command all = { 0 };
+    bool is_whole = true;
+
+    if (greeting->round++ > 0)
+        return 0;
+    if (has_login(greeting))
+        is_whole = append_login(greeting->sentinel->url, &all);
+    is_whole = is_whole && (greeting->is_ear ? append_words(&all, "SUBSCRIBE", "+switch-master")
+                                             : append_words(&all, "SENTINEL", "MYID"));
+    if (!is_whole) {
+        free(all.bytes);
+        all.bytes = NULL;
+    }
+    *ret_round = all;
+    return 1 + has_login(greeting);
+}
+
+/* An error's own words, behind a hint where the usual mistake is known. */
+static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    const char *text = reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of no known shape";
+    const char *hint = "";
+
+    if (strncmp(text, "ERR unknown command", 19) == 0)
+        hint = "is no sentinel: a server with data stands in the place of sentinels: ";
+    else if (strncmp(text, "NOAUTH", 6) == 0 || strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOPERM", 6) == 0)
+        hint = "give the sentinels' login by sentinel_user and sentinel_password_file: ";
+    snprintf(ret_reason, DM_REASON_ROOM, "%s%.100s", hint, text);
+    return false;
+}
+
+static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_sentinel_greeting *greeting = user;
+    bool is_login = has_login(greeting) && greeting->steps++ == 0;
+
+    if (reply->type == REDIS_REPLY_ERROR)
+        return complain(reply, ret_reason);
+    if (is_login || greeting->is_ear)
+        return true;
+    if (reply->type != REDIS_REPLY_STRING || reply->len != DM_SENTINEL_ID - 1)
+        return complain(reply, ret_reason);
+    snprintf(greeting->sentinel->id, DM_SENTINEL_ID, "%s", reply->str);
+    return true;
+}
+
+/* Sentinels are told apart by their ids, and no command is written for one of them. */
+static uint64_t ready(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+/* ---- the hooks of the links -------------------------------------------------------------- */
+
+static void asks_ready(void *user)
+{
+    struct dm_sentinel *sentinel = user;
+
+    sentinel->hooks->on_ready(sentinel->hooks->user, sentinel, sentinel->id);
+}
+
+/* The inbox of switches is open: one may have been missed before. */
+static void hears_ready(void *user)
+{
+    const struct dm_sentinel *sentinel = user;
+
+    sentinel->hooks->on_switch(sentinel->hooks->user);
+}
+
+/* Whichever master was switched: the question costs little. */
+static void take_message(void *user, const redisReply *reply, uint64_t peer)
+{
+    const struct dm_sentinel *sentinel = user;
+
+    (void)reply;
+    (void)peer;
+    sentinel->hooks->on_switch(sentinel->hooks->user);
+}
+
+static void note_change(void *user)
+{
+    const struct dm_sentinel *sentinel = user;
+
+    sentinel->hooks->on_change(sentinel->hooks->user);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+/* A sentinel has to answer within the time for which an answer counts. */
+static unsigned timeout_of(const struct dm_url *url, unsigned timeout_ms)
+{
+    return timeout_ms < url->switch_ms / 2 ? timeout_ms : url->switch_ms / 2;
+}
+
+static struct dm_link *open_link(struct dm_sentinel *sentinel, struct dm_sentinel_greeting *greeting,
+                                 void (*on_ready)(void *user))
+{
+    const struct dm_url *url = sentinel->url;
+    struct dm_link_options options = {
+        .address = { .host = sentinel->host, .port = sentinel->port },
+        .tls = dm_node_tls(url),
+        .connect_timeout_ms = timeout_of(url, url->connect_timeout_ms),
+        .command_timeout_ms = timeout_of(url, url->command_timeout_ms),
+        .is_listening = greeting->is_ear,
+    };
+    const struct dm_greeter greeter = {
+        .begin = begin, .round = next_round, .take = take, .ready = ready, .user = greeting
+    };
+    const struct dm_link_hooks hooks = {
+        .on_ready = on_ready, .on_message = take_message, .on_change = note_change, .user = sentinel
+    };
+
+    if (!url->servername)
+        options.tls.name = sentinel->host;
+    snprintf(options.name, sizeof options.name, "the sentinel %s:%s", sentinel->host, sentinel->port);
+    return dm_link_new(&options, &greeter, &hooks);
+}
+
+struct dm_sentinel *dm_sentinel_new(const struct dm_url *url, int index, const char *host, const char *port,
+                                    const struct dm_sentinel_hooks *hooks)
+{
+    struct dm_sentinel *sentinel = calloc(1, sizeof *sentinel);
+
+    if (!sentinel)
+        return NULL;
+    *sentinel =
+        (struct dm_sentinel){ .url = url, .hooks = hooks, .index = index, .host = strdup(host), .port = strdup(port) };
+    sentinel->asks_greeting = (struct dm_sentinel_greeting){ .sentinel = sentinel };
+    sentinel->hears_greeting = (struct dm_sentinel_greeting){ .sentinel = sentinel, .is_ear = true };
+    if (sentinel->host && sentinel->port) {
+        sentinel->asks = open_link(sentinel, &sentinel->asks_greeting, asks_ready);
+        sentinel->hears = open_link(sentinel, &sentinel->hears_greeting, hears_ready);
+    }
+    if (sentinel->asks && sentinel->hears)
+        return sentinel;
+    dm_sentinel_free_unused(sentinel);
+    return NULL;
+}
+
+void dm_sentinel_free_unused(struct dm_sentinel *sentinel)
+{
+    if (!sentinel)
+        return;
+    dm_link_free_unused(sentinel->asks);
+    dm_link_free_unused(sentinel->hears);
+    free(sentinel->host);
+    free(sentinel->port);
+    free(sentinel);
+}
+
+void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_ROOM])
+{
+    dm_link_reason(sentinel->asks, ret_reason);
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* A question under way. */
+struct question {
+    struct dm_sentinel *sentinel;
+    int64_t sent_ns;
+};
+
+/* Bytes of a text that fits; a host name may be as long as DNS allows. */
+static bool copy(char *room, size_t size, const redisReply *text)
+{
+    if (text->type != REDIS_REPLY_STRING || (size_t)text->len >= size || text->len == 0 ||
+        strlen(text->str) != (size_t)text->len)
+        return false;
+    memcpy(room, text->str, (size_t)text->len + 1);
+    return true;
+}
+
+/* Nil: the sentinel knows no master of that name.  False: nonsense. */
+static bool read_master(const redisReply *reply, struct dm_master *ret_master)
+{
+    uint64_t port;
+
+    *ret_master = (struct dm_master){ .host = "" };
+    if (reply->type == REDIS_REPLY_NIL)
+        return true;
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+           copy(ret_master->host, sizeof ret_master->host, reply->element[0]) &&
+           copy(ret_master->port, sizeof ret_master->port, reply->element[1]) && dm_reply_number(reply, 1, &port) &&
+           port >= 1 && port <= 65535;
+}
+
+/* A dm_reply_fn. */
+static void take_master(void *user, const redisReply *reply)
+{
+    struct question *question = user;
+    struct dm_sentinel *sentinel = question->sentinel;
+    struct dm_master master;
+
+    if (reply && read_master(reply, &master))
+        sentinel->hooks->on_master(sentinel->hooks->user, sentinel, &master, question->sent_ns);
+    else if (reply)
+        dm_link_distrust(sentinel->asks, 0, "does not say who the master is: is this a sentinel?");
+    free(question);
+}
+
+/* The value behind the key in a list of keys and values. */
+static const char *value_of(const redisReply *pairs, const char *key)
+{
+    for (size_t i = 0; pairs->type == REDIS_REPLY_ARRAY && i + 1 < pairs->elements; i += 2) {
+        if (pairs->element[i]->type == REDIS_REPLY_STRING && strcmp(pairs->element[i]->str, key) == 0 &&
+            pairs->element[i + 1]->type == REDIS_REPLY_STRING)
+            return pairs->element[i + 1]->str;
+    }
+    return NULL;
+}
+
+/* A dm_reply_fn. */
+static void take_others(void *user, const redisReply *reply)
+{
+    const struct dm_sentinel *sentinel = user;
+
+    for (size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+        const char *id = value_of(reply->element[i], "runid"), *host = value_of(reply->element[i], "ip");
+        const char *port = value_of(reply->element[i], "port");
+
+        if (id && host && port && strlen(id) == DM_SENTINEL_ID - 1 && *host && *port)
+            sentinel->hooks->on_other(sentinel->hooks->user, id, host, port);
+    }
+}
+
+/* SENTINEL `word` <the group's name>.  True: the handler is called once. */
+static bool post(struct dm_sentinel *sentinel, const char *word, dm_reply_fn handler, void *user)
+{
+    struct dm_args args;
+    struct dm_command command;
+    enum dm_link_result result;
+
+    if (dm_args_init(&args, 3, 0) < 0)
+        return false;
+    dm_args_text(&args, "SENTINEL");
+    dm_args_text(&args, word);
+    dm_args_text(&args, sentinel->url->master);
+    command = dm_args_format(&args);
+    result = dm_link_post(sentinel->asks, &command, handler, user);
+    dm_command_free(&command);
+    dm_args_free(&args);
+    return result == DM_LINK_OK;
+}
+
+void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others)
+{
+    struct question *question;
+
+    dm_link_want(sentinel->hears);
+    dm_link_want(sentinel->asks);
+    question = malloc(sizeof *question);
+    if (!question)
+        return;
+    *question = (struct question){ sentinel, dm_clock_boot_ns() };
+    if (!post(sentinel, "get-master-addr-by-name", take_master, question))
+        free(question);
+    else if (with_others)
+        post(sentinel, "sentinels", take_others, sentinel);
+}
+
+/* ---- the loop thread --------------------------------------------------------------------- */
+
+static void watch_link(struct dm_link *link, struct dm_watch *watch)
+{
+    struct dm_link_watch now;
+
+    dm_link_watch(link, &now);
+    dm_watch_poll(watch, now.fd, now.events);
+    dm_watch_until(watch, now.due_ns);
+}
+
+void dm_sentinel_watch(struct dm_sentinel *sentinel, struct dm_watch *watch)
+{
+    watch_link(sentinel->asks, watch);
+    watch_link(sentinel->hears, watch);
+}
+
+void dm_sentinel_turn(struct dm_sentinel *sentinel)
+{
+    dm_link_work(sentinel->asks);
+    dm_link_work(sentinel->hears);
+}
+
+void dm_sentinel_end(struct dm_sentinel *sentinel)
+{
+    dm_link_end(sentinel->asks, "the store has ended");
+    dm_link_end(sentinel->hears, "the store has ended");
+}
+
+void dm_sentinel_fork_prepare(struct dm_sentinel *sentinel)
+{
+    dm_link_fork_prepare(sentinel->asks);
+    dm_link_fork_prepare(sentinel->hears);
+}
+
+void dm_sentinel_fork_parent(struct dm_sentinel *sentinel)
+{
+    dm_link_fork_parent(sentinel->hears);
+    dm_link_fork_parent(sentinel->asks);
+}
+
+void dm_sentinel_fork_child(struct dm_sentinel *sentinel)
+{
+    dm_link_fork_child(sentinel->hears);
+    dm_link_fork_child(sentinel->asks);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sentinels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testlib.h"
+
+static struct server *start_data(int master_port)
+{
+    char port[16];
+
+    if (!master_port)
+        return server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
+    snprintf(port, sizeof port, "%d", master_port);
+    return server_start_with(true, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", port, NULL);
+}
+
+static struct server *start_sentinel(const struct server *master, const char *lines)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "sentinel monitor mymaster 127.0.0.1 %d 2\n"
+             "sentinel down-after-milliseconds mymaster 500\n"
+             "sentinel failover-timeout mymaster 3000\n"
+             "%s\n",
+             master->port, lines);
+    return server_start_by_file(text, "--sentinel");
+}
+
+static bool info_says(const struct server *server, const char *text)
+{
+    return strstr(side_text(server->side, "INFO"), text) != NULL;
+}
+
+/* The sentinels find each other, and the replicas, by the master. */
+static bool knows_all(const struct server *sentinel)
+{
+    char wanted[64];
+
+    snprintf(wanted, sizeof wanted, "status=ok,address=127.0.0.1:");
+    if (!info_says(sentinel, wanted))
+        return false;
+    snprintf(wanted, sizeof wanted, "slaves=%d,sentinels=%d", REPLICAS, SENTINELS);
+    return info_says(sentinel, wanted);
+}
+
+void sentinels_start(struct sentinels *group, const char *lines)
+{
+    group->data[0] = start_data(0);
+    for (int i = 1; i <= REPLICAS; i++)
+        group->data[i] = start_data(group->data[0]->port);
+    for (int i = 1; i <= REPLICAS; i++)
+        wait_until(info_says(group->data[i], "master_link_status:up"));
+    for (int i = 0; i < SENTINELS; i++)
+        group->sentinel[i] = start_sentinel(group->data[0], lines);
+    for (int i = 0; i < SENTINELS; i++)
+        wait_until(knows_all(group->sentinel[i]));
+}
+
+void sentinels_end(struct sentinels *group)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        server_end(group->sentinel[i]);
+    for (int i = 0; i <= REPLICAS; i++)
+        server_end(group->data[i]);
+}
+
+const char *sentinels_url(const struct sentinels *group, const char *options)
+{
+    static char url[512];
+
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/mymaster%s",
+             group->sentinel[0]->port, group->sentinel[1]->port, group->sentinel[2]->port, options);
+    return url;
+}
+
+int sentinels_master(const struct sentinels *group, int by)
+{
+    const char *text = side_text(group->sentinel[by]->side, "SENTINEL get-master-addr-by-name mymaster");
+    const char *port = strchr(text, '\n');
+
+    for (int i = 0; port && i <= REPLICAS; i++) {
+        if (group->data[i]->port == atoi(port + 1))
+            return i;
+    }
+    return -1;
+}
+
+static bool is_switched(const struct sentinels *group, int before)
+{
+    int first = -1;
+
+    for (int i = 0; i < SENTINELS; i++) {
+        int master = group->sentinel[i]->side ? sentinels_master(group, i) : first;
+
+        if (master == before || (first >= 0 && master != first))
+            return false;
+        first = master;
+    }
+    return first >= 0;
+}
+
+static int any_master(const struct sentinels *group)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        if (group->sentinel[i]->side)
+            return sentinels_master(group, i);
+    }
+    return -1;
+}
+
+int sentinels_await_switch(const struct sentinels *group, int before)
+{
+    wait_until(is_switched(group, before));
+    return any_master(group);
+}
+
+/* Refused while a failover goes on, and for a while behind one. */
+int sentinels_switch(const struct sentinels *group)
+{
+    int before = sentinels_master(group, 0);
+
+    wait_until(side_try(group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
+    return sentinels_await_switch(group, before);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A group of Sentinel: a master with two replicas, and three sentinels that promote one of the replicas when the master
+ * has been silent for half a second; all on loopback.
+ */
+#ifndef TEST_SENTINELS_H
+#define TEST_SENTINELS_H
+
+#include "server.h"
+
+#define SENTINELS 3
+#define REPLICAS 2
+
+struct sentinels {
+    struct server *data[1 + REPLICAS]; /* the first is the master at first */
+    struct server *sentinel[SENTINELS];
+};
+
+/* Starts all, and waits until every sentinel knows all.  `lines`: further lines of the sentinels' files, or "". */
+void sentinels_start(struct sentinels *group, const char *lines);
+void sentinels_end(struct sentinels *group);
+
+/* The URL with all sentinels, and options behind it, as "?grace=off", or "". */
+const char *sentinels_url(const struct sentinels *group, const char *options);
+
+/* The number in `data` of the master, as sentinel `by` says; -1: another address. */
+int sentinels_master(const struct sentinels *group, int by);
+
+/* Waits until all sentinels that run say another master than `before`.  Returns its number. */
+int sentinels_await_switch(const struct sentinels *group, int before);
+
+/* Asks for a failover while all are well, and waits for it.  Returns the new master's number. */
+int sentinels_switch(const struct sentinels *group);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A group of Sentinel: holders and waiters follow the master over failovers, switches and resurrections, and nobody
+ * else owns in between.
+ */
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+/* An old master may be believed for so long; commands are given up earlier. */
+#define SWITCH 2000
+#define TIMES "command_timeout=500&connect_timeout=500&switch=2000"
+
+#define LEASE 10000
+
+static struct sentinels group;
+static struct actor *holder, *waiter;
+
+static int begin_group(void **state)
+{
+    (void)state;
+    sentinels_start(&group, "");
+    return 0;
+}
+
+static int end_group(void **state)
+{
+    (void)state;
+    sentinels_end(&group);
+    return 0;
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    holder = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    waiter = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    actor_end(holder);
+    actor_end(waiter);
+    return 0;
+}
+
+/* As the second sentinel says: a test kills the first. */
+static struct server *master(void)
+{
+    struct server *server = group.data[sentinels_master(&group, 1)];
+
+    server_reconnect(server);
+    return server;
+}
+
+static bool is_on(const struct server *server, const char *kind, const char *name)
+{
+    return side_says(server->side, "1", "EXISTS %s", key_of(kind, name));
+}
+
+static bool is_replica(struct server *server)
+{
+    server_reconnect(server);
+    return side_says(server->side, "role:slave", "INFO") && side_says(server->side, "link_status:up", "INFO");
+}
+
+/* Back into the group, as a replica: for the next test. */
+static void resurrect(struct server *server)
+{
+    server_restart(server);
+    wait_until(is_replica(server));
+}
+
+/* The holder holds and the waiter waits. */
+static void begin_queue(const char *name)
+{
+    actor_do(holder, "0", "init %s lease=%d", name, LEASE);
+    actor_do(waiter, "0", "init %s lease=%d", name, LEASE);
+    actor_do(holder, "0", "lock %s", name);
+    actor_send(waiter, "lock %s", name);
+    wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", name)));
+}
+
+/* The holder's hold is the same as before, and goes to the waiter. */
+static void end_queue(const char *name, long long token)
+{
+    wait_until(is_on(master(), "lock", name));
+    assert_true(actor_value(holder, "token %s", name) == token);
+    assert_int_equal(actor_losses(holder), 0);
+    assert_true(actor_is_silent(waiter));
+    actor_do(holder, "0", "unlock %s", name);
+    actor_expect(waiter, "0");
+    assert_true(actor_value(waiter, "token %s", name) > token);
+    actor_do(waiter, "0", "unlock %s", name);
+}
+
+static void test_the_master_is_found_by_its_sentinels(void **state)
+{
+    (void)state;
+    actor_do(holder, "0", "lock s/found");
+    assert_true(is_on(master(), "lock", "s/found"));
+    actor_do(waiter, "EBUSY", "trylock s/found");
+    actor_do(holder, "0", "unlock s/found");
+}
+
+static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **state)
+{
+    int before = sentinels_master(&group, 0);
+    long long token;
+
+    (void)state;
+    begin_queue("s/killed");
+    token = actor_value(holder, "token s/killed");
+    server_kill(group.data[before]);
+    sentinels_await_switch(&group, before);
+    end_queue("s/killed", token);
+    resurrect(group.data[before]);
+}
+
+/* The former master stays a writable master for a while: whoever is told by the sentinels leaves it at once. */
+static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **state)
+{
+    struct server *before = master();
+    long long token;
+
+    (void)state;
+    begin_queue("s/switch");
+    token = actor_value(holder, "token s/switch");
+    sentinels_switch(&group);
+    end_queue("s/switch", token);
+    wait_until(is_replica(before));
+}
+
+/* Stopped, a master answers nobody, and then goes on as a master, for those who know no better. */
+static void test_a_stopped_master_is_left_for_good(void **state)
+{
+    int before = sentinels_master(&group, 0);
+    struct server *old = group.data[before];
+    long long token;
+
+    (void)state;
+    begin_queue("s/stopped");
+    token = actor_value(holder, "token s/stopped");
+    server_stop(old);
+    sentinels_await_switch(&group, before);
+    wait_until(is_on(master(), "lock", "s/stopped"));
+    server_cont(old);
+    end_queue("s/stopped", token);
+    wait_until(is_replica(old));
+    assert_false(is_on(old, "lock", "s/stopped"));
+}
+
+/* The old master is started again before the sentinels have made it a replica: nobody goes there. */
+static void test_nobody_goes_to_a_resurrected_master(void **state)
+{
+    int before = sentinels_master(&group, 0);
+    struct actor *late;
+
+    (void)state;
+    actor_do(holder, "0", "lock s/resurrected");
+    server_kill(group.data[before]);
+    sentinels_await_switch(&group, before);
+    server_restart(group.data[before]);
+    late = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    wait_until(is_on(master(), "lock", "s/resurrected"));
+    actor_do(late, "EBUSY", "trylock s/resurrected");
+    actor_do(holder, "0", "unlock s/resurrected");
+    actor_do(late, "0", "lock s/resurrected");
+    actor_do(late, "0", "unlock s/resurrected");
+    actor_end(late);
+    wait_until(is_replica(group.data[before]));
+}
+
+/* The master dies with the holder: the next owner comes a lease and a switch behind the promotion, and not before. */
+static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
+{
+    int before = sentinels_master(&group, 0), after;
+
+    (void)state;
+    actor_end(holder);
+    actor_end(waiter);
+    holder = actor_start_at(sentinels_url(&group, "?" TIMES));
+    waiter = actor_start_at(sentinels_url(&group, "?" TIMES));
+    actor_do(holder, "0", "init s/grace lease=1000");
+    actor_do(waiter, "0", "init s/grace lease=1000");
+    actor_do(holder, "0", "lock s/grace");
+    actor_send(waiter, "lock s/grace");
+    wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", "s/grace")));
+    server_kill(group.data[before]);
+    actor_kill(holder);
+    after = sentinels_await_switch(&group, before);
+    server_reconnect(group.data[after]);
+    side_set_control(group.data[after]->side, "early", 1000 + SWITCH - 500);
+    actor_expect(waiter, "0");
+    assert_true(side_is_control_over(group.data[after]->side, "early"));
+    actor_do(waiter, "0", "unlock s/grace");
+    holder = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    resurrect(group.data[before]);
+}
+
+/* Sentinels that the URL does not list are learned, and asked. */
+static void test_sentinels_are_learned_from_the_first(void **state)
+{
+    struct actor *learner;
+    char url[160];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?grace=off&" TIMES, group.sentinel[0]->port);
+    learner = actor_start_at(url);
+    actor_do(learner, "0", "lock s/learned");
+    wait_until(side_says(group.sentinel[1]->side, "id=", "CLIENT LIST TYPE pubsub"));
+    server_kill(group.sentinel[0]);
+    actor_do(learner, "0", "unlock s/learned");
+    side_set_control(master()->side, "word", SWITCH);
+    wait_until(side_is_control_over(master()->side, "word")); /* of the first alone: it counts no more */
+    actor_do(learner, "0", "lock s/learned");
+    actor_do(learner, "0", "unlock s/learned");
+    actor_end(learner);
+    server_restart(group.sentinel[0]);
+}
+
+/* A forked child asks by itself. */
+static void test_a_child_of_fork_finds_the_master(void **state)
+{
+    (void)state;
+    actor_do(holder, "0", "lock s/fork");
+    actor_do(holder, "EBUSY", "in-child trylock s/fork");
+    actor_do(holder, "0", "unlock s/fork");
+    actor_do(holder, "0", "in-child lock s/fork");
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test(test_the_master_is_found_by_its_sentinels),
+        test(test_a_child_of_fork_finds_the_master),
+        test(test_a_hold_and_a_waiter_follow_when_the_master_is_killed),
+        test(test_a_hold_and_a_waiter_follow_when_an_operator_switches),
+        test(test_a_stopped_master_is_left_for_good),
+        test(test_nobody_goes_to_a_resurrected_master),
+        test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
+        test(test_sentinels_are_learned_from_the_first),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}

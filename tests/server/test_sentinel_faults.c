@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sentinels that are missing, silent, strangers, or say nonsense: a sentence, nothing lost, and no grant. */
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/testlib.h"
+
+#define TIMES "grace=off&command_timeout=500&connect_timeout=500&switch=2000"
+
+static struct sentinels group;
+
+static int begin_group(void **state)
+{
+    (void)state;
+    sentinels_start(&group, "");
+    return 0;
+}
+
+static int end_group(void **state)
+{
+    (void)state;
+    sentinels_end(&group);
+    return 0;
+}
+
+/* An actor at three ports, and the name of a master. */
+static struct actor *start_at(int first, int second, int third, const char *name)
+{
+    char url[256];
+
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/%s?" TIMES, first, second, third,
+             name);
+    return actor_start_at(url);
+}
+
+static struct actor *start(void)
+{
+    return actor_start_at(sentinels_url(&group, "?" TIMES));
+}
+
+static int port_of(int sentinel)
+{
+    return group.sentinel[sentinel]->port;
+}
+
+static void test_a_lock_fails_when_no_sentinel_knows_the_name(void **state)
+{
+    struct actor *actor = start_at(port_of(0), port_of(1), port_of(2), "theirs");
+
+    (void)state;
+    actor_do(actor, "ENOLCK", "lock f/name");
+    actor_assert_words(actor, "the sentinels know no master named \"theirs\": correct the name in the URL");
+    actor_end(actor);
+}
+
+/* A minority is no word, and its master is asked for nothing; the majority is back, and all goes on. */
+static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **state)
+{
+    struct actor *actor = start();
+
+    (void)state;
+    actor_do(actor, "0", "init f/minority lease=1500");
+    actor_do(actor, "0", "lock f/minority");
+    server_stop(group.sentinel[0]);
+    server_stop(group.sentinel[2]);
+    wait_until(actor_losses(actor) == 1); /* not renewed any more */
+    actor_do(actor, "EPERM", "unlock f/minority");
+    actor_do(actor, "ETIMEDOUT", "timedlock f/minority 500");
+    actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
+    actor_do(actor, "ENOLCK", "trylock f/minority");
+    server_cont(group.sentinel[0]);
+    server_cont(group.sentinel[2]);
+    actor_do(actor, "0", "lock f/minority");
+    actor_do(actor, "0", "unlock f/minority");
+    actor_end(actor);
+}
+
+/* One of three may be missing for good. */
+static void test_a_lock_is_had_when_one_sentinel_is_gone(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    server_kill(group.sentinel[1]);
+    actor = start();
+    actor_do(actor, "0", "lock f/gone");
+    actor_do(actor, "0", "unlock f/gone");
+    actor_end(actor);
+    server_restart(group.sentinel[1]);
+}
+
+/* The ports of servers with data in the place of the sentinels'. */
+static void test_a_lock_waits_when_servers_with_data_stand_for_sentinels(void **state)
+{
+    struct actor *actor = start_at(group.data[0]->port, group.data[1]->port, group.data[2]->port, "mymaster");
+
+    (void)state;
+    actor_do(actor, "ETIMEDOUT", "timedlock f/data 500");
+    actor_assert_words(actor, "0 of 3 sentinels have answered lately");
+    actor_assert_words(actor, "is no sentinel: a server with data stands in the place of sentinels");
+    actor_end(actor);
+}
+
+/* The password of the sentinels is not the password of the servers with data. */
+static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
+{
+    char path[64], url[400];
+    struct actor *actor;
+    FILE *file;
+
+    (void)state;
+    for (int i = 0; i < SENTINELS; i++)
+        side_text(group.sentinel[i]->side, "ACL SETUSER default >not-theirs");
+    actor = start();
+    actor_do(actor, "ETIMEDOUT", "timedlock f/password 500");
+    actor_assert_words(actor, "0 of 3 sentinels have answered lately");
+    actor_assert_words(actor, "give the sentinels' login by sentinel_user and sentinel_password_file: NOAUTH");
+    actor_end(actor);
+
+    snprintf(path, sizeof path, "%s/password", group.data[0]->folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "not-theirs\n");
+    fclose(file);
+    snprintf(url, sizeof url, "%s&sentinel_password_file=%s", sentinels_url(&group, "?" TIMES), path);
+    actor = actor_start_at(url);
+    actor_do(actor, "0", "lock f/password");
+    actor_do(actor, "0", "unlock f/password");
+    actor_end(actor);
+    for (int i = 0; i < SENTINELS; i++)
+        side_text(group.sentinel[i]->side, "ACL SETUSER default nopass");
+}
+
+/* A sentinel of another group, under the same name: one voice of three, and its master is never asked. */
+static void test_a_sentinel_that_says_another_master_is_outvoted(void **state)
+{
+    struct server *stranger = server_start_with(true, NULL);
+    struct server *liar;
+    struct actor *actor;
+    char lines[160];
+
+    (void)state;
+    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\n", stranger->port);
+    liar = server_start_by_file(lines, "--sentinel");
+    actor = start_at(port_of(0), liar->port, port_of(1), "mymaster");
+    actor_do(actor, "0", "lock f/liar");
+    assert_int_equal(side_int(stranger->side, "EXISTS %s", key_of("lock", "f/liar")), 0);
+    actor_do(actor, "0", "unlock f/liar");
+    actor_end(actor);
+    server_end(liar);
+    server_end(stranger);
+}
+
+/* The master's address leads nowhere, as behind a translation of addresses. */
+static void test_a_lock_waits_when_the_address_leads_nowhere(void **state)
+{
+    int nowhere = server_free_port();
+    struct server *sentinel;
+    struct actor *actor;
+    char lines[160], url[160], words[64];
+
+    (void)state;
+    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\n", nowhere);
+    sentinel = server_start_by_file(lines, "--sentinel");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, sentinel->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock f/nowhere 500");
+    snprintf(words, sizeof words, "127.0.0.1:%d: cannot be opened (Connection refused)", nowhere);
+    actor_assert_words(actor, words);
+    actor_end(actor);
+    server_end(sentinel);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_lock_fails_when_no_sentinel_knows_the_name),
+        cmocka_unit_test(test_a_lock_waits_when_two_of_three_sentinels_are_stopped),
+        cmocka_unit_test(test_a_lock_is_had_when_one_sentinel_is_gone),
+        cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
+        cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
+        cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
+        cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sentinels of a group: reachable, of one opinion, and enough for a failover. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "redis/council.h"
+
+/* What the listed sentinels have said. */
+struct assembly {
+    struct dm_master masters[DM_URL_HOSTS_MOST];
+    int votes[DM_URL_HOSTS_MOST];
+    int master_count;
+    int heard;
+    long long others;     /* the most that one sentinel knows beside itself */
+    long long down_after; /* ms, as the last one says; 0: not known */
+};
+
+static const char *value_of(const redisReply *pairs, const char *key)
+{
+    for (size_t i = 0; pairs->type == REDIS_REPLY_ARRAY && i + 1 < pairs->elements; i += 2) {
+        if (pairs->element[i]->str && strcmp(pairs->element[i]->str, key) == 0 && pairs->element[i + 1]->str)
+            return pairs->element[i + 1]->str;
+    }
+    return "";
+}
+
+static void count(struct assembly *assembly, const char *host, const char *port)
+{
+    int i = 0;
+
+    while (i < assembly->master_count &&
+           (strcmp(assembly->masters[i].host, host) != 0 || strcmp(assembly->masters[i].port, port) != 0))
+        i++;
+    if (i == assembly->master_count) {
+        assembly->master_count++;
+        snprintf(assembly->masters[i].host, sizeof assembly->masters[i].host, "%s", host);
+        snprintf(assembly->masters[i].port, sizeof assembly->masters[i].port, "%s", port);
+    }
+    assembly->votes[i]++;
+}
+
+/* `address` answers the library's own question; `details` may tell another master during a failover. */
+static void take(struct doctor *doctor, struct assembly *assembly, const char *name, const redisReply *address,
+                 const redisReply *details)
+{
+    const struct dm_url *url = doctor->url;
+    long long others = atoll(value_of(details, "num-other-sentinels"));
+
+    if (address->type == REDIS_REPLY_NIL) {
+        doctor_find(doctor, GRADE_FAIL, "sentinel", "%s knows no master named %s", name, url->master);
+        doctor_advise(doctor, "correct the name in the URL, or give the sentinel the line: sentinel monitor %s ...",
+                      url->master);
+        return;
+    }
+    if (address->type != REDIS_REPLY_ARRAY || address->elements != 2 || !address->element[0]->str ||
+        !address->element[1]->str) {
+        doctor_find(doctor, GRADE_FAIL, "sentinel", "%s: %s", name,
+                    address->str ? address->str : "no answer of a sentinel");
+        doctor_advise(doctor, "the list in the URL is of sentinels; their login is given by sentinel_user and "
+                              "sentinel_password_file");
+        return;
+    }
+    assembly->heard++;
+    if (others > assembly->others)
+        assembly->others = others;
+    assembly->down_after = atoll(value_of(details, "down-after-milliseconds"));
+    count(assembly, address->element[0]->str, address->element[1]->str);
+    doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s:%s, with %s replicas and %lld other sentinels", name,
+                address->element[0]->str, address->element[1]->str, value_of(details, "num-slaves"), others);
+}
+
+static void ask(struct doctor *doctor, struct assembly *assembly, const struct dm_url_host *host)
+{
+    struct dm_url *url = dm_url_of_sentinel(doctor->url, host->host, host->port);
+    struct probe *probe = url ? probe_new(url, NULL) : NULL;
+    const char *const address_words[] = { "SENTINEL", "get-master-addr-by-name", doctor->url->master, NULL };
+    const char *const detail_words[] = { "SENTINEL", "master", doctor->url->master, NULL };
+    char reason[DM_REASON_ROOM] = "out of memory", name[300];
+    redisReply *address = NULL, *details = NULL;
+
+    snprintf(name, sizeof name, "%s:%s", host->host, host->port);
+    if (probe && probe_connect(probe, reason))
+        address = probe_ask(probe, address_words, reason);
+    if (address)
+        details = probe_ask(probe, detail_words, reason);
+    if (details) {
+        take(doctor, assembly, name, address, details);
+    } else {
+        doctor_find(doctor, GRADE_WARN, "sentinel", "%s", reason);
+        doctor_advise(doctor, "start the sentinel, or take it out of the URL");
+    }
+    freeReplyObject(address);
+    freeReplyObject(details);
+}
+
+/* Whether the sentinels can agree, and on which master. */
+static const struct dm_master *judge(struct doctor *doctor, const struct assembly *assembly)
+{
+    int listed = doctor->url->host_count;
+    int size = assembly->others + 1 > listed ? (int)assembly->others + 1 : listed;
+    int best = 0;
+
+    for (int i = 1; i < assembly->master_count; i++) {
+        if (assembly->votes[i] > assembly->votes[best])
+            best = i;
+    }
+    if (assembly->master_count > 1)
+        doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters", assembly->master_count);
+    if (assembly->votes[best] <= size / 2) {
+        doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
+                    assembly->votes[best], size, size / 2 + 1);
+        doctor_advise(doctor, "start the missing sentinels; list all of them in the URL");
+        return NULL;
+    }
+    doctor_find(doctor, size < 3 ? GRADE_WARN : GRADE_OK, "sentinels", "%d of %d agree on the master",
+                assembly->votes[best], size);
+    if (size < 3)
+        doctor_advise(doctor, "run three sentinels or more: with fewer, the loss of one ends all failovers");
+    if (assembly->down_after)
+        doctor_find(doctor, GRADE_OK, "failover",
+                    "a master that is silent for %lld ms is replaced; new locks then wait for a lease and %u ms more",
+                    assembly->down_after, doctor->url->switch_ms);
+    return &assembly->masters[best];
+}
+
+bool doctor_look_at_sentinels(struct doctor *doctor)
+{
+    struct assembly assembly = { .heard = 0 };
+    const struct dm_master *master;
+    struct dm_url *url;
+
+    for (int i = 0; i < doctor->url->host_count; i++)
+        ask(doctor, &assembly, &doctor->url->hosts[i]);
+    master = judge(doctor, &assembly);
+    url = master ? dm_url_of_server(doctor->url, master->host, master->port) : NULL;
+    if (!url)
+        return false;
+    doctor->has_sentinels = true;
+    doctor->url = url;
+    return true;
+}
