@@ -178,10 +178,11 @@ static void print_json(const struct doctor *doctor, const struct promise promise
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
-/* False: the server cannot be reached, and nothing else can be said. */
-static bool connect_to(struct doctor *doctor)
+/* 0; or the exit status: the server cannot be used, and nothing else can be said. */
+static int connect_to(struct doctor *doctor)
 {
     char reason[DM_REASON_ROOM] = "out of memory", name[200];
+    int status;
 
     dm_url_describe(doctor->url, name, sizeof name);
     doctor->probe = probe_new(doctor->url, NULL);
@@ -191,21 +192,24 @@ static bool connect_to(struct doctor *doctor)
             doctor_find(doctor, GRADE_WARN, "tls", "verify=none: any server can stand in for this one");
             doctor_advise(doctor, "give cacert= the authority of the server's certificate, and leave verify=none out");
         }
-        return true;
+        return 0;
     }
     doctor_find(doctor, GRADE_FAIL, "server", "%s", reason);
-    doctor_advise(doctor, "look at DMUTEX_URL or dmutex.conf, at the server, and at the network between");
-    return false;
+    status = tool_status_of(reason);
+    doctor_advise(doctor,
+                  status == TOOL_DENIED
+                      ? "correct user and password in DMUTEX_URL or dmutex.conf: dmutex acl prints a user's line"
+                      : "look at DMUTEX_URL or dmutex.conf, at the server, and at the network between");
+    return status;
 }
 
 static int examine(struct doctor *doctor, bool is_json)
 {
     struct promise promises[5];
-    bool is_there = doctor->url->kind != DM_URL_SENTINEL || doctor_look_at_sentinels(doctor);
+    bool has_address = doctor->url->kind != DM_URL_SENTINEL || doctor_look_at_sentinels(doctor);
+    int status = has_address ? connect_to(doctor) : TOOL_UNREACHABLE;
 
-    is_there = is_there && connect_to(doctor);
-
-    if (is_there) {
+    if (status == 0) {
         doctor_look_at_server(doctor);
         doctor_try_messages(doctor); /* finds whether the subscription is permitted */
         doctor_try_rights(doctor);
@@ -215,11 +219,11 @@ static int examine(struct doctor *doctor, bool is_json)
     }
     look_at_library(doctor);
     if (is_json)
-        print_json(doctor, is_there ? promises : NULL);
+        print_json(doctor, status ? NULL : promises);
     else
-        print(doctor, is_there ? promises : NULL);
-    if (!is_there)
-        return TOOL_UNREACHABLE;
+        print(doctor, status ? NULL : promises);
+    if (status)
+        return status;
     return worst(doctor) == GRADE_FAIL ? TOOL_NO : 0;
 }
 
@@ -245,6 +249,7 @@ const struct word word_doctor = {
     .name = "doctor",
     .arguments = "[--json]",
     .purpose = "check the server, the user's rights and the network, and say what to do",
-    .options = "Exit status: 0 without a \"fail\", 1 with one, 69 if the server cannot be reached.\n",
+    .options = "Exit status: 0 without a \"fail\", 1 with one, 69 if the server cannot be reached,\n"
+               "77 if the server refuses the login.\n",
     .run = run,
 };

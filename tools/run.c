@@ -178,10 +178,11 @@ static int acquire(const struct job *job, dmutex_t *mutex)
 /* A deadline that passes while the server is away tells nothing about the lock. */
 static int refused(const struct job *job, int error)
 {
-    tool_failed(job->name);
+    int status = tool_failed(job->name);
+
     if (error == ETIMEDOUT && !dm_view_is_reachable())
         return TOOL_UNREACHABLE;
-    return error == EBUSY || error == ETIMEDOUT || error == EAGAIN ? job->status_if_held : TOOL_UNREACHABLE;
+    return error == EBUSY || error == ETIMEDOUT || error == EAGAIN ? job->status_if_held : status;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
@@ -296,6 +297,7 @@ const struct word word_run = {
                "\n"
                "The command finds DMUTEX_NAME and DMUTEX_TOKEN in its environment.\n"
                "Exit status: the command's; 64 wrong usage, 69 the server cannot be used, 75 not acquired,\n"
-               "76 lost while the command ran, 78 wrong configuration, 126 and 127 as in a shell.\n",
+               "76 lost while the command ran, 77 login or rights refused, 78 wrong configuration,\n"
+               "126 and 127 as in a shell.\n",
     .run = run,
 };

@@ -9,6 +9,7 @@
 
 #include <dmutex/dmutex.h>
 
+#include "base/attrs.h"
 #include "base/conffile.h"
 #include "say.h"
 #include "spawn/local.h"
@@ -98,6 +99,33 @@ bool tool_has_url(void)
     return (environment && *environment) || (dm_conffile_read_all(&file, reason) && *file.url);
 }
 
+/* True if the sentence has the word, which stands alone: a path may have the same letters. */
+static bool has_word(const char *sentence, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = sentence; (at = strstr(at, word)) != NULL; at += length) {
+        if (at != sentence && at[-1] == ' ' && strchr(" ,.", at[length]))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * By the codes of the server, which the sentences repeat: the library has no errno value for a refused login, because a
+ * lock that waits cannot tell a password that is being changed from a wrong password.
+ */
+int tool_status_of(const char *sentence)
+{
+    static const char *const codes[] = { "NOAUTH", "NOPERM", "WRONGPASS", "user is refused", "user is refused: ERR" };
+
+    for (size_t i = 0; i < DM_COUNT(codes); i++) {
+        if (has_word(sentence, codes[i]))
+            return TOOL_DENIED;
+    }
+    return TOOL_UNREACHABLE;
+}
+
 int tool_failed(const char *name)
 {
     char text[SAY_NAME_ROOM];
@@ -106,17 +134,17 @@ int tool_failed(const char *name)
         say("%s: %s", say_name(name, text), dmutex_strerror_np());
     else
         say("%s", dmutex_strerror_np());
-    return TOOL_UNREACHABLE;
+    return tool_status_of(dmutex_strerror_np());
 }
 
 int tool_failed_list(void)
 {
     bool is_refused = strstr(dmutex_strerror_np(), "scan") != NULL;
+    int status = tool_failed(NULL);
 
-    tool_failed(NULL);
     if (is_refused)
         say("a list needs the right +scan: see dmutex acl --ops");
-    return TOOL_UNREACHABLE;
+    return status;
 }
 
 int tool_foreign(const char *name)

@@ -18,6 +18,7 @@ enum {
     TOOL_OUTPUT = 74,      /* standard output cannot be written */
     TOOL_HELD = 75,        /* the lock was not acquired */
     TOOL_LOST = 76,        /* the lock was lost while the command ran */
+    TOOL_DENIED = 77,      /* the server refuses the login, or a right is missing */
     TOOL_CONFIG = 78,
     TOOL_CANNOT_RUN = 126,
     TOOL_NOT_FOUND = 127
@@ -73,7 +74,10 @@ bool tool_read_seconds(const char *text, double *ret_seconds);
 /* Says that the server's data of the name are not the library's.  Returns TOOL_UNREACHABLE. */
 int tool_foreign(const char *name);
 
-/* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns TOOL_UNREACHABLE. */
+/* The status for a failure with that sentence: TOOL_DENIED if a person must mend login or rights, TOOL_UNREACHABLE. */
+int tool_status_of(const char *sentence);
+
+/* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns tool_status_of(). */
 int tool_failed(const char *name);
 
 /* The same of a list of all names, with the right that a list needs. */

@@ -148,9 +148,10 @@ static void test_doctor_says_why_when_the_server_cannot_be_reached(void **state)
     assert_output("fail  server       ");
     assert_output("/nobody");
     command_run("DMUTEX_URL='unix://app:s3cret@%s?command_timeout=300' exec $dmutex doctor --json", the_server->path);
-    assert_status(69);
+    assert_status(77);
     tool_check_json();
     assert_output("the password or user is refused");
+    assert_output("correct user and password");
     assert_null(strstr(ran.output, "s3cret"));
     server_stop(the_server);
     command_run("DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=200&command_timeout=200\" exec $dmutex doctor");

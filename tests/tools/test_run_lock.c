@@ -105,11 +105,11 @@ static void test_run_says_why_when_the_server_cannot_be_used(void **state)
     assert_status(69);
     assert_errors("/nobody");
     command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex run t/x touch $F/ran", the_server->path);
-    assert_status(69);
+    assert_status(77);
     assert_errors("the password or user is refused");
     assert_null(strstr(ran.errors, "wrong@"));
     command_run("DMUTEX_URL='%s' exec $dmutex run t/x touch $F/ran", tool_user("-zadd"));
-    assert_status(69);
+    assert_status(77);
     assert_errors("ZADD");
     assert_false(tool_has("ran"));
 }

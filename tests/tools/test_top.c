@@ -114,7 +114,7 @@ static void test_top_says_why_when_the_server_refuses(void **state)
 {
     (void)state;
     command_run("DMUTEX_URL='%s' exec $dmutex top", tool_user(""));
-    assert_status(69);
+    assert_status(77);
     assert_errors("+scan");
     command_run("exec $dmutex top -d 0");
     assert_status(64);

@@ -35,7 +35,7 @@ result "the service runs with these rights, and nothing is refused"
 
 echo wrong >"$scratch/${credential%%:*}"
 start >"$scratch/said" 2>&1
-is "the status with a wrong password" $? 69
+is "the status with a wrong password" $? 77
 result "the password comes from the credential"
 
 if command -v systemd-analyze >/dev/null; then

@@ -315,7 +315,9 @@ static void test_wait_returns_when_the_present_hold_ends(void **state)
 
 /* ---- servers ----------------------------------------------------------------------------- */
 
-static const char *const words[] = { "show t/x", "show --json t/x", "list", "list --json", "token t/x", "wait t/x" };
+static const char *const words[] = { "show t/x",     "show --json t/x", "list", "list --json",
+                                     "token t/x",    "wait t/x",        "top",  "top --json",
+                                     "break -y t/x", "run t/x true" };
 
 static void test_words_say_why_when_the_server_cannot_be_used(void **state)
 {
@@ -326,8 +328,11 @@ static void test_words_say_why_when_the_server_cannot_be_used(void **state)
         assert_errors("/nobody");
         assert_string_equal(ran.output, "");
         command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex %s", the_server->path, words[i]);
-        assert_status(69);
+        assert_status(77);
         assert_errors("the password or user is refused");
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("-eval"), words[i]);
+        assert_status(77);
+        assert_errors("NOPERM");
         command_run("unset DMUTEX_URL; exec $dmutex %s", words[i]);
         assert_status(78);
     }
@@ -337,20 +342,22 @@ static void test_words_say_why_when_the_server_cannot_be_used(void **state)
     assert_status(69);
 }
 
-/* A list alone needs a right that locking does not need. */
+/* A list, also that of top, needs a right that locking does not need.  There is nothing to break, which is status 1. */
 static void test_words_need_no_more_than_the_documented_rights_but_list(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        bool is_list = strncmp(words[i], "list", 4) == 0;
+        bool is_list = strncmp(words[i], "list", 4) == 0 || strncmp(words[i], "top", 3) == 0;
+        bool is_break = strncmp(words[i], "break", 5) == 0;
 
         command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user(""), words[i]);
-        assert_status(is_list ? 69 : 0);
+        assert_status(is_list ? 77 : is_break ? 1 : 0);
         if (is_list)
             assert_errors("+scan");
         command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("+scan"), words[i]);
-        assert_status(0);
-        assert_string_equal(ran.errors, "");
+        assert_status(is_break);
+        if (!is_break)
+            assert_string_equal(ran.errors, "");
     }
     command_run("DMUTEX_URL='%s' exec $dmutex show t/x", tool_user(""));
     assert_output("conditions are not known");
