@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "asked.h"
 #include "grant.h"
 #include "home.h"
 #include "report.h"
@@ -45,6 +46,7 @@ struct part {
     int number; /* of the seat */
     dmutex_t *mutex;
     struct grant *grant;
+    struct asked *asked;
     struct home home;
 };
 
@@ -56,6 +58,8 @@ static void lock(struct part *part)
         bench_must(dmutex_lock(part->mutex));
     } else if (part->crowd->lock == CROWD_GRANT) {
         grant_lock(part->grant);
+    } else if (part->crowd->lock == CROWD_ASKED) {
+        asked_lock(part->asked);
     } else {
         while (!home_set(&part->home))
             bench_pause(0.001);
@@ -68,6 +72,8 @@ static void unlock(struct part *part)
         bench_must(dmutex_unlock(part->mutex));
     else if (part->crowd->lock == CROWD_GRANT)
         grant_unlock(part->grant);
+    else if (part->crowd->lock == CROWD_ASKED)
+        asked_unlock(part->asked);
     else
         home_delete(&part->home);
 }
@@ -112,6 +118,8 @@ static void open_bare_lock(struct part *part)
 {
     if (part->crowd->lock == CROWD_GRANT)
         part->grant = grant_open(part->scene->server, part->number);
+    else if (part->crowd->lock == CROWD_ASKED)
+        part->asked = asked_open(part->scene->server, part->number);
     else if (part->crowd->lock == CROWD_POLL)
         home_open(&part->home, bench_connect(part->scene->server), "bare:polled", part->number);
 }
@@ -273,6 +281,8 @@ struct crowd_figures crowd_run(const struct bench_scene *scene, const struct cro
     pid_t pids[CROWD_MAX];
     int size = crowd->processes * crowd->threads;
 
+    if (crowd->lock == CROWD_ASKED)
+        asked_clear(scene->server);
     for (int i = 0; i < crowd->processes; i++) {
         part.number = i * crowd->threads;
         pids[i] = bench_begin(scene, join_in, &part);

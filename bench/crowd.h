@@ -9,8 +9,8 @@
 
 #define CROWD_MAX 128
 
-/* The lock under test: the library's, a bare grant (grant.h), SET NX PX tried each millisecond (home.h). */
-enum crowd_lock { CROWD_LIBRARY, CROWD_GRANT, CROWD_POLL };
+/* The lock under test: the library's, or one of grant.h, asked.h, home.h: SET NX PX tried each millisecond. */
+enum crowd_lock { CROWD_LIBRARY, CROWD_GRANT, CROWD_ASKED, CROWD_POLL };
 
 struct crowd {
     const char *name; /* in reports */

@@ -5,6 +5,7 @@ bench_programs = bench/footprint bench/preload_pairs bench/bench-peer
 
 bench_common = \
     bench/bench.c bench/bench.h \
+    bench/asked.c bench/asked.h \
     bench/grant.c bench/grant.h \
     bench/home.c bench/home.h \
     bench/server.c bench/server.h
