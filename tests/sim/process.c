@@ -17,6 +17,7 @@
 #include "runtime/lifetime.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
+#include "runtime/swift.h"
 #include "store/drivers.h"
 #include "work.h"
 #include "world.h"
@@ -72,8 +73,10 @@ static void resume(void *object, uint64_t turn)
     thread->is_waiting = thread->is_late = false;
     current_thread = thread;
     current_process = thread->process;
+    dm_self_swift = thread->swift;
     if (fiber_resume(thread->fiber))
         thread->fiber = NULL;
+    thread->swift = dm_self_swift;
     current_thread = NULL;
     current_process = NULL;
 }
@@ -134,7 +137,7 @@ struct thread *thread_new(struct process *process, void (*run)(struct thread *th
 {
     struct thread *thread = world_new(sizeof *thread);
 
-    thread->self.serial = ++process->last_serial;
+    thread->self.serial = thread->swift.serial = ++process->last_serial;
     thread->process = process;
     thread->run = run;
     thread->next = process->threads;
@@ -204,7 +207,18 @@ void dm_self_end_process(void)
         current_process->ender = current_thread;
 }
 
-__thread struct dm_self_swift dm_self_swift; /* for the lock-free way, which the simulated threads do not take */
+__thread struct dm_self_swift dm_self_swift;
+
+/* Called by the linker's --wrap: all simulated processes share one table of tenures, and each is to find its own. */
+uint32_t __wrap_dm_swift_hash(const char *key);
+uint32_t __real_dm_swift_hash(const char *key);
+
+uint32_t __wrap_dm_swift_hash(const char *key)
+{
+    uint32_t hash = __real_dm_swift_hash(key) ^ (uint32_t)current_process->number * 0x9e3779b9u;
+
+    return hash ? hash : 1;
+}
 
 bool dm_self_is_ending(void)
 {
@@ -556,6 +570,7 @@ void processes_begin(void)
 {
     first = last = NULL;
     count = 0;
+    dm_swift_fork_child();
 }
 
 void processes_end(void)

@@ -52,8 +52,11 @@ struct thread {
     bool is_late;  /* due to run, but the process is stopped */
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
-    unsigned locks;  /* how often the thread has taken the state lock */
-    struct job *job; /* work.c */
+    unsigned locks;             /* how often the thread has taken the state lock */
+    struct dm_self_swift swift; /* dm_self_swift, while another thread runs */
+    bool is_swift;              /* on the lock-free way, where each look at the clock may give way */
+    bool is_entering;           /* by the lock-free way */
+    struct job *job;            /* work.c */
 };
 
 /* ---- the run's processes ----------------------------------------------------------------- */

@@ -254,6 +254,8 @@ void counters_print(void)
     printf("# events %" PRIu64 ", scripts %" PRIu64 ", messages %" PRIu64 ", changes of phase %" PRIu64
            ", checks %" PRIu64 "\n",
            counters.events, counters.scripts, counters.messages, counters.states, counters.checks);
+    printf("# without the state lock: %" PRIu64 " locks, %" PRIu64 " unlocks, %" PRIu64 " locks in vain\n",
+           counters.swift_locks, counters.swift_unlocks, counters.swift_mistakes);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {
         if (counters.fault_kinds[i])

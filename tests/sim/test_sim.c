@@ -168,6 +168,8 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
     assert_true(counters.holds > counters.operations / 10);  /* otherwise nothing has been tried */
     assert_true(counters.brief_locks > counters.holds / 10); /* a free lock takes the state lock twice, an unlock too */
     assert_true(counters.brief_unlocks > counters.holds / 10);
+    assert_true(counters.swift_locks > counters.holds / 100);
+    assert_true(counters.swift_mistakes > 0);
 }
 
 /* The same seed gives the same trace, byte for byte with all times; another seed gives another trace. */

@@ -100,6 +100,12 @@ static void test_sim_notices_when_requests_name_the_calling_thread(void **state)
     must_break("a wait names the caller", NULL, WAITS_NAME_CALLERS, "I3");
 }
 
+static void test_sim_notices_when_a_thread_enters_a_hold_that_has_ended(void **state)
+{
+    (void)state;
+    must_break("the lock-free way ignores the time", NULL, SWIFT_IGNORES_TIME, "I1");
+}
+
 /* A kept lease that nobody wants goes back, too. */
 static void test_sim_notices_when_a_lease_is_kept_for_ever(void **state)
 {
@@ -335,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_a_defect_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_notices_a_defect_when_the_plain_store_marks_holds),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
+        cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),

@@ -9,7 +9,9 @@
 #include "check.h"
 #include "runtime/acquire.h"
 #include "runtime/condition.h"
+#include "runtime/line.h"
 #include "runtime/release.h"
+#include "runtime/swift.h"
 #include "world.h"
 
 /* The current work of a thread, for checks and for messages. */
@@ -85,6 +87,14 @@ static struct dm_claim *own_claim(const char *key)
     return claim;
 }
 
+/* Of the thread inside: the core hears of levels without the state lock later. */
+static unsigned depth_of(const struct dm_claim *claim)
+{
+    if (!claim)
+        return 0;
+    return claim->tenure ? dm_tenure_depth(claim->tenure) : claim->hold.depth;
+}
+
 /* Tells if the caller certainly owns the mutex, as dmutex_remaining_np() does. */
 static bool is_owner(const char *key)
 {
@@ -146,6 +156,62 @@ static void recover(const struct dm_target *target)
         dm_store_drop(runtime()->store, name->place, false, &deadline, reason);
 }
 
+/* The object that the target was read from, as far as the lock-free way reads objects. */
+static dmutex_t object_of(const struct dm_target *target)
+{
+    dmutex_t mutex = { .dm_lease_ms = target->own_lease_ms,
+                       .dm_type = (uint8_t)target->type,
+                       .dm_robust = target->is_robust,
+                       .dm_fairness = target->is_fair,
+                       .dm_hash = dm_swift_hash(target->key) };
+
+    snprintf(mutex.dm_name, sizeof mutex.dm_name, "%s", target->key + 1);
+    return mutex;
+}
+
+/* The way of api/mutex.c: without the state lock if possible.  A hold that is entered so is certain. */
+static bool enter_swiftly(int name, const struct dm_target *target)
+{
+    struct thread *thread = thread_current();
+    dmutex_t mutex = object_of(target);
+    bool is_inside;
+
+    thread->is_swift = thread->is_entering = true;
+    is_inside = dm_swift_lock(&mutex);
+    thread->is_swift = thread->is_entering = false;
+    counters.swift_locks += is_inside;
+    if (is_inside && !is_owner(target->key))
+        world_break("I1: p%d enters x%d without the state lock, and its hold has ended", process_current()->number,
+                    name);
+    if (is_inside || !dm_self_swift.misled)
+        return is_inside;
+    counters.swift_mistakes++;
+    dm_state_lock();
+    dm_line_put_back(runtime());
+    dm_state_unlock();
+    return false;
+}
+
+static int acquire(int name, const struct dm_target *target, bool may_wait, const struct dm_deadline *deadline)
+{
+    if (deadline->is_endless && enter_swiftly(name, target))
+        return 0;
+    return dm_acquire(runtime(), target, may_wait, deadline);
+}
+
+static int release(const struct dm_target *target)
+{
+    struct thread *thread = thread_current();
+    dmutex_t mutex = object_of(target);
+    bool is_done;
+
+    thread->is_swift = true;
+    is_done = dm_swift_unlock(&mutex);
+    thread->is_swift = false;
+    counters.swift_unlocks += is_done;
+    return is_done ? 0 : dm_release(runtime(), target->key);
+}
+
 static bool lock(int name, const struct dm_target *target)
 {
     uint32_t how = below(8);
@@ -154,7 +220,7 @@ static bool lock(int name, const struct dm_target *target)
     int result;
 
     say(how == 0 ? "trylock" : how < 3 ? "timedlock" : "lock", name);
-    result = dm_acquire(runtime(), target, how != 0, &deadline);
+    result = acquire(name, target, how != 0, &deadline);
     counters.brief_locks += result == 0 && thread_current()->locks - locks == 2;
     note_result(thread_current()->job->what, name, result);
     if (result == ENOTRECOVERABLE)
@@ -171,7 +237,7 @@ static void unlock(int name, const struct dm_target *target)
     int result;
 
     say("unlock", name);
-    result = dm_release(runtime(), target->key);
+    result = release(target);
     counters.brief_unlocks += result == 0 && thread_current()->locks - locks == 2;
     note_result("unlock", name, result);
 }
@@ -188,7 +254,7 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     struct dm_deadline deadline = is_endless ? dm_deadline_endless : dm_deadline_in_ms(below(plan.lease_ms * 2));
     struct job *job = thread_current()->job;
     struct dm_claim *claim = own_claim(target->key);
-    unsigned depth = claim ? claim->hold.depth : 0;
+    unsigned depth = depth_of(claim);
     int result;
 
     say("cond_wait", name);
@@ -198,8 +264,8 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     result = dm_condition_wait(runtime(), &condition, target, &deadline, PTHREAD_CANCEL_ENABLE);
     job->is_asleep_on_condition = false;
     note_result("cond_wait", name, result);
-    if (came_with_mutex(name, target, result) && own_claim(target->key) && own_claim(target->key)->hold.depth != depth)
-        world_break("I7: a wait on c%d returns at depth %u, not %u", name, own_claim(target->key)->hold.depth, depth);
+    if (came_with_mutex(name, target, result) && own_claim(target->key) && depth_of(own_claim(target->key)) != depth)
+        world_break("I7: a wait on c%d returns at depth %u, not %u", name, depth_of(own_claim(target->key)), depth);
     return result;
 }
 
@@ -217,12 +283,12 @@ static void signal_one(int name, bool is_broadcast)
 }
 
 /* Locks once more; if the hold was lost meanwhile, a new hold begins. */
-static bool relock(const struct dm_target *target)
+static bool relock(int name, const struct dm_target *target)
 {
     int result;
 
     counters.operations++;
-    result = dm_acquire(runtime(), target, true, &dm_deadline_endless);
+    result = acquire(name, target, true, &dm_deadline_endless);
     if (result == EOWNERDEAD)
         mend(target);
     return result == 0 || result == EOWNERDEAD;
@@ -249,7 +315,7 @@ static void visit_deeply(int name)
     int depth = 0;
 
     target.type = PTHREAD_MUTEX_RECURSIVE;
-    while (depth < 3 && (depth == 0 ? lock(name, &target) : relock(&target)))
+    while (depth < 3 && (depth == 0 ? lock(name, &target) : relock(name, &target)))
         depth++;
     if (depth)
         hold(plan.hold_ns);
