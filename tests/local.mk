@@ -111,6 +111,7 @@ server_tests = \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_remains \
+    tests/server/test_replicas \
     tests/server/test_sentinel \
     tests/server/test_sentinel_faults \
     tests/server/test_server_faults \

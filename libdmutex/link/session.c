@@ -81,6 +81,12 @@ static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *r
     session->kept.end = &slot->next;
 }
 
+/* An error claims nothing, so no replica need confirm an error: "no such script" is answered by the script's text. */
+static bool needs_confirming(const struct dm_slot *slot)
+{
+    return slot->reply->type != REDIS_REPLY_ERROR;
+}
+
 /* All that were kept: with their replies, or with none. */
 static void give_kept(struct dm_session *session, bool is_confirmed)
 {
@@ -90,10 +96,11 @@ static void give_kept(struct dm_session *session, bool is_confirmed)
     session->kept.end = &session->kept.first;
     while (slot) {
         struct dm_slot *next = slot->next;
+        bool is_given = is_confirmed || !needs_confirming(slot);
 
-        if (!is_confirmed)
+        if (!is_given)
             freeReplyObject(slot->reply);
-        finish(session, slot, is_confirmed ? slot->reply : NULL);
+        finish(session, slot, is_given ? slot->reply : NULL);
         slot = next;
     }
 }
