@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "deadlock.h"
 
-#include <string.h>
-
-static bool is_thread(const struct dm_seen_waiter *waiter, const dmutex_info_t *holder)
-{
-    return waiter->thread == holder->thread && strcmp(waiter->owner, holder->owner) == 0;
-}
-
-/* The name that the holder of a name waits for, or NULL; a thread waits for one name at a time. */
-static const struct seen *next_of(const struct gathered *gathered, const struct seen *held)
-{
-    for (size_t i = 0; i < gathered->count; i++) {
-        const struct seen *seen = &gathered->seen[i];
-
-        for (int j = 0; j < seen->data.waiter_count && !seen_is_condition(seen); j++)
-            if (seen->data.info.shown.locked && is_thread(&seen->waiters[j], &held->data.info.shown))
-                return seen;
-    }
-    return NULL;
-}
+#include "chain.h"
 
 /* Follows the waits from a name on.  True if they come back to it, and it is the first of the circle by address. */
 static bool follow(const struct gathered *gathered, const struct seen *first, struct deadlock *ret_deadlock)
@@ -31,7 +13,7 @@ static bool follow(const struct gathered *gathered, const struct seen *first, st
         if (ret_deadlock->count == DEADLOCK_MOST || at < first)
             return false;
         ret_deadlock->names[ret_deadlock->count++] = at;
-        at = next_of(gathered, at);
+        at = chain_next(gathered, at);
     } while (at && at != first);
     return at == first;
 }

@@ -10,6 +10,8 @@ tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 tools_dmutex_SOURCES = \
     tools/acl.c \
     tools/break.c \
+    tools/chain.c \
+    tools/chain.h \
     tools/command.c \
     tools/command.h \
     tools/dmutex.c \

@@ -107,7 +107,7 @@ static void write_party(struct json *json, uint32_t pid, const char *host, const
     json_text(json, "host", host);
 }
 
-static void write_holder(struct json *json, const struct seen *seen)
+void seen_json_holder(struct json *json, const struct seen *seen)
 {
     const dmutex_info_t *shown = &seen->data.info.shown;
 
@@ -143,6 +143,16 @@ static void write_hold(struct json *json, const struct seen *seen)
     json_bool(json, "kept", seen->data.is_kept);
 }
 
+void seen_json_waiter(struct json *json, const struct dm_seen_waiter *waiter)
+{
+    write_party(json, waiter->pid, waiter->host, waiter->program);
+    json_text(json, "process", waiter->owner);
+    json_number(json, "thread", (int64_t)waiter->thread);
+    json_number(json, "waited_ms", waiter->waited_ms);
+    json_number(json, "silent_ms", waiter->silent_ms);
+    json_number(json, "lease_ms", waiter->lease_ms);
+}
+
 static void write_queue(struct json *json, const struct seen *seen)
 {
     json_number(json, "waiters", seen->data.info.shown.waiters);
@@ -150,15 +160,8 @@ static void write_queue(struct json *json, const struct seen *seen)
         return;
     json_open(json, "queue", '[');
     for (int i = 0; i < seen->data.waiter_count; i++) {
-        const struct dm_seen_waiter *waiter = &seen->waiters[i];
-
         json_open(json, NULL, '{');
-        write_party(json, waiter->pid, waiter->host, waiter->program);
-        json_text(json, "process", waiter->owner);
-        json_number(json, "thread", (int64_t)waiter->thread);
-        json_number(json, "waited_ms", waiter->waited_ms);
-        json_number(json, "silent_ms", waiter->silent_ms);
-        json_number(json, "lease_ms", waiter->lease_ms);
+        seen_json_waiter(json, &seen->waiters[i]);
         json_close(json);
     }
     json_close(json);
@@ -180,7 +183,7 @@ void seen_json(struct json *json, const struct seen *seen)
         return;
     }
     json_bool(json, "locked", seen->data.info.shown.locked);
-    write_holder(json, seen);
+    seen_json_holder(json, seen);
     json_long(json, "token", seen->data.info.shown.token << DM_TOKEN_SHIFT);
     write_hold(json, seen);
     json_text(json, "health", seen_health(seen));

@@ -38,4 +38,8 @@ const char *seen_health(const struct seen *seen);
 /* Writes the members of an object that is open. */
 void seen_json(struct json *json, const struct seen *seen);
 
+/* Writes the member "holder", null if the mutex is free; and the members of a waiter. */
+void seen_json_holder(struct json *json, const struct seen *seen);
+void seen_json_waiter(struct json *json, const struct dm_seen_waiter *waiter);
+
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "chain.h"
 #include "deadlock.h"
 #include "gather.h"
 #include "json.h"
@@ -21,6 +22,7 @@
 #include "tool.h"
 
 #define DEADLOCKS_SHOWN 8
+#define WAITS_SHOWN 8
 
 /* The rows, the busiest first, and sums. */
 struct ranking {
@@ -112,19 +114,89 @@ static void print_deadlock(const struct deadlock *deadlock, const char *end)
                say_name(deadlock->names[(i + 1) % deadlock->count]->name, next), end);
 }
 
-/* end: stands behind each line, and clears the rest of the line on a screen. */
+static const char *describe_holder(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM])
+{
+    if (!seen->data.info.shown.locked)
+        snprintf(ret_text, SEEN_PARTY_ROOM, "free");
+    else
+        snprintf(ret_text + strlen(seen_holder(seen, ret_text)), 40, ", thread %" PRIu64, seen->data.info.shown.thread);
+    return ret_text;
+}
+
+/* One line for each name. */
+static void print_chain(const struct chain *chain, const char *end)
+{
+    const struct dm_seen_waiter *waiter = chain->waiter;
+    char party[SEEN_PARTY_ROOM], name[SAY_NAME_ROOM], time[SAY_TIME_ROOM];
+
+    printf("%s, thread %" PRIu64 ", waits for %s for", seen_party(waiter->pid, waiter->host, waiter->program, party),
+           waiter->thread, say_time(waiter->waited_ms, time));
+    for (int i = 0; i < chain->count; i++) {
+        const char *word = chain->names[i]->data.info.shown.locked ? "held by " : "";
+
+        printf("%s %s: %s%s%s%s\n", i ? "    which waits for" : "", say_name(chain->names[i]->name, name), word,
+               describe_holder(chain->names[i], party),
+               chain->is_circle && i == chain->count - 1 ? ", in a deadlock" : "", end);
+    }
+}
+
+/* How many chains fit into so many lines. */
+static int count_fitting(const struct chain *chains, int count, size_t lines, size_t *ret_lines)
+{
+    int fitting = 0;
+
+    *ret_lines = 0;
+    while (fitting < count && *ret_lines + (size_t)chains[fitting].count <= lines)
+        *ret_lines += (size_t)chains[fitting++].count;
+    return fitting;
+}
+
+/*
+ * most: lines for names and waits, of which the waits get half at most.  end: stands behind each line, and clears the
+ * rest of the line on a screen.
+ */
 static void print(const struct gathered *gathered, const struct ranking *ranking, size_t most, const char *rate,
                   const char *end)
 {
     struct deadlock deadlocks[DEADLOCKS_SHOWN];
+    struct chain chains[WAITS_SHOWN];
     int count = deadlock_find(gathered, deadlocks, DEADLOCKS_SHOWN);
+    size_t lines;
+    int waits = count_fitting(chains, chain_find(gathered, chains, WAITS_SHOWN), most / 2, &lines);
 
     printf("%u held, %u waiting%s%s\n", ranking->held, ranking->waiting, rate, end);
     for (int i = 0; i < count; i++)
         print_deadlock(&deadlocks[i], end);
     printf("%-28s  %-36s  %12s  %7s  %12s%s\n", "NAME", "HELD BY", "FOR", "WAITING", "LONGEST", end);
-    for (size_t i = 0; i < ranking->count && i < most; i++)
+    for (size_t i = 0; i < ranking->count && i < most - lines; i++)
         print_row(ranking->rows[i], end);
+    if (waits)
+        printf("THE LONGEST WAITS%s\n", end);
+    for (int i = 0; i < waits; i++)
+        print_chain(&chains[i], end);
+}
+
+static void write_waits(struct json *json, const struct gathered *gathered)
+{
+    struct chain chains[WAITS_SHOWN];
+    int count = chain_find(gathered, chains, WAITS_SHOWN);
+
+    json_open(json, "waits", '[');
+    for (int i = 0; i < count; i++) {
+        json_open(json, NULL, '{');
+        seen_json_waiter(json, chains[i].waiter);
+        json_open(json, "chain", '[');
+        for (int j = 0; j < chains[i].count; j++) {
+            json_open(json, NULL, '{');
+            json_name(json, chains[i].names[j]->name);
+            seen_json_holder(json, chains[i].names[j]);
+            json_close(json);
+        }
+        json_close(json);
+        json_bool(json, "deadlock", chains[i].is_circle);
+        json_close(json);
+    }
+    json_close(json);
 }
 
 static void print_json(const struct gathered *gathered, const struct ranking *ranking)
@@ -151,6 +223,7 @@ static void print_json(const struct gathered *gathered, const struct ranking *ra
         json_close(&json);
     }
     json_close(&json);
+    write_waits(&json, gathered);
     json_close(&json);
     json_end(&json);
 }
@@ -169,7 +242,7 @@ static int look_once(bool is_json)
     if (is_json)
         print_json(&gathered, &ranking);
     else
-        print(&gathered, &ranking, ranking.count, "", "");
+        print(&gathered, &ranking, SIZE_MAX, "", "");
     free(ranking.rows);
     gather_clear(&gathered);
     return 0;
@@ -179,10 +252,13 @@ static size_t screen_rows(void)
 {
     struct winsize size;
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 6 ? size.ws_row - 4u : 20;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 8 ? size.ws_row - 5u : 20;
 }
 
-/* Draws over the last look.  Nothing of the terminal is changed, so that a signal may end this at any moment. */
+/*
+ * Draws over the last look.  Long lines are cut: wrapping is switched off and on again within one write, so that a
+ * signal may end this at any moment.
+ */
 static void draw(const struct gathered *before, const struct gathered *now, double seconds)
 {
     struct ranking ranking;
@@ -192,9 +268,9 @@ static void draw(const struct gathered *before, const struct gathered *now, doub
         return;
     if (before->seen)
         snprintf(rate, sizeof rate, ", at least %.1f grants a second", count_grants(before, now) / seconds);
-    fputs("\033[H", stdout);
+    fputs("\033[?7l\033[H", stdout);
     print(now, &ranking, screen_rows(), rate, "\033[K");
-    fputs("\033[J", stdout);
+    fputs("\033[J\033[?7h", stdout);
     fflush(stdout);
     free(ranking.rows);
 }
@@ -202,9 +278,11 @@ static void draw(const struct gathered *before, const struct gathered *now, doub
 /* Until a signal, or a failure. */
 static int look_again_and_again(double pause_s)
 {
+    static char screen[1 << 16];
     struct gathered before = { 0 }, now;
     int64_t looked_ns = 0, now_ns;
 
+    setvbuf(stdout, screen, _IOFBF, sizeof screen);
     for (;;) {
         struct timespec pause = { (time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9) };
 
@@ -251,7 +329,7 @@ static int run(int argc, char **argv)
 const struct word word_top = {
     .name = "top",
     .arguments = "[-d SECONDS] [-1] [--json]",
-    .purpose = "show the busiest locks and deadlocks, again each second",
+    .purpose = "show the busiest locks, deadlocks and the longest waits, again each second",
     .options = "  -d, --delay SECONDS   the pause between two looks, 0.1 at least\n"
                "  -1, --once            look once, as where standard output is no terminal\n"
                "\n"

@@ -39,7 +39,7 @@ static void test_top_shows_the_most_wanted_lock_first(void **state)
     assert_status(0);
     tool_check_json();
     assert_output("{\"held\":2,\"waiting\":2,\"locks\":[{\"name\":\"tt/wanted\"");
-    assert_output("\"deadlocks\":[]}");
+    assert_output("\"deadlocks\":[],\"waits\":[{\"program\":\"test_top\",\"pid\":");
     actor_kill(two);
     actor_kill(one);
     actor_end(two);
@@ -63,21 +63,120 @@ static void test_top_names_a_deadlock_when_processes_wait_for_each_other(void **
     begin_to_lock(actors[0], "td/b", 1);
     begin_to_lock(actors[1], "td/c", 1);
     command_run("exec $dmutex top --json");
-    assert_output("\"deadlocks\":[]}");
+    assert_output("\"deadlocks\":[],");
     begin_to_lock(actors[2], "td/a", 2);
     command_run("exec $dmutex top --json");
     tool_check_json();
-    assert_output("\"deadlocks\":[[\"td/a\",\"td/b\",\"td/c\"]]}");
+    assert_output("\"deadlocks\":[[\"td/a\",\"td/b\",\"td/c\"]],");
     command_run("exec $dmutex top --once");
     assert_output("deadlock: test_top (process ");
     assert_output(" has td/a and waits for td/b\n");
     assert_output(" has td/c and waits for td/a\n");
+    assert_output(", in a deadlock\n");
     for (int i = 0; i < 3; i++) {
         actor_kill(actors[i]);
         actor_end(actors[i]);
     }
     actor_kill(other);
     actor_end(other);
+}
+
+/* Asserts that the JSON tells the holder in the way of a waiter, with the process and the thread. */
+static void check_holder(const char *name, struct actor *holder, long long thread)
+{
+    char wanted[200];
+
+    snprintf(wanted, sizeof wanted,
+             "{\"name\":\"%s\",\"encoded\":\"%s\",\"holder\":{\"program\":\"test_top\",\"pid\":%d,\"host\":\"", name,
+             name, (int)actor_pid(holder));
+    assert_output(wanted);
+    snprintf(wanted, sizeof wanted, "\"thread\":%lld}", thread);
+    assert_output(wanted);
+}
+
+static int count_lines(const char *text, const char *part)
+{
+    int count = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        count++;
+    return count;
+}
+
+/* The third process waits for the second, which waits for the first; the longest wait is told first. */
+static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
+{
+    struct actor *first = actor_start(the_server), *second = actor_start(the_server), *third = actor_start(the_server);
+    char line[200];
+
+    (void)state;
+    actor_do(first, "0", "lock tw/a");
+    actor_do(second, "0", "lock tw/b");
+    begin_to_lock(second, "tw/a", 1);
+    begin_to_lock(third, "tw/b", 1);
+    command_run("exec $dmutex top");
+    assert_output("THE LONGEST WAITS\ntest_top (process ");
+    snprintf(line, sizeof line, " for tw/a: held by test_top (process %d) on ", (int)actor_pid(first));
+    assert_int_equal(count_lines(ran.output, line), 2);
+    snprintf(line, sizeof line, " for tw/b: held by test_top (process %d) on ", (int)actor_pid(second));
+    assert_int_equal(count_lines(ran.output, line), 1);
+    assert_true(strstr(ran.output, "for tw/a: held") < strstr(ran.output, line));
+    snprintf(line, sizeof line, "\n    which waits for tw/a: held by test_top (process %d) on ", (int)actor_pid(first));
+    assert_output(line);
+    assert_int_equal(count_lines(ran.output, ", thread "), 5);
+    assert_null(strstr(ran.output, "deadlock"));
+    command_run("exec $dmutex top --json");
+    tool_check_json();
+    check_holder("tw/a", first, 1);
+    check_holder("tw/b", second, 1);
+    assert_int_equal(count_lines(strstr(ran.output, "\"waits\""), "\"deadlock\":false}"), 2);
+    actor_kill(third);
+    actor_kill(second);
+    actor_end(third);
+    actor_end(second);
+    actor_end(first);
+}
+
+/* A screen has room for some: half of the lines at most are for the waits, and no line is wrapped. */
+static void test_top_fits_the_screen_when_many_wait(void **state)
+{
+    struct winsize size = { .ws_row = 13, .ws_col = 40 };
+    struct actor *holder = actor_start(the_server), *waiters[6];
+    char screen[1 << 16];
+    size_t length = 0;
+    int terminal;
+    ssize_t got;
+    pid_t pid;
+
+    (void)state;
+    actor_do(holder, "0", "lock tm/a");
+    for (int i = 0; i < 6; i++) {
+        waiters[i] = actor_start(the_server);
+        begin_to_lock(waiters[i], "tm/a", i + 1);
+    }
+    pid = forkpty(&terminal, NULL, NULL, &size);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        execl("/bin/sh", "sh", "-c", "exec $dmutex top -d 1000", (char *)NULL);
+        _exit(127);
+    }
+    keeper_watch(pid);
+    do {
+        got = read(terminal, screen + length, sizeof screen - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+        screen[length] = '\0';
+    } while (got > 0 && !strstr(screen, "\033[?7h"));
+    assert_memory_equal(screen, "\033[?7l\033[H", 8);
+    assert_int_equal(count_lines(screen, "held by test_top"), 4);
+    assert_int_equal(count_lines(screen, "\n"), 8);
+    kill(pid, SIGINT);
+    assert_int_equal(tool_await(pid), 130);
+    close(terminal);
+    for (int i = 0; i < 6; i++)
+        actor_kill(waiters[i]);
+    for (int i = 0; i < 6; i++)
+        actor_end(waiters[i]);
+    actor_end(holder);
 }
 
 /* The screen is drawn again and again, until a signal. */
@@ -122,11 +221,21 @@ static void test_top_says_why_when_the_server_refuses(void **state)
     assert_status(64);
 }
 
+/* Waiters that a test has killed would be told to the next test, until their leases end. */
+static int forget_all(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "FLUSHALL");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_top_shows_the_most_wanted_lock_first),
-        cmocka_unit_test(test_top_names_a_deadlock_when_processes_wait_for_each_other),
+        cmocka_unit_test_setup(test_top_shows_the_most_wanted_lock_first, forget_all),
+        cmocka_unit_test_setup(test_top_names_a_deadlock_when_processes_wait_for_each_other, forget_all),
+        cmocka_unit_test_setup(test_top_tells_who_waits_for_whom_when_holders_wait, forget_all),
+        cmocka_unit_test_setup(test_top_fits_the_screen_when_many_wait, forget_all),
         cmocka_unit_test(test_top_draws_again_when_on_a_terminal),
         cmocka_unit_test(test_top_says_why_when_the_server_refuses),
     };
