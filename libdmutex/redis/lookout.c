@@ -14,6 +14,9 @@
 /* In every such round the sentinels are asked for each other, too. */
 #define ROUNDS_OF_OTHERS 16
 
+/* The shortest time between two rounds. */
+#define PAUSE_NS (20 * DM_NS_PER_MS)
+
 struct dm_lookout {
     const struct dm_url *url;
     struct dm_lookout_hooks hooks;
@@ -21,14 +24,13 @@ struct dm_lookout {
 
     struct dm_mutex lock; /* Rank LOOKOUT: guards the following; nothing but LOG nests in it */
     struct dm_council council;
-    bool is_wanted;
+    bool is_wanted, is_ended;
     struct dm_sentinel *sentinels[DM_COUNCIL_MOST]; /* as in the council; added by the loop thread alone */
     int count;
 
     /* The loop thread's. */
-    int64_t next_round_ns;
+    int64_t last_round_ns, next_round_ns;
     unsigned rounds;
-    bool is_ended;
 };
 
 /* ---- the word ---------------------------------------------------------------------------- */
@@ -100,9 +102,21 @@ static void ask_all(struct dm_lookout *lookout)
 {
     bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0;
 
-    lookout->next_round_ns = dm_clock_boot_ns() + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
+    lookout->last_round_ns = dm_clock_boot_ns();
+    lookout->next_round_ns = lookout->last_round_ns + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
     for (int i = 0; i < lookout->count; i++)
         dm_sentinel_ask(lookout->sentinels[i], with_others);
+}
+
+/* As soon as a round may follow the round before: news that never end must not keep everybody busy. */
+static void ask_soon(struct dm_lookout *lookout)
+{
+    int64_t soon_ns = lookout->last_round_ns + PAUSE_NS;
+
+    if (soon_ns <= dm_clock_boot_ns())
+        ask_all(lookout);
+    else if (soon_ns < lookout->next_round_ns)
+        lookout->next_round_ns = soon_ns;
 }
 
 /* Acts on what the council says; no lock held. */
@@ -124,7 +138,7 @@ static void heed(struct dm_lookout *lookout, enum dm_council_news news)
         dm_mutex_unlock(&lookout->lock);
         add_reason(missing, reason);
         lookout->hooks.on_doubt(lookout->hooks.user, reason);
-        ask_all(lookout);
+        ask_soon(lookout);
         return;
     }
 }
@@ -156,13 +170,19 @@ static void master_said(void *user, struct dm_sentinel *sentinel, const struct d
 static bool add(struct dm_lookout *lookout, const char *id, const char *host, const char *port)
 {
     struct dm_sentinel *sentinel = dm_sentinel_new(lookout->url, lookout->count, host, port, &lookout->of_sentinels);
+    bool is_late;
 
     if (!sentinel)
         return false;
     dm_mutex_lock(&lookout->lock);
-    dm_council_add(&lookout->council, id);
-    lookout->sentinels[lookout->count++] = sentinel;
+    is_late = lookout->is_ended;
+    if (!is_late) {
+        dm_council_add(&lookout->council, id);
+        lookout->sentinels[lookout->count++] = sentinel;
+    }
     dm_mutex_unlock(&lookout->lock);
+    if (is_late)
+        dm_sentinel_free_unused(sentinel);
     return true;
 }
 
@@ -179,10 +199,10 @@ static void other_said(void *user, const char *id, const char *host, const char 
         add(lookout, id, host, port);
 }
 
-/* At once, and not by the next round. */
+/* Now, and not by the next round. */
 static void switch_said(void *user)
 {
-    ask_all(user);
+    ask_soon(user);
 }
 
 static void change_said(void *user)
@@ -199,9 +219,9 @@ static bool is_wanted(struct dm_lookout *lookout)
     bool is_so;
 
     dm_mutex_lock(&lookout->lock);
-    is_so = lookout->is_wanted;
+    is_so = lookout->is_wanted && !lookout->is_ended;
     dm_mutex_unlock(&lookout->lock);
-    return is_so && !lookout->is_ended;
+    return is_so;
 }
 
 /* When the word stops to count, if no answer comes before; DM_NEVER. */
@@ -281,10 +301,9 @@ void dm_lookout_free_unused(struct dm_lookout *lookout)
 void dm_lookout_end(struct dm_lookout *lookout)
 {
     dm_mutex_lock(&lookout->lock);
-    lookout->is_wanted = false;
+    lookout->is_ended = true;
     lookout->council.until_ns = 0;
     dm_mutex_unlock(&lookout->lock);
-    __atomic_store_n(&lookout->is_ended, true, __ATOMIC_RELAXED);
     for (int i = 0; i < lookout->count; i++)
         dm_sentinel_end(lookout->sentinels[i]);
 }
