@@ -98,5 +98,5 @@ bool dm_view_is_reachable(void)
 {
     const struct dm_runtime *runtime = dm_runtime_peek();
 
-    return runtime && dm_store_is_able(runtime->store, DM_ASKS);
+    return runtime && dm_store_is_able(runtime->store, NULL, DM_ASKS);
 }

@@ -17,15 +17,16 @@
  * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
  * node, which sees to it that both reach one server.
  */
-static struct dm_node *node_of(const struct dm_store *store)
+static struct dm_node *node_of(const struct dm_store *store, const struct dm_place *place)
 {
+    (void)place; /* all places are on one server */
     return &dm_redis(store)->node;
 }
 
 /* A waiter needs both: the link that asks, and the one that tells. */
-static struct dm_link *link_of(struct dm_store *store, enum dm_way way)
+static struct dm_link *link_of(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    return way == DM_ASKS ? node_of(store)->commands.link : node_of(store)->inbox.link;
+    return way == DM_ASKS ? node_of(store, place)->commands.link : node_of(store, place)->inbox.link;
 }
 
 /* ---- what the node says ------------------------------------------------------------------ */
@@ -71,45 +72,48 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 }
 
 /* A hint: the link may break just after, and the request then ends without an answer. */
-static bool is_able(struct dm_store *store, enum dm_way way)
+static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    return dm_link_is_ready(link_of(store, way));
+    return dm_link_is_ready(link_of(store, place, way));
 }
 
-static void want(struct dm_store *store, enum dm_way way)
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    dm_link_want(link_of(store, way));
+    dm_link_want(link_of(store, place, way));
 }
 
 /* The caller becomes a leader of the link, and opens it if need be. */
-static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
+static bool await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                       const struct dm_deadline *deadline)
 {
-    return dm_link_await_ready(link_of(store, way), deadline);
+    return dm_link_await_ready(link_of(store, place, way), deadline);
 }
 
 /*
  * A link's deadlines are spans: a deadline by the clock that can be set is for the semaphore, and messages for the loop
  * thread.
  */
-static bool sleep_reading(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                          int cancel_state)
 {
-    struct dm_link *inbox = link_of(store, DM_TELLS);
+    struct dm_link *inbox = link_of(store, place, DM_TELLS);
 
     if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !dm_link_is_ready(inbox))
         return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
     return dm_link_listen(inbox, deadline, cancel_state);
 }
 
-static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
+static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                   char ret_reason[DM_REASON_ROOM])
 {
-    dm_node_reason(node_of(store), link_of(store, way), ret_reason);
+    dm_node_reason(node_of(store, place), link_of(store, place, way), ret_reason);
 }
 
 /* The server of the commands' link, because that server gives the answers. */
-static struct dm_origin origin(struct dm_store *store)
+static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
     struct dm_server server;
-    uint64_t number = dm_line_server(&node_of(store)->commands, &server);
+    uint64_t number = dm_line_server(&node_of(store, place)->commands, &server);
 
     return (struct dm_origin){ number, server.run, server.epoch };
 }
@@ -119,8 +123,8 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 {
     struct dm_link_traffic asks, tells;
 
-    dm_link_count(link_of(store, DM_ASKS), &asks);
-    dm_link_count(link_of(store, DM_TELLS), &tells);
+    dm_link_count(link_of(store, NULL, DM_ASKS), &asks);
+    dm_link_count(link_of(store, NULL, DM_TELLS), &tells);
     *ret_traffic = (struct dm_traffic){
         .commands = asks.commands,
         .messages = tells.messages,
@@ -133,13 +137,13 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 /* Posts go over the commands' link, and their handlers are called here. */
 static void work(struct dm_store *store)
 {
-    dm_link_work(link_of(store, DM_ASKS));
+    dm_link_work(link_of(store, NULL, DM_ASKS));
 }
 
 /* Called with the state lock held, so it sends quietly. */
 static int64_t look(struct dm_store *store)
 {
-    return dm_node_look(node_of(store));
+    return dm_node_look(node_of(store, NULL));
 }
 
 /*
@@ -206,7 +210,7 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
 /* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
-    dm_link_note_turn(link_of(store, DM_ASKS), look_ns);
+    dm_link_note_turn(link_of(store, NULL, DM_ASKS), look_ns);
 }
 
 /*
@@ -241,35 +245,35 @@ static void turn(struct dm_store *store)
 /* The commands' link alone: the process's requests go there. */
 static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    return dm_link_drain(link_of(store, DM_ASKS), deadline);
+    return dm_link_drain(link_of(store, NULL, DM_ASKS), deadline);
 }
 
 /* The links never open again; the memory stays, because a thread may still be about to use the store. */
 static void end(struct dm_store *store)
 {
-    dm_node_end(node_of(store));
+    dm_node_end(node_of(store, NULL));
 }
 
 /* Locks both links, then the node, so that the child inherits none of them half changed. */
 static void fork_prepare(struct dm_store *store)
 {
-    dm_node_fork_prepare(node_of(store));
+    dm_node_fork_prepare(node_of(store, NULL));
 }
 
 static void fork_parent(struct dm_store *store)
 {
-    dm_node_fork_parent(node_of(store));
+    dm_node_fork_parent(node_of(store, NULL));
 }
 
 static void fork_child(struct dm_store *store)
 {
-    dm_node_fork_child(node_of(store));
+    dm_node_fork_child(node_of(store, NULL));
 }
 
 /* The node has no thread and no socket as yet. */
 static void free_unused(struct dm_store *store)
 {
-    dm_node_clear_unused(node_of(store));
+    dm_node_clear_unused(node_of(store, NULL));
     free(dm_redis(store));
 }
 

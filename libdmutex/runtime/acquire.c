@@ -149,8 +149,8 @@ static void ask(struct dm_wait *wait)
     struct dm_owed *owed;
     struct dm_call call;
     int owed_count;
-    bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, DM_TELLS);
-    struct dm_origin origin = dm_store_origin(runtime->store);
+    bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, wait->name->place, DM_TELLS);
+    struct dm_origin origin = dm_store_origin(runtime->store, wait->name->place);
 
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
     owed_count = collect_owed(wait, &owed);
@@ -174,7 +174,7 @@ static void ask(struct dm_wait *wait)
                                 .request = request.serial,
                                 .server = origin.number > 1 ? origin.number : 0, /* 1: none was there yet */
                                 .answer = wait->is_inbox_needed ? &no_news : &answer });
-    if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, DM_ASKS))
+    if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, wait->name->place, DM_ASKS))
         rest(wait);
 }
 
@@ -231,9 +231,9 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
     if (!wait->asked.run)
         return false;
     dm_state_unlock();
-    is_able = dm_store_await_able(store, DM_ASKS, &wait->patience);
+    is_able = dm_store_await_able(store, wait->name->place, DM_ASKS, &wait->patience);
     dm_wait_lock(wait);
-    now = dm_store_origin(store);
+    now = dm_store_origin(store, wait->name->place);
     return is_able && now.run == wait->asked.run && now.epoch != wait->asked.epoch;
 }
 
@@ -368,10 +368,11 @@ static bool is_out_of_patience(const struct dm_wait *wait)
  */
 void dm_wait_for_inbox(struct dm_wait *wait)
 {
+    const struct dm_place *place = wait->name ? wait->name->place : NULL; /* none yet before a wait on a condition */
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
 
-    if (!dm_store_await_able(wait->runtime->store, DM_TELLS, &until))
-        dm_store_reason(wait->runtime->store, DM_TELLS, wait->reason);
+    if (!dm_store_await_able(wait->runtime->store, place, DM_TELLS, &until))
+        dm_store_reason(wait->runtime->store, place, DM_TELLS, wait->reason);
 }
 
 static bool is_asked(struct dm_wait *wait)
@@ -403,7 +404,7 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
     if (left_ns >= SETTLE_NS)
         return wait->deadline;
-    if (dm_store_is_able(wait->runtime->store, DM_ASKS))
+    if (dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
         return dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
     return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
 }
@@ -412,16 +413,17 @@ bool dm_wait_is_server_gone(struct dm_wait *wait)
 {
     if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
         return false;
-    wait->looks_in_vain = dm_store_is_able(wait->runtime->store, DM_ASKS) ? 0 : wait->looks_in_vain + 1;
+    wait->looks_in_vain =
+        dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS) ? 0 : wait->looks_in_vain + 1;
     if (wait->looks_in_vain < 2)
         return false;
-    dm_store_reason(wait->runtime->store, DM_ASKS, wait->reason);
+    dm_store_reason(wait->runtime->store, wait->name->place, DM_ASKS, wait->reason);
     return true;
 }
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 {
-    return dm_store_sleep(wait->runtime->store, until, PTHREAD_CANCEL_DISABLE);
+    return dm_store_sleep(wait->runtime->store, wait->name->place, until, PTHREAD_CANCEL_DISABLE);
 }
 
 struct dm_deadline dm_wait_limit(const struct dm_wait *wait)

@@ -216,7 +216,7 @@ static int give_up_hold(struct condition_wait *self)
             return DM_GO_ON;
         if (dm_deadline_left_ns(&wait->patience) == 0)
             return fail(self, dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason));
-        if (dm_store_is_able(wait->runtime->store, DM_ASKS))
+        if (dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
             dm_wait_rest(wait);
     }
 }
@@ -317,7 +317,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
     bool is_woken;
 
     pthread_cleanup_push(cancelled, wait);
-    is_woken = dm_store_sleep(wait->runtime->store, until, of(wait)->cancel_state);
+    is_woken = dm_store_sleep(wait->runtime->store, wait->name->place, until, of(wait)->cancel_state);
     pthread_cleanup_pop(0);
     return is_woken;
 }
@@ -414,7 +414,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
 
     if (runtime->settings.fails_when_down)
         self.wait.patience = dm_runtime_call_deadline(runtime);
-    if (!dm_store_is_able(runtime->store, DM_TELLS))
+    if (!dm_store_is_able(runtime->store, NULL, DM_TELLS))
         dm_wait_for_inbox(&self.wait); /* a signal must be able to reach us */
     dm_wait_lock(&self.wait);
     result = begin(&self);

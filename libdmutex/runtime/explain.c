@@ -118,6 +118,7 @@ void dm_explain_timeout(struct dm_wait *wait)
 {
     struct dm_deadline soon = dm_deadline_in_ms(TIMEOUT_MS);
 
-    if (dm_clock_boot_ns() - wait->began_ns >= FIRST_NS && dm_store_is_able(wait->runtime->store, DM_ASKS))
+    if (dm_clock_boot_ns() - wait->began_ns >= FIRST_NS &&
+        dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
         explain(wait, &soon);
 }

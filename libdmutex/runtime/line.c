@@ -304,7 +304,7 @@ static void keep(struct dm_claim *claim, int64_t now_ns)
 static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
 {
     struct dm_line *line = &claim->name->line;
-    bool is_told = dm_store_is_able(runtime->store, DM_TELLS);
+    bool is_told = dm_store_is_able(runtime->store, claim->name->place, DM_TELLS);
     const struct dm_leave leave = {
         .is_robust = claim->hold.is_robust,
         .has_seat = line->first != NULL,

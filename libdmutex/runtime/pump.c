@@ -375,7 +375,7 @@ void dm_pump_run(struct dm_runtime *runtime)
     runtime->wants_inbox = false;
     dm_state_unlock();
     if (wants_inbox)
-        dm_store_want(runtime->store, DM_TELLS);
+        dm_store_want(runtime->store, NULL, DM_TELLS);
     let_time_pass(runtime);
     while (run_batch(runtime, RENEWALS))
         continue;

@@ -16,22 +16,23 @@
 /* Waiting threads send nothing: so soon the pump looks at the server for them, by dm_store_look(). */
 #define LOOK_NS DM_NS_PER_S
 
-static uint64_t server_now(const struct dm_runtime *runtime)
+static uint64_t server_now(const struct dm_runtime *runtime, const struct dm_claim *claim)
 {
-    return dm_store_origin(runtime->store).number;
+    return dm_store_origin(runtime->store, claim->name->place).number;
 }
 
 /*
  * The core counts servers by the numbers of struct dm_origin.  A caller that knows a number from before the request
  * names it: the thread may read the answer of one server when another has come already.
  */
-static struct dm_event with_server(const struct dm_runtime *runtime, const struct dm_event *event)
+static struct dm_event with_server(const struct dm_runtime *runtime, const struct dm_claim *claim,
+                                   const struct dm_event *event)
 {
     struct dm_event numbered = *event;
 
     if (!event->server && event->answer &&
         (event->answer->verdict == DM_SAYS_OWNED || event->answer->verdict == DM_SAYS_NOT_OWNER))
-        numbered.server = server_now(runtime);
+        numbered.server = server_now(runtime, claim);
     return numbered;
 }
 
@@ -53,7 +54,7 @@ static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned 
 void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
-    struct dm_event numbered = with_server(runtime, event);
+    struct dm_event numbered = with_server(runtime, claim, event);
     bool was_untold = claim->hold.is_untold;
     unsigned actions;
 

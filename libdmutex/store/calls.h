@@ -10,34 +10,37 @@ static inline struct dm_place *dm_store_place(struct dm_store *store, const char
     return store->ops->place(store, key);
 }
 
-static inline bool dm_store_is_able(struct dm_store *store, enum dm_way way)
+static inline bool dm_store_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    return store->ops->is_able(store, way);
+    return store->ops->is_able(store, place, way);
 }
 
-static inline void dm_store_want(struct dm_store *store, enum dm_way way)
+static inline void dm_store_want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    store->ops->want(store, way);
+    store->ops->want(store, place, way);
 }
 
-static inline bool dm_store_await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
+static inline bool dm_store_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                                       const struct dm_deadline *deadline)
 {
-    return store->ops->await_able(store, way, deadline);
+    return store->ops->await_able(store, place, way, deadline);
 }
 
-static inline bool dm_store_sleep(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+static inline bool dm_store_sleep(struct dm_store *store, const struct dm_place *place,
+                                  const struct dm_deadline *deadline, int cancel_state)
 {
-    return store->ops->sleep(store, deadline, cancel_state);
+    return store->ops->sleep(store, place, deadline, cancel_state);
 }
 
-static inline void dm_store_reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
+static inline void dm_store_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                                   char ret_reason[DM_REASON_ROOM])
 {
-    store->ops->reason(store, way, ret_reason);
+    store->ops->reason(store, place, way, ret_reason);
 }
 
-static inline struct dm_origin dm_store_origin(struct dm_store *store)
+static inline struct dm_origin dm_store_origin(struct dm_store *store, const struct dm_place *place)
 {
-    return store->ops->origin(store);
+    return store->ops->origin(store, place);
 }
 
 static inline void dm_store_count(struct dm_store *store, struct dm_traffic *ret_traffic)

@@ -232,21 +232,28 @@ struct dm_store_ops {
     /* NULL without memory. */
     struct dm_place *(*place)(struct dm_store *store, const char *key);
 
+    /*
+     * The ways of a place: a store may have several servers, and a place is on one of them.  NULL: of any place, where
+     * the caller has none.
+     */
     /* Quietly. */
-    bool (*is_able)(struct dm_store *store, enum dm_way way);
+    bool (*is_able)(struct dm_store *store, const struct dm_place *place, enum dm_way way);
     /* Begins to open the way.  By the loop thread. */
-    void (*want)(struct dm_store *store, enum dm_way way);
+    void (*want)(struct dm_store *store, const struct dm_place *place, enum dm_way way);
     /* Opens the way, and waits.  False when the deadline has passed. */
-    bool (*await_able)(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline);
+    bool (*await_able)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                       const struct dm_deadline *deadline);
     /*
      * Sleeps as dm_self_sleep_cancellably(); a store may read messages meanwhile, so that a message for this thread
      * wakes no other thread.  May return false early.
      */
-    bool (*sleep)(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state);
+    bool (*sleep)(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                  int cancel_state);
     /* Copies an error sentence for people: where the store is, and why there is no answer.  Quietly. */
-    void (*reason)(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM]);
+    void (*reason)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                   char ret_reason[DM_REASON_ROOM]);
     /* Quietly. */
-    struct dm_origin (*origin)(struct dm_store *store);
+    struct dm_origin (*origin)(struct dm_store *store, const struct dm_place *place);
     /* Quietly. */
     void (*count)(struct dm_store *store, struct dm_traffic *ret_traffic);
 

@@ -9,7 +9,7 @@ static enum dm_failure failure_of(struct dm_store *store, enum dm_verdict verdic
     switch (verdict) {
     case DM_SAYS_NOTHING:
     case DM_SAYS_AGAIN:
-        return dm_store_is_able(store, DM_ASKS) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN;
+        return dm_store_is_able(store, NULL, DM_ASKS) ? DM_FAIL_NO_ANSWER : DM_FAIL_DOWN;
     case DM_SAYS_NO_MEMORY:
         return DM_FAIL_SERVER_FULL;
     case DM_SAYS_BUSY:

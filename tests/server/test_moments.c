@@ -272,7 +272,7 @@ static void test_a_signal_passes_on_when_its_waiter_has_lost_the_hold_and_is_can
 
 static uint64_t server_number(void)
 {
-    return dm_store_origin(dm_runtime_peek()->store).number;
+    return dm_store_origin(dm_runtime_peek()->store, NULL).number;
 }
 
 /* The server comes back empty, and is connected. */

@@ -323,8 +323,9 @@ static void test_a_lock_waits_when_wait_is_forbidden(void **state)
     side_text(master->side, "ACL SETUSER default -wait");
     actor_do(actor, "ETIMEDOUT", "timedlock r/acl 1000");
     actor_assert_words(actor, "WAIT is refused: NOPERM");
-    refused = side_int(master->side, "EVAL %s 0",
-                       "return tonumber(redis.call('INFO', 'commandstats'):match('cmdstat_wait:.-rejected_calls=(%d+)'))");
+    refused =
+        side_int(master->side, "EVAL %s 0",
+                 "return tonumber(redis.call('INFO', 'commandstats'):match('cmdstat_wait:.-rejected_calls=(%d+)'))");
     side_text(master->side, "ACL SETUSER default +wait");
     print_message("# %lld questions in a second\n", (long long)refused);
     assert_in_range(refused, 1, 200);

@@ -37,39 +37,45 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 }
 
 /* Both ways are the one connection. */
-static bool is_able(struct dm_store *store, enum dm_way way)
+static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
+    (void)place;
     (void)way;
     return plain_of(store)->at_client != 0;
+}
+
+/* The plain server's ways open by themselves. */
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    (void)store;
+    (void)place;
+    (void)way;
 }
 
 /*
  * Checks that the caller holds no lock (rule 1 of store/store.h). A thread that plain_await() has woken looks again,
  * because the connection may have broken meanwhile.
  */
-/* The plain server's ways open by themselves. */
-static void want(struct dm_store *store, enum dm_way way)
-{
-    (void)store;
-    (void)way;
-}
-
-static bool await_able(struct dm_store *store, enum dm_way way, const struct dm_deadline *deadline)
+static bool await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                       const struct dm_deadline *deadline)
 {
     check_no_lock("await_able");
-    while (!is_able(store, way) && dm_deadline_left_ns(deadline) > 0)
+    while (!is_able(store, place, way) && dm_deadline_left_ns(deadline) > 0)
         plain_await(plain_of(store), deadline);
-    return is_able(store, way);
+    return is_able(store, place, way);
 }
 
-static void reason(struct dm_store *store, enum dm_way way, char ret_reason[DM_REASON_ROOM])
+static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                   char ret_reason[DM_REASON_ROOM])
 {
-    snprintf(ret_reason, DM_REASON_ROOM, "the plain server %s", is_able(store, way) ? "gave no answer" : "is down");
+    snprintf(ret_reason, DM_REASON_ROOM, "the plain server %s",
+             is_able(store, place, way) ? "gave no answer" : "is down");
 }
 
 /* One number serves for both: each restart has another number, with the data or without. */
-static struct dm_origin origin(struct dm_store *store)
+static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
+    (void)place;
     return (struct dm_origin){ .number = plain_of(store)->origin, .run = plain_of(store)->origin };
 }
 
@@ -262,12 +268,14 @@ static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
     check_no_lock("drain");
     while (plain_of(store)->unanswered && dm_deadline_left_ns(deadline) > 0)
         thread_pass(MS);
-    return !plain_of(store)->unanswered && is_able(store, DM_ASKS);
+    return !plain_of(store)->unanswered && is_able(store, NULL, DM_ASKS);
 }
 
 /* A message is handed over at the store's own time, by no thread of the process. */
-static bool sleep_only(struct dm_store *store, const struct dm_deadline *deadline, int cancel_state)
+static bool sleep_only(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                       int cancel_state)
 {
+    (void)place;
     (void)store;
     return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
 }

@@ -15,9 +15,10 @@
 /* A store that can be asked, or not. */
 static bool is_there;
 
-static bool is_able(struct dm_store *store, enum dm_way way)
+static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     (void)store;
+    (void)place;
     assert_int_equal(way, DM_ASKS);
     return is_there;
 }
