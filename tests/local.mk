@@ -636,6 +636,10 @@ tool_tests = \
     tests/tools/test_run_loss \
     tests/tools/test_top \
     tests/tools/test_views
+tool_tls_tests =
+if HAVE_TLS
+tool_tls_tests += tests/tools/test_words_tls
+endif
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
 # with hosts that have keepers of lock files
 tool_host_tests = tests/tools/test_show_keeper
@@ -643,6 +647,8 @@ $(tool_host_tests): private LDADD = $(preload_test_libs) $(test_libs) libdmutex/
 $(tool_host_tests): $(preload_test_libs) tools/dmutex$(EXEEXT)
 $(tool_tests): private LDADD = tests/tools/libtool.la $(test_libs) libdmutex/libdmutex.la
 $(tool_tests): tests/tools/libtool.la tools/dmutex$(EXEEXT)
+$(tool_tls_tests): private LDADD = tests/tools/libtool.la tests/lib/libtls.la $(test_libs) libdmutex/libdmutex.la
+$(tool_tls_tests): tests/tools/libtool.la tests/lib/libtls.la tools/dmutex$(EXEEXT)
 
 # not programs
 script_tests = \
@@ -815,7 +821,7 @@ check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 check_PROGRAMS += tests/sim/sim
 endif
-program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(tool_host_tests) $(conformance_tests)
+program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests) $(conformance_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests)
 second_runs = $(libc_tests) $(linger_tests)

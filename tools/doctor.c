@@ -178,6 +178,19 @@ static void print_json(const struct doctor *doctor, const struct promise promise
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
+/*
+ * Waits for one answer, also an error: with TLS 1.3 a server refuses the client's certificate only after the handshake,
+ * and a server that is stopped takes connections.
+ */
+static bool answers(struct doctor *doctor, char ret_reason[DM_REASON_ROOM])
+{
+    static const char *const words[] = { "PING", NULL };
+    redisReply *reply = probe_ask(doctor->probe, words, ret_reason);
+
+    freeReplyObject(reply);
+    return reply != NULL;
+}
+
 /* 0; or the exit status: the server cannot be used, and nothing else can be said. */
 static int connect_to(struct doctor *doctor)
 {
@@ -186,7 +199,7 @@ static int connect_to(struct doctor *doctor)
 
     dm_url_describe(doctor->url, name, sizeof name);
     doctor->probe = probe_new(doctor->url, NULL);
-    if (doctor->probe && probe_connect(doctor->probe, reason)) {
+    if (doctor->probe && probe_connect(doctor->probe, reason) && answers(doctor, reason)) {
         doctor_find(doctor, GRADE_OK, "server", "%s answers%s", name, doctor->url->has_tls ? ", by TLS" : "");
         if (doctor->url->has_tls && !doctor->url->is_verified) {
             doctor_find(doctor, GRADE_WARN, "tls", "verify=none: any server can stand in for this one");

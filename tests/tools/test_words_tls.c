@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each word of dmutex(1) over TLS: with a client certificate, with a wrong authority, and without a certificate. */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/tls.h"
+
+static struct tls_server *tls;
+static char with_certificate[600];
+
+static int begin_group(void **state)
+{
+    tls_begin();
+    tls = tls_server_start("server", "yes", NULL);
+    snprintf(with_certificate, sizeof with_certificate, "%s&cert=%s/client.crt&key=%s/client.key&command_timeout=2000",
+             tls->url, tls_folder, tls_folder);
+    return tool_setup(state);
+}
+
+static int end_group(void **state)
+{
+    tls_server_end(tls);
+    tls_end();
+    return tool_teardown(state);
+}
+
+/* Words with their arguments, in this order: another process holds tls/held until the break. */
+static const struct {
+    const char *word, *output;
+    int status;
+} words[] = {
+    { "list", "tls/held", 0 },
+    { "list --json", "\"name\":\"tls/held\"", 0 },
+    { "show tls/held", "  held by   ", 0 },
+    { "show --json tls/held", "\"locked\":true", 0 },
+    { "top", "1 held, 0 waiting\n", 0 },
+    { "top --json", "{\"held\":1,", 0 },
+    { "token tls/held", "\n", 0 },
+    { "wait -w 0 tls/held", "", 75 },
+    { "run -n tls/held touch $F/ran", "", 75 },
+    { "run tls/free echo is run", "is run\n", 0 },
+    { "break -y tls/held", "", 0 },
+    { "wait tls/held", "", 0 },
+};
+
+static void test_each_word_works_when_the_server_wants_a_certificate(void **state)
+{
+    struct actor *holder = actor_start_at(with_certificate);
+
+    (void)state;
+    setenv("URL", with_certificate, 1);
+    actor_do(holder, "0", "lock tls/held");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", words[i].word);
+        assert_status(words[i].status);
+        assert_output(words[i].output);
+    }
+    assert_false(tool_has("ran"));
+    actor_do(holder, "EPERM", "unlock tls/held");
+    actor_end(holder);
+}
+
+/* The checks go by TLS, too: the certificate is asked for at each connection of the doctor's. */
+static void test_doctor_and_acl_work_when_the_server_wants_a_certificate(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(0);
+    assert_output(" answers, by TLS\n");
+    assert_output("ok    messages ");
+    assert_null(strstr(ran.output, "fail  "));
+    command_run("DMUTEX_URL=$URL exec $dmutex acl");
+    assert_status(0);
+    assert_output("ACL SETUSER app on >PASSWORD");
+    command_run("DMUTEX_URL=\"$URL&verify=none\" exec $dmutex doctor");
+    assert_status(0);
+    assert_output("warn  tls          verify=none");
+}
+
+/* Asserts the status and the sentence of each word that asks the server. */
+static void check_refusals(const char *url, const char *sentence)
+{
+    setenv("URL", url, 1);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strstr(words[i].word, "--json"))
+            continue; /* as without: each costs a command_timeout */
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", words[i].word);
+        assert_status(69);
+        assert_errors(sentence);
+        assert_string_equal(ran.output, "");
+    }
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(69);
+    assert_output("fail  server       ");
+    assert_output(sentence);
+    command_run("DMUTEX_URL=$URL exec $dmutex acl");
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+    assert_false(tool_has("ran"));
+}
+
+static void test_each_word_says_why_when_the_authority_is_wrong(void **state)
+{
+    char url[600];
+
+    (void)state;
+    snprintf(url, sizeof url,
+             "rediss://127.0.0.1:%d?cacert=%s/other.crt&cert=%s/client.crt&key=%s/client.key&command_timeout=1000",
+             tls->port, tls_folder, tls_folder, tls_folder);
+    check_refusals(url, "does not have: name the issuer's certificate by cacert");
+}
+
+static void test_each_word_says_why_when_it_has_no_certificate(void **state)
+{
+    char url[600];
+
+    (void)state;
+    snprintf(url, sizeof url, "%s&command_timeout=1000", tls->url);
+    check_refusals(url, "the server wants a certificate of this client: add cert and key");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_word_works_when_the_server_wants_a_certificate),
+        cmocka_unit_test(test_doctor_and_acl_work_when_the_server_wants_a_certificate),
+        cmocka_unit_test(test_each_word_says_why_when_the_authority_is_wrong),
+        cmocka_unit_test(test_each_word_says_why_when_it_has_no_certificate),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}
