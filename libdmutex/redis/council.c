@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Two entries may be one sentinel: listed by name, and learned by its address.  Once both ids are known the later entry
- * counts no more.
+ * Two entries may be one sentinel: one entry by the name in the URL, one by the address that another sentinel told.
+ * Once both ids are known, the later entry counts no more.
  */
 static bool is_double(const struct dm_council *council, int index)
 {
@@ -20,8 +20,8 @@ static bool is_double(const struct dm_council *council, int index)
 }
 
 /*
- * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned: it is counted by the length of
- * the list alone.
+ * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned sentinels; so the length of the
+ * list alone counts such a sentinel.
  */
 int dm_council_size(const struct dm_council *council)
 {
@@ -66,7 +66,7 @@ static bool is_same(const struct dm_master *master, const struct dm_master *othe
     return strcmp(master->host, other->host) == 0 && strcmp(master->port, other->port) == 0;
 }
 
-/* asked_ns of an opinion that counts now; 0: the opinion does not. */
+/* asked_ns of an opinion that counts now; 0: the opinion counts no more. */
 static int64_t counts_from(const struct dm_council *council, int index, int64_t now_ns)
 {
     const struct dm_opinion *opinion = &council->opinions[index];
@@ -95,7 +95,7 @@ int dm_council_missing(const struct dm_council *council, int64_t now_ns)
 }
 
 /*
- * How long a majority for that master counts: from the question to the last of a majority's newest.  0: no majority.
+ * Until when a majority for that master counts, from the oldest question of the newest majority on.  0: no majority.
  */
 static int64_t agreed_until(const struct dm_council *council, const struct dm_master *master, int64_t now_ns)
 {
@@ -142,8 +142,8 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
 }
 
 /*
- * A sentinel that begins to say another master than the word is the first to know of a failover, or confused: from then
- * on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted.
+ * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused: from
+ * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted.
  */
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns)

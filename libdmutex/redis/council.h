@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sentinels of one group, what each says, and what a majority says: which server the master is.  Decides only; has
- * no socket, no thread and no clock.
+ * The sentinels of one group, the answer of each, and the word of a majority: which server the master is.  Decides
+ * only; has no socket, no thread and no clock.
  *
- * The word of a majority counts for a while from the questions on: a sentinel that has not heard of a failover yet
- * answers in good faith, so the word is asked for again and again (doc/design/sentinel.md).
+ * The word counts for a while from the questions on.  A sentinel that has not heard of a failover yet answers in good
+ * faith, so the lookout asks again and again (doc/design/sentinel.md).
  */
 #ifndef DM_REDIS_COUNCIL_H
 #define DM_REDIS_COUNCIL_H
@@ -21,11 +21,11 @@ struct dm_master {
     char port[8];
 };
 
-/* What one sentinel says. */
+/* The newest answer of one sentinel. */
 struct dm_opinion {
     char id[DM_SENTINEL_ID]; /* drawn by the sentinel itself; "": not known yet */
-    struct dm_master master; /* of the newest answer; no host: the sentinel knows no group of that name */
-    int64_t asked_ns;        /* when the question was sent that was answered last; 0: nothing was answered yet */
+    struct dm_master master; /* no host: the sentinel knows no group of that name */
+    int64_t asked_ns;        /* when the question of that answer was sent; 0: no answer came yet */
 };
 
 struct dm_council {
@@ -33,23 +33,23 @@ struct dm_council {
     int count;
     int listed;       /* of those, in the URL: added without an id */
     int64_t fresh_ns; /* so long an answer counts, from its question on */
-    int64_t doubt_ns; /* answers to questions that were not sent after this moment do not count */
+    int64_t doubt_ns; /* only answers to later questions count */
 
-    struct dm_master word; /* of the last majority; no host: none was there yet */
-    uint64_t number;       /* of the word: another number is another address; 0: no word yet */
-    int64_t until_ns;      /* so long the word counts; 0: it does not */
+    struct dm_master word; /* of the last majority; no host: no majority was there yet */
+    uint64_t number;       /* of the word: another address has another number; 0: no word yet */
+    int64_t until_ns;      /* so long the word counts; 0: the word does not count */
     bool is_refused;       /* a majority knows no group of that name */
 };
 
-/* What a change of the council means. */
+/* News of a change. */
 enum dm_council_news {
     DM_COUNCIL_SAME,  /* nothing to do; the word may count for longer */
-    DM_COUNCIL_WORD,  /* there is a word now, after none or another */
+    DM_COUNCIL_WORD,  /* there is a word now, and was no word or another word before */
     DM_COUNCIL_DOUBT, /* the word counts no more, and all sentinels are to be asked anew */
     DM_COUNCIL_NAME   /* is_refused, for the first time in a row */
 };
 
-/* False: the id is there already, or there is no room. */
+/* False: a sentinel of that id is there already, or there is no room. */
 bool dm_council_may_add(const struct dm_council *council, const char *id);
 
 /* Adds a sentinel, by its id or with "".  Returns its index. */
@@ -62,17 +62,17 @@ void dm_council_name(struct dm_council *council, int index, const char *id);
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns);
 
-/* Time has passed: the word may count no more. */
+/* The word may count no more, by the time. */
 enum dm_council_news dm_council_look(struct dm_council *council, int64_t now_ns);
 
 /* True while the word of that number counts. */
 bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int64_t now_ns);
 
-/* How many sentinels there are, by their ids, and how many of them a majority is. */
+/* The number of sentinels, by ids, and the number of a majority. */
 int dm_council_size(const struct dm_council *council);
 int dm_council_majority(const struct dm_council *council);
 
-/* Of how many sentinels an answer counts now; and the first of whom none does, -1: of all one does. */
+/* The number of sentinels of which an answer counts now; and the first other sentinel, -1: there is no other. */
 int dm_council_heard(const struct dm_council *council, int64_t now_ns);
 int dm_council_missing(const struct dm_council *council, int64_t now_ns);
 

@@ -124,7 +124,7 @@ static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_RE
 
 /* ---- replicas ---------------------------------------------------------------------------- */
 
-/* So long the server waits for its replicas, and answers nothing else on the link. */
+/* So long the server waits for the replicas, and answers nothing else on the link. */
 static unsigned confirm_ms(const struct dm_url *url)
 {
     unsigned part_ms = url->command_timeout_ms / CONFIRM_PART;
@@ -150,7 +150,7 @@ static struct dm_command confirm(void *user)
     return command;
 }
 
-/* The number is the operator's: a master that was cut off counts fewer replicas, and must not be content with them. */
+/* The operator gives the number: a master that was cut off counts fewer replicas, which must not be enough. */
 static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_node_link *line = user;
@@ -204,7 +204,7 @@ static void word_came(void *user)
     dm_link_retry_soon(node->inbox.link);
 }
 
-/* Holds live on until their certainty ends, and are renewed on the server that the next word names. */
+/* Holds live on until the certainty ends, and the pump renews the holds on the server of the next word. */
 static void word_ended(void *user, const char *reason)
 {
     struct dm_node *node = user;

@@ -119,7 +119,7 @@ static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **sta
     resurrect(group.data[before]);
 }
 
-/* The former master stays a writable master for a while: whoever is told by the sentinels leaves it at once. */
+/* The former master stays a writable master for a while: clients that ask the sentinels leave that master at once. */
 static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **state)
 {
     struct server *before = master();
@@ -133,7 +133,7 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
     wait_until(is_replica(before));
 }
 
-/* Stopped, a master answers nobody, and then goes on as a master, for those who know no better. */
+/* A stopped master answers nobody, and goes on as a master for clients that do not ask the sentinels. */
 static void test_a_stopped_master_is_left_for_good(void **state)
 {
     int before = sentinels_master(&group, 0);
@@ -152,7 +152,7 @@ static void test_a_stopped_master_is_left_for_good(void **state)
     assert_false(is_on(old, "lock", "s/stopped"));
 }
 
-/* The old master is started again before the sentinels have made it a replica: nobody goes there. */
+/* The old master starts again, and is a master until the sentinels demote that server: nobody goes there. */
 static void test_nobody_goes_to_a_resurrected_master(void **state)
 {
     int before = sentinels_master(&group, 0);
