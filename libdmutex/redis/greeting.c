@@ -284,9 +284,10 @@ static bool take_role(const redisReply *reply, char *ret_reason)
 {
     if (dm_reply_is(reply, "master"))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "the server is not a master (ROLE says %.40s)",
+    snprintf(ret_reason, DM_REASON_ROOM, "the server is not a master (ROLE says %.40s)%s",
              reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str ? reply->element[0]->str
-                                                                                           : "nothing we know");
+                                                                                           : "nothing we know",
+             dm_reply_is(reply, "sentinel") ? ": sentinels are named by redis+sentinel://host1,host2/master-name" : "");
     return false;
 }
 
@@ -318,6 +319,17 @@ static struct dm_server server_of(const char *info)
     return server;
 }
 
+/* A node of a Cluster has some of the names alone, and sends clients on for all others.  Valkey has another key. */
+static bool is_clustered(const char *info)
+{
+    char mode[16];
+
+    find_line(info, "\nredis_mode:", mode, sizeof mode);
+    if (!mode[0])
+        find_line(info, "\nserver_mode:", mode, sizeof mode);
+    return strcmp(mode, "cluster") == 0;
+}
+
 /* A right is missing on each connection alike: a warning tells the missing right once. */
 static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, const char *warning)
 {
@@ -339,6 +351,12 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
         return true;
     }
     greeting->server = server_of(reply->str);
+    if (is_clustered(reply->str)) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server is a node of a Cluster, which this version cannot use: name a server with cluster-enabled "
+                 "no");
+        return false;
+    }
     find_line(reply->str, "\nmaxmemory_policy:", policy, sizeof policy);
     if (!policy[0] || strcmp(policy, "noeviction") == 0 || greeting->url->may_evict)
         return true;

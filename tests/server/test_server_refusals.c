@@ -219,6 +219,28 @@ static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **st
     server_end(server);
 }
 
+/* A node of a Cluster would serve some names, and send the library elsewhere for others; a sentinel serves none. */
+static void test_lock_waits_when_the_server_is_of_another_topology(void **state)
+{
+    struct server *node = server_start_with(true, "--cluster-enabled", "yes", NULL);
+    struct server *sentinel = server_start_by_file("", "--sentinel");
+    struct actor *actor = actor_start(node);
+    char url[64];
+
+    (void)state;
+    actor_do(actor, "ETIMEDOUT", "timedlock r/cluster 300");
+    actor_assert_words(actor, "the server is a node of a Cluster, which this version cannot use: name a server with "
+                              "cluster-enabled no");
+    actor_end(actor);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", sentinel->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock r/sentinel 300");
+    actor_assert_words(actor, "(ROLE says sentinel): sentinels are named by redis+sentinel://host1,host2/master-name");
+    actor_end(actor);
+    server_end(node);
+    server_end(sentinel);
+}
+
 /* A database that does not exist is told. */
 static void test_lock_says_which_when_the_database_does_not_exist(void **state)
 {
@@ -357,6 +379,7 @@ int main(int argc, char **argv)
         REFUSAL_TEST(test_calls_name_the_key_when_the_mark_is_not_ours),
         REFUSAL_TEST(test_lock_waits_when_the_password_is_wrong),
         REFUSAL_TEST(test_the_password_is_told_nobody_when_the_server_quotes_it),
+        REFUSAL_TEST(test_lock_waits_when_the_server_is_of_another_topology),
         REFUSAL_TEST(test_lock_says_which_when_the_database_does_not_exist),
         REFUSAL_TEST(test_names_are_apart_when_the_databases_differ),
         REFUSAL_TEST(test_calls_say_enolck_when_scripts_answer_a_number),
