@@ -942,7 +942,8 @@ EXTRA_DIST += \
     tests/model/lock.pml \
     tests/model/models \
     tests/model/robust.pml \
-    tests/model/run-models.sh
+    tests/model/run-models.sh \
+    tests/model/switch.pml
 
 clean-local:
 	rm -rf asan tsan html tests/fuzz/clang
