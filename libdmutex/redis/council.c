@@ -143,13 +143,14 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
 
 /*
  * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused: from
- * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted.
+ * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted, also
+ * if each answer names a new master: else that sentinel could end every word at once.
  */
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns)
 {
     struct dm_opinion *opinion = &council->opinions[index];
-    bool is_news = !opinion->asked_ns || !is_same(&opinion->master, master);
+    bool is_news = !opinion->asked_ns || is_same(&opinion->master, &council->word);
     int64_t until_ns;
 
     opinion->master = *master;

@@ -313,20 +313,24 @@ static bool post(struct dm_sentinel *sentinel, const char *word, dm_reply_fn han
     return result == DM_LINK_OK;
 }
 
+/*
+ * For the others first: the answers come in this order, and a sentinel that is alone must not be taken for the majority
+ * because nobody else is known yet.
+ */
 void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others)
 {
     struct question *question;
 
     dm_link_want(sentinel->hears);
     dm_link_want(sentinel->asks);
+    if (with_others && !post(sentinel, "sentinels", take_others, sentinel))
+        return;
     question = malloc(sizeof *question);
     if (!question)
         return;
     *question = (struct question){ sentinel, dm_clock_boot_ns() };
     if (!post(sentinel, "get-master-addr-by-name", take_master, question))
         free(question);
-    else if (with_others)
-        post(sentinel, "sentinels", take_others, sentinel);
 }
 
 /* ---- the loop thread --------------------------------------------------------------------- */

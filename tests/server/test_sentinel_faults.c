@@ -75,6 +75,26 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     actor_end(actor);
 }
 
+/* The only listed sentinel knows of two others: its word alone is the word of a minority, also at first. */
+static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
+{
+    struct actor *actor;
+    char url[160];
+
+    (void)state;
+    server_stop(group.sentinel[1]);
+    server_stop(group.sentinel[2]);
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, port_of(0));
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock f/alone 1000");
+    actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
+    server_cont(group.sentinel[1]);
+    server_cont(group.sentinel[2]);
+    actor_do(actor, "0", "lock f/alone");
+    actor_do(actor, "0", "unlock f/alone");
+    actor_end(actor);
+}
+
 /* One of three may be missing for good. */
 static void test_a_lock_is_had_when_one_sentinel_is_gone(void **state)
 {
@@ -151,6 +171,41 @@ static void test_a_sentinel_that_says_another_master_is_outvoted(void **state)
     server_end(stranger);
 }
 
+#define FLIPS 300
+
+static void say(struct server *liar, const struct server *master)
+{
+    side_try(liar->side, "SENTINEL REMOVE mymaster");
+    side_text(liar->side, "SENTINEL MONITOR mymaster 127.0.0.1 %d 1", master->port);
+}
+
+/* Now this master, now that one: each change is a doubt at most, and locks go on. */
+static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
+{
+    struct server *strangers[2] = { server_start_with(true, NULL), server_start_with(true, NULL) };
+    struct server *liar = server_start_by_file("", "--sentinel");
+    struct actor *actor;
+    int locks = 0;
+
+    (void)state;
+    actor = start_at(port_of(0), liar->port, port_of(1), "mymaster");
+    actor_do(actor, "0", "lock f/flips");
+    actor_do(actor, "0", "unlock f/flips");
+    for (int i = 0; i < FLIPS; i++) {
+        say(liar, strangers[i % 2]);
+        actor_send(actor, "timedlock f/flips 1000");
+        locks += strcmp(actor_answer(actor), "0") == 0;
+        actor_send(actor, "unlock f/flips");
+        actor_answer(actor);
+    }
+    print_message("# %d of %d locks\n", locks, FLIPS);
+    assert_int_equal(locks, FLIPS);
+    actor_end(actor);
+    server_end(liar);
+    server_end(strangers[0]);
+    server_end(strangers[1]);
+}
+
 /* The master's address leads nowhere, as behind a translation of addresses. */
 static void test_a_lock_waits_when_the_address_leads_nowhere(void **state)
 {
@@ -176,10 +231,12 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_lock_fails_when_no_sentinel_knows_the_name),
         cmocka_unit_test(test_a_lock_waits_when_two_of_three_sentinels_are_stopped),
+        cmocka_unit_test(test_a_lock_waits_when_the_listed_sentinel_is_alone),
         cmocka_unit_test(test_a_lock_is_had_when_one_sentinel_is_gone),
         cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
         cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
+        cmocka_unit_test(test_locks_go_on_when_a_sentinel_changes_its_mind),
         cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
     };
 

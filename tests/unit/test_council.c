@@ -15,7 +15,8 @@
 #define FRESH 100
 
 static struct dm_council council;
-static const struct dm_master here = { "10.0.0.1", "6379" }, there = { "10.0.0.2", "6379" }, none = { "", "" };
+static const struct dm_master here = { "10.0.0.1", "6379" }, there = { "10.0.0.2", "6379" };
+static const struct dm_master elsewhere = { "10.0.0.3", "6379" }, none = { "", "" };
 
 /* An id of 40 digits, as sentinels have. */
 static const char *id_of(int number)
@@ -99,6 +100,21 @@ static void test_a_sentinel_that_differs_for_long_is_outvoted(void **state)
     assert_int_equal(says(1, &here, 10), DM_COUNCIL_WORD);
     assert_int_equal(says(2, &there, 20), DM_COUNCIL_SAME);
     assert_true(dm_council_is_fresh(&council, council.number, 20));
+}
+
+/* Else one sentinel that says another master in each answer would let nobody lock. */
+static void test_a_sentinel_that_says_ever_another_master_is_outvoted(void **state)
+{
+    (void)state;
+    begin(3);
+    says(2, &there, 5);
+    says(0, &here, 10);
+    assert_int_equal(says(1, &here, 10), DM_COUNCIL_WORD);
+    assert_int_equal(says(2, &elsewhere, 20), DM_COUNCIL_SAME);
+    assert_int_equal(says(2, &none, 21), DM_COUNCIL_SAME);
+    assert_true(dm_council_is_fresh(&council, council.number, 21));
+    assert_int_equal(says(2, &here, 22), DM_COUNCIL_SAME);
+    assert_int_equal(says(2, &there, 23), DM_COUNCIL_DOUBT);
 }
 
 static void test_the_number_rises_with_the_address(void **state)
@@ -245,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_a_late_answer_counts_from_its_question),
         cmocka_unit_test(test_one_other_answer_is_doubt),
         cmocka_unit_test(test_a_sentinel_that_differs_for_long_is_outvoted),
+        cmocka_unit_test(test_a_sentinel_that_says_ever_another_master_is_outvoted),
         cmocka_unit_test(test_the_number_rises_with_the_address),
         cmocka_unit_test(test_the_number_stays_when_the_address_comes_back),
         cmocka_unit_test(test_an_unknown_name_is_told_once),
