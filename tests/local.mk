@@ -602,12 +602,15 @@ chaos_tests = \
     tests/chaos/test_check_deaths \
     tests/chaos/test_failovers \
     tests/chaos/test_promotions \
+    tests/chaos/test_switches \
     tests/chaos/test_takeover
 tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/check.c \
     tests/chaos/check.h \
     tests/chaos/clocks.h \
     tests/chaos/dice.h \
+    tests/chaos/group.c \
+    tests/chaos/group.h \
     tests/chaos/history.c \
     tests/chaos/history.h \
     tests/chaos/nemesis.c \
@@ -626,6 +629,10 @@ tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
 $(chaos_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
 $(chaos_tests): $(chaos_libs)
+# with a control that takes a part of the library away
+tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/runtime/lifetime.c
+tests_chaos_test_switches_LDADD = $(chaos_libs) $(test_libs) $(up_to_api)
+tests_chaos_test_switches_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_lookout_is_fresh -Wl,--wrap=dm_link_close
 
 # dmutex(1), by its output and exit status
 tool_tests = \

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "group.h"
+
 /* A kind of fault, with functions to begin and to end the fault; `end` is NULL if the fault ends alone. */
 struct fault {
     const char *name;
@@ -345,6 +347,48 @@ static void switch_by_hand(struct nemesis *nemesis)
     change_places(nemesis, stage_switch);
 }
 
+/* ---- a group of Sentinel ----------------------------------------------------------------- */
+
+static void strike_kill_master(struct nemesis *nemesis)
+{
+    group_kill_master(nemesis->stage);
+}
+
+static void strike_stop_master(struct nemesis *nemesis)
+{
+    group_stop_master(nemesis->stage);
+}
+
+static void strike_sleep_master(struct nemesis *nemesis)
+{
+    group_sleep_master(nemesis->stage);
+}
+
+static void strike_fail_over(struct nemesis *nemesis)
+{
+    group_fail_over(nemesis->stage);
+}
+
+static void strike_fail_over_twice(struct nemesis *nemesis)
+{
+    group_fail_over_twice(nemesis->stage);
+}
+
+static void strike_restart_sentinel(struct nemesis *nemesis)
+{
+    group_restart_sentinel(nemesis->stage);
+}
+
+static void strike_kill_master_of_stopped(struct nemesis *nemesis)
+{
+    group_kill_master_of_stopped(nemesis->stage);
+}
+
+static void heal_group(struct nemesis *nemesis)
+{
+    group_heal(nemesis->stage);
+}
+
 /* ---- choice of faults -------------------------------------------------------------------- */
 
 #define LONG (2 * LEASE)
@@ -379,6 +423,13 @@ static const struct fault faults[] = {
     { "promotion, replica behind", FAULTS_OF_PROMOTION, 6, promote, NULL, 0 },
     { "FAILOVER", FAULTS_OF_FAILOVER, 6, fail_over, NULL, 0 },
     { "REPLICAOF by hand", FAULTS_OF_SWITCH, 6, switch_by_hand, NULL, 0 },
+    { "SIGKILL of the master", FAULTS_OF_GROUP, 6, strike_kill_master, heal_group, LEASE },
+    { "SIGSTOP of the master", FAULTS_OF_GROUP, 6, strike_stop_master, heal_group, LEASE },
+    { "DEBUG SLEEP of the master", FAULTS_OF_GROUP, 3, strike_sleep_master, heal_group, LEASE },
+    { "SENTINEL FAILOVER", FAULTS_OF_GROUP, 6, strike_fail_over, heal_group, LEASE },
+    { "SENTINEL FAILOVER, twice", FAULTS_OF_GROUP, 3, strike_fail_over_twice, heal_group, LEASE },
+    { "a sentinel is restarted", FAULTS_OF_GROUP, 4, strike_restart_sentinel, heal_group, LEASE },
+    { "replicas stopped before", FAULTS_OF_GROUP, 4, strike_kill_master_of_stopped, heal_group, LEASE },
 };
 
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))

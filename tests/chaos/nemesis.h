@@ -14,13 +14,14 @@ enum faults {
     FAULTS_OF_COPIES = 16,    /* with older data: writes are lost, also signals */
     FAULTS_OF_PROMOTION = 32, /* the same by a replica */
     FAULTS_OF_FAILOVER = 64,  /* a replica with all data takes the master's place, and connections stay */
-    FAULTS_OF_SWITCH = 128    /* the same by hand: writes on the way to the replica are lost */
+    FAULTS_OF_SWITCH = 128,   /* the same by hand: writes on the way to the replica are lost */
+    FAULTS_OF_GROUP = 256     /* sentinels make another server the master: for a stage with a group */
 };
 
 /* Faults by which the server may lose a signal; no promise covers the signal then. */
-#define FAULTS_THAT_LOSE_SIGNALS (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH)
+#define FAULTS_THAT_LOSE_SIGNALS (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH | FAULTS_OF_GROUP)
 
-#define FAULT_KINDS 32
+#define FAULT_KINDS 40
 
 /* A fault's begin and end. */
 struct strike {

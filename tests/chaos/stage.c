@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "group.h"
+
 #define LOOKS 60 /* for an owner, some ms in all */
 
 /* ---- the network ------------------------------------------------------------------------- */
@@ -122,9 +124,14 @@ void stage_link(struct stage *stage)
 static void write_url(const struct stage *stage, int host, char *ret_url, size_t size)
 {
     const struct proxy *proxy = stage->proxies[host];
-    const char *url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
+    const char *url;
     char link[80];
 
+    if (stage->group) {
+        snprintf(ret_url, size, "%s", sentinels_url(stage->group, stage->options));
+        return;
+    }
+    url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
     snprintf(link, sizeof link, "unix://%s", stage->link);
     if (stage->link[0] && host == HOSTS - 1)
         url = link;
@@ -138,8 +145,10 @@ static struct server *start_server(void)
     return server_start_with(true, "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", NULL);
 }
 
-struct side *stage_side(const struct stage *stage)
+struct side *stage_side(struct stage *stage)
 {
+    if (stage->group)
+        return group_side(stage);
     return master_of(stage)->side;
 }
 
@@ -354,16 +363,36 @@ static void *share(size_t size)
     return memory;
 }
 
+static void begin_all(struct stage *stage, const char *folder)
+{
+    stage->history = history_make();
+    stage->cards = share((PROCESSES + 1) * sizeof *stage->cards);
+    stage->phase = share(sizeof *stage->phase);
+    resource_start(&stage->resource, folder);
+}
+
 void stage_begin(struct stage *stage, bool has_grace)
 {
     *stage = (struct stage){ .has_grace = has_grace, .has_device = is_isolated };
     stage->servers[0] = start_server();
     stage->servers[1] = start_server();
     open_networks(stage);
-    stage->history = history_make();
-    stage->cards = share((PROCESSES + 1) * sizeof *stage->cards);
-    stage->phase = share(sizeof *stage->phase);
-    resource_start(&stage->resource, stage->servers[0]->folder);
+    begin_all(stage, stage->servers[0]->folder);
+}
+
+void stage_begin_group(struct stage *stage, bool has_grace, const char *options)
+{
+    *stage = (struct stage){ .has_grace = has_grace };
+    group_begin(stage, options);
+    begin_all(stage, stage->group->data[0]->folder);
+}
+
+static void end_servers(struct stage *stage)
+{
+    for (int i = 0; i < HOSTS; i++)
+        proxy_end(stage->proxies[i]);
+    server_end(stage->servers[0]);
+    server_end(stage->servers[1]);
 }
 
 void stage_seed(struct stage *stage, uint64_t seed)
@@ -380,10 +409,10 @@ void stage_end(struct stage *stage)
     }
     /* Before the networks: the resource's process was forked with the networks' descriptors. */
     resource_end(&stage->resource);
-    for (int i = 0; i < HOSTS; i++)
-        proxy_end(stage->proxies[i]);
-    server_end(stage->servers[0]);
-    server_end(stage->servers[1]);
+    if (stage->group)
+        group_end(stage);
+    else
+        end_servers(stage);
     history_free(stage->history);
     munmap(stage->cards, (PROCESSES + 1) * sizeof *stage->cards);
     munmap(stage->phase, sizeof *stage->phase);

@@ -34,6 +34,8 @@ struct stage {
 
     struct proxy *proxies[HOSTS];
     char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
+    struct sentinels *group; /* in place of the servers and the proxies, or NULL; the master is an index of its data */
+    char options[80];        /* of the group's URL */
     bool has_grace;
     bool hands_on;   /* this round's processes hand mutexes on, and keep leases */
     bool has_device; /* a separate loopback device, to take down */
@@ -56,13 +58,16 @@ void stage_isolate(int argc);
 void stage_begin(struct stage *stage, bool has_grace);
 void stage_end(struct stage *stage);
 
+/* A stage with a group of Sentinel (group.h); has_grace: as the options say, for the report. */
+void stage_begin_group(struct stage *stage, bool has_grace, const char *options);
+
 /* Gives the last host a symbolic link as address, in place of the proxy. */
 void stage_link(struct stage *stage);
 
 /* Sets the seed of the next round. */
 void stage_seed(struct stage *stage, uint64_t seed);
 
-struct side *stage_side(const struct stage *stage);
+struct side *stage_side(struct stage *stage);
 
 void stage_start_process(struct stage *stage, int place);
 void stage_start_closer(struct stage *stage, bool must_wake);

@@ -37,7 +37,7 @@ struct worker {
     const struct resource *resource;
     int *phase;
     struct card *card;
-    char url[128];
+    char url[256];
     char host[16];
     struct clocks clocks;
     unsigned lease_ms;

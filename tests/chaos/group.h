@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stage of a group of Sentinel, in the place of two servers, and its faults.  At the return of a fault the sentinels
+ * have made another server the master; group_heal() brings the servers back that the fault has killed or stopped, as
+ * masters that do not know yet that they were replaced.
+ */
+#ifndef CHAOS_GROUP_H
+#define CHAOS_GROUP_H
+
+#include "stage.h"
+
+/* `options`: of the processes' URL, "?switch=400". */
+void group_begin(struct stage *stage, const char *options);
+void group_end(struct stage *stage);
+
+/* The master's plain connection, opened anew. */
+struct side *group_side(struct stage *stage);
+
+void group_kill_master(struct stage *stage);
+void group_stop_master(struct stage *stage);
+void group_sleep_master(struct stage *stage); /* DEBUG SLEEP */
+void group_fail_over(struct stage *stage);    /* SENTINEL FAILOVER */
+void group_fail_over_twice(struct stage *stage);
+void group_restart_sentinel(struct stage *stage); /* and kills the master while one sentinel is away */
+void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stopped a while before */
+
+/* Waits until a replica can be promoted again. */
+void group_heal(struct stage *stage);
+
+#endif
