@@ -675,6 +675,9 @@ script_tests = \
 if HAVE_GDB
 script_tests += tests/tools/test_gdb.sh
 endif
+if HAVE_TMUX
+script_tests += tests/tools/test_screens.sh
+endif
 if HAVE_PROBES
 script_tests += tests/tools/test_probes.sh
 endif
@@ -717,6 +720,7 @@ EXTRA_DIST += \
     tests/floors/test_hardening.sh \
     tests/tools/test_gdb.sh \
     tests/tools/test_probes.sh \
+    tests/tools/test_screens.sh \
     tests/conformance/cpp/classes.cc \
     tests/conformance/dropin/layout.cc \
     tests/conformance/dropin/locals.cc \
