@@ -549,6 +549,7 @@ fuzz_tests = \
     tests/fuzz/test_names \
     tests/fuzz/test_replies \
     tests/fuzz/test_rules \
+    tests/fuzz/test_sentinel \
     tests/fuzz/test_settings \
     tests/fuzz/test_url
 fuzz_sim_tests = tests/fuzz/test_sim

@@ -143,8 +143,8 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
 
 /*
  * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused: from
- * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted, also
- * if each answer names a new master: else that sentinel could end every word at once.
+ * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted,
+ * also if each answer names a new master: else that sentinel could end every word at once.
  */
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns)

@@ -98,6 +98,12 @@ static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
     return false;
 }
 
+/* The digits alone tell sentinels apart, so nothing else is an id. */
+static bool is_id(const char *text)
+{
+    return strlen(text) == DM_SENTINEL_ID - 1 && strspn(text, "0123456789abcdef") == DM_SENTINEL_ID - 1;
+}
+
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_sentinel_greeting *greeting = user;
@@ -107,7 +113,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
         return complain(reply, ret_reason);
     if (is_login || greeting->is_ear)
         return true;
-    if (reply->type != REDIS_REPLY_STRING || reply->len != DM_SENTINEL_ID - 1)
+    if (reply->type != REDIS_REPLY_STRING || !is_id(reply->str))
         return complain(reply, ret_reason);
     snprintf(greeting->sentinel->id, DM_SENTINEL_ID, "%s", reply->str);
     return true;
@@ -289,7 +295,7 @@ static void take_others(void *user, const redisReply *reply)
         const char *id = value_of(reply->element[i], "runid"), *host = value_of(reply->element[i], "ip");
         const char *port = value_of(reply->element[i], "port");
 
-        if (id && host && port && strlen(id) == DM_SENTINEL_ID - 1 && *host && *port)
+        if (id && host && port && is_id(id) && *host && *port)
             sentinel->hooks->on_other(sentinel->hooks->user, id, host, port);
     }
 }

@@ -21,7 +21,7 @@ void group_stop_master(struct stage *stage);
 void group_sleep_master(struct stage *stage); /* DEBUG SLEEP */
 void group_fail_over(struct stage *stage);    /* SENTINEL FAILOVER */
 void group_fail_over_twice(struct stage *stage);
-void group_restart_sentinel(struct stage *stage); /* and kills the master while one sentinel is away */
+void group_restart_sentinel(struct stage *stage);       /* and kills the master while one sentinel is away */
 void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stopped a while before */
 
 /* Waits until a replica can be promoted again. */

@@ -10,6 +10,9 @@
 #define SECRET_ENCODED "s3%63ret"
 
 static const char *const seeds[] = {
+    "redis+sentinel://user:s3cret@s1,s2:26380,[::1]/mymaster/2?sentinel_user=x&switch=6000&wait=1",
+    "redis-sentinel://s1:26379,s2/0?sentinelMasterId=m",
+    "redis://host?wait=2&command_timeout=100",
     "redis://host",
     "redis://user:s3cret@host:7000/3?connect_timeout=100&command_timeout=200",
     "redis://:s3cret@[::1]:6379",
@@ -35,6 +38,13 @@ static const char *const words[] = {
     "local:",
     "rediss://",
     "redis+sentinel://",
+    "redis-sentinel://",
+    "sentinel_user=",
+    "sentinel_password_file=",
+    "switch=",
+    "wait=",
+    ",[::1]:26379",
+    "/mymaster",
     "@",
     ":",
     "/",
@@ -102,6 +112,9 @@ static void must_be_usable(const struct dm_url *url)
     must(url->prefix && strlen(url->prefix) <= 64 && !strpbrk(url->prefix, "{} \r\n"));
     must(url->connect_timeout_ms >= 1 && url->command_timeout_ms >= 1);
     must(!url->password || strlen(url->password) < 100000);
+    if (url->kind == DM_URL_SENTINEL)
+        must(url->host_count >= 1 && url->host_count <= DM_URL_HOSTS_MOST && url->master && *url->master &&
+             url->switch_ms >= url->command_timeout_ms);
     if (url->kind == DM_URL_TCP)
         must(url->host && *url->host && atoi(url->port) >= 1 && atoi(url->port) <= 65535);
     if (url->kind == DM_URL_UNIX)
