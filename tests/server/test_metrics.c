@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +52,15 @@ static int use_mutex(const char *how)
     if (strcmp(how, "fork") == 0)
         return lock_in_both(&mutex);
     return lock_often(&mutex, PAIRS);
+}
+
+/* The URL of the process's arguments, because a program with more rights ignores DMUTEX_URL; prints if it has these. */
+static int use_configured(const char *url)
+{
+    int error = dmutex_configure_np(url);
+
+    printf("%lu\n", getauxval(AT_SECURE));
+    return error ? error : use_mutex("");
 }
 
 static const char *in_folder(const char *name)
@@ -229,6 +239,47 @@ static void test_dashboard_names_only_metrics_that_are_written(void **state)
     assert_status(0);
 }
 
+/* A group that is not the process's own, to lend the rights of; -1: none. */
+static gid_t other_group(void)
+{
+    gid_t groups[64];
+    int count = getgroups(64, groups);
+
+    for (int i = 0; i < count; i++)
+        if (groups[i] != getegid())
+            return groups[i];
+    return geteuid() == 0 ? getegid() + 1 : (gid_t)-1;
+}
+
+/* A copy of this program in the server's folder, with these rights, is run. */
+static void run_copy(mode_t mode)
+{
+    assert_int_equal(chmod(in_folder("copy"), mode), 0);
+    command_run("DMUTEX_METRICS=%s/lent.prom exec %s/copy --configured '%s'", the_server->folder, the_server->folder,
+                the_server->url);
+    assert_status(0);
+}
+
+/* Where no group can be lent, or programs of the folder get no rights, nothing is tested but the copy. */
+static void test_no_file_is_written_when_the_program_has_rights_of_its_file(void **state)
+{
+    gid_t group = other_group();
+
+    (void)state;
+    command_run("cp %s %s", program_path, in_folder("copy"));
+    assert_status(0);
+    assert_true(group == (gid_t)-1 || chown(in_folder("copy"), (uid_t)-1, group) == 0);
+    run_copy(0755);
+    assert_string_equal(ran.output, "0\n");
+    assert_int_equal(unlink(in_folder("lent.prom")), 0);
+    run_copy(02755);
+    if (strcmp(ran.output, "1\n") == 0)
+        assert_int_equal(access(in_folder("lent.prom"), F_OK), -1);
+    else
+        print_message("# no rights could be lent\n");
+    assert_string_equal(ran.errors, "");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -238,12 +289,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
         cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),
+        cmocka_unit_test(test_no_file_is_written_when_the_program_has_rights_of_its_file),
         cmocka_unit_test(test_dashboard_names_only_metrics_that_are_written),
         cmocka_unit_test(test_nothing_is_left),
     };
 
     if (argc > 1 && strcmp(argv[1], "--lock") == 0)
         return use_mutex(argc > 2 ? argv[2] : "");
+    if (argc > 2 && strcmp(argv[1], "--configured") == 0)
+        return use_configured(argv[2]);
     test_begin(argc, argv);
     return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
 }
