@@ -643,7 +643,8 @@ tool_tests = \
     tests/tools/test_run_lock \
     tests/tools/test_run_loss \
     tests/tools/test_top \
-    tests/tools/test_views
+    tests/tools/test_views \
+    tests/tools/test_words_sentinel
 tool_tls_tests =
 if HAVE_TLS
 tool_tls_tests += tests/tools/test_words_tls
