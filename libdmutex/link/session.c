@@ -166,7 +166,7 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
 
 void dm_session_fail_address(struct dm_session *session, int error)
 {
-    if (session->has_reached)
+    if (session->has_reached || (session->had_reached && dm_addresses_has_more(session->addresses)))
         fail(session);
     else
         dm_session_fail(session, "cannot be opened (%s)", strerror(error));

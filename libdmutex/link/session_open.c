@@ -33,7 +33,7 @@ void dm_session_forget_addresses(struct dm_session *session)
 {
     dm_addresses_free(session->addresses);
     session->addresses = NULL;
-    session->has_reached = false;
+    session->has_reached = session->had_reached = false;
 }
 
 /* Looking a name up, starting a server, or a handshake may block: the link does so in a thread, without its lock. */
@@ -48,7 +48,7 @@ static void open_by_hook(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
 
-    session->has_reached = false;
+    session->has_reached = session->had_reached = false;
     if (!session->greeter.prepare)
         session->pipe.stream.fd = session->options.open(session->options.open_user, false, reason);
     if (session->pipe.stream.fd >= 0)
@@ -64,12 +64,15 @@ static void open_by_hook(struct dm_session *session)
 static void open_by_address(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM] = "";
+    bool had_reached;
 
     if (dm_addresses_has_more(session->addresses)) {
         connect_next(session);
         return;
     }
+    had_reached = session->has_reached;
     dm_session_forget_addresses(session);
+    session->had_reached = had_reached;
     if (!session->greeter.prepare)
         session->addresses = dm_addresses_find(&session->options.address, false, reason);
     if (session->addresses)

@@ -14,7 +14,10 @@ void dm_session_check_connect(struct dm_session *session);
 /* The addresses are looked up anew for the next connection. */
 void dm_session_forget_addresses(struct dm_session *session);
 
-/* An address cannot be opened; the reason of another address of the same name whose server was reached stays. */
+/*
+ * An address cannot be opened.  The reason of another address of the same name whose server was reached stays, also one
+ * of the round before, until this round has tried all addresses.
+ */
 void dm_session_fail_address(struct dm_session *session, int error);
 
 #endif

@@ -4,6 +4,8 @@
  *
  * This program executes itself with --openssl SCENE URL: a process that uses OpenSSL beside the library.
  */
+#include <dlfcn.h>
+#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
@@ -15,6 +17,7 @@
 #include "../lib/tls.h"
 
 #define LONG_LEASE 60000 /* longer than any answer is awaited */
+#define TWO_ADDRESSES "two.test.example"
 
 static int begin_group(void **state)
 {
@@ -51,6 +54,14 @@ static const char *file_option(const char *name, const char *file)
 static const char *trusting(void)
 {
     return file_option("cacert", "ca.crt");
+}
+
+/* No server is reached any more, and the sentence has forgotten the server of before. */
+static bool says_refused(struct actor *a)
+{
+    actor_do(a, "ENOLCK", "trylock tls/refused");
+    actor_send(a, "strerror");
+    return strstr(actor_answer(a), "Connection refused");
 }
 
 static void assert_works(const char *url)
@@ -171,6 +182,35 @@ static void test_calls_have_room_when_the_stack_is_the_smallest(void **state)
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
+
+/* Stands before libc's function, for the library, too: a host with two addresses, and nobody listens at the first. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret_found)
+{
+    int (*look_up)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    int error;
+
+    *(void **)&look_up = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!name || strcmp(name, TWO_ADDRESSES) != 0 || hints->ai_flags & AI_NUMERICHOST)
+        return look_up(name, service, hints, ret_found);
+    error = look_up("127.0.0.2", service, hints, ret_found);
+    return error ? error : look_up("127.0.0.1", service, hints, &(*ret_found)->ai_next);
+}
+
+/* The addresses are tried again and again; a refusal at one tells less than the server that was reached at another. */
+static void test_the_sentence_is_of_the_server_that_was_reached_when_another_address_is_refused(void **state)
+{
+    struct tls_server *tls = tls_server_start("named", "no", NULL);
+    struct actor *a = actor_start_at(url_of(tls, "rediss://" TWO_ADDRESSES, trusting()));
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        actor_do(a, "ENOLCK", "trylock tls/refused");
+        actor_assert_words(a, "certificate is for redis.test.example and not for " TWO_ADDRESSES);
+    }
+    tls_server_end(tls);
+    wait_until(says_refused(a));
+    actor_end(a);
+}
 
 /* The certificate is for another name: the sentence lists the names. */
 static void test_the_sentence_lists_the_names_when_the_name_is_wrong(void **state)
@@ -411,6 +451,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_an_authority_is_found_when_cacert_is_a_folder),
         cmocka_unit_test(test_calls_have_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_the_sentence_lists_the_names_when_the_name_is_wrong),
+        cmocka_unit_test(test_the_sentence_is_of_the_server_that_was_reached_when_another_address_is_refused),
         cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
         cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
