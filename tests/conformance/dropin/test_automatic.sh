@@ -200,6 +200,7 @@ int main(void)
     tell("thread", &of_thread);
     pthread_mutex_init(on_heap, NULL);
     printf("%s\n", dmutex_getname_np(on_heap, (char[256]){ 0 }, 256) == ENOENT ? "anonymous" : "named");
+    free(on_heap);
     return 0;
 }
 SOURCE
@@ -294,7 +295,7 @@ int main()
     queue *on_heap = new queue;
     tell("single", &single.lock);
     tell("heap", &on_heap->lock);
-    std::printf("%d\n", dmutex_getname_np(&anonymous.lock, 0, 0) == EINVAL);
+    printf("%d\n", dmutex_getname_np(&anonymous.lock, 0, 0) == EINVAL);
     delete on_heap;
     return 0;
 }
