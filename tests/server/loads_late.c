@@ -71,7 +71,8 @@ int main(int argc, char **argv)
 
     must(argc == 4, "usage: LIBRARY NAME PAIRS");
     pairs = strtol(argv[3], NULL, 10);
-    must(pipe(ends) == 0 && pthread_create(&thread, NULL, use_once_loaded, NULL) == 0, "thread");
+    must(pipe(ends) == 0, "pipe");
+    must(pthread_create(&thread, NULL, use_once_loaded, NULL) == 0, "thread");
     load(argv[1], argv[2]);
     must(write(ends[1], "", 1) == 1, "pipe");
     use();
