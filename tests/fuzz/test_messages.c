@@ -154,6 +154,7 @@ static void set_up(void)
     const struct dm_host host = { .user = &runtime, .on_message = dm_inbox_take };
     char reason[DM_REASON_ROOM];
 
+    dm_ident_draw(&runtime.ident);
     runtime.store = dm_redis_open(dm_url_parse("unix:///nowhere", reason), &runtime.ident, &host);
     must(runtime.store);
     dm_registry_init(&runtime.registry, runtime.store, 0);
@@ -172,8 +173,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     dm_state_unlock();
     while ((line = strsep(&rest, "\n"))) {
         dm_redis_hear(dm_redis(runtime.store), line, &server);
+        dm_state_lock();
         must(strcmp(line, "wanted 3") != 0 || claim_by(HELD)->hold.is_wanted || claim_by(HELD)->hold.phase == DM_LOST);
         must_be_right();
+        dm_state_unlock();
     }
     dm_state_lock();
     dm_registry_empty(&runtime.registry);

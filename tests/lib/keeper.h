@@ -28,7 +28,8 @@ void keeper_remove_folder(const char *path);
 pid_t keeper_fork(void);
 
 /*
- * In a forked child whose parent had no threads: leaks of the child are looked for at the exit, as for no other child.
+ * In a forked child whose parent had no threads: leaks of the child are looked for at the exit, as in a program that is
+ * started, and in no other child.
  */
 void keeper_mind_leaks(void);
 

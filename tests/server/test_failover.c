@@ -150,6 +150,7 @@ static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void
     assert_true(actor_value(holder, "token fail/grace") == token);
     assert_true(actor_is_silent(waiter));
     actor_kill(waiter);
+    actor_end(waiter);
     actor_end(holder);
 }
 
@@ -161,6 +162,7 @@ static void test_the_commands_follow_when_the_inbox_finds_another_server(void **
     (void)state;
     waiter = start_waiter("fail/inbox", &holder, "?grace=off");
     actor_kill(holder);
+    actor_end(holder);
     proxy_lead_new_to(proxy, second);
     side_text(first->side, "CLIENT KILL TYPE pubsub");
     wait_until(subscribers(second) == 1 && clients(second) == 1);
@@ -177,6 +179,7 @@ static void test_the_inbox_follows_when_the_commands_find_another_server(void **
     (void)state;
     waiter = start_waiter("fail/commands", &holder, "?grace=off");
     actor_kill(holder);
+    actor_end(holder);
     proxy_lead_new_to(proxy, second);
     side_text(first->side, "CLIENT KILL TYPE normal SKIPME yes");
     wait_until(subscribers(second) == 1 && clients(second) == 1);

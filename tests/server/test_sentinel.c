@@ -190,6 +190,7 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", "s/grace")));
     server_kill(group.data[before]);
     actor_kill(holder);
+    actor_end(holder);
     after = sentinels_await_switch(&group, before);
     server_reconnect(group.data[after]);
     side_set_control(group.data[after]->side, "early", 1000 + SWITCH - 500);

@@ -262,6 +262,7 @@ static int count_reconnects(const char *url, const char *path)
     pages = pages_in_memory() - pages;
     printf("%ld connections; from the %ldth on: %zd bytes, %ld pages, %d descriptors\n", times, times / 10, used, pages,
            descriptors);
+    side_close(side);
     return used > 100000 || pages > PAGES_MORE || descriptors != 0;
 }
 
