@@ -114,6 +114,7 @@ server_tests = \
     tests/server/test_replicas \
     tests/server/test_sentinel \
     tests/server/test_sentinel_faults \
+    tests/server/test_sentinel_holds \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \

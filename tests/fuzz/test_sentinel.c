@@ -21,7 +21,7 @@
 #define OTHER_ID "fedcba9876543210fedcba9876543210fedcba98"
 #define GREETED "$40\r\n" ID "\r\n"
 #define MASTER "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n"
-#define OTHERS                                                                                                  \
+#define OTHERS \
     "*1\r\n*6\r\n$2\r\nip\r\n$9\r\n127.0.0.2\r\n$4\r\nport\r\n$5\r\n26379\r\n$5\r\nrunid\r\n$40\r\n" OTHER_ID "\r\n"
 #define LISTENING "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"
 #define SWITCHED "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$28\r\nm 127.0.0.1 6379 127.0.0.2 1\r\n"
@@ -40,9 +40,28 @@ static const char *const seeds[] = {
 };
 
 static const char *const words[] = {
-    "\r\n", GREETED, OTHERS, MASTER, LISTENING, SWITCHED, "*0\r\n", "*1\r\n", "*2\r\n", "*-1\r\n", "$-1\r\n", "$0\r\n\r\n",
-    "$5\r\n65536\r\n", "$1\r\n0\r\n", "$4\r\nport\r\n", "$2\r\nip\r\n", "$5\r\nrunid\r\n", ":1\r\n", "+OK\r\n", "-ERR\r\n",
-    "$40\r\n" OTHER_ID "\r\n", NULL,
+    "\r\n",
+    GREETED,
+    OTHERS,
+    MASTER,
+    LISTENING,
+    SWITCHED,
+    "*0\r\n",
+    "*1\r\n",
+    "*2\r\n",
+    "*-1\r\n",
+    "$-1\r\n",
+    "$0\r\n\r\n",
+    "$5\r\n65536\r\n",
+    "$1\r\n0\r\n",
+    "$4\r\nport\r\n",
+    "$2\r\nip\r\n",
+    "$5\r\nrunid\r\n",
+    ":1\r\n",
+    "+OK\r\n",
+    "-ERR\r\n",
+    "$40\r\n" OTHER_ID "\r\n",
+    NULL,
 };
 
 const struct fuzzer fuzzer = { "sentinel", seeds, words, 15000, 800000 };

@@ -177,6 +177,7 @@ static void test_nobody_goes_to_a_resurrected_master(void **state)
 static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
 {
     int before = sentinels_master(&group, 0), after;
+    int64_t told_ms;
 
     (void)state;
     actor_end(holder);
@@ -192,9 +193,12 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     actor_kill(holder);
     actor_end(holder);
     after = sentinels_await_switch(&group, before);
+    told_ms = wait_now_ms();
     server_reconnect(group.data[after]);
     side_set_control(group.data[after]->side, "early", 1000 + SWITCH - 500);
     actor_expect(waiter, "0");
+    print_message("# the next holder %lld ms behind announcement, lease and switch\n",
+                  (long long)(wait_now_ms() - told_ms - 1000 - SWITCH));
     assert_true(side_is_control_over(group.data[after]->side, "early"));
     actor_do(waiter, "0", "unlock s/grace");
     holder = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));

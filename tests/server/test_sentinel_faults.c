@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sentinels that are missing, silent, strangers, or say nonsense: a sentence, nothing lost, and no grant. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -206,6 +207,37 @@ static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
     server_end(strangers[1]);
 }
 
+#define MESSAGES 2000
+
+static int64_t commands_of(const struct server *server)
+{
+    return strtoll(strchr(strstr(side_text(server->side, "INFO stats"), "total_commands_processed"), ':') + 1, NULL,
+                   10);
+}
+
+/* A server in the place of a sentinel tells of switches without end: the sentinels are asked no more often for that. */
+static void test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches(void **state)
+{
+    struct server *stranger = server_start_with(true, NULL);
+    struct actor *actor = start_at(port_of(0), stranger->port, port_of(1), "mymaster");
+    int64_t before, asked;
+
+    (void)state;
+    actor_do(actor, "0", "lock f/flood");
+    wait_until(side_count_channels(stranger->side) == 1);
+    before = commands_of(group.sentinel[0]);
+    for (int i = 0; i < MESSAGES; i++)
+        assert_int_equal(side_int(stranger->side, "PUBLISH +switch-master %d", i), 1);
+    side_set_control(stranger->side, "read", 500);
+    wait_until(side_is_control_over(stranger->side, "read"));
+    actor_do(actor, "0", "unlock f/flood");
+    asked = commands_of(group.sentinel[0]) - before;
+    print_message("# %d messages, %lld commands\n", MESSAGES, (long long)asked);
+    assert_in_range(asked, 0, MESSAGES / 4);
+    actor_end(actor);
+    server_end(stranger);
+}
+
 /* The master's address leads nowhere, as behind a translation of addresses. */
 static void test_a_lock_waits_when_the_address_leads_nowhere(void **state)
 {
@@ -237,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
         cmocka_unit_test(test_locks_go_on_when_a_sentinel_changes_its_mind),
+        cmocka_unit_test(test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches),
         cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
     };
 
