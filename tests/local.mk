@@ -32,6 +32,7 @@ unit_core_tests = \
     tests/unit/test_tenure
 unit_store_tests = \
     tests/unit/test_url \
+    tests/unit/test_url_sentinel \
     tests/unit/test_verdict
 unit_link_tests = \
     tests/unit/test_command \
@@ -66,7 +67,7 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_loop_rearm \
     -Wl,--wrap=dm_loop_wake_at
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
-EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h
+EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h
 
 # parts and the whole on a server of their own
 server_tests = \
