@@ -23,6 +23,15 @@ result "every function in a page is public"
 comm -23 "$scratch/declared" "$scratch/found" >"$scratch/complaints"
 result "man finds every public function by its name"
 
+# Programs and files: by the NAME sections.
+for page in "$man"/*.[1568]; do
+    section=${page##*.}
+    for name in $(sed -n '/^\.Sh NAME/,/^\.Nd/s/^\.Nm \([^ ]*\).*/\1/p' "$page"); do
+        [ -e "$man/$name.$section" ] || [ -e "doc/links/$name.$section" ] || complain "no page $name($section)"
+    done
+done
+result "man finds every program and file by its name"
+
 # An example is a display that begins with an include; \e is roff's backslash.
 for page in "$man"/*.[1-8]; do
     awk -v to="$scratch/${page##*/}" '

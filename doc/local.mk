@@ -2,6 +2,7 @@
 dist_man_MANS = \
     doc/man/dcond_init.3 \
     doc/man/dcond_wait.3 \
+    doc/man/dmutex-keeper.8 \
     doc/man/dmutex-names.1 \
     doc/man/dmutex.1 \
     doc/man/dmutex-preload.5 \
@@ -99,6 +100,9 @@ links_to_testing = \
     doc/links/dmutex_test_server_stop.3 \
     doc/links/dmutex_test_server_url.3
 
+# The configuration is found by the name of the file, too.
+links_to_preload = doc/links/preload.conf.5
+
 $(links_to_cond_init): page = man3/dcond_init.3
 $(links_to_cond_wait): page = man3/dcond_wait.3
 $(links_to_configure): page = man3/dmutex_configure_np.3
@@ -106,6 +110,7 @@ $(links_to_init): page = man3/dmutex_init.3
 $(links_to_lock): page = man3/dmutex_lock.3
 $(links_to_np): page = man3/dmutex_np.3
 $(links_to_attr): page = man3/dmutexattr.3
+$(links_to_preload): page = man5/dmutex-preload.5
 $(links_to_testing): page = man7/dmutex-testing.7
 
 man_links = \
@@ -116,6 +121,7 @@ man_links = \
     $(links_to_lock) \
     $(links_to_np) \
     $(links_to_attr) \
+    $(links_to_preload) \
     $(links_to_testing)
 $(man_links): Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
