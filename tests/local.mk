@@ -67,7 +67,7 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_loop_rearm \
     -Wl,--wrap=dm_loop_wake_at
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
-EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h
+EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
 # parts and the whole on a server of their own
 server_tests = \
@@ -908,7 +908,8 @@ print-debian-results:
 check-valgrind:
 	@test -n '$(VALGRIND)' || { echo 'valgrind was not found by configure'; exit 1; }
 	$(MAKE) check TESTS='$(unit_tests)' TEST_WRAPPER='$(VALGRIND) $(valgrind_flags)' TEST_TIMEOUT=600
-valgrind_flags = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite
+valgrind_flags = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+    --suppressions='$(abs_top_srcdir)/tests/unit/valgrind.supp'
 
 # A sanitized tree is built below this one, with the same compiler and switches.
 check-asan: asan/Makefile

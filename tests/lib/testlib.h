@@ -89,6 +89,22 @@ const char *test_compiler(void);
 /* Adds an option for the address sanitizer in programs that start from now on. */
 void test_tell_asan(const char *option);
 
+/*
+ * True under a sanitizer that cannot follow some tests, which return at once then.  The thread sanitizer starts no
+ * thread in a forked child, and ends the program when a thread is cancelled in a call that the sanitizer does not see.
+ * The address sanitizer's allocator stays locked in a child if another thread of the parent was inside.
+ */
+#if defined __SANITIZE_THREAD__
+#define IS_THREAD_SANITIZED true
+#else
+#define IS_THREAD_SANITIZED false
+#endif
+#if defined __SANITIZE_ADDRESS__
+#define IS_ADDRESS_SANITIZED true
+#else
+#define IS_ADDRESS_SANITIZED false
+#endif
+
 /* A server for the whole group, in `the_server`; this process is connected when the first test begins. */
 int test_group_setup(void **state);
 int test_group_teardown(void **state);

@@ -173,6 +173,8 @@ static void test_file_is_there_while_the_process_goes_on(void **state)
 static void test_child_has_a_file_of_its_own_when_the_path_names_the_process(void **state)
 {
     (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* the forked child starts threads */
     run_with_metrics("echo $$ >parent;", "forked.%p", "fork");
     command_run("cd %s && mv forked.$(cat parent) of-parent && mv forked.* of-child", the_server->folder);
     assert_status(0);

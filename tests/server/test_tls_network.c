@@ -187,9 +187,12 @@ static void test_parent_and_child_lock_when_the_parent_is_connected(void **state
 /* fork() while a thread of the library shakes hands: the child shakes hands, too, and has no copy of the socket. */
 static void test_a_child_locks_when_the_parent_is_shaking_hands(void **state)
 {
-    struct actor *a = begin_actor("&connect_timeout=20000");
+    struct actor *a;
 
     (void)state;
+    if (IS_ADDRESS_SANITIZED)
+        return; /* the thread that shakes hands allocates */
+    a = begin_actor("&connect_timeout=20000");
     for (int i = 0; i < 10; i++) {
         int before = proxy_accepted(proxy);
 
