@@ -172,6 +172,43 @@ static void test_a_sentinel_that_says_another_master_is_outvoted(void **state)
     server_end(stranger);
 }
 
+static void test_a_lock_waits_when_the_only_listed_sentinel_is_gone(void **state)
+{
+    int nobody = server_free_port();
+    struct actor *actor;
+    char url[160];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, nobody);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock f/nobody 500");
+    actor_assert_words(actor, "0 of 1 sentinels have answered lately, and 1 must agree on who the master is");
+    actor_assert_words(actor, "Connection refused");
+    actor_do(actor, "ENOLCK", "trylock f/nobody");
+    actor_end(actor);
+}
+
+#define CHILDREN 40
+
+/* Names are looked up in threads of their own; a fork may come at any moment of that, and the child begins anew. */
+static void test_children_find_sentinels_by_name(void **state)
+{
+    struct actor *actor;
+    char url[256];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://localhost:%d,localhost:%d,localhost:%d/mymaster?" TIMES, port_of(0),
+             port_of(1), port_of(2));
+    actor = actor_start_at(url);
+    actor_do(actor, "0", "init f/children lease=60000");
+    actor_do(actor, "0", "lock f/children");
+    for (int i = 0; i < CHILDREN; i++)
+        actor_do(actor, "EBUSY", "in-child trylock f/children");
+    assert_int_equal(actor_losses(actor), 0);
+    actor_do(actor, "0", "unlock f/children");
+    actor_end(actor);
+}
+
 #define FLIPS 300
 
 static void say(struct server *liar, const struct server *master)
@@ -268,6 +305,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
         cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
+        cmocka_unit_test(test_a_lock_waits_when_the_only_listed_sentinel_is_gone),
+        cmocka_unit_test(test_children_find_sentinels_by_name),
         cmocka_unit_test(test_locks_go_on_when_a_sentinel_changes_its_mind),
         cmocka_unit_test(test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches),
         cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
