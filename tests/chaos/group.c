@@ -126,17 +126,21 @@ static bool follows(const struct stage *stage, struct server *server)
     return side_says(server->side, "master_link_status:up", "INFO replication");
 }
 
-/* A busy machine may have had the sentinels switch once more. */
-static bool has_follower(struct stage *stage)
+/*
+ * A busy machine may have had the sentinels switch once more.  All must follow: a replaced master that is promoted
+ * again before it has followed another has the identity of before, and gives no grace (doc/design/sentinel.md).
+ */
+static bool do_all_follow(struct stage *stage)
 {
     int master = sentinels_master(stage->group, 0);
-    bool has = false;
 
     if (master >= 0)
         stage->master = master;
-    for (int i = 0; i <= REPLICAS; i++)
-        has = has || follows(stage, stage->group->data[i]);
-    return has;
+    for (int i = 0; i <= REPLICAS; i++) {
+        if (i != stage->master && !follows(stage, stage->group->data[i]))
+            return false;
+    }
+    return master >= 0;
 }
 
 void group_heal(struct stage *stage)
@@ -148,5 +152,5 @@ void group_heal(struct stage *stage)
             server_restart(server);
         server_cont(server);
     }
-    wait_until(has_follower(stage));
+    wait_until(do_all_follow(stage));
 }

@@ -24,7 +24,7 @@ void group_fail_over_twice(struct stage *stage);
 void group_restart_sentinel(struct stage *stage);       /* and kills the master while one sentinel is away */
 void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stopped a while before */
 
-/* Waits until a replica can be promoted again. */
+/* Waits until all other servers follow the master. */
 void group_heal(struct stage *stage);
 
 #endif
