@@ -455,6 +455,9 @@ EXTRA_DIST += \
 fault_tests = tests/faults/test_faults
 tests_faults_test_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 tests_faults_test_faults_LDADD = tests/faults/libfail.la $(LDADD)
+if HAVE_TLS
+tests_faults_test_faults_LDADD += tests/lib/libtls.la $(LIBSSL_LIBS)
+endif
 tests_faults_test_faults_SOURCES = \
     tests/faults/paths.c \
     tests/faults/paths.h \

@@ -334,6 +334,10 @@ static void take_testserver(void)
 
 const struct path paths[PATH_COUNT] = {
     { .name = "lock", .take = take_lock, .is_tcp = true },
+#if DM_HAVE_TLS
+    { .name = "tls", .take = take_lock, .is_tls = true },
+    { .name = "tls-reconnect", .take = take_reconnect, .is_tls = true },
+#endif
     { .name = "questions", .take = take_questions },
     { .name = "handoff", .take = take_handoff },
     { .name = "timeout", .take = take_timeout },

@@ -3,9 +3,14 @@
 #ifndef TEST_FAULTS_PATHS_H
 #define TEST_FAULTS_PATHS_H
 
+#include "config.h"
 #include "run.h"
 
+#if DM_HAVE_TLS
+#define PATH_COUNT 16
+#else
 #define PATH_COUNT 14
+#endif
 extern const struct path paths[PATH_COUNT];
 
 #endif

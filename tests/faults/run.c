@@ -215,12 +215,14 @@ static const char *host_name(void)
     return access("/etc/hosts", R_OK) == 0 ? "localhost" : "127.0.0.1";
 }
 
+const char *run_tls_url;
+
 static void choose_server(struct run *run)
 {
     char url[64];
 
     snprintf(url, sizeof url, "redis://%s:%d?grace=off", host_name(), the_server->port);
-    setenv("DMUTEX_URL", run->path->is_tcp ? url : the_server->url, 1);
+    setenv("DMUTEX_URL", run->path->is_tls ? run_tls_url : run->path->is_tcp ? url : the_server->url, 1);
     if (!run->path->is_local)
         return;
     snprintf(run->folder, sizeof run->folder, "%s/%s", the_server->folder, run->name);

@@ -17,6 +17,7 @@ struct path {
     const char *name; /* the name used by hand */
     void (*take)(void);
     bool is_tcp;   /* the run's server has a host name, not a socket's path */
+    bool is_tls;   /* by TLS, with a client certificate */
     bool is_local; /* the run has a separate server and folder: without either, ENOLCK */
 };
 
@@ -37,6 +38,9 @@ struct run {
     char folder[96]; /* of the run's local server */
     pid_t pid;
 };
+
+/* The server by TLS, for paths with is_tls. */
+extern const char *run_tls_url;
 
 /* ---- for the test ------------------------------------------------------------------------ */
 
