@@ -94,25 +94,42 @@ int dm_council_missing(const struct dm_council *council, int64_t now_ns)
     return -1;
 }
 
-/*
- * Until when a majority for that master counts, from the oldest question of the newest majority on.  0: no majority.
- */
-static int64_t agreed_until(const struct dm_council *council, const struct dm_master *master, int64_t now_ns)
+/* The highest number that so many of the numbers reach. */
+static int64_t reached_by(int64_t *numbers, int count, int how_many)
 {
-    int64_t newest[DM_COUNCIL_MOST];
+    for (int i = 1; i < count; i++) {
+        for (int at = i; at > 0 && numbers[at - 1] < numbers[at]; at--) {
+            int64_t lower = numbers[at - 1];
+
+            numbers[at - 1] = numbers[at];
+            numbers[at] = lower;
+        }
+    }
+    return numbers[how_many - 1];
+}
+
+/*
+ * Until when a majority for that master counts, from the oldest question of the newest majority on; and the epoch that
+ * a majority tells at least.  0: no majority.
+ */
+static int64_t agreed_until(const struct dm_council *council, const struct dm_master *master, int64_t now_ns,
+                            uint64_t *ret_epoch)
+{
+    int64_t asked_ns[DM_COUNCIL_MOST], epochs[DM_COUNCIL_MOST];
     int count = 0, majority = dm_council_majority(council);
 
     for (int i = 0; i < council->count; i++) {
-        int64_t asked_ns = is_same(&council->opinions[i].master, master) ? counts_from(council, i, now_ns) : 0;
-        int at = count;
+        const struct dm_opinion *opinion = &council->opinions[i];
 
-        if (!asked_ns)
+        if (!is_same(&opinion->master, master) || !counts_from(council, i, now_ns))
             continue;
-        for (count++; at > 0 && newest[at - 1] < asked_ns; at--)
-            newest[at] = newest[at - 1];
-        newest[at] = asked_ns;
+        asked_ns[count] = opinion->asked_ns;
+        epochs[count++] = (int64_t)opinion->master.epoch;
     }
-    return count >= majority ? newest[majority - 1] + council->fresh_ns : 0;
+    if (count < majority)
+        return 0;
+    *ret_epoch = (uint64_t)reached_by(epochs, count, majority);
+    return reached_by(asked_ns, count, majority) + council->fresh_ns;
 }
 
 static enum dm_council_news doubt(struct dm_council *council, int64_t now_ns)
@@ -122,22 +139,37 @@ static enum dm_council_news doubt(struct dm_council *council, int64_t now_ns)
     return DM_COUNCIL_DOUBT;
 }
 
-/* A majority has agreed on the master, until then. */
-static enum dm_council_news agree(struct dm_council *council, const struct dm_master *master, int64_t until_ns)
+/*
+ * True if a failover lies between the word and now, though the master has the same address: the master was replaced,
+ * and promoted again.
+ */
+static bool is_back(const struct dm_council *council, const struct dm_master *master, uint64_t epoch)
+{
+    return is_same(&council->word, master) && epoch > council->word.epoch;
+}
+
+/* A majority has agreed on the master and the epoch, until then. */
+static enum dm_council_news agree(struct dm_council *council, const struct dm_master *master, uint64_t epoch,
+                                  int64_t until_ns, int64_t now_ns)
 {
     bool was_counting = council->until_ns != 0, was_refused = council->is_refused;
+    bool is_other = !is_same(&council->word, master) || is_back(council, master, epoch);
 
     council->is_refused = master->host[0] == '\0';
     if (council->is_refused) {
         council->until_ns = 0;
         return was_refused ? DM_COUNCIL_SAME : DM_COUNCIL_NAME;
     }
+    if (was_counting && is_back(council, master, epoch))
+        return doubt(council, now_ns);
     council->until_ns = until_ns;
-    if (was_counting && is_same(&council->word, master))
+    if (was_counting && !is_other)
         return DM_COUNCIL_SAME;
-    if (!is_same(&council->word, master))
+    if (is_other) {
         council->number++;
-    council->word = *master;
+        council->word = *master;
+        council->word.epoch = epoch;
+    }
     return DM_COUNCIL_WORD;
 }
 
@@ -151,14 +183,15 @@ enum dm_council_news dm_council_take(struct dm_council *council, int index, cons
 {
     struct dm_opinion *opinion = &council->opinions[index];
     bool is_news = !opinion->asked_ns || is_same(&opinion->master, &council->word);
+    uint64_t epoch = 0;
     int64_t until_ns;
 
     opinion->master = *master;
     opinion->asked_ns = asked_ns;
     if (council->until_ns && is_news && !is_same(&council->word, master))
         return doubt(council, now_ns);
-    until_ns = agreed_until(council, master, now_ns);
-    return until_ns ? agree(council, master, until_ns) : dm_council_look(council, now_ns);
+    until_ns = agreed_until(council, master, now_ns, &epoch);
+    return until_ns ? agree(council, master, epoch, until_ns, now_ns) : dm_council_look(council, now_ns);
 }
 
 enum dm_council_news dm_council_look(struct dm_council *council, int64_t now_ns)

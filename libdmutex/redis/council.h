@@ -19,6 +19,7 @@
 struct dm_master {
     char host[256]; /* "": none */
     char port[8];
+    uint64_t epoch; /* the group's config epoch, which rises with each failover, and one; 0: not told */
 };
 
 /* The newest answer of one sentinel. */
@@ -36,7 +37,7 @@ struct dm_council {
     int64_t doubt_ns; /* only answers to later questions count */
 
     struct dm_master word; /* of the last majority; no host: no majority was there yet */
-    uint64_t number;       /* of the word: another address has another number; 0: no word yet */
+    uint64_t number;       /* of the word: another address, or a later epoch, has another number; 0: no word yet */
     int64_t until_ns;      /* so long the word counts; 0: the word does not count */
     bool is_refused;       /* a majority knows no group of that name */
 };

@@ -152,6 +152,8 @@ static void write_born(const struct dm_greeting *greeting, struct dm_args *args,
     dm_args_text(args, dm_lua_born);
     dm_args_text(args, "1");
     dm_args_text(args, room);
+    if (greeting->config)
+        dm_args_number(args, greeting->config);
 }
 
 /* Words without numbers, up to NULL. */

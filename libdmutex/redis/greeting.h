@@ -59,6 +59,7 @@ struct dm_greeting {
     int round;
     unsigned warned; /* a bit for each step whose refusal the log has told, over all connections */
 
+    uint64_t config;    /* of a group of Sentinel: the epoch of its newest failover, and one; 0: none, or not told */
     uint64_t client_id; /* of this connection, 0 unknown */
     uint64_t old_client_id;
     struct dm_server server, old_server;

@@ -300,11 +300,14 @@ void dm_lookout_free_unused(struct dm_lookout *lookout)
 /* Any thread; the loop thread may be in a turn, and finds ended links. */
 void dm_lookout_end(struct dm_lookout *lookout)
 {
+    int count;
+
     dm_mutex_lock(&lookout->lock);
     lookout->is_ended = true;
     lookout->council.until_ns = 0;
+    count = lookout->count;
     dm_mutex_unlock(&lookout->lock);
-    for (int i = 0; i < lookout->count; i++)
+    for (int i = 0; i < count; i++)
         dm_sentinel_end(lookout->sentinels[i]);
 }
 

@@ -178,6 +178,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
 
     if (found != DM_LOOKOUT_FOUND)
         return found == DM_LOOKOUT_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
+    line->greeting.config = line->master.epoch;
     options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
     if (!node->url->servername)
         options->tls.name = line->master.host;

@@ -268,10 +268,12 @@ static void take_master(void *user, const redisReply *reply)
     struct dm_sentinel *sentinel = question->sentinel;
     struct dm_master master;
 
-    if (reply && read_master(reply, &master))
+    if (reply && read_master(reply, &master)) {
+        master.epoch = sentinel->epoch;
         sentinel->hooks->on_master(sentinel->hooks->user, sentinel, &master, question->sent_ns);
-    else if (reply)
+    } else if (reply) {
         dm_link_distrust(sentinel->asks, 0, "does not say who the master is: is this a sentinel?");
+    }
     free(question);
 }
 
@@ -284,6 +286,16 @@ static const char *value_of(const redisReply *pairs, const char *key)
             return pairs->element[i + 1]->str;
     }
     return NULL;
+}
+
+/* A dm_reply_fn.  Without the right to ask there is no epoch. */
+static void take_epoch(void *user, const redisReply *reply)
+{
+    struct dm_sentinel *sentinel = user;
+    const char *digits = reply ? value_of(reply, "config-epoch") : NULL;
+    uint64_t epoch;
+
+    sentinel->epoch = digits && dm_reply_digits(digits, strlen(digits), &epoch) ? epoch + 1 : 0;
 }
 
 /* A dm_reply_fn. */
@@ -321,7 +333,8 @@ static bool post(struct dm_sentinel *sentinel, const char *word, dm_reply_fn han
 
 /*
  * For the others first: the answers come in this order, and a sentinel that is alone must not be taken for the majority
- * because nobody else is known yet.
+ * because nobody else is known yet.  Then for the epoch, which belongs to the address behind it: a sentinel executes
+ * both questions in one turn.
  */
 void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others)
 {
@@ -330,6 +343,8 @@ void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others)
     dm_link_want(sentinel->hears);
     dm_link_want(sentinel->asks);
     if (with_others && !post(sentinel, "sentinels", take_others, sentinel))
+        return;
+    if (!post(sentinel, "master", take_epoch, sentinel))
         return;
     question = malloc(sizeof *question);
     if (!question)

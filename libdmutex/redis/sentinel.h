@@ -41,6 +41,7 @@ struct dm_sentinel {
     int index;                             /* in the council */
     char *host, *port;
     char id[DM_SENTINEL_ID];
+    uint64_t epoch; /* of the newest answer, as in struct dm_master */
     struct dm_link *asks, *hears;
     struct dm_sentinel_greeting asks_greeting, hears_greeting;
 };

@@ -205,6 +205,65 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     resurrect(group.data[before]);
 }
 
+static bool has_config(const struct server *server, const char *epoch)
+{
+    return side_says(server->side, epoch, "HGET dmutex:server config");
+}
+
+/* A process without holds opens a connection for a call alone; the word of before counts for a second. */
+static bool has_config_after_use(const struct server *server, const char *epoch, struct actor *actor, const char *name)
+{
+    actor_send(actor, "timedlock %s 100", name);
+    if (strcmp(actor_answer(actor), "0") == 0)
+        actor_do(actor, "0", "unlock %s", name);
+    return has_config(server, epoch);
+}
+
+/* The server has been there for long: no grace. */
+static void make_old(const struct server *server)
+{
+    char run_id[48];
+
+    snprintf(run_id, sizeof run_id, "%.40s",
+             strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
+    side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
+}
+
+/*
+ * Replaced, and promoted again before the sentinels made it a replica: run id and replication id are those of before,
+ * and only the epoch of the sentinels tells that there was another master.
+ */
+static void test_a_master_that_is_promoted_again_grants_nothing_at_first(void **state)
+{
+    struct server *server = server_start_with(true, NULL), *sentinel;
+    struct actor *actor;
+    char lines[200], url[160];
+
+    (void)state;
+    make_old(server);
+    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\nsentinel config-epoch mymaster 4\n",
+             server->port);
+    sentinel = server_start_by_file(lines, "--sentinel");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, sentinel->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "0", "init s/again lease=1000");
+    actor_do(actor, "0", "lock s/again");
+    actor_do(actor, "0", "unlock s/again");
+    assert_true(has_config(server, "5")); /* the epoch and one */
+
+    server_kill(sentinel);
+    command_run("sed -i 's/config-epoch mymaster 4/config-epoch mymaster 8/' %s/conf", sentinel->folder);
+    server_restart(sentinel);
+    wait_until(has_config_after_use(server, "9", actor, "s/again"));
+    side_set_control(server->side, "early", 1000 + SWITCH - 500);
+    actor_do(actor, "EBUSY", "trylock s/again");
+    actor_do(actor, "0", "lock s/again");
+    assert_true(side_is_control_over(server->side, "early"));
+    actor_end(actor);
+    server_end(sentinel);
+    server_end(server);
+}
+
 /* Sentinels that the URL does not list are learned, and asked. */
 static void test_sentinels_are_learned_from_the_first(void **state)
 {
@@ -250,6 +309,7 @@ int main(int argc, char **argv)
         test(test_a_stopped_master_is_left_for_good),
         test(test_nobody_goes_to_a_resurrected_master),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
+        test(test_a_master_that_is_promoted_again_grants_nothing_at_first),
         test(test_sentinels_are_learned_from_the_first),
     };
 

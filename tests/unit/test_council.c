@@ -15,8 +15,9 @@
 #define FRESH 100
 
 static struct dm_council council;
-static const struct dm_master here = { "10.0.0.1", "6379" }, there = { "10.0.0.2", "6379" };
-static const struct dm_master elsewhere = { "10.0.0.3", "6379" }, none = { "", "" };
+static const struct dm_master here = { .host = "10.0.0.1", .port = "6379" },
+                              there = { .host = "10.0.0.2", .port = "6379" };
+static const struct dm_master elsewhere = { .host = "10.0.0.3", .port = "6379" }, none = { .host = "" };
 
 /* An id of 40 digits, as sentinels have. */
 static const char *id_of(int number)
@@ -149,6 +150,55 @@ static void test_the_number_stays_when_the_address_comes_back(void **state)
     assert_int_equal(council.number, first);
 }
 
+/* The same, by an epoch. */
+static enum dm_council_news says_of(int index, const struct dm_master *master, uint64_t epoch, int64_t now)
+{
+    struct dm_master later = *master;
+
+    later.epoch = epoch;
+    return says(index, &later, now);
+}
+
+/* Replaced, and promoted again: only the epoch has changed.  One sentinel may be late, or lie. */
+static void test_the_number_rises_with_the_epoch_of_a_majority(void **state)
+{
+    uint64_t first;
+
+    (void)state;
+    begin(3);
+    says_of(0, &here, 5, 10);
+    assert_int_equal(says_of(1, &here, 5, 10), DM_COUNCIL_WORD);
+    first = council.number;
+    assert_int_equal(council.word.epoch, 5);
+    assert_int_equal(says_of(2, &here, 1000, 11), DM_COUNCIL_SAME);
+    assert_int_equal(says_of(2, &here, 6, 12), DM_COUNCIL_SAME);
+    assert_int_equal(says_of(0, &here, 6, 13), DM_COUNCIL_DOUBT);
+    assert_false(dm_council_is_fresh(&council, first, 13));
+    says_of(0, &here, 6, 20);
+    assert_int_equal(says_of(1, &here, 6, 20), DM_COUNCIL_WORD);
+    assert_int_equal(council.number, first + 1);
+    assert_int_equal(council.word.epoch, 6);
+    assert_int_equal(says_of(2, &here, 5, 21), DM_COUNCIL_SAME);
+    assert_true(dm_council_is_fresh(&council, first + 1, 21));
+}
+
+/* A majority of which one sentinel tells an earlier epoch, or none, does not take the later epoch back. */
+static void test_an_epoch_does_not_fall(void **state)
+{
+    uint64_t first;
+
+    (void)state;
+    begin(3);
+    says_of(0, &here, 6, 10);
+    says_of(1, &here, 6, 10);
+    first = council.number;
+    dm_council_look(&council, 11 + FRESH);
+    says_of(1, &here, 6, 200);
+    assert_int_equal(says_of(2, &here, 0, 200), DM_COUNCIL_WORD);
+    assert_int_equal(council.number, first);
+    assert_int_equal(council.word.epoch, 6);
+}
+
 static void test_an_unknown_name_is_told_once(void **state)
 {
     (void)state;
@@ -264,6 +314,8 @@ int main(void)
         cmocka_unit_test(test_a_sentinel_that_says_ever_another_master_is_outvoted),
         cmocka_unit_test(test_the_number_rises_with_the_address),
         cmocka_unit_test(test_the_number_stays_when_the_address_comes_back),
+        cmocka_unit_test(test_the_number_rises_with_the_epoch_of_a_majority),
+        cmocka_unit_test(test_an_epoch_does_not_fall),
         cmocka_unit_test(test_an_unknown_name_is_told_once),
         cmocka_unit_test(test_a_sentinel_has_one_voice_by_two_addresses),
         cmocka_unit_test(test_a_listed_sentinel_that_is_gone_counts_once),

@@ -2,7 +2,10 @@
 -- Since when this server has its identity: from the start, or since the server came after another server and has the
 -- other server's data.  The first client that comes notes the time.  A server that was a replica meanwhile is another
 -- server, though the run id is unchanged: a promotion draws a new master_replid, and keeps the id before as the second.
+-- In a group of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own
+-- data, unchanged; only the sentinels know of that, by the epoch of the failover.
 -- KEYS  the server's mark, a hash
+-- ARGV  of a group of Sentinel: the epoch
 -- Answer us of the server's clock; 0: the server does not say its identity
 local call = redis.call
 local info = redis.pcall('INFO', 'server', 'replication')
@@ -11,10 +14,17 @@ local id, uptime = info:match('run_id:(%x+)'), info:match('uptime_in_seconds:(-?
 if not (id and uptime) then return 0 end
 local second = info:match('master_replid2:(%x+)') or ''
 local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -- '-': not promoted, or long ago
-local noted, noted_since, mark_of_first = unpack(call('HMGET', KEYS[1], 'mark', 'since', 'server'))
+local config = ARGV[1]
+local noted, noted_since, mark_of_first, noted_config =
+  unpack(call('HMGET', KEYS[1], 'mark', 'since', 'server', 'config'))
 local mark, since, t = noted or '', tonumber(noted_since or nil), call('TIME')
 local now = t[1] * 1000000 + t[2]
-if since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id) then return since end
+local is_same = since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id)
+if config and config ~= noted_config then
+  call('HSET', KEYS[1], 'config', config)
+  is_same = is_same and not noted_config
+end
+if is_same then return since end
 -- mark_of_first: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may
 -- have been empty, in the middle of a synchronisation, while the master had owners.
 since = (noted or mark_of_first or epoch ~= '-') and now or
