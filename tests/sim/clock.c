@@ -21,11 +21,11 @@ int64_t process_true_ns(const struct process *process, int64_t local_ns)
 
 const struct dm_deadline dm_deadline_endless = { .is_endless = true };
 
-/* Behind the swap and before the look at the clock anything may happen. */
+/* Behind the swap and before the look at the clock anything may happen; soon, where a control waits for it. */
 int64_t dm_clock_boot_ns(void)
 {
     if (thread_current() && thread_current()->is_swift) {
-        if (chance_one_in(CHANCE_THREADS, 16))
+        if (chance_one_in(CHANCE_THREADS, hooks_has(SWIFT_IGNORES_TIME) ? 2 : 16))
             thread_pass(chance_delay(CHANCE_THREADS, DM_NS_PER_MS, DM_NS_PER_S));
         if (thread_current()->is_entering && hooks_has(SWIFT_IGNORES_TIME))
             return 0;
