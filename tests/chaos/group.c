@@ -68,10 +68,18 @@ void group_sleep_master(struct stage *stage)
     await_switch(stage);
 }
 
+/* Sentinels give a failover up whose replica does not answer in time, and try no other. */
+#define FAILOVER_MS 8000
+#define FAILOVERS 3
+
 /* Refused while a failover goes on. */
 void group_fail_over(struct stage *stage)
 {
-    wait_until(side_try(stage->group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
+    for (int i = 0; i < FAILOVERS; i++) {
+        wait_until(side_try(stage->group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
+        if (sentinels_switch_within(stage->group, stage->master, FAILOVER_MS))
+            break;
+    }
     await_switch(stage);
 }
 

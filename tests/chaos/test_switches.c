@@ -63,7 +63,7 @@ static void test_two_own_when_nobody_asks_the_sentinels(void **state)
 
 static void test_nobody_owns_beside_another_when_sentinels_switch(void **state)
 {
-    long switches = count_from("DMUTEX_TEST_SWITCHES", 8, 200);
+    long switches = count_from("DMUTEX_TEST_SWITCHES", 4, 200);
 
     (void)state;
     stage_begin_group(&stage, true, "?" TIMES);

@@ -118,6 +118,18 @@ int sentinels_await_switch(const struct sentinels *group, int before)
     return any_master(group);
 }
 
+bool sentinels_switch_within(const struct sentinels *group, int before, int64_t ms)
+{
+    int64_t until_ms = wait_now_ms() + ms;
+
+    while (!is_switched(group, before)) {
+        if (wait_now_ms() > until_ms)
+            return false;
+        wait_nap();
+    }
+    return true;
+}
+
 /* Refused while a failover goes on, and for a while behind one. */
 int sentinels_switch(const struct sentinels *group)
 {

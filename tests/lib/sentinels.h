@@ -29,6 +29,9 @@ int sentinels_master(const struct sentinels *group, int by);
 /* Waits until all sentinels that run say another master than `before`.  Returns its number. */
 int sentinels_await_switch(const struct sentinels *group, int before);
 
+/* True if all sentinels that run say another master than `before` within so many ms. */
+bool sentinels_switch_within(const struct sentinels *group, int before, int64_t ms);
+
 /* Asks for a failover while all are well, and waits for it.  Returns the new master's number. */
 int sentinels_switch(const struct sentinels *group);
 

@@ -190,6 +190,9 @@ static void test_a_lock_waits_when_the_only_listed_sentinel_is_gone(void **state
 
 #define CHILDREN 40
 
+/* A try must connect to four servers within command_timeout, also on a busy machine. */
+#define LONG_TIMES "grace=off&command_timeout=10000&connect_timeout=10000&switch=10000"
+
 /* Names are looked up in threads of their own; a fork may come at any moment of that, and the child begins anew. */
 static void test_children_find_sentinels_by_name(void **state)
 {
@@ -197,8 +200,8 @@ static void test_children_find_sentinels_by_name(void **state)
     char url[256];
 
     (void)state;
-    snprintf(url, sizeof url, "redis+sentinel://localhost:%d,localhost:%d,localhost:%d/mymaster?" TIMES, port_of(0),
-             port_of(1), port_of(2));
+    snprintf(url, sizeof url, "redis+sentinel://localhost:%d,localhost:%d,localhost:%d/mymaster?" LONG_TIMES,
+             port_of(0), port_of(1), port_of(2));
     actor = actor_start_at(url);
     actor_do(actor, "0", "init f/children lease=60000");
     actor_do(actor, "0", "lock f/children");
