@@ -11,7 +11,7 @@
 #define SWITCH 2000
 #define TIMES "command_timeout=500&connect_timeout=500&switch=2000"
 
-#define LEASE 10000
+#define LEASE 30000
 
 static struct sentinels group;
 static struct actor *holder, *waiter;
@@ -159,6 +159,7 @@ static void test_nobody_goes_to_a_resurrected_master(void **state)
     struct actor *late;
 
     (void)state;
+    actor_do(holder, "0", "init s/resurrected lease=%d", LEASE);
     actor_do(holder, "0", "lock s/resurrected");
     server_kill(group.data[before]);
     sentinels_await_switch(&group, before);

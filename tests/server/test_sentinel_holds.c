@@ -56,10 +56,10 @@ static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void 
     }
 }
 
-/* The figure of doc/design/sentinel.md: holders go on while the sentinels are electing. */
+/* Holders go on while the sentinels are electing; on a busy machine a second election may be needed, 8 s later. */
 static void test_all_holds_are_kept_when_the_master_is_killed(void **state)
 {
-    unsigned lease_ms = (unsigned)late_stretched_ms(10000);
+    unsigned lease_ms = (unsigned)late_stretched_ms(60000);
     int before = sentinels_master(&group, 0), kept = 0;
     char name[16];
     int64_t began_ms;
