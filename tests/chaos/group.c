@@ -136,7 +136,7 @@ static bool follows(const struct stage *stage, struct server *server)
 
 /*
  * A busy machine may have had the sentinels switch once more.  All must follow: a replaced master that is promoted
- * again before it has followed another has the identity of before, and gives no grace (doc/design/sentinel.md).
+ * again before it has followed another has the identity of before, as test_sentinel has it (doc/design/sentinel.md).
  */
 static bool do_all_follow(struct stage *stage)
 {
