@@ -38,7 +38,7 @@ struct board {
     double samples[SAMPLES_MAX];
 };
 
-/* What a process of the crowd is told, and each of its threads. */
+/* The orders for a process of the crowd, and for each thread there. */
 struct part {
     const struct bench_scene *scene;
     const struct crowd *crowd;

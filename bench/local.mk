@@ -1,7 +1,7 @@
 # Figures, printed as ratios in one run: `make bench`. No test reads a stopwatch.
 #
 # dmutex-bench has one file in work/ for each workload; the workload names the two helpers, which are linked to nothing.
-bench_programs = bench/footprint bench/preload_pairs bench/bench-peer
+bench_programs = bench/footprint bench/preload_pairs
 
 bench_common = \
     bench/bench.c bench/bench.h \
@@ -42,8 +42,8 @@ bench_bench_peer_LDADD = libdmutex/libdmutex.la $(HIREDIS_LIBS)
 bench_footprint_LDADD =
 bench_preload_pairs_LDADD =
 
-# tests/tools/test_dmutex_bench.sh runs it.
-check_PROGRAMS += bench/dmutex-bench
+# tests/tools/test_dmutex_bench.sh and test_bench_peers.sh run them.
+check_PROGRAMS += bench/dmutex-bench bench/bench-peer
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs)
 

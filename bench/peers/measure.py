@@ -11,7 +11,8 @@ import servers
 LEASE_MS = 2000
 IDLE_WAITERS = 100
 IDLE_PROCESSES = 4
-TURNS = 10  # of pairs, in a round: short, so that other work of the machine hits all alike
+TURNS = 10  # in a round, of pairs without contention: short, so that other work of the machine hits all alike
+THREADS = 8  # or tasks, each with a name of its own
 PATIENCE = 120  # seconds until an adapter that says nothing has failed
 UNSUPPORTED = 77
 
@@ -95,23 +96,47 @@ class Workloads:
         finally:
             adapter.close()
 
-    def start_pair(self, peer):
-        """An adapter for pair(), which has run for a turn already, uncounted."""
-        adapter = self.start(peer, "pair", self.turn)
+    @staticmethod
+    def take_turn(adapter):
+        """Pairs and seconds."""
+        adapter.go()
+        pairs, seconds = adapter.read().split()
+        if int(pairs) == 0:
+            raise Failed("no pair in a turn")
+        return int(pairs), float(seconds)
+
+    def start_turns(self, peer, *words):
+        """An adapter that has run for a turn already, uncounted."""
+        adapter = self.start(peer, *words)
         try:
             adapter.expect("ready")
-            self.pair(adapter)
+            self.take_turn(adapter)
             return adapter
         except BaseException:
             adapter.close()
             raise
 
+    def start_pair(self, peer):
+        return self.start_turns(peer, "pair", self.turn)
+
     def pair(self, adapter):
         """One turn."""
         before = self.servers.redis.requests()
-        adapter.go()
-        count, seconds = adapter.read().split()
-        return {"us": float(seconds) / int(count) * 1e6, "requests": self.requests_since(before) / int(count)}
+        pairs, seconds = self.take_turn(adapter)
+        return {"us": seconds / pairs * 1e6, "requests": self.requests_since(before) / pairs}
+
+    def start_pairs(self, peer):
+        """Also counts commands, in a turn that is not timed: MONITOR slows the server down."""
+        adapter = self.start_turns(peer, "pairs", self.turn, THREADS)
+        commands, (pairs, _) = self.servers.redis.commands_during(lambda: self.take_turn(adapter))
+        adapter.commands = commands / pairs
+        return adapter
+
+    def pairs(self, adapter):
+        """One turn of all threads."""
+        before = self.servers.redis.requests()
+        pairs, seconds = self.take_turn(adapter)
+        return {"pairs": pairs / seconds, "commands": adapter.commands, "requests": self.requests_since(before) / pairs}
 
     def contend(self, peer, size):
         """Clients, each a process, that lock and unlock one name for some seconds."""

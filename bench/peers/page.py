@@ -23,9 +23,29 @@ def ratio(value, base):
 
 
 def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
+    """Nothing without rows."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *lines]) if lines else ""
+
+
+def section(title, *paragraphs):
+    """Nothing without a figure, which the last paragraph has."""
+    return "\n\n".join([f"## {title}", *paragraphs, ""]) if paragraphs[-1] else ""
+
+
+THREADS = """\
+Each thread locks and unlocks a name of its own, which nobody else wants: threads, goroutines, tasks or promises, as
+users of the package have them, with one client for all where the package has a client. The bare loops have a connection
+each. Threads that share a connection have several *commands* in one request; commands are counted in a turn of their
+own."""
+HANDOVER = """\
+An *acquisition* after another client's is a *handover*. A lock that its last holder takes again at once has many
+acquisitions and few handovers, while the other clients wait."""
+WAITING = """\
+*Takeover*: a holder is killed by SIGKILL just after it has locked, with a lease of 2 s; seconds from the end of that
+lease until a waiter has the lock. The lease is counted from the moment at which the holder's word arrives, so a few
+hundredths less than 0 are possible. *Requests* of 100 waiters, threads of 4 processes, and of the holder, while nothing
+happens."""
 
 
 class Page:
@@ -41,12 +61,20 @@ class Page:
             if any(word != "–" for word in row):
                 yield [name, *row]
 
-    def pairs(self):
+    def pair(self):
         def row(rounds):
             us = median(rounds, "pair", "us")
             return [number(us), ratio(us, median(self.base, "pair", "us")), self.requests(rounds, "pair")]
 
         return table(["", "us", "x libdmutex", "requests"], self.rows(row))
+
+    def pairs(self):
+        def row(rounds):
+            pairs = median(rounds, "pairs", "pairs")
+            return [number(pairs), ratio(pairs, median(self.base, "pairs", "pairs")),
+                    number(median(rounds, "pairs", "commands")), self.requests(rounds, "pairs")]
+
+        return table(["", "pairs/s", "x libdmutex", "commands each", "requests each"], self.rows(row))
 
     @staticmethod
     def requests(rounds, workload):
@@ -102,6 +130,17 @@ class Page:
         return (" The machine had other work: the order of neighbours by time or rate may be chance; requests, shares "
                 "and the part of handovers in acquisitions are counts.")
 
+    def sections(self):
+        """All that have a figure."""
+        crowd, threads = self.result["crowd"], self.result.get("threads")
+        return "".join([
+            section("A lock and unlock that nobody else wants", self.pair()),
+            section(f"{threads} threads of one process, {threads} names", THREADS, self.pairs()),
+            section("Two clients that lock and unlock one name", HANDOVER, self.contention("contend 2")),
+            section(f"{crowd} clients on one name", self.contention(f"contend {crowd}")),
+            section("Waiting", WAITING, self.waiting()),
+        ])
+
     def text(self):
         result = self.result
         return f"""# libdmutex beside other locks
@@ -114,31 +153,7 @@ is driven.
 
 A *request* is one read of the server from a client. Requests of ZooKeeper and etcd are not counted.
 
-## A lock and unlock that nobody else wants
-
-{self.pairs()}
-
-## Two clients that lock and unlock one name
-
-An *acquisition* after another client's is a *handover*. A lock that its last holder takes again at once has many
-acquisitions and few handovers, while the other clients wait.
-
-{self.contention("contend 2")}
-
-## {result["crowd"]} clients on one name
-
-{self.contention(f"contend {result['crowd']}")}
-
-## Waiting
-
-*Takeover*: a holder is killed by SIGKILL just after it has locked, with a lease of 2 s; seconds from the end of that
-lease until a waiter has the lock. The lease is counted from the moment at which the holder's word arrives, so a few
-hundredths less than 0 are possible. *Requests* of 100 waiters, threads of 4 processes, and of the holder, while nothing
-happens.
-
-{self.waiting()}
-
-## Versions
+{self.sections()}## Versions
 
 {self.versions()}
 

@@ -42,6 +42,7 @@ class Redis:
     """A connection that sends a command and reads the reply."""
 
     def __init__(self, port):
+        self.port = port
         self.stream = socket.create_connection(("127.0.0.1", port)).makefile("rwb", buffering=1 << 16)
 
     def ask(self, *words):
@@ -64,8 +65,22 @@ class Redis:
         return ""
 
     def requests(self):
-        """How often the server has read from a client: once for each request, as no client here sends ahead."""
+        """How often the server has read from a client: once for each request of a client that waits for the reply."""
         return int(self.info("total_reads_processed"))
+
+    def commands_during(self, work):
+        """The commands that clients send meanwhile, without those that scripts call; and the result of work()."""
+        monitor = Redis(self.port)
+        monitor.ask("MONITOR")
+        result = work()
+        self.ask("ECHO", "end of work")
+        commands = 0
+        for line in monitor.stream:
+            if b'"end of work"' in line:
+                break
+            commands += b" lua] " not in line
+        monitor.stream.close()
+        return commands, result
 
 
 class Servers:

@@ -7,7 +7,7 @@
 
 #include "bench/workload.h"
 
-/* What footprint prints: KiB of RAM, and the part that no other process can share. */
+/* footprint prints KiB of RAM, and the part for this process alone. */
 struct size {
     double all, own;
 };

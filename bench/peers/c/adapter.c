@@ -4,8 +4,8 @@
  *
  *   library   dmutex_lock()          linger    the same, with leases kept after the unlock
  *   set       SET NX PX, tried each millisecond, and a script that compares and deletes
- *   classic   two classic scripts of a reentrant lock; without waiting, so pairs only
- *   grant     a release that grants; no lease is renewed and no death noticed, so pairs and contention only
+ *   classic   two classic scripts of a reentrant lock; without waiting, so for names that nobody else wants
+ *   grant     a release that grants, of one name; no lease is renewed and no death noticed, so pair and contend only
  *
  * bench/peers/README.md has the commands and answers.
  */
@@ -116,10 +116,10 @@ static void unlock_grant(struct lock *lock)
 }
 
 static const struct kind kinds[] = {
-    { "library", open_library, lock_library, unlock_library, "pair contend hold wait idle" },
-    { "linger", open_linger, lock_library, unlock_library, "pair contend hold wait idle" },
-    { "set", open_home, lock_set, unlock_set, "pair contend hold wait idle" },
-    { "classic", open_home, lock_classic, unlock_classic, "pair" },
+    { "library", open_library, lock_library, unlock_library, "pair pairs contend hold wait idle" },
+    { "linger", open_linger, lock_library, unlock_library, "pair pairs contend hold wait idle" },
+    { "set", open_home, lock_set, unlock_set, "pair pairs contend hold wait idle" },
+    { "classic", open_home, lock_classic, unlock_classic, "pair pairs" },
     { "grant", open_grant, lock_grant, unlock_grant, "pair contend" },
 };
 
@@ -167,6 +167,62 @@ static void pair(const struct kind *kind, char **arguments)
     say_ready_and_await_go();
     do
         time_pairs(kind, &lock, atof(arguments[0]));
+    while (await_go());
+}
+
+struct worker {
+    const struct kind *kind;
+    struct lock lock;
+    pthread_t thread;
+    double end;
+    long pairs;
+};
+
+static void *work(void *user)
+{
+    struct worker *worker = user;
+    long pairs = 0;
+
+    for (; bench_now() < worker->end; pairs++)
+        lock_and_unlock(worker->kind, &worker->lock);
+    worker->pairs = pairs;
+    return NULL;
+}
+
+static void time_workers(struct worker *workers, int count, double seconds)
+{
+    double start = bench_now();
+    long pairs = 0;
+
+    for (int i = 0; i < count; i++) {
+        workers[i].end = start + seconds;
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            bench_die("no thread");
+    }
+    for (int i = 0; i < count; i++) {
+        pthread_join(workers[i].thread, NULL);
+        pairs += workers[i].pairs;
+    }
+    printf("%ld %.6f\n", pairs, bench_now() - start);
+}
+
+static void pairs(const struct kind *kind, char **arguments)
+{
+    int count = atoi(arguments[1]);
+    struct worker *workers = calloc((size_t)count, sizeof *workers);
+    char name[32];
+
+    if (!workers)
+        bench_die("no memory");
+    for (int i = 0; i < count; i++) {
+        workers[i].kind = kind;
+        snprintf(name, sizeof name, "pairs-%d", i);
+        kind->open(&workers[i].lock, name, LEASE_MS);
+        lock_and_unlock(kind, &workers[i].lock);
+    }
+    say_ready_and_await_go();
+    do
+        time_workers(workers, count, atof(arguments[0]));
     while (await_go());
 }
 
@@ -259,8 +315,8 @@ static const struct {
     void (*run)(const struct kind *kind, char **arguments);
     int count;
 } commands[] = {
-    { "pair", pair, 1 },     { "contend", contend, 4 }, { "hold", hold, 2 },
-    { "wait", wait_for, 2 }, { "idle", idle, 3 },       { "version", version, 0 },
+    { "pair", pair, 1 },     { "pairs", pairs, 2 }, { "contend", contend, 4 }, { "hold", hold, 2 },
+    { "wait", wait_for, 2 }, { "idle", idle, 3 },   { "version", version, 0 },
 };
 
 static void run(const struct kind *kind, int count, char **arguments)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -25,10 +26,14 @@ func address() string { return "127.0.0.1:" + os.Getenv("BENCH_PORT") }
 // redsync, with endless tries and its own delays between them.
 type redsyncLock struct{ mutex *redsync.Mutex }
 
+// One client for all locks of the process; its pool has a connection for each command under way.
+var redsyncOfProcess = sync.OnceValue(func() *redsync.Redsync {
+	return redsync.New(redsyncgoredis.NewPool(goredis.NewClient(&goredis.Options{Addr: address()})))
+})
+
 func openRedsync(name string, lease time.Duration) locker {
-	client := goredis.NewClient(&goredis.Options{Addr: address()})
-	sync := redsync.New(redsyncgoredis.NewPool(client))
-	return &redsyncLock{sync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))}
+	mutex := redsyncOfProcess().NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))
+	return &redsyncLock{mutex}
 }
 
 func (l *redsyncLock) lock() { must(l.mutex.Lock()) }
@@ -38,7 +43,7 @@ func (l *redsyncLock) unlock() {
 	must(err)
 }
 
-// rueidislock; majority 0 is the default of the package, which is 2 of 3 keys.
+// rueidislock; one locker for all locks of the process; majority 0 is the default of the package, which is 2 of 3 keys.
 type rueidisLock struct {
 	locker rueidislock.Locker
 	name   string
@@ -48,14 +53,19 @@ type rueidisLock struct {
 func openRueidis(name string, lease time.Duration) locker      { return openMajority(name, lease, 0) }
 func openRueidisOfOne(name string, lease time.Duration) locker { return openMajority(name, lease, 1) }
 
+var rueidisOfProcess rueidislock.Locker
+
 func openMajority(name string, lease time.Duration, majority int32) locker {
-	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{address()}},
-		KeyMajority:  majority,
-		KeyValidity:  lease,
-	})
-	must(err)
-	return &rueidisLock{locker: l, name: name}
+	if rueidisOfProcess == nil {
+		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+			ClientOption: rueidis.ClientOption{InitAddress: []string{address()}},
+			KeyMajority:  majority,
+			KeyValidity:  lease,
+		})
+		must(err)
+		rueidisOfProcess = l
+	}
+	return &rueidisLock{locker: rueidisOfProcess, name: name}
 }
 
 func (l *rueidisLock) lock() {
@@ -66,15 +76,19 @@ func (l *rueidisLock) lock() {
 
 func (l *rueidisLock) unlock() { l.cancel() }
 
-// etcd's recipe: a session with a lease, and a key for each waiter.
+// etcd's recipe: a session with a lease, and a key for each waiter. A session is one owner.
 type etcdLock struct{ mutex *concurrency.Mutex }
 
-func openEtcd(name string, lease time.Duration) locker {
+var etcdOfProcess = sync.OnceValue(func() *clientv3.Client {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"127.0.0.1:" + os.Getenv("BENCH_ETCD")}, Logger: zap.NewNop(),
 	})
 	must(err)
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(int(lease/time.Second)))
+	return client
+})
+
+func openEtcd(name string, lease time.Duration) locker {
+	session, err := concurrency.NewSession(etcdOfProcess(), concurrency.WithTTL(int(lease/time.Second)))
 	must(err)
 	return &etcdLock{concurrency.NewMutex(session, "/"+name)}
 }

@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,17 +24,17 @@ type locker interface {
 	unlock()
 }
 
+// kind makes locks that share what the process has once.
 type kind struct {
-	open     func(name string, lease time.Duration) locker
-	module   string
-	isShared bool // one locker serves all waiters of a process
+	open   func(name string, lease time.Duration) locker
+	module string
 }
 
 var kinds = map[string]kind{
-	"redsync":       {openRedsync, "github.com/go-redsync/redsync/v4", false},
-	"rueidislock":   {openRueidis, "github.com/redis/rueidis/rueidislock", true},
-	"rueidislock-1": {openRueidisOfOne, "github.com/redis/rueidis/rueidislock", true},
-	"etcd":          {openEtcd, "go.etcd.io/etcd/client/v3", false},
+	"redsync":       {openRedsync, "github.com/go-redsync/redsync/v4"},
+	"rueidislock":   {openRueidis, "github.com/redis/rueidis/rueidislock"},
+	"rueidislock-1": {openRueidisOfOne, "github.com/redis/rueidis/rueidislock"},
+	"etcd":          {openEtcd, "go.etcd.io/etcd/client/v3"},
 }
 
 func must(err error) {
@@ -60,22 +62,44 @@ func leaseOf(word string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-func pairsFor(l locker, duration time.Duration) string {
+// pairsFor has a goroutine for each lock.
+func pairsFor(locks []locker, duration time.Duration) string {
+	var total atomic.Int64
+	var group sync.WaitGroup
 	start := time.Now()
-	pairs := 0
-	for ; time.Since(start) < duration; pairs++ {
-		l.lock()
-		l.unlock()
+	for _, l := range locks {
+		group.Go(func() {
+			pairs := int64(0)
+			for ; time.Since(start) < duration; pairs++ {
+				l.lock()
+				l.unlock()
+			}
+			total.Add(pairs)
+		})
 	}
-	return fmt.Sprint(pairs, " ", time.Since(start).Seconds())
+	group.Wait()
+	return fmt.Sprint(total.Load(), " ", time.Since(start).Seconds())
+}
+
+func timePairs(locks []locker, duration time.Duration) {
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(pairsFor(locks, duration))
+	}
 }
 
 func pair(k kind, words []string) {
-	l := k.open("pair", lease)
-	fmt.Println("ready")
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Println(pairsFor(l, secondsOf(words[0])))
+	timePairs([]locker{k.open("pair", lease)}, secondsOf(words[0]))
+}
+
+func pairs(k kind, words []string) {
+	count, err := strconv.Atoi(words[1])
+	must(err)
+	locks := make([]locker, count)
+	for i := range locks {
+		locks[i] = k.open(fmt.Sprint("pairs-", i), lease)
 	}
+	timePairs(locks, secondsOf(words[0]))
 }
 
 func contend(k kind, words []string) {
@@ -123,12 +147,8 @@ func wait(k kind, words []string) {
 func idle(k kind, words []string) {
 	count, err := strconv.Atoi(words[2])
 	must(err)
-	l := k.open(words[0], leaseOf(words[1]))
 	for i := 0; i < count; i++ {
-		if !k.isShared {
-			l = k.open(words[0], leaseOf(words[1]))
-		}
-		go l.lock()
+		go k.open(words[0], leaseOf(words[1])).lock()
 	}
 	sayReadyAndAwaitGo()
 }
@@ -144,7 +164,7 @@ func version(k kind, _ []string) {
 
 func main() {
 	commands := map[string]func(kind, []string){
-		"pair": pair, "contend": contend, "hold": hold, "wait": wait, "idle": idle, "version": version,
+		"pair": pair, "pairs": pairs, "contend": contend, "hold": hold, "wait": wait, "idle": idle, "version": version,
 	}
 	commands[os.Args[2]](kinds[os.Args[1]], os.Args[3:])
 }

@@ -5,7 +5,13 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Scanner;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /** The adapter of bench/peers for Redisson and Curator. README.md in the folder above has the commands and answers. */
 public final class Adapter {
@@ -20,22 +26,44 @@ public final class Adapter {
         return (System.nanoTime() - start) / 1e9;
     }
 
-    private static String pairsFor(Locks lock, double seconds) throws Exception {
-        long start = System.nanoTime();
-        int pairs = 0;
+    private static long pairsUntil(Locks lock, long start, double seconds) throws Exception {
+        long pairs = 0;
         for (; secondsSince(start) < seconds; pairs++) {
             lock.lock();
             lock.unlock();
         }
+        return pairs;
+    }
+
+    private static String pairsFor(ExecutorService pool, List<Locks> locks, double seconds) throws Exception {
+        List<Callable<Long>> tasks = new ArrayList<>();
+        long start = System.nanoTime();
+        long pairs = 0;
+        for (Locks lock : locks)
+            tasks.add(() -> pairsUntil(lock, start, seconds));
+        for (Future<Long> result : pool.invokeAll(tasks))
+            pairs += result.get();
         return pairs + " " + secondsSince(start);
     }
 
-    private static void pair(String variant, String[] words) throws Exception {
-        Locks lock = Locks.open(variant, "pair", LEASE_MS);
-        pairsFor(lock, 2); // until the compiler is done
+    /** Each lock has a thread. */
+    private static void timePairs(List<Locks> locks, double seconds) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(locks.size());
+        pairsFor(pool, locks, 2); // until the compiler is done
         System.out.println("ready");
         for (Scanner lines = new Scanner(System.in); lines.hasNextLine(); lines.nextLine())
-            System.out.println(pairsFor(lock, Double.parseDouble(words[2])));
+            System.out.println(pairsFor(pool, locks, seconds));
+    }
+
+    private static void pair(String variant, String[] words) throws Exception {
+        timePairs(List.of(Locks.open(variant, "pair", LEASE_MS)), Double.parseDouble(words[2]));
+    }
+
+    private static void pairs(String variant, String[] words) throws Exception {
+        List<Locks> locks = new ArrayList<>();
+        for (int i = 0; i < Integer.parseInt(words[3]); i++)
+            locks.add(Locks.open(variant, "pairs-" + i, LEASE_MS));
+        timePairs(locks, Double.parseDouble(words[2]));
     }
 
     private static void contend(String variant, String[] words) throws Exception {
@@ -109,6 +137,7 @@ public final class Adapter {
         String variant = words[0];
         switch (words[1]) {
         case "pair" -> pair(variant, words);
+        case "pairs" -> pairs(variant, words);
         case "contend" -> contend(variant, words);
         case "hold" -> hold(variant, words);
         case "wait" -> waitFor(variant, words);

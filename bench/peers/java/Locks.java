@@ -9,7 +9,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** One lock as one owner, with the defaults of its package. */
+/** One lock, with the defaults of its package; a thread is an owner. All locks of the process share a client. */
 interface Locks {
     void lock() throws Exception;
 
@@ -18,26 +18,29 @@ interface Locks {
     static Locks open(String variant, String name, int leaseMs) throws Exception {
         switch (variant) {
         case "rlock":
-            return new OfRedisson(connect(leaseMs).getLock(name));
+            return new OfRedisson(OfRedisson.connect(leaseMs).getLock(name));
         case "rfairlock":
-            return new OfRedisson(connect(leaseMs).getFairLock(name));
+            return new OfRedisson(OfRedisson.connect(leaseMs).getFairLock(name));
         case "curator":
-            return new OfCurator(name, leaseMs);
+            return new OfCurator(OfCurator.connect(leaseMs), name);
         default:
             throw new IllegalArgumentException(variant);
         }
     }
 
-
-    private static RedissonClient connect(int leaseMs) {
-        Config config = new Config();
-        config.setLockWatchdogTimeout(leaseMs);
-        config.useSingleServer().setAddress("redis://127.0.0.1:" + System.getenv("BENCH_PORT"));
-        return Redisson.create(config);
-    }
-
     final class OfRedisson implements Locks {
+        private static RedissonClient client;
         private final RLock lock;
+
+        static RedissonClient connect(int leaseMs) {
+            if (client == null) {
+                Config config = new Config();
+                config.setLockWatchdogTimeout(leaseMs);
+                config.useSingleServer().setAddress("redis://127.0.0.1:" + System.getenv("BENCH_PORT"));
+                client = Redisson.create(config);
+            }
+            return client;
+        }
 
         OfRedisson(RLock lock) {
             this.lock = lock;
@@ -55,13 +58,20 @@ interface Locks {
     }
 
     final class OfCurator implements Locks {
+        private static CuratorFramework client;
         private final InterProcessMutex mutex;
 
-        OfCurator(String name, int leaseMs) throws Exception {
-            CuratorFramework client = CuratorFrameworkFactory.newClient(
-                "127.0.0.1:" + System.getenv("BENCH_ZOOKEEPER"), leaseMs, 10000, new RetryNTimes(10, 100));
-            client.start();
-            client.blockUntilConnected();
+        static CuratorFramework connect(int leaseMs) throws Exception {
+            if (client == null) {
+                client = CuratorFrameworkFactory.newClient("127.0.0.1:" + System.getenv("BENCH_ZOOKEEPER"), leaseMs,
+                                                           10000, new RetryNTimes(10, 100));
+                client.start();
+                client.blockUntilConnected();
+            }
+            return client;
+        }
+
+        OfCurator(CuratorFramework client, String name) {
             mutex = new InterProcessMutex(client, "/" + name);
         }
 

@@ -16,24 +16,24 @@ function connect() {
 
 // Each lock: acquire() and release(). The defaults of the package, but endless tries.
 const kinds = {
-  redlock(name, leaseMs) {
+  redlock(client, name, leaseMs) {
     const { default: Redlock } = load("redlock");
-    const redlock = new Redlock([connect()], { retryCount: -1 });
+    const redlock = new Redlock([client], { retryCount: -1 });
     let lock;
     return {
       acquire: async () => (lock = await redlock.acquire([name], leaseMs)),
       release: () => lock.release(),
     };
   },
-  "redis-semaphore"(name, leaseMs) {
+  "redis-semaphore"(client, name, leaseMs) {
     const { Mutex } = load("redis-semaphore");
-    const mutex = new Mutex(connect(), name, { lockTimeout: leaseMs, acquireTimeout: 1e9 });
+    const mutex = new Mutex(client, name, { lockTimeout: leaseMs, acquireTimeout: 1e9 });
     return { acquire: () => mutex.acquire(), release: () => mutex.release() };
   },
 };
 
-function makeLock(name, leaseMs = LEASE_MS) {
-  return kinds[variant](name, leaseMs);
+function makeLock(name, leaseMs = LEASE_MS, client = connect()) {
+  return kinds[variant](client, name, leaseMs);
 }
 
 async function sayReadyAndAwaitGo() {
@@ -45,23 +45,34 @@ async function sayReadyAndAwaitGo() {
   process.stdin.unref();
 }
 
-async function pairsFor(lock, seconds) {
-  const start = performance.now();
+async function pairsUntil(lock, end) {
   let pairs = 0;
-  for (; performance.now() - start < seconds * 1000; pairs++) {
+  for (; performance.now() < end; pairs++) {
     await lock.acquire();
     await lock.release();
   }
-  return `${pairs} ${(performance.now() - start) / 1000}`;
+  return pairs;
+}
+
+// Pairs of all locks at once, for each line.
+async function timePairs(locks, seconds) {
+  console.log("ready");
+  for await (const _ of readline.createInterface({ input: process.stdin })) {
+    const start = performance.now();
+    const counts = await Promise.all(locks.map((lock) => pairsUntil(lock, start + seconds * 1000)));
+    console.log(`${counts.reduce((sum, count) => sum + count)} ${(performance.now() - start) / 1000}`);
+  }
 }
 
 const commands = {
   async pair(seconds) {
-    const lock = makeLock("pair");
-    console.log("ready");
-    for await (const _ of readline.createInterface({ input: process.stdin })) {
-      console.log(await pairsFor(lock, Number(seconds)));
-    }
+    await timePairs([makeLock("pair")], Number(seconds));
+  },
+
+  async pairs(seconds, count) {
+    const client = connect(); // one connection for all
+    const locks = Array.from({ length: Number(count) }, (_, i) => makeLock(`pairs-${i}`, LEASE_MS, client));
+    await timePairs(locks, Number(seconds));
   },
 
   async contend(seconds, name, path, number) {

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import redis
 
@@ -15,8 +16,8 @@ def connect():
     return redis.Redis(host="127.0.0.1", port=int(os.environ["BENCH_PORT"]))
 
 
-def make_lock(name, lease_ms=LEASE_MS):
-    return connect().lock(name, timeout=lease_ms / 1000)
+def make_lock(name, lease_ms=LEASE_MS, client=None):
+    return (client or connect()).lock(name, timeout=lease_ms / 1000)
 
 
 def say(text):
@@ -29,17 +30,34 @@ def say_ready_and_await_go():
         sys.exit(1)
 
 
+def pairs_until(lock, end):
+    count = 0
+    while time.monotonic() < end:
+        lock.acquire()
+        lock.release()
+        count += 1
+    return count
+
+
 def pair(seconds):
     lock = make_lock("pair")
     say("ready")
     while sys.stdin.readline():
-        pairs = 0
         start = time.monotonic()
-        while time.monotonic() - start < float(seconds):
-            lock.acquire()
-            lock.release()
-            pairs += 1
-        say(f"{pairs} {time.monotonic() - start:.6f}")
+        count = pairs_until(lock, start + float(seconds))
+        say(f"{count} {time.monotonic() - start:.6f}")
+
+
+def pairs(seconds, count):
+    client = connect()  # one for all threads; its pool has a connection for each
+    locks = [make_lock(f"pairs-{i}", client=client) for i in range(int(count))]
+    with ThreadPoolExecutor(len(locks)) as pool:
+        say("ready")
+        while sys.stdin.readline():
+            start = time.monotonic()
+            ends = [start + float(seconds)] * len(locks)
+            total = sum(pool.map(pairs_until, locks, ends))
+            say(f"{total} {time.monotonic() - start:.6f}")
 
 
 def contend(seconds, name, path, number):
@@ -92,6 +110,5 @@ def version():
 
 
 if __name__ == "__main__":
-    {"pair": pair, "contend": contend, "hold": hold, "wait": wait, "idle": idle, "version": version}[sys.argv[2]](
-        *sys.argv[3:]
-    )
+    commands = pair, pairs, contend, hold, wait, idle, version
+    {command.__name__: command for command in commands}[sys.argv[2]](*sys.argv[3:])

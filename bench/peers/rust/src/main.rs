@@ -4,7 +4,9 @@ use rslock::{Lock, LockManager};
 use std::fs::OpenOptions;
 use std::io::{stdin, stdout, Write};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::runtime::Builder;
 
 const LEASE_MS: u64 = 10000;
 
@@ -15,14 +17,18 @@ struct Owner {
     lease: Duration,
 }
 
+fn connect() -> LockManager {
+    let port = std::env::var("BENCH_PORT").expect("BENCH_PORT");
+    LockManager::new(vec![format!("redis://127.0.0.1:{port}/")])
+}
+
 impl Owner {
     fn new(name: &str, lease_ms: u64) -> Owner {
-        let port = std::env::var("BENCH_PORT").expect("BENCH_PORT");
-        Owner {
-            manager: LockManager::new(vec![format!("redis://127.0.0.1:{port}/")]),
-            name: name.to_string(),
-            lease: Duration::from_millis(lease_ms),
-        }
+        Owner::of(connect(), name, lease_ms)
+    }
+
+    fn of(manager: LockManager, name: &str, lease_ms: u64) -> Owner {
+        Owner { manager, name: name.to_string(), lease: Duration::from_millis(lease_ms) }
     }
 
     /// The crate gives up after some tries; begin again.
@@ -55,14 +61,13 @@ fn say_ready_and_await_go() {
     await_go();
 }
 
-async fn pairs_for(owner: &Owner, seconds: f64) -> String {
-    let start = Instant::now();
+async fn pairs_for(owner: &Owner, start: Instant, seconds: f64) -> u64 {
     let mut pairs = 0;
     while start.elapsed().as_secs_f64() < seconds {
         owner.pair().await;
         pairs += 1;
     }
-    format!("{} {}", pairs, start.elapsed().as_secs_f64())
+    pairs
 }
 
 async fn pair(words: &[String]) {
@@ -70,7 +75,32 @@ async fn pair(words: &[String]) {
     let seconds: f64 = words[0].parse().unwrap();
     say("ready");
     while await_go() {
-        say(&pairs_for(&owner, seconds).await);
+        let start = Instant::now();
+        let pairs = pairs_for(&owner, start, seconds).await;
+        say(&format!("{} {}", pairs, start.elapsed().as_secs_f64()));
+    }
+}
+
+/// Tasks of one manager, which has one connection.
+async fn pairs(words: &[String]) {
+    let manager = connect();
+    let count: usize = words[1].parse().unwrap();
+    let owners: Vec<_> =
+        (0..count).map(|i| Arc::new(Owner::of(manager.clone(), &format!("pairs-{i}"), LEASE_MS))).collect();
+    let seconds: f64 = words[0].parse().unwrap();
+    say("ready");
+    while await_go() {
+        let start = Instant::now();
+        let tasks: Vec<_> = owners
+            .iter()
+            .cloned()
+            .map(|owner| tokio::spawn(async move { pairs_for(&owner, start, seconds).await }))
+            .collect();
+        let mut pairs = 0;
+        for task in tasks {
+            pairs += task.await.unwrap();
+        }
+        say(&format!("{} {}", pairs, start.elapsed().as_secs_f64()));
     }
 }
 
@@ -125,11 +155,10 @@ async fn idle(words: &[String]) {
     tokio::task::spawn_blocking(say_ready_and_await_go).await.unwrap();
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
-async fn main() {
-    let words: Vec<String> = std::env::args().skip(2).collect();
+async fn run(words: &[String]) {
     match words[0].as_str() {
         "pair" => pair(&words[1..]).await,
+        "pairs" => pairs(&words[1..]).await,
         "contend" => contend(&words[1..]).await,
         "hold" => hold(&words[1..]).await,
         "wait" => wait(&words[1..]).await,
@@ -138,4 +167,14 @@ async fn main() {
         _ => std::process::exit(2),
     }
     std::process::exit(0);
+}
+
+/// Tasks run on as many threads as Tokio has by default, clients with one lock on one thread.
+fn main() {
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    let mut builder = Builder::new_multi_thread();
+    if words[0] != "pairs" {
+        builder.worker_threads(1);
+    }
+    builder.enable_all().build().unwrap().block_on(run(&words));
 }
