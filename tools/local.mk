@@ -26,6 +26,8 @@ tools_dmutex_SOURCES = \
     tools/gather.h \
     tools/json.c \
     tools/json.h \
+    tools/leaving.c \
+    tools/leaving.h \
     tools/keeper.c \
     tools/keeper.h \
     tools/list.c \

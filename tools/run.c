@@ -23,6 +23,7 @@
 #include "api/view.h"
 #include "base/relay.h"
 #include "command.h"
+#include "leaving.h"
 #include "say.h"
 #include "tool.h"
 #include "waiting.h"
@@ -169,9 +170,11 @@ static int acquire(const struct job *job, dmutex_t *mutex)
 
     if (error != EBUSY || job->never_waits || job->patience_s == 0)
         return error;
+    leaving_begin();
     waiting_begin(job->name);
     error = job->patience_s < 0 ? dmutex_lock(mutex) : dmutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
     waiting_end();
+    leaving_end();
     return error;
 }
 

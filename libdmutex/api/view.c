@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "runtime/ending.h"
 #include "runtime/steps.h"
 #include "store/verdict.h"
 
@@ -99,4 +100,9 @@ bool dm_view_is_reachable(void)
     const struct dm_runtime *runtime = dm_runtime_peek();
 
     return runtime && dm_store_is_able(runtime->store, NULL, DM_ASKS);
+}
+
+void dm_view_leave(void)
+{
+    dm_ending_process(dm_runtime_peek());
 }

@@ -32,4 +32,10 @@ int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user);
 /* True if the server answered last time.  A hint: blocks for nothing and asks nothing. */
 bool dm_view_is_reachable(void);
 
+/*
+ * Gives all holds and places of the process back, as at the end of a process; the threads that wait for a mutex do not
+ * return any more.  For a process that is about to end.
+ */
+void dm_view_leave(void);
+
 #endif

@@ -177,7 +177,7 @@ static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
     actor_end(holder);
 }
 
-/* A waiter is ended by a signal as any program is, and the next waiter does not wait for it. */
+/* A waiter ends by a signal, as any program, and the waiter's place is gone at once. */
 static void test_run_ends_by_a_signal_when_it_waits(void **state)
 {
     struct actor *holder = hold("t/sigint");
@@ -190,6 +190,7 @@ static void test_run_ends_by_a_signal_when_it_waits(void **state)
     wait_until(waiters_of(&mutex) == 1);
     kill(pid, SIGTERM);
     assert_int_equal(tool_await(pid), 143);
+    assert_int_equal(waiters_of(&mutex), 0);
     actor_do(holder, "0", "unlock t/sigint");
     command_run("exec $dmutex run t/sigint true");
     assert_status(0);

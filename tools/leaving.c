@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A thread takes the signal, lets the library give the place back as at the end of a process, and then raises the
+ * signal, so that the parent sees which signal it was.
+ */
+#include "leaving.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#include "api/view.h"
+
+static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+static sigset_t taken, before;
+static pthread_t taker;
+static bool has_taker;
+
+static void end_by(int number)
+{
+    sigset_t one;
+
+    signal(number, SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
+/* The thread that waits for the lock does not return from there any more. */
+static void *take(void *unused)
+{
+    int number;
+
+    if (sigwait(&taken, &number) == 0) {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        dm_view_leave();
+        end_by(number);
+    }
+    return unused;
+}
+
+/* An ignored signal that is blocked would be kept, and taken. */
+static void choose(sigset_t *set)
+{
+    struct sigaction action;
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+    }
+}
+
+/* Without a thread the signals end the process at once. */
+void leaving_begin(void)
+{
+    choose(&taken);
+    pthread_sigmask(SIG_BLOCK, &taken, &before);
+    has_taker = pthread_create(&taker, NULL, take, NULL) == 0;
+    if (!has_taker)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void leaving_end(void)
+{
+    if (!has_taker)
+        return;
+    pthread_cancel(taker); /* in sigwait(); or the process ends */
+    pthread_join(taker, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
