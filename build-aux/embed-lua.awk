@@ -4,6 +4,9 @@
 # `--@include FILE` is replaced by DIR/FILE.lua. Blank lines, lines that are only a comment, and the
 # white space around a line are left out: they would go over the wire. A first line `#!lua ...`
 # stays, it is the server's. So a script has neither block comments nor strings of several lines.
+#
+# dm_lua_NAME_cluster and dm_sha_NAME_cluster are the same script for a node of a Cluster: DIR/_guard.lua
+# comes first, unless the script says `--@unguarded`, and sharded messages replace the other messages.
 
 function fail(message)
 {
@@ -12,15 +15,8 @@ function fail(message)
     exit 1
 }
 
-function put(line)
-{
-    text = text line "\n"
-    gsub(/\\/, "&&", line)
-    gsub(/"/, "\\\\&", line)
-    printf "\n    \"%s\\n\"", line
-}
-
-function embed(dir, name,    path, line, got, included)
+# Appends the lines of a script to `lines`, and counts them in `count`.
+function embed(dir, name,    path, line, got)
 {
     path = dir name ".lua"
     if (path in being_read)
@@ -32,11 +28,12 @@ function embed(dir, name,    path, line, got, included)
         if (line ~ /^--\[=*\[/) {
             fail(path ": block comments are not understood: " line)
         } else if (line ~ /^--@include /) {
-            included = line
-            sub(/^--@include +/, "", included)
-            embed(dir, included)
+            sub(/^--@include +/, "", line)
+            embed(dir, line)
+        } else if (line ~ /^--@unguarded$/) {
+            is_guarded = 0
         } else if (line != "" && line !~ /^--/) {
-            put(line)
+            lines[++count] = line
         }
     }
     if (got < 0)
@@ -46,7 +43,7 @@ function embed(dir, name,    path, line, got, included)
 }
 
 # Needs sha1sum, of coreutils; what it prints goes to our own output, between what we print.
-function name_of(name,    hash)
+function name_of(name, text,    hash)
 {
     printf "\nextern const char dm_sha_%s[];\nconst char dm_sha_%s[] = ", name, name
     fflush()
@@ -56,6 +53,39 @@ function name_of(name,    hash)
         fail("sha1sum failed")
 }
 
+# Writes the script, of `count` lines, as two strings.
+function put(name,    text, line, i)
+{
+    printf "\nextern const char dm_lua_%s[];\nconst char dm_lua_%s[] =", name, name
+    for (i = 1; i <= count; i++) {
+        line = lines[i]
+        text = text line "\n"
+        gsub(/\\/, "&&", line)
+        gsub(/"/, "\\\\&", line)
+        printf "\n    \"%s\\n\"", line
+    }
+    print ";"
+    name_of(name, text)
+}
+
+# Makes the lines those for a node of a Cluster: the guard stands before all but the first line `#!lua ...`.
+function make_cluster(dir,    own, own_count, i)
+{
+    own_count = count
+    for (i = 1; i <= count; i++)
+        own[i] = lines[i]
+    if (own[1] !~ /^#!/)
+        fail(dir ": a script without a first line #!lua")
+    count = 1
+    if (is_guarded)
+        embed(dir, "_guard")
+    for (i = 2; i <= own_count; i++) {
+        gsub(/'PUBLISH'/, "'SPUBLISH'", own[i])
+        gsub(/NUMSUB'/, "SHARDNUMSUB'", own[i])
+        lines[++count] = own[i]
+    }
+}
+
 BEGIN {
     print "/* Made by embed-lua.awk from the Lua files; not to be edited. */"
     for (i = 1; i < ARGC; i++) {
@@ -63,11 +93,12 @@ BEGIN {
         sub(/[^\/]*$/, "", dir)
         sub(/.*\//, "", name)
         sub(/\.lua$/, "", name)
-        printf "\nextern const char dm_lua_%s[];\nconst char dm_lua_%s[] =", name, name
-        text = ""
+        count = 0
+        is_guarded = 1
         embed(dir, name)
-        print ";"
-        name_of(name)
+        put(name)
+        make_cluster(dir)
+        put(name "_cluster")
     }
     exit failed
 }

@@ -151,6 +151,8 @@ EXTRA_DIST += \
     doc/design/programs.md \
     doc/design/protocol.md \
     doc/design/reliability.md \
+    doc/design/cluster.md \
+    doc/design/quorum.md \
     doc/design/sentinel.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \

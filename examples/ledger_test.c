@@ -63,14 +63,14 @@ static int ledger_write(struct ledger *ledger, struct balances balances)
     return pwrite(ledger->fd, &balances, sizeof balances, 0) == (ssize_t)sizeof balances ? 0 : EIO;
 }
 
-/* Takes the mutex, within a second; first mends a change that a dead owner has left half done. */
+/* Takes the mutex, within two seconds; first mends a change that a dead owner has left half done. */
 static int ledger_lock(struct ledger *ledger)
 {
     struct timespec until;
     int error;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
+    until.tv_sec += 2;
     error = dmutex_timedlock(&ledger->mutex, &until);
     if (error == EOWNERDEAD) {
         struct balances balances = ledger_read(ledger);
@@ -100,7 +100,7 @@ static int ledger_transfer(struct ledger *ledger, int amount)
 
 /* ---- the tests --------------------------------------------------------------------------- */
 
-enum { LEASE_MS = 200, TIMES = 20 };
+enum { LEASE_MS = 500, TIMES = 20 };
 
 static FILE *file; /* of the ledger; each test begins with an empty file */
 static struct ledger ledger;

@@ -78,6 +78,8 @@ libdmutex_libcore_la_SOURCES = \
     libdmutex/core/hold.c \
     libdmutex/core/hold.h \
     libdmutex/core/hold_wants.c \
+    libdmutex/core/quorum.c \
+    libdmutex/core/quorum.h \
     libdmutex/core/tenure.c \
     libdmutex/core/tenure.h
 
@@ -91,6 +93,12 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/drivers.h \
     libdmutex/store/login.c \
     libdmutex/store/login.h \
+    libdmutex/store/quorum.c \
+    libdmutex/store/quorum_ask.c \
+    libdmutex/store/quorum_batch.c \
+    libdmutex/store/quorum_name.c \
+    libdmutex/store/quorum_parts.h \
+    libdmutex/store/quorum_record.c \
     libdmutex/store/store.h \
     libdmutex/store/url.c \
     libdmutex/store/url.h \
@@ -156,8 +164,14 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/council.c \
     libdmutex/redis/council.h \
     libdmutex/redis/driver.c \
+    libdmutex/redis/fleet.c \
+    libdmutex/redis/fleet.h \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
+    libdmutex/redis/groups.c \
+    libdmutex/redis/groups.h \
+    libdmutex/redis/guide.c \
+    libdmutex/redis/guide.h \
     libdmutex/redis/keys.c \
     libdmutex/redis/keys.h \
     libdmutex/redis/lookout.c \
@@ -167,7 +181,11 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/sentinel.c \
     libdmutex/redis/sentinel.h \
     libdmutex/redis/scripts.h \
+    libdmutex/redis/slots.c \
+    libdmutex/redis/slots.h \
     libdmutex/redis/store.c \
+    libdmutex/redis/store_batch.c \
+    libdmutex/redis/store_acquire.c \
     libdmutex/redis/store_cond.c \
     libdmutex/redis/store_message.c \
     libdmutex/redis/store_name.c \
@@ -199,6 +217,7 @@ lua_includes = \
     libdmutex/redis/lua/_clock.lua \
     libdmutex/redis/lua/_condition.lua \
     libdmutex/redis/lua/_grant.lua \
+    libdmutex/redis/lua/_guard.lua \
     libdmutex/redis/lua/_handover.lua \
     libdmutex/redis/lua/_insert.lua \
     libdmutex/redis/lua/_keep.lua \

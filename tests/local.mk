@@ -26,12 +26,16 @@ unit_core_tests = \
     tests/unit/test_hold_cond \
     tests/unit/test_hold_held \
     tests/unit/test_hold_phases \
+    tests/unit/test_hold_quorum \
     tests/unit/test_hold_return \
     tests/unit/test_hold_store \
     tests/unit/test_hold_walk \
+    tests/unit/test_quorum_attempt \
     tests/unit/test_tenure
 unit_store_tests = \
     tests/unit/test_url \
+    tests/unit/test_url_cluster \
+    tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
     tests/unit/test_verdict
 unit_link_tests = \
@@ -39,10 +43,12 @@ unit_link_tests = \
     tests/unit/test_retry
 unit_redis_tests = \
     tests/unit/test_council \
+    tests/unit/test_fleet \
     tests/unit/test_greeting \
     tests/unit/test_keys \
     tests/unit/test_posting \
-    tests/unit/test_reply
+    tests/unit/test_reply \
+    tests/unit/test_slots
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \
@@ -72,6 +78,9 @@ EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h
 # parts and the whole on a server of their own
 server_tests = \
     $(server_inner_tests) \
+    tests/server/test_cluster \
+    tests/server/test_cluster_faults \
+    tests/server/test_cluster_moves \
     tests/server/test_cond_cancel \
     tests/server/test_cond_crowd \
     tests/server/test_cond_ends \
@@ -111,6 +120,7 @@ server_tests = \
     tests/server/test_mixed_holds \
     tests/server/test_network \
     tests/server/test_orphans \
+    tests/server/test_quorum \
     tests/server/test_remains \
     tests/server/test_replicas \
     tests/server/test_sentinel \
@@ -137,6 +147,7 @@ server_inner_tests = \
     tests/server/test_moments \
     tests/server/test_node \
     tests/server/test_scripts_calls \
+    tests/server/test_scripts_cluster \
     tests/server/test_scripts_cond \
     tests/server/test_scripts_cond_broadcast \
     tests/server/test_scripts_cond_death \
@@ -176,6 +187,8 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/scripts.c \
     tests/server/scripts.h \
     tests/server/scripts_inbox.c \
+    tests/server/shards.c \
+    tests/server/shards.h \
     tests/server/stops.c \
     tests/server/stops.h \
     tests/server/warm.c \
@@ -384,6 +397,7 @@ preload_tests = \
     tests/preload/test_lockfile_keeper \
     tests/preload/test_lockfile_strangers \
     tests/preload/test_run \
+    tests/preload/test_run_cluster \
     tests/preload/test_run_config \
     tests/preload/test_run_list \
     tests/preload/test_run_loaded \
@@ -556,6 +570,7 @@ fuzz_tests = \
     tests/fuzz/test_rules \
     tests/fuzz/test_sentinel \
     tests/fuzz/test_settings \
+    tests/fuzz/test_slots \
     tests/fuzz/test_url
 fuzz_sim_tests = tests/fuzz/test_sim
 tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
@@ -608,6 +623,7 @@ chaos_tests = \
     tests/chaos/test_check_deaths \
     tests/chaos/test_failovers \
     tests/chaos/test_promotions \
+    tests/chaos/test_slots \
     tests/chaos/test_switches \
     tests/chaos/test_takeover
 tests_chaos_libchaos_la_SOURCES = \
@@ -625,6 +641,8 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/resource.h \
     tests/chaos/round.c \
     tests/chaos/round.h \
+    tests/chaos/slots.c \
+    tests/chaos/slots.h \
     tests/chaos/stage.c \
     tests/chaos/stage.h \
     tests/chaos/worker.c \
@@ -644,11 +662,13 @@ tests_chaos_test_switches_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_lookout_is_fresh
 tool_tests = \
     tests/tools/test_break \
     tests/tools/test_doctor \
+    tests/tools/test_doctor_cluster \
     tests/tools/test_local_server \
     tests/tools/test_run_lock \
     tests/tools/test_run_loss \
     tests/tools/test_top \
     tests/tools/test_views \
+    tests/tools/test_words_cluster \
     tests/tools/test_words_sentinel
 tool_tls_tests =
 if HAVE_TLS
@@ -675,6 +695,7 @@ script_tests = \
     tests/floors/test_floors.sh \
     tests/floors/test_packages.sh \
     tests/floors/test_preload_floors.sh \
+    tests/tools/test_bench_peers.sh \
     tests/tools/test_completion.sh \
     tests/tools/test_unit.sh \
     tests/tools/test_dmutex_bench.sh \
@@ -786,10 +807,15 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/actor_conditions.c \
     tests/lib/actor_parts.h \
     tests/lib/actor_serve.c \
+    tests/lib/clusters.c \
+    tests/lib/clusters.h \
+    tests/lib/clusters_moves.c \
     tests/lib/command.c \
     tests/lib/command.h \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
+    tests/lib/impostor.c \
+    tests/lib/impostor.h \
     tests/lib/keeper.c \
     tests/lib/keeper.h \
     tests/lib/late.c \
@@ -962,6 +988,7 @@ EXTRA_DIST += \
     tests/model/models \
     tests/model/robust.pml \
     tests/model/run-models.sh \
+    tests/model/quorum.pml \
     tests/model/switch.pml
 
 clean-local:

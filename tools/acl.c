@@ -7,35 +7,56 @@
 #include "rights.h"
 #include "tool.h"
 
-/* The prefix and the database of the configured server, if one is configured. */
+/* Of the configured server, if one is configured. */
+static bool is_of_cluster(const struct dm_url *url)
+{
+    return url && url->kind == DM_URL_CLUSTER;
+}
+
+static const char *prefix_of(const struct dm_url *url)
+{
+    return url ? url->prefix : "dmutex";
+}
+
+/* The next right from *index on that a user of this server needs, at last the right of a database; NULL: no more. */
+static const char *next_rule(const struct dm_url *url, bool has_ops, size_t *index)
+{
+    while (*index < right_count) {
+        const struct right *right = &rights[(*index)++];
+
+        if ((has_ops || !right->is_for_ops) && right_is_of(right, is_of_cluster(url)))
+            return right->rule;
+    }
+    return url && url->db && (*index)++ == right_count ? "+select" : NULL;
+}
+
 static void print_line(const struct dm_url *url, const char *user, bool has_ops)
 {
-    const char *prefix = url ? url->prefix : "dmutex";
+    char channels[100];
+    const char *rule;
 
-    printf("ACL SETUSER %s on >PASSWORD resetkeys ~%s:* resetchannels &%s:inbox:* -@all", user, prefix, prefix);
-    for (size_t i = 0; i < right_count; i++)
-        if (has_ops || !rights[i].is_for_ops)
-            printf(" %s", rights[i].rule);
-    puts(url && url->db ? " +select" : "");
+    rights_channels(prefix_of(url), is_of_cluster(url), channels, sizeof channels);
+    printf("ACL SETUSER %s on >PASSWORD resetkeys ~%s:* resetchannels &%s -@all", user, prefix_of(url), channels);
+    for (size_t i = 0; (rule = next_rule(url, has_ops, &i)) != NULL;)
+        printf(" %s", rule);
+    puts("");
 }
 
 static void print_json(const struct dm_url *url, const char *user, bool has_ops)
 {
     struct json json = json_begin(stdout);
+    const char *rule;
     char pattern[100];
 
     json_open(&json, NULL, '{');
     json_text(&json, "user", user);
-    snprintf(pattern, sizeof pattern, "%.60s:*", url ? url->prefix : "dmutex");
+    snprintf(pattern, sizeof pattern, "%.64s:*", prefix_of(url));
     json_text(&json, "keys", pattern);
-    snprintf(pattern, sizeof pattern, "%.60s:inbox:*", url ? url->prefix : "dmutex");
+    rights_channels(prefix_of(url), is_of_cluster(url), pattern, sizeof pattern);
     json_text(&json, "channels", pattern);
     json_open(&json, "rights", '[');
-    for (size_t i = 0; i < right_count; i++)
-        if (has_ops || !rights[i].is_for_ops)
-            json_text(&json, NULL, rights[i].rule);
-    if (url && url->db)
-        json_text(&json, NULL, "+select");
+    for (size_t i = 0; (rule = next_rule(url, has_ops, &i)) != NULL;)
+        json_text(&json, NULL, rule);
     json_close(&json);
     json_close(&json);
     json_end(&json);
@@ -80,6 +101,6 @@ const struct word word_acl = {
     .purpose = "print the server's command that makes a user with the least rights",
     .options = "      --ops     with the rights of a person who looks at locks: list, and all checks of doctor\n"
                "\n"
-               "Prefix and database are those of the configured server.\n",
+               "Prefix and database are those of the configured server; a Cluster needs other rights.\n",
     .run = run,
 };

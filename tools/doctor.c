@@ -29,6 +29,8 @@ void doctor_find(struct doctor *doctor, enum grade grade, const char *check, con
 
     *finding = (struct finding){ .grade = grade };
     snprintf(finding->check, sizeof finding->check, "%s", check);
+    snprintf(finding->server, sizeof finding->server, "%s", doctor->server);
+    dm_text_clean(finding->server);
     va_start(args, format);
     vsnprintf(finding->text, sizeof finding->text, format, args);
     va_end(args);
@@ -90,20 +92,38 @@ static enum answer both(enum answer one, enum answer other)
     return one == NO || other == NO ? NO : one == UNKNOWN || other == UNKNOWN ? UNKNOWN : YES;
 }
 
+void doctor_join_facts(struct facts *facts, const struct facts *others)
+{
+    facts->is_master = both(facts->is_master, others->is_master);
+    facts->keeps_locks = both(facts->keeps_locks, others->keeps_locks);
+    facts->survives_power = both(facts->survives_power, others->survives_power);
+    facts->knows_birth = both(facts->knows_birth, others->knows_birth);
+    facts->lacks_rights |= others->lacks_rights;
+}
+
+static const char *assumption_of(const struct doctor *doctor)
+{
+    if (doctor->kind == DM_URL_SENTINEL)
+        return "failover makes no two holders: if the sentinels know of it within half of the option switch (A8)";
+    if (doctor->kind == DM_URL_CLUSTER)
+        return "failover makes no two holders: if a master that is cut off stops before its replica is promoted, no "
+               "master is paused for two thirds of a lease and goes on, and no slot leaves a new master within a lease "
+               "and the option switch";
+    return "failover and restart make no two holders: with one master behind the address";
+}
+
 static void judge(const struct doctor *doctor, struct promise ret_promises[5])
 {
-    enum answer rights = doctor->lacks_rights ? NO : YES;
-    enum answer holder = both(rights, both(doctor->is_master, doctor->keeps_locks));
-    enum answer grace = doctor->url->has_grace ? doctor->knows_birth : NO;
+    const struct facts *facts = &doctor->facts;
+    enum answer rights = facts->lacks_rights ? NO : YES;
+    enum answer holder = both(rights, both(facts->is_master, facts->keeps_locks));
+    enum answer grace = doctor->url->has_grace ? facts->knows_birth : NO;
     const struct promise promises[5] = {
         { "P0", holder, "at most one live process holds a name" },
         { "P1", holder, "a holder is told of a loss before another can hold the name" },
         { "P2", UNKNOWN, "the guarded resource stays right: if it refuses old tokens, which no server can tell" },
-        { "P3", both(holder, grace),
-          doctor->has_sentinels
-              ? "failover makes no two holders: if the sentinels know of it within half of the option switch (A8)"
-              : "failover and restart make no two holders: with one master behind the address" },
-        { "P4", both(holder, doctor->survives_power),
+        { "P3", both(holder, grace), assumption_of(doctor) },
+        { "P4", both(holder, facts->survives_power),
           "locks survive a power failure of the server: appendonly yes, appendfsync always" },
     };
 
@@ -139,8 +159,8 @@ static void print(const struct doctor *doctor, const struct promise promises[5])
         const struct finding *finding = &doctor->findings[i];
         const char *color = color_of(finding->grade);
 
-        printf("%s%-4s%s  %-11s  %s\n", color, grades[finding->grade], *color ? "\033[0m" : "", finding->check,
-               finding->text);
+        printf("%s%-4s%s  %-11s  %s%s%s\n", color, grades[finding->grade], *color ? "\033[0m" : "", finding->check,
+               finding->server, *finding->server ? ": " : "", finding->text);
         if (*finding->advice)
             printf("%-4s  %-11s  -> %s\n", "", "", finding->advice);
     }
@@ -159,6 +179,8 @@ static void print_json(const struct doctor *doctor, const struct promise promise
         json_open(&json, NULL, '{');
         json_text(&json, "check", doctor->findings[i].check);
         json_text(&json, "result", grades[doctor->findings[i].grade]);
+        if (*doctor->findings[i].server)
+            json_text(&json, "server", doctor->findings[i].server);
         json_text(&json, "text", doctor->findings[i].text);
         json_text(&json, "advice", doctor->findings[i].advice);
         json_close(&json);
@@ -191,45 +213,78 @@ static bool answers(struct doctor *doctor, char ret_reason[DM_REASON_ROOM])
     return reply != NULL;
 }
 
-/* 0; or the exit status: the server cannot be used, and nothing else can be said. */
-static int connect_to(struct doctor *doctor)
+bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM])
 {
-    char reason[DM_REASON_ROOM] = "out of memory", name[200];
-    int status;
+    snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+    doctor->url = url;
+    doctor->probe = probe_new(url);
+    return doctor->probe && probe_connect(doctor->probe, ret_reason) && answers(doctor, ret_reason);
+}
 
-    dm_url_describe(doctor->url, name, sizeof name);
-    doctor->probe = probe_new(doctor->url, NULL);
-    if (doctor->probe && probe_connect(doctor->probe, reason) && answers(doctor, reason)) {
-        doctor_find(doctor, GRADE_OK, "server", "%s answers%s", name, doctor->url->has_tls ? ", by TLS" : "");
-        if (doctor->url->has_tls && !doctor->url->is_verified) {
-            doctor_find(doctor, GRADE_WARN, "tls", "verify=none: any server can stand in for this one");
-            doctor_advise(doctor, "give cacert= the authority of the server's certificate, and leave verify=none out");
-        }
-        return 0;
-    }
-    doctor_find(doctor, GRADE_FAIL, "server", "%s", reason);
-    status = tool_status_of(reason);
-    doctor_advise(doctor,
+int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
+                         const char *advice)
+{
+    int status = tool_status_of(reason);
+
+    doctor_find(doctor, status == TOOL_DENIED ? GRADE_FAIL : grade, check, "%s", reason);
+    doctor_advise(doctor, "%s",
                   status == TOOL_DENIED
                       ? "correct user and password in DMUTEX_URL or dmutex.conf: dmutex acl prints a user's line"
-                      : "look at DMUTEX_URL or dmutex.conf, at the server, and at the network between");
+                      : advice);
     return status;
+}
+
+void doctor_look_at_tls(struct doctor *doctor)
+{
+    if (!doctor->url->has_tls || doctor->url->is_verified)
+        return;
+    doctor_find(doctor, GRADE_WARN, "tls", "verify=none: any server can stand in for this one");
+    doctor_advise(doctor, "give cacert= the authority of the server's certificate, and leave verify=none out");
+}
+
+void doctor_examine(struct doctor *doctor)
+{
+    doctor_look_at_server(doctor);
+    doctor_try_messages(doctor); /* finds whether the subscription is permitted */
+    doctor_try_rights(doctor);
+    doctor_try_times(doctor);
+    doctor_look_at_grace(doctor);
+}
+
+/* 0; or the exit status: the server cannot be used, and nothing else can be said. */
+static int examine_only_server(struct doctor *doctor)
+{
+    char reason[DM_REASON_ROOM], name[200];
+    const struct dm_url_host *first = doctor->url->hosts;
+
+    if (doctor->kind == DM_URL_QUORUM) {
+        doctor_find(doctor, GRADE_FAIL, "server", "the servers of a quorum are examined one by one");
+        doctor_advise(doctor, "DMUTEX_URL=redis://%s:%s dmutex doctor, and so for each server", first->host,
+                      first->port);
+        return TOOL_USAGE;
+    }
+    if (doctor->kind == DM_URL_SENTINEL && !doctor_look_at_sentinels(doctor))
+        return TOOL_UNREACHABLE;
+    if (!doctor_connect(doctor, doctor->url, reason))
+        return doctor_tell_unusable(doctor, GRADE_FAIL, "server", reason,
+                                    "look at DMUTEX_URL or dmutex.conf, at the server, and at the network between");
+    dm_url_describe(doctor->url, name, sizeof name);
+    doctor_find(doctor, GRADE_OK, "server", "%s answers%s", name, doctor->url->has_tls ? ", by TLS" : "");
+    doctor_look_at_tls(doctor);
+    doctor_examine(doctor);
+    return 0;
 }
 
 static int examine(struct doctor *doctor, bool is_json)
 {
     struct promise promises[5];
-    bool has_address = doctor->url->kind != DM_URL_SENTINEL || doctor_look_at_sentinels(doctor);
-    int status = has_address ? connect_to(doctor) : TOOL_UNREACHABLE;
+    int status;
 
-    if (status == 0) {
-        doctor_look_at_server(doctor);
-        doctor_try_messages(doctor); /* finds whether the subscription is permitted */
-        doctor_try_rights(doctor);
-        doctor_try_times(doctor);
-        doctor_look_at_grace(doctor);
+    doctor->kind = doctor->url->kind;
+    doctor->server = "";
+    status = doctor->kind == DM_URL_CLUSTER ? doctor_examine_cluster(doctor) : examine_only_server(doctor);
+    if (status == 0)
         judge(doctor, promises);
-    }
     look_at_library(doctor);
     if (is_json)
         print_json(doctor, status ? NULL : promises);

@@ -2,9 +2,11 @@
 /*
  * dmutex doctor: findings, in the order in which they were made.
  *
- *   doctor.c          the word: the way through, and the output
- *   doctor_server.c   answers of INFO and CONFIG GET
- *   doctor_link.c     trials: rights, times, messages
+ *   doctor.c             the word: the way through, and the output
+ *   doctor_sentinels.c   the sentinels of a group
+ *   doctor_cluster.c     the nodes of a Cluster
+ *   doctor_server.c      answers of INFO and CONFIG GET
+ *   doctor_link.c        trials: rights, times, messages
  */
 #ifndef DM_TOOLS_DOCTOR_H
 #define DM_TOOLS_DOCTOR_H
@@ -13,6 +15,7 @@
 #include <stdint.h>
 
 #include "probe.h"
+#include "redis/slots.h"
 
 enum grade { GRADE_OK, GRADE_WARN, GRADE_FAIL };
 
@@ -22,23 +25,31 @@ enum answer { UNKNOWN, NO, YES };
 struct finding {
     enum grade grade;
     char check[16];   /* a word for the thing that was checked */
+    char server[270]; /* of a Cluster: the node that was checked; else "" */
     char text[640];   /* the fact; cleaned */
     char advice[400]; /* the remedy, or "" */
 };
 
-#define FINDINGS_MOST 64
+#define FINDINGS_MOST 1024
 
-struct doctor {
-    struct dm_url *url;
-    struct probe *probe;
-    struct finding findings[FINDINGS_MOST];
-    int count;
-
-    /* For the promises. */
+/* For the promises: of one server, or of all masters of a Cluster. */
+struct facts {
     enum answer is_master, keeps_locks, survives_power; /* keeps_locks: evicts nothing */
     enum answer knows_birth;                            /* since when the server is there: grace */
     bool lacks_rights;
-    bool has_sentinels; /* which promise P3 under assumption A8 */
+};
+
+struct doctor {
+    enum dm_url_kind kind; /* of the configured URL */
+    struct finding findings[FINDINGS_MOST];
+    int count;
+    struct facts facts;
+
+    /* The server that is examined. */
+    struct dm_url *url;
+    struct probe *probe;
+    const char *server;         /* of a Cluster: its address, for the findings; else "" */
+    char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of the first slot that the server serves; else "" */
 };
 
 /* Adds a finding; the advice follows by doctor_advise(). */
@@ -51,8 +62,34 @@ void doctor_advise(struct doctor *doctor, const char *format, ...) __attribute__
 /* A reply that is no error, or NULL; words up to NULL. */
 redisReply *doctor_ask(struct doctor *doctor, const char *const *words);
 
+/* Connects to a server, to be examined.  False with the reason. */
+bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
+
+/* Says why a server cannot be used, and what to do.  Returns the exit status. */
+int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
+                         const char *advice);
+
+/* Warns if the server's certificate is not checked. */
+void doctor_look_at_tls(struct doctor *doctor);
+
+/* All checks of the server that is connected. */
+void doctor_examine(struct doctor *doctor);
+
+/* Facts that hold for both servers. */
+void doctor_join_facts(struct facts *facts, const struct facts *others);
+
 /* For a group of Sentinel, first: the rest is about its master.  False: the sentinels name none. */
 bool doctor_look_at_sentinels(struct doctor *doctor);
+
+/* For a Cluster: its nodes, then each master.  0; or the exit status: nothing can be said about the masters. */
+int doctor_examine_cluster(struct doctor *doctor);
+
+/* Copies the value of a line "key:value" of INFO.  False if there is none. */
+#define DOCTOR_VALUE_ROOM 80
+bool doctor_info_value(const char *info, const char *key, char ret_value[DOCTOR_VALUE_ROOM]);
+
+/* The value of a setting of the server; "": the user may not know the value. */
+void doctor_ask_config(struct doctor *doctor, const char *setting, char ret_value[DOCTOR_VALUE_ROOM]);
 
 void doctor_look_at_server(struct doctor *doctor);
 void doctor_try_rights(struct doctor *doctor);

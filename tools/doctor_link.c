@@ -34,21 +34,22 @@ static int join(const struct rights_missing *missing, bool is_for_ops, char *ret
 static void tell_missing(struct doctor *doctor, const struct rights_missing *missing)
 {
     const char *prefix = doctor->url->prefix;
-    char text[500];
+    char text[500], channels[100];
 
+    rights_channels(prefix, *doctor->tag, channels, sizeof channels);
     if (join(missing, false, text, sizeof text)) {
-        doctor->lacks_rights = true;
+        doctor->facts.lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks %s", text);
         doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
     }
     if (missing->misses_keys) {
-        doctor->lacks_rights = true;
+        doctor->facts.lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks ~%s:*, the keys of the prefix", prefix);
         doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
     }
     if (missing->misses_channels) {
-        doctor->lacks_rights = true;
-        doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks &%s:inbox:*, the channels of the prefix", prefix);
+        doctor->facts.lacks_rights = true;
+        doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks &%s, the channels of the prefix", channels);
         doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
     }
 }
@@ -59,13 +60,13 @@ void doctor_try_rights(struct doctor *doctor)
     struct rights_missing missing;
     char text[500];
 
-    rights_try(doctor->probe, doctor->url, &missing);
+    rights_try(doctor->probe, doctor->url, doctor->tag, &missing);
     tell_missing(doctor, &missing);
     if (*missing.reason) {
         doctor_find(doctor, GRADE_FAIL, "rights", "not all rights could be tried: %s", missing.reason);
         return;
     }
-    if (!doctor->lacks_rights)
+    if (!doctor->facts.lacks_rights)
         doctor_find(doctor, GRADE_OK, "rights", "all that locks need");
     if (join(&missing, true, text, sizeof text))
         doctor_find(doctor, GRADE_OK, "rights", "for looking at locks the user lacks %s; dmutex acl --ops", text);
@@ -161,7 +162,8 @@ void doctor_try_times(struct doctor *doctor)
 /* Receivers of a message to the channel; -1: not permitted, or no answer. */
 static int64_t publish(struct doctor *doctor, const char *channel)
 {
-    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "PUBLISH", channel, "are you there?", NULL });
+    const char *command = *doctor->tag ? "SPUBLISH" : "PUBLISH";
+    redisReply *reply = doctor_ask(doctor, (const char *const[]){ command, channel, "are you there?", NULL });
     int64_t receivers = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
 
     if (reply)
@@ -189,32 +191,42 @@ static void look_for_patterns(struct doctor *doctor)
 
 static void tell_refused_subscription(struct doctor *doctor, const char *reason)
 {
-    const char *refusal = strstr(reason, "NOPERM");
+    const char *refusal = strstr(reason, "NOPERM"), *command = *doctor->tag ? "+ssubscribe" : "+subscribe";
     bool is_key = false, is_channel = false;
+    char channels[100];
 
-    if (refusal && rights_is_refusal(refusal, &is_key, &is_channel)) {
-        doctor->lacks_rights = true;
-        doctor_find(doctor, GRADE_FAIL, "rights",
-                    is_channel ? "the user lacks &%s:inbox:*, the channels of the prefix"
-                               : "the user of the prefix %s lacks +subscribe",
-                    doctor->url->prefix);
-        doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
-    } else {
+    if (!refusal || !rights_is_refusal(refusal, &is_key, &is_channel)) {
         doctor_find(doctor, GRADE_FAIL, "messages", "the inbox cannot be subscribed: %s", reason);
+        return;
     }
+    rights_channels(doctor->url->prefix, *doctor->tag, channels, sizeof channels);
+    doctor->facts.lacks_rights = true;
+    doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks %s%s%s", is_channel ? "&" : command,
+                is_channel ? channels : "", is_channel ? ", the channels of the prefix" : "");
+    doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
 }
 
+/* The URL's prefix, and in a Cluster a tag of the server, for names of keys and channels. */
+static void begin_name(const struct doctor *doctor, char *ret_name, size_t room)
+{
+    if (*doctor->tag)
+        snprintf(ret_name, room, "%.64s:{%s}", doctor->url->prefix, doctor->tag);
+    else
+        snprintf(ret_name, room, "%.64s", doctor->url->prefix);
+}
+
+/* A pattern hears no channel of a Cluster's slot. */
 void doctor_try_messages(struct doctor *doctor)
 {
-    static char channel[160];
-    char reason[DM_REASON_ROOM] = "";
+    char reason[DM_REASON_ROOM] = "", beginning[80], channel[160];
     struct probe *inbox;
     uint64_t number;
     int64_t receivers;
 
     dm_ident_random(&number, 1);
-    snprintf(channel, sizeof channel, "%.60s:inbox:doctor-%016" PRIx64, doctor->url->prefix, number);
-    inbox = probe_new(doctor->url, channel);
+    begin_name(doctor, beginning, sizeof beginning);
+    snprintf(channel, sizeof channel, "%s:inbox:doctor-%016" PRIx64, beginning, number);
+    inbox = probe_new_inbox(doctor->url, *doctor->tag ? "SSUBSCRIBE" : "SUBSCRIBE", channel);
     if (!inbox || !probe_connect(inbox, reason)) {
         tell_refused_subscription(doctor, reason);
         return;
@@ -227,7 +239,8 @@ void doctor_try_messages(struct doctor *doctor)
         doctor_advise(doctor, "look for a proxy between this host and the server, or for another server behind the "
                               "same address");
     }
-    look_for_patterns(doctor);
+    if (!*doctor->tag)
+        look_for_patterns(doctor);
 }
 
 /* ---- the grace --------------------------------------------------------------------------- */
@@ -235,11 +248,12 @@ void doctor_try_messages(struct doctor *doctor)
 /* Since when the server is there, as clients have noted (lua/born.lua); 0: not noted. */
 static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
 {
-    char key[100];
+    char beginning[80], key[100];
     redisReply *reply;
     int64_t born_us = 0;
 
-    snprintf(key, sizeof key, "%.60s:server", doctor->url->prefix);
+    begin_name(doctor, beginning, sizeof beginning);
+    snprintf(key, sizeof key, "%s:server", beginning);
     reply = doctor_ask(doctor, (const char *const[]){ "HGET", key, "since", NULL });
     *ret_is_known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
     if (reply && reply->type == REDIS_REPLY_STRING)
@@ -249,25 +263,12 @@ static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
     return born_us;
 }
 
-void doctor_look_at_grace(struct doctor *doctor)
+/* A server that has come after another grants nothing for a lease, and for the option switch before. */
+static void tell_grace(struct doctor *doctor, int64_t born_us, int64_t now_us)
 {
-    int64_t born_us, trip_us, ahead_us, left_us;
-    bool is_known;
+    int64_t past_us = now_us - born_us - doctor->url->switch_ms * INT64_C(1000);
+    int64_t left_us = DM_LEASE_DEFAULT_MS * INT64_C(1000) - past_us;
 
-    born_us = ask_birth(doctor, &is_known);
-    doctor->knows_birth = is_known ? YES : NO;
-    if (!doctor->url->has_grace) {
-        doctor_find(doctor, doctor->url->kind == DM_URL_LOCAL ? GRADE_OK : GRADE_WARN, "grace",
-                    "grace is off: a server that has lost its data grants locks that are held");
-        if (doctor->url->kind != DM_URL_LOCAL)
-            doctor_advise(doctor, "leave grace=off out of the URL, but in tests");
-        return;
-    }
-    if (!is_known || !ask_time(doctor, &trip_us, &ahead_us)) {
-        doctor_find(doctor, GRADE_WARN, "grace", "since when the server is there is not known");
-        return;
-    }
-    left_us = born_us + DM_LEASE_DEFAULT_MS * INT64_C(1000) - (real_us() + ahead_us);
     if (born_us == 0)
         doctor_find(doctor, GRADE_OK, "grace",
                     "no program has used this server yet: the first notes since when it runs");
@@ -276,6 +277,24 @@ void doctor_look_at_grace(struct doctor *doctor)
                     "the server started lately: a lease of 10 s is granted in %.1f s, when former holders are back",
                     (double)left_us / 1e6);
     else
-        doctor_find(doctor, GRADE_OK, "grace", "over for leases up to %.0f s",
-                    (double)(real_us() + ahead_us - born_us) / 1e6);
+        doctor_find(doctor, GRADE_OK, "grace", "over for leases up to %.0f s", (double)past_us / 1e6);
+}
+
+void doctor_look_at_grace(struct doctor *doctor)
+{
+    int64_t born_us, trip_us, ahead_us;
+    bool is_known;
+
+    born_us = ask_birth(doctor, &is_known);
+    doctor->facts.knows_birth = is_known ? YES : NO;
+    if (!doctor->url->has_grace) {
+        doctor_find(doctor, doctor->url->kind == DM_URL_LOCAL ? GRADE_OK : GRADE_WARN, "grace",
+                    "grace is off: a server that has lost its data grants locks that are held");
+        if (doctor->url->kind != DM_URL_LOCAL)
+            doctor_advise(doctor, "leave grace=off out of the URL, but in tests");
+    } else if (!is_known || !ask_time(doctor, &trip_us, &ahead_us)) {
+        doctor_find(doctor, GRADE_WARN, "grace", "since when the server is there is not known");
+    } else {
+        tell_grace(doctor, born_us, real_us() + ahead_us);
+    }
 }

@@ -73,7 +73,7 @@ static void take(struct doctor *doctor, struct assembly *assembly, const char *n
 static void ask(struct doctor *doctor, struct assembly *assembly, const struct dm_url_host *host)
 {
     struct dm_url *url = dm_url_of_sentinel(doctor->url, host->host, host->port);
-    struct probe *probe = url ? probe_new(url, NULL) : NULL;
+    struct probe *probe = url ? probe_new(url) : NULL;
     const char *const address_words[] = { "SENTINEL", "get-master-addr-by-name", doctor->url->master, NULL };
     const char *const detail_words[] = { "SENTINEL", "master", doctor->url->master, NULL };
     char reason[DM_REASON_ROOM] = "out of memory", name[300];
@@ -136,7 +136,6 @@ bool doctor_look_at_sentinels(struct doctor *doctor)
     url = master ? dm_url_of_server(doctor->url, master->host, master->port) : NULL;
     if (!url)
         return false;
-    doctor->has_sentinels = true;
     doctor->url = url;
     return true;
 }

@@ -6,10 +6,9 @@
 
 #include "doctor.h"
 
-#define VALUE_ROOM 80
+#define VALUE_ROOM DOCTOR_VALUE_ROOM
 
-/* Copies the value of a line "key:value" of INFO.  False if there is none. */
-static bool value_of(const char *info, const char *key, char ret_value[VALUE_ROOM])
+bool doctor_info_value(const char *info, const char *key, char ret_value[VALUE_ROOM])
 {
     size_t length = strlen(key);
     const char *at = info;
@@ -30,21 +29,21 @@ static bool is_value(const char *info, const char *key, const char *wanted)
 {
     char value[VALUE_ROOM];
 
-    return value_of(info, key, value) && strcmp(value, wanted) == 0;
+    return doctor_info_value(info, key, value) && strcmp(value, wanted) == 0;
 }
 
 static double number_of(const char *info, const char *key)
 {
     char value[VALUE_ROOM];
 
-    return value_of(info, key, value) ? strtod(value, NULL) : 0;
+    return doctor_info_value(info, key, value) ? strtod(value, NULL) : 0;
 }
 
 static void look_at_version(struct doctor *doctor, const char *info)
 {
     char version[VALUE_ROOM], own[VALUE_ROOM];
 
-    if (!value_of(info, "redis_version", version)) {
+    if (!doctor_info_value(info, "redis_version", version)) {
         doctor_find(doctor, GRADE_WARN, "version", "the server does not tell its version");
         return;
     }
@@ -53,7 +52,7 @@ static void look_at_version(struct doctor *doctor, const char *info)
         doctor_advise(doctor, "install Redis 7.0 or later, or Valkey");
         return;
     }
-    if (value_of(info, "valkey_version", own))
+    if (doctor_info_value(info, "valkey_version", own))
         doctor_find(doctor, GRADE_OK, "version", "Valkey %s", own);
     else
         doctor_find(doctor, GRADE_OK, "version", "Redis %s", version);
@@ -63,14 +62,14 @@ static void look_at_role(struct doctor *doctor, const char *info)
 {
     char role[VALUE_ROOM] = "", master[VALUE_ROOM] = "";
 
-    value_of(info, "role", role);
-    value_of(info, "master_host", master);
-    doctor->is_master = strcmp(role, "master") == 0 ? YES : NO;
-    if (is_value(info, "cluster_enabled", "1")) {
-        doctor->is_master = NO;
-        doctor_find(doctor, GRADE_FAIL, "role", "the server is part of a cluster");
-        doctor_advise(doctor, "use a server with cluster-enabled no");
-    } else if (doctor->is_master == NO) {
+    doctor_info_value(info, "role", role);
+    doctor_info_value(info, "master_host", master);
+    doctor->facts.is_master = strcmp(role, "master") == 0 ? YES : NO;
+    if (is_value(info, "cluster_enabled", "1") && doctor->kind != DM_URL_CLUSTER) {
+        doctor->facts.is_master = NO;
+        doctor_find(doctor, GRADE_FAIL, "role", "the server is a node of a Cluster");
+        doctor_advise(doctor, "write redis+cluster:// instead of redis://, or use a server with cluster-enabled no");
+    } else if (doctor->facts.is_master == NO) {
         doctor_find(doctor, GRADE_FAIL, "role", "the server is a replica of %s", *master ? master : "another server");
         doctor_advise(doctor, "name the master, or an address that always leads to the master");
     } else {
@@ -83,9 +82,9 @@ static void look_at_memory(struct doctor *doctor, const char *info)
     double most = number_of(info, "maxmemory"), used = number_of(info, "used_memory");
     char policy[VALUE_ROOM] = "";
 
-    value_of(info, "maxmemory_policy", policy);
-    doctor->keeps_locks = strcmp(policy, "noeviction") == 0 ? YES : NO;
-    if (doctor->keeps_locks == NO) {
+    doctor_info_value(info, "maxmemory_policy", policy);
+    doctor->facts.keeps_locks = strcmp(policy, "noeviction") == 0 ? YES : NO;
+    if (doctor->facts.keeps_locks == NO) {
         doctor_find(doctor, doctor->url->may_evict ? GRADE_WARN : GRADE_FAIL, "memory",
                     "maxmemory-policy is %s: the server may throw locks away", policy);
         doctor_advise(doctor, "set maxmemory-policy noeviction");
@@ -98,10 +97,9 @@ static void look_at_memory(struct doctor *doctor, const char *info)
     }
 }
 
-/* "always", "everysec", "no"; "": the user may not know. */
-static void ask_appendfsync(struct doctor *doctor, char ret_value[VALUE_ROOM])
+void doctor_ask_config(struct doctor *doctor, const char *setting, char ret_value[VALUE_ROOM])
 {
-    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "CONFIG", "GET", "appendfsync", NULL });
+    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "CONFIG", "GET", setting, NULL });
 
     ret_value[0] = '\0';
     if (!reply)
@@ -115,8 +113,8 @@ static void look_at_appending(struct doctor *doctor)
 {
     char fsync[VALUE_ROOM];
 
-    ask_appendfsync(doctor, fsync);
-    doctor->survives_power = !*fsync ? UNKNOWN : strcmp(fsync, "always") == 0 ? YES : NO;
+    doctor_ask_config(doctor, "appendfsync", fsync); /* always, everysec or no */
+    doctor->facts.survives_power = !*fsync ? UNKNOWN : strcmp(fsync, "always") == 0 ? YES : NO;
     if (!*fsync)
         doctor_find(doctor, GRADE_OK, "persistence", "appendonly is yes; appendfsync is not known (needs +config|get)");
     else
@@ -125,7 +123,7 @@ static void look_at_appending(struct doctor *doctor)
 
 static void look_at_persistence(struct doctor *doctor, const char *info)
 {
-    doctor->survives_power = NO;
+    doctor->facts.survives_power = NO;
     if (is_value(info, "aof_last_write_status", "err") || is_value(info, "rdb_last_bgsave_status", "err")) {
         doctor_find(doctor, GRADE_FAIL, "persistence", "the server could not write its data to disk the last time");
         doctor_advise(doctor, "make room on the server's disk: the server may refuse all writes until then");
@@ -139,13 +137,26 @@ static void look_at_persistence(struct doctor *doctor, const char *info)
     }
 }
 
+/* The other shards of a Cluster hide that a master is down, but for the names in its slots. */
 static void look_at_replicas(struct doctor *doctor, const char *info)
 {
     int replicas = (int)number_of(info, "connected_slaves");
+    bool has_shards = doctor->kind == DM_URL_CLUSTER;
 
-    if (doctor->is_master == YES)
-        doctor_find(doctor, GRADE_OK, "replicas",
-                    replicas ? "%d" : "%d: while this server is down no lock can be acquired", replicas);
+    if (doctor->facts.is_master != YES)
+        return;
+    if ((unsigned)replicas < doctor->url->wait) {
+        doctor_find(doctor, GRADE_FAIL, "replicas", "%d, and the URL has wait=%u: no lock can be acquired", replicas,
+                    doctor->url->wait);
+        doctor_advise(doctor, "start the replicas that are down, or lower wait");
+    } else if (replicas) {
+        doctor_find(doctor, GRADE_OK, "replicas", "%d", replicas);
+    } else {
+        doctor_find(doctor, has_shards ? GRADE_WARN : GRADE_OK, "replicas",
+                    "0: while this server is down no lock%s can be acquired", has_shards ? " of its slots" : "");
+        if (has_shards)
+            doctor_advise(doctor, "give the master a replica: CLUSTER REPLICATE, at another node");
+    }
 }
 
 /* Without sections: older servers know one at most. */

@@ -56,7 +56,7 @@ static void copy_value(const char *info, const char *key, char *ret_value, size_
 /* Looks whether the server answers, and reads process and version. */
 static void look(struct local *local)
 {
-    struct probe *probe = probe_new(local->url, NULL);
+    struct probe *probe = probe_new(local->url);
     redisReply *reply = NULL;
 
     if (probe && is_listening(local, false) && probe_connect(probe, local->reason))
@@ -102,7 +102,7 @@ static void count(void *user, const struct dm_seen *seen)
 /* SHUTDOWN is answered by the end of the connection. */
 static int shut_down(struct local *local)
 {
-    struct probe *probe = probe_new(local->url, NULL);
+    struct probe *probe = probe_new(local->url);
     struct dm_deadline deadline = dm_deadline_in_ms(local->url->command_timeout_ms);
     const struct timespec pause = { 0, 5 * DM_NS_PER_MS };
     redisReply *reply = NULL;

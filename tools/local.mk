@@ -19,6 +19,7 @@ tools_dmutex_SOURCES = \
     tools/deadlock.h \
     tools/doctor.c \
     tools/doctor.h \
+    tools/doctor_cluster.c \
     tools/doctor_link.c \
     tools/doctor_sentinels.c \
     tools/doctor_server.c \

@@ -13,7 +13,8 @@
 
 struct probe {
     struct dm_url *url;
-    const char *channel;
+    const char *subscribe; /* a command; NULL: asks */
+    char channel[160];
     struct dm_link *link;
     int round;
     int steps_left; /* of the round */
@@ -23,7 +24,7 @@ struct probe {
 
 static struct probe *newest;
 
-/* ---- the greeting: AUTH, SELECT; then SUBSCRIBE ------------------------------------------ */
+/* ---- the greeting: AUTH, SELECT; then the subscription ------------------------------------------ */
 
 static void begin(void *user)
 {
@@ -68,12 +69,12 @@ static int next_round(void *user, struct dm_command *ret_round)
     else if (url->password)
         add(&all, (const char *const[]){ "AUTH", url->password, NULL });
     probe->steps_left += url->password != NULL;
-    if (url->db && !probe->channel)
+    if (url->db && !probe->subscribe)
         add(&all, (const char *const[]){ "SELECT", db, NULL });
-    probe->steps_left += url->db && !probe->channel;
-    if (probe->channel)
-        add(&all, (const char *const[]){ "SUBSCRIBE", probe->channel, NULL });
-    probe->steps_left += probe->channel != NULL;
+    probe->steps_left += url->db && !probe->subscribe;
+    if (probe->subscribe)
+        add(&all, (const char *const[]){ probe->subscribe, probe->channel, NULL });
+    probe->steps_left += probe->subscribe != NULL;
     *ret_round = all;
     return probe->steps_left;
 }
@@ -83,7 +84,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 {
     struct probe *probe = user;
     bool is_auth = probe->url->password &&
-                   probe->steps_left-- == 1 + (probe->url->db && !probe->channel) + (probe->channel != NULL);
+                   probe->steps_left-- == 1 + (probe->url->db && !probe->subscribe) + (probe->subscribe != NULL);
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
@@ -119,7 +120,12 @@ static void ignore(void *user)
     (void)user;
 }
 
-struct probe *probe_new(struct dm_url *url, const char *channel)
+struct probe *probe_new(struct dm_url *url)
+{
+    return probe_new_inbox(url, NULL, "");
+}
+
+struct probe *probe_new_inbox(struct dm_url *url, const char *command, const char *channel)
 {
     struct probe *probe = calloc(1, sizeof *probe);
     struct dm_link_options options = {
@@ -129,7 +135,8 @@ struct probe *probe_new(struct dm_url *url, const char *channel)
         .open_user = probe,
         .connect_timeout_ms = url->connect_timeout_ms,
         .command_timeout_ms = url->command_timeout_ms,
-        .is_listening = channel != NULL,
+        .is_listening = command != NULL,
+        .takes_maps = true,
     };
     const struct dm_greeter greeter = {
         .begin = begin, .round = next_round, .take = take, .ready = ready, .user = probe
@@ -141,7 +148,8 @@ struct probe *probe_new(struct dm_url *url, const char *channel)
     probe->next = newest;
     newest = probe;
     probe->url = url;
-    probe->channel = channel;
+    probe->subscribe = command;
+    snprintf(probe->channel, sizeof probe->channel, "%s", channel);
     dm_url_describe(url, options.name, sizeof options.name);
     probe->link = dm_link_new(&options, &greeter, &hooks);
     return probe->link ? probe : NULL;

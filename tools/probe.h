@@ -14,11 +14,14 @@
 
 struct probe;
 
-/*
- * The URL stays the caller's, for as long as the probe is used; a probe is never freed.  channel: subscribes it, and
- * hears messages instead of asking; NULL: asks.  NULL without memory.
- */
-struct probe *probe_new(struct dm_url *url, const char *channel);
+/* The URL stays the caller's, for as long as the probe is used; a probe is never freed.  NULL without memory. */
+struct probe *probe_new(struct dm_url *url);
+
+/* The same, but subscribes the channel, by SUBSCRIBE or SSUBSCRIBE, and hears messages instead of asking. */
+struct probe *probe_new_inbox(struct dm_url *url, const char *command, const char *channel);
+
+/* Before probe_connect(): the channel is of a slot, on a node of a Cluster. */
+void probe_hear_slot(struct probe *probe);
 
 /* Connects and logs in, for command_timeout at most.  False with the reason. */
 bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM]);

@@ -13,52 +13,77 @@
 
 /* In the order of README.md and dmutex(7); tests/tools/test_doctor compares. */
 const struct right rights[] = {
-    { "+eval", { "EVAL", "return 1", "0" }, false },
-    { "+evalsha", { "EVALSHA", NO_SHA, "0" }, false },
-    { "+subscribe", { NULL }, false },
-    { "+publish", { "PUBLISH", "%c", "" }, false },
-    { "+pubsub|numsub", { "PUBSUB", "NUMSUB", "%c" }, false },
-    { "+role", { "ROLE" }, false },
-    { "+info", { "INFO", "server" }, false },
-    { "+client|id", { "CLIENT", "ID" }, false },
-    { "+client|kill", { "CLIENT", "KILL", "ID", NO_CLIENT }, false },
-    { "+time", { "TIME" }, false },
-    { "+del", { "DEL", "%h" }, false },
-    { "+exists", { "EXISTS", "%h" }, false },
-    { "+pexpire", { "PEXPIRE", "%h", "1000" }, false },
-    { "+pttl", { "PTTL", "%h" }, false },
-    { "+hset", { "HSET", "%h", "a", "1" }, false },
-    { "+hget", { "HGET", "%h", "a" }, false },
-    { "+hmget", { "HMGET", "%h", "a" }, false },
-    { "+hlen", { "HLEN", "%h" }, false },
-    { "+hdel", { "HDEL", "%h", "a" }, false },
-    { "+zadd", { "ZADD", "%z", "XX", "1", "a" }, false },
-    { "+zrem", { "ZREM", "%z", "a" }, false },
-    { "+zrange", { "ZRANGE", "%z", "0", "1" }, false },
-    { "+zrank", { "ZRANK", "%z", "a" }, false },
-    { "+zscore", { "ZSCORE", "%z", "a" }, false },
-    { "+zcard", { "ZCARD", "%z" }, false },
-    { "+scan", { "SCAN", "0", "COUNT", "1" }, true },
-    { "+pubsub|numpat", { "PUBSUB", "NUMPAT" }, true },
-    { "+config|get", { "CONFIG", "GET", "appendfsync" }, true },
+    { "+eval", { "EVAL", "return 1", "0" }, false, RIGHT_ANYWHERE },
+    { "+evalsha", { "EVALSHA", NO_SHA, "0" }, false, RIGHT_ANYWHERE },
+    { "+subscribe", { NULL }, false, RIGHT_OF_SERVER },
+    { "+publish", { "PUBLISH", "%c", "" }, false, RIGHT_OF_SERVER },
+    { "+pubsub|numsub", { "PUBSUB", "NUMSUB", "%c" }, false, RIGHT_OF_SERVER },
+    { "+ssubscribe", { NULL }, false, RIGHT_OF_CLUSTER },
+    { "+sunsubscribe", { "SUNSUBSCRIBE", "%c" }, false, RIGHT_OF_CLUSTER },
+    { "+spublish", { "SPUBLISH", "%c", "" }, false, RIGHT_OF_CLUSTER },
+    { "+pubsub|shardnumsub", { "PUBSUB", "SHARDNUMSUB", "%c" }, false, RIGHT_OF_CLUSTER },
+    { "+asking", { "ASKING" }, false, RIGHT_OF_CLUSTER },
+    { "+cluster|slots", { "CLUSTER", "SLOTS" }, false, RIGHT_OF_CLUSTER },
+    { "+role", { "ROLE" }, false, RIGHT_ANYWHERE },
+    { "+info", { "INFO", "server" }, false, RIGHT_ANYWHERE },
+    { "+client|id", { "CLIENT", "ID" }, false, RIGHT_ANYWHERE },
+    { "+client|kill", { "CLIENT", "KILL", "ID", NO_CLIENT }, false, RIGHT_ANYWHERE },
+    { "+time", { "TIME" }, false, RIGHT_ANYWHERE },
+    { "+del", { "DEL", "%h" }, false, RIGHT_ANYWHERE },
+    { "+exists", { "EXISTS", "%h" }, false, RIGHT_ANYWHERE },
+    { "+pexpire", { "PEXPIRE", "%h", "1000" }, false, RIGHT_ANYWHERE },
+    { "+pttl", { "PTTL", "%h" }, false, RIGHT_ANYWHERE },
+    { "+hset", { "HSET", "%h", "a", "1" }, false, RIGHT_ANYWHERE },
+    { "+hget", { "HGET", "%h", "a" }, false, RIGHT_ANYWHERE },
+    { "+hmget", { "HMGET", "%h", "a" }, false, RIGHT_ANYWHERE },
+    { "+hlen", { "HLEN", "%h" }, false, RIGHT_ANYWHERE },
+    { "+hdel", { "HDEL", "%h", "a" }, false, RIGHT_ANYWHERE },
+    { "+zadd", { "ZADD", "%z", "XX", "1", "a" }, false, RIGHT_ANYWHERE },
+    { "+zrem", { "ZREM", "%z", "a" }, false, RIGHT_ANYWHERE },
+    { "+zrange", { "ZRANGE", "%z", "0", "1" }, false, RIGHT_ANYWHERE },
+    { "+zrank", { "ZRANK", "%z", "a" }, false, RIGHT_ANYWHERE },
+    { "+zscore", { "ZSCORE", "%z", "a" }, false, RIGHT_ANYWHERE },
+    { "+zcard", { "ZCARD", "%z" }, false, RIGHT_ANYWHERE },
+    { "+scan", { "SCAN", "0", "COUNT", "1" }, true, RIGHT_ANYWHERE },
+    { "+pubsub|numpat", { "PUBSUB", "NUMPAT" }, true, RIGHT_OF_SERVER },
+    { "+cluster|info", { "CLUSTER", "INFO" }, true, RIGHT_OF_CLUSTER },
+    { "+config|get", { "CONFIG", "GET", "appendfsync" }, true, RIGHT_ANYWHERE },
 };
 const size_t right_count = DM_COUNT(rights);
 
 _Static_assert(DM_COUNT(rights) <= RIGHTS_MOST, "all rights can be missing");
+
+bool right_is_of(const struct right *right, bool is_cluster)
+{
+    return right->place == RIGHT_ANYWHERE || (right->place == RIGHT_OF_CLUSTER) == is_cluster;
+}
+
+/* In a Cluster each group has inboxes of its own, behind the braces. */
+void rights_channels(const char *prefix, bool is_cluster, char *ret_pattern, size_t room)
+{
+    snprintf(ret_pattern, room, "%.64s:%sinbox:*", prefix, is_cluster ? "{*}:" : "");
+}
 
 /* Names of the probe's own, as the library's probe has: random, so that no other client's key is in the way. */
 struct names {
     char hash[160], zset[160], channel[160];
 };
 
-static void draw(const struct dm_url *url, struct names *ret_names)
+static void draw(const struct dm_url *url, const char *tag, struct names *ret_names)
 {
+    const char *prefix = url->prefix;
     uint64_t number;
 
     dm_ident_random(&number, 1);
-    snprintf(ret_names->hash, sizeof ret_names->hash, "%.60s:{~probe.%016" PRIx64 "}:state", url->prefix, number);
-    snprintf(ret_names->zset, sizeof ret_names->zset, "%.60s:{~probe.%016" PRIx64 "}:queue", url->prefix, number);
-    snprintf(ret_names->channel, sizeof ret_names->channel, "%.60s:inbox:probe", url->prefix);
+    if (*tag) {
+        snprintf(ret_names->hash, sizeof ret_names->hash, "%.64s:{%s}:state:~probe.%016" PRIx64, prefix, tag, number);
+        snprintf(ret_names->zset, sizeof ret_names->zset, "%.64s:{%s}:queue:~probe.%016" PRIx64, prefix, tag, number);
+        snprintf(ret_names->channel, sizeof ret_names->channel, "%.64s:{%s}:inbox:probe", prefix, tag);
+    } else {
+        snprintf(ret_names->hash, sizeof ret_names->hash, "%.64s:{~probe.%016" PRIx64 "}:state", prefix, number);
+        snprintf(ret_names->zset, sizeof ret_names->zset, "%.64s:{~probe.%016" PRIx64 "}:queue", prefix, number);
+        snprintf(ret_names->channel, sizeof ret_names->channel, "%.64s:inbox:probe", prefix);
+    }
 }
 
 static const char *fill(const char *word, const struct names *names)
@@ -126,17 +151,17 @@ static void take_away(struct probe *probe, const struct names *names)
     }
 }
 
-void rights_try(struct probe *probe, const struct dm_url *url, struct rights_missing *ret_missing)
+void rights_try(struct probe *probe, const struct dm_url *url, const char *tag, struct rights_missing *ret_missing)
 {
     struct rights_missing missing = { .count = 0 };
     struct names names;
     bool is_answered = true;
 
-    draw(url, &names);
+    draw(url, tag, &names);
     for (size_t i = 0; i < right_count && is_answered; i++) {
         bool is_hset = strcmp(rights[i].rule, "+hset") == 0;
 
-        if (!rights[i].words[0] || (is_hset && is_missing(&missing, "+del")))
+        if (!rights[i].words[0] || !right_is_of(&rights[i], *tag) || (is_hset && is_missing(&missing, "+del")))
             continue;
         is_answered = try_one(probe, &rights[i], &names, &missing);
         if (is_hset)

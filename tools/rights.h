@@ -8,15 +8,25 @@
 
 #include "probe.h"
 
+/* Messages of a Cluster go by channels that belong to slots, and have commands of their own. */
+enum right_place { RIGHT_ANYWHERE, RIGHT_OF_SERVER, RIGHT_OF_CLUSTER };
+
 struct right {
     const char *rule; /* "+hget" */
     const char
         *words[6];   /* a command that needs the right; "%h", "%z", "%c": a hash, a zset, a channel of the prefix */
     bool is_for_ops; /* for looking at locks; locking needs no such right */
+    enum right_place place;
 };
 
 extern const struct right rights[];
 extern const size_t right_count;
+
+/* True if a user needs the right, on a node of a Cluster or on a server by itself. */
+bool right_is_of(const struct right *right, bool is_cluster);
+
+/* The pattern of the inboxes' channels, without its '&'. */
+void rights_channels(const char *prefix, bool is_cluster, char *ret_pattern, size_t room);
 
 enum { RIGHTS_MOST = 48 };
 
@@ -24,12 +34,15 @@ struct rights_missing {
     const struct right *rights[RIGHTS_MOST];
     int count;
     bool misses_keys;            /* the pattern ~PREFIX:* */
-    bool misses_channels;        /* the pattern &PREFIX:inbox:* */
+    bool misses_channels;        /* the pattern of rights_channels() */
     char reason[DM_REASON_ROOM]; /* no answer came; "": all were answered */
 };
 
-/* Tries each right but the subscription, on keys that are gone afterwards. */
-void rights_try(struct probe *probe, const struct dm_url *url, struct rights_missing *ret_missing);
+/*
+ * Tries each right but the subscription, on keys that are gone afterwards.  tag: on a node of a Cluster, of a slot that
+ * the node serves; else "".
+ */
+void rights_try(struct probe *probe, const struct dm_url *url, const char *tag, struct rights_missing *ret_missing);
 
 /* True if the text of an error says that a right is missing; tells apart a command, a key and a channel. */
 bool rights_is_refusal(const char *error, bool *ret_is_key, bool *ret_is_channel);

@@ -134,6 +134,8 @@ int tool_failed(const char *name)
         say("%s: %s", say_name(name, text), dmutex_strerror_np());
     else
         say("%s", dmutex_strerror_np());
+    if (strstr(dmutex_strerror_np(), "CLUSTERDOWN"))
+        say("dmutex doctor tells the nodes that are missing");
     return tool_status_of(dmutex_strerror_np());
 }
 

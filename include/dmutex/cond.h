@@ -28,6 +28,7 @@
  *
  *   EINVAL     the object is not a condition variable, was destroyed, or has an empty or too long name
  *   ENOLCK     no server is configured properly, or the server refuses for good (see the sentence)
+ *   ENOTSUP    of a wait or a signal: a quorum of servers (redis+quorum://) has no condition variables
  *
  * Example (examples/queue.c):
  *

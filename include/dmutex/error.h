@@ -57,14 +57,18 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *   unix:///path/redis.sock[?db=n&...]
  *   redis+sentinel://[user[:password]@]host[:port],host[:port].../master-name[/db]
  *                    the master of a group of Sentinel; the hosts are sentinels, port 26379
+ *   redis+cluster://[user[:password]@]host[:port],host[:port]...
+ *                    a Cluster; the hosts are some of its nodes
+ *   redis+quorum://[user[:password]@]host[:port],host[:port],host[:port]...[/db]
+ *                    3, 5 or 7 independent servers, of which a majority decides; no condition variables
  *   local:           a private server of this user on this machine, started on demand
  *
  * Options: connect_timeout, command_timeout (ms, default 2000), prefix (default "dmutex"),
  * user_file, password_file, eviction=allow (accept a server that may evict keys), wait (replicas that
- * must have a hold); for Sentinel: switch (ms, default 5000), sentinel_user, sentinel_password_file; for
- * TLS: tls=yes, cacert, cert, key, servername, verify=none.  dmutex(7) describes each option.  Values are
- * percent-decoded.  The string is copied.  Without a call: DMUTEX_URL, else Url of dmutex.conf(5),
- * else "local:", unless dmutex.conf(5) or DMUTEX_LOCAL forbids "local:".
+ * must have a hold); for Sentinel: switch (ms, default 5000), sentinel_user, sentinel_password_file; for a
+ * Cluster: switch (ms, default 2000); for TLS: tls=yes, cacert, cert, key, servername, verify=none.  dmutex(7)
+ * describes each option.  Values are percent-decoded.  The string is copied.  Without a call: DMUTEX_URL, else
+ * Url of dmutex.conf(5), else "local:", unless dmutex.conf(5) or DMUTEX_LOCAL forbids "local:".
  *
  * Returns 0; EINVAL when the URL does not parse, with the reason in dmutex_strerror_np(); EBUSY after
  * the first use.  While a server of <dmutex/testing.h> exists, the process uses the test server all the same.

@@ -178,10 +178,11 @@ DMUTEX_API int dmutex_renew_np(dmutex_t *mutex);
 
 /*
  * Gets the fencing token of the caller's hold: greater than the token of every hold of this name before, on
- * any host.  Give the token to the guarded resource, and let the resource refuse a lower token.  No I/O.
+ * any host.  Give the token to the guarded resource, and let the resource refuse a lower token.  No I/O;
+ * only with a quorum of servers the first call of a hold asks the servers, for command_timeout at most.
  *
- * Returns 0; EPERM when the caller neither holds the mutex nor has just lost the hold (a lost hold still
- * tells its old token); ENOTSUP for a local mutex.
+ * Returns 0; ENOLCK if no majority of a quorum has confirmed the token; EPERM when the caller neither holds the
+ * mutex nor has just lost the hold (a lost hold still tells its old token); ENOTSUP for a local mutex.
  */
 DMUTEX_API int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token);
 

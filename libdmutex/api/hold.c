@@ -19,6 +19,8 @@ struct hold {
     unsigned depth;
     uint64_t token;
     int64_t left_ns;
+    uint64_t attempt;
+    bool is_token_soft; /* must not be told yet */
 };
 
 /* The thread may hold libc's mutex as long as the thread likes. */
@@ -26,7 +28,7 @@ static struct hold look_inside(dmutex_t *mutex)
 {
     unsigned depth = dm_local_depth(mutex);
 
-    return (struct hold){ depth ? DM_HELD : DM_OVER, depth, 0, INT64_MAX };
+    return (struct hold){ .phase = depth ? DM_HELD : DM_OVER, .depth = depth, .left_ns = INT64_MAX };
 }
 
 /*
@@ -55,7 +57,12 @@ static int look_up(dmutex_t *mutex, struct hold *ret_hold)
         int64_t until_ns = MIN(hold->certain_until_ns, hold->hold_ends_ns);
 
         dm_step_kind(runtime, claim, DM_EV_TIME);
-        *ret_hold = (struct hold){ hold->phase, hold->depth, dm_claim_token(claim), until_ns - dm_clock_boot_ns() };
+        *ret_hold = (struct hold){ .phase = hold->phase,
+                                   .depth = hold->depth,
+                                   .token = dm_claim_token(claim),
+                                   .left_ns = until_ns - dm_clock_boot_ns(),
+                                   .attempt = hold->serial,
+                                   .is_token_soft = hold->is_token_soft };
     }
     dm_state_unlock();
     return dm_visit_end(visit, 0);
@@ -67,6 +74,27 @@ static int look(dmutex_t *mutex, struct hold *ret_hold)
         return look_up(mutex, ret_hold);
     *ret_hold = look_inside(mutex);
     return 0;
+}
+
+/*
+ * Where several servers grant, each by a clock of its own, a token is told only once a majority has it: else a later
+ * hold, granted by other servers, could get a lower one. Asks the store, until then for command_timeout at most.
+ */
+static int firm(dmutex_t *mutex, struct hold *hold)
+{
+    struct dm_visit visit = dm_visit_begin();
+    struct dm_runtime *runtime = dm_runtime_peek();
+    int error = 0;
+
+    if (hold->phase == DM_HELD && runtime) {
+        dm_release_reclaim(runtime, hold->attempt);
+        error = look(mutex, hold);
+    }
+    if (!error && hold->phase == DM_LOST)
+        error = dm_fail(DM_FAIL_LOST, NULL);
+    else if (!error && hold->phase != DM_OVER && hold->is_token_soft)
+        error = dm_fail(DM_FAIL_NO_ANSWER, "no majority of the servers has the token yet");
+    return dm_visit_end(visit, error);
 }
 
 /*
@@ -82,6 +110,10 @@ int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
         return error;
     if (dm_local_is(mutex))
         return dm_fail(DM_FAIL_LOCAL, NULL);
+    if (hold.is_token_soft)
+        error = firm(mutex, &hold);
+    if (error)
+        return error;
     if (hold.phase == DM_OVER)
         return dm_fail(DM_FAIL_NOT_OWNER, NULL);
     *ret_token = hold.token;

@@ -16,12 +16,26 @@ enum dm_rank {
     DM_RANK_GATE,    /* runtime/loop.c: the loop thread runs; left only in poll and in callbacks */
     DM_RANK_START,   /* runtime/runtime.c: the runtime is being made or configured */
     DM_RANK_STATE,   /* runtime/registry.c: names, attempts, everything the core decides on */
+    DM_RANK_QUORUM,  /* store/quorum.c: what the servers of a quorum have said */
+    DM_RANK_FLEET,   /* redis/fleet.c: the nodes of a Cluster, and which node serves a slot */
     DM_RANK_CONN,    /* link/link.c: one link's socket, slots and buffers */
     DM_RANK_LOOKOUT, /* redis/lookout.c: what the sentinels say */
     DM_RANK_NODE,    /* redis/node.c: which server a link is connected to */
     DM_RANK_TLS,     /* link/tls.c: a thread shakes hands */
     DM_RANK_LOG,     /* base/log.c: the log's destination */
     DM_RANK_COUNT
+};
+
+/*
+ * The locks that fork() takes, in the order of their ranks, and gives back in the reverse order.  A store that is made
+ * of stores takes the locks of one stage of all of them before the next stage.
+ */
+enum dm_fork_stage {
+    DM_FORK_STORES, /* of each store */
+    DM_FORK_WAYS,   /* of each connection */
+    DM_FORK_SERVER, /* of each server */
+    DM_FORK_SHARED, /* of all: taken once */
+    DM_FORK_STAGES
 };
 
 struct dm_mutex {

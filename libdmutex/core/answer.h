@@ -12,6 +12,7 @@
 enum dm_verdict {
     DM_SAYS_NOTHING,         /* no answer: the way to the store is broken, or the store is not ready */
     DM_SAYS_AGAIN,           /* not executed: the same request, chosen anew, may go out at once */
+    DM_SAYS_UNSUPPORTED,     /* this store cannot do that */
     DM_SAYS_REFUSED,         /* the store refuses now and later: a person must mend something */
     DM_SAYS_NO_MEMORY,       /* the store has no room for a new lock */
     DM_SAYS_OWNED,           /* the attempt owns the lock, for a whole lease from now */
@@ -31,12 +32,15 @@ struct dm_answer {
     bool is_owner_dead;   /* OWNED: an earlier owner died */
     bool is_wanted;       /* a free lock whose waiters a poll must serve */
     bool has_waiter;      /* OWNED by a renewal: another attempt waits; a hint if the hold is not marked */
+    bool is_partial;      /* OWNED: a server of several has not got the hold, and could: renew soon */
+    bool is_token_soft;   /* OWNED: a later hold may get the same token yet; a confirmed renewal makes the token firm */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */
     int64_t remaining_ms; /* QUEUED, BUSY: of the owner's lease */
     int64_t grace_ms;     /* BUSY: free, and for so long nobody gets the lock, because the store is new */
     int64_t store_us;     /* the store's clock, 0 not told */
+    int64_t from_ns;      /* OWNED: the lease counts from here, whatever was known before; 0: from the sending */
 };
 
 #endif

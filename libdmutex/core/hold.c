@@ -10,6 +10,9 @@
 #define RETRY_MIN_MS 50
 #define POLL_MIN_MS 10
 
+/* A pause follows the last of so many answers "again". */
+#define AGAINS 6
+
 static int64_t ms(int64_t value)
 {
     return value * DM_NS_PER_MS;
@@ -25,51 +28,6 @@ static int64_t max64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- making ------------------------------------------------------------------------------ */
-
-/*
- * The lease of every request: the object's lease, or less with a max-hold, such that 0.8 of the lease is enough.
- * Always the same lease: a late request must not undercut a request that came later.  Never less than the shortest
- * lease, or an answer would come too late to be of use.
- */
-static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
-{
-    if (lease_ms == 0)
-        lease_ms = DM_LEASE_DEFAULT_MS;
-    if (maxhold_ms == 0)
-        return lease_ms;
-    return (uint32_t)min64(lease_ms, max64((int64_t)maxhold_ms * 5 / 4 + 1, DM_LEASE_MIN_MS));
-}
-
-void dm_hold_init(struct dm_hold *hold, uint64_t serial, uint64_t thread, uint32_t lease_ms, uint32_t maxhold_ms,
-                  bool is_robust)
-{
-    memset(hold, 0, sizeof *hold);
-    hold->thread = thread;
-    hold->lease_ms = lease_to_ask(lease_ms, maxhold_ms);
-    hold->maxhold_ms = maxhold_ms;
-    hold->is_robust = is_robust;
-    hold->is_attended = true;
-    hold->serial = serial;
-    hold->poll_ns = hold->renew_ns = hold->hold_ends_ns = hold->look_ns = DM_NEVER;
-}
-
-bool dm_hold_is_like(const struct dm_hold *hold, uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust)
-{
-    return hold->lease_ms == lease_to_ask(lease_ms, maxhold_ms) && hold->maxhold_ms == maxhold_ms &&
-           hold->is_robust == is_robust;
-}
-
-void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
-{
-    DM_BUG(hold->phase >= DM_HELD);
-    hold->serial = serial;
-    hold->phase = DM_ASKING;
-    hold->last_request = 0;
-    hold->poll_ns = DM_NEVER;
-    memset(hold->requests, 0, sizeof hold->requests);
-}
-
 /* ---- certainty --------------------------------------------------------------------------- */
 
 static const struct dm_request *find_request(const struct dm_hold *hold, uint64_t serial)
@@ -78,29 +36,44 @@ static const struct dm_request *find_request(const struct dm_hold *hold, uint64_
 }
 
 /* The end of certainty that an answer to this request proves; 0 if the request is not remembered. */
-static int64_t certain_by(const struct dm_hold *hold, uint64_t serial)
+static int64_t certain_by(const struct dm_hold *hold, uint64_t serial, const struct dm_answer *answer)
 {
     const struct dm_request *request = find_request(hold, serial);
+    int64_t lease_ns = ms(hold->lease_ms);
 
-    if (serial == 0 || request->serial != serial)
-        return 0;
-    return request->sent_ns + ms(hold->lease_ms) * 8 / 10;
+    if (answer->from_ns)
+        return answer->from_ns + lease_ns * 8 / 10;
+    return serial && request->serial == serial ? request->sent_ns + lease_ns * 8 / 10 : 0;
 }
-
-/* An answer counts from the sending; an older answer, read late, shortens nothing. */
-static void extend(struct dm_hold *hold, uint64_t request)
-{
-    hold->certain_until_ns = max64(hold->certain_until_ns, certain_by(hold, request));
-    hold->renew_ns = dm_hold_renewal_ns(hold, find_request(hold, request)->sent_ns);
-}
-
-/* ---- giving back ------------------------------------------------------------------------- */
 
 /* A request without an answer goes out again after a twentieth of the lease: often enough before certainty ends. */
 static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
 {
     return now_ns + ms(max64(hold->lease_ms / 20, RETRY_MIN_MS));
 }
+
+/* At once, with pauses, because the nodes of a Cluster may send a request on to each other in a circle. */
+static int64_t again_ns(struct dm_hold *hold, int64_t now_ns)
+{
+    hold->agains = (uint8_t)((hold->agains + 1) % AGAINS);
+    return hold->agains ? now_ns : retry_ns(hold, now_ns);
+}
+
+/*
+ * An answer counts from the sending; an older answer, read late, shortens nothing.  A store that says from when the
+ * lease counts knows all answers; if some of its servers have not confirmed yet, again soon.
+ */
+static void extend(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    int64_t sent_ns = find_request(hold, request)->sent_ns, until_ns = certain_by(hold, request, answer);
+
+    hold->certain_until_ns = answer->from_ns ? until_ns : max64(hold->certain_until_ns, until_ns);
+    hold->renew_ns = answer->is_partial || (answer->from_ns && answer->from_ns < sent_ns)
+                         ? retry_ns(hold, now_ns)
+                         : dm_hold_renewal_ns(hold, max64(answer->from_ns, sent_ns));
+}
+
+/* ---- giving back ------------------------------------------------------------------------- */
 
 /*
  * When the store's lease has surely ended.  An entered hold may have been granted, or renewed, just now: a grant by
@@ -211,7 +184,7 @@ static unsigned on_released(struct dm_hold *hold, const struct dm_event *event, 
         confirm_release(hold);
         break;
     case DM_SAYS_AGAIN:
-        hold->back.due_ns = now_ns;
+        hold->back.due_ns = again_ns(hold, now_ns);
         break;
     default:
         hold->back.due_ns = retry_ns(hold, now_ns);
@@ -282,22 +255,23 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
     hold->token = answer->token;
     hold->is_wanted = false;
     hold->is_owner_dead = answer->is_owner_dead;
+    hold->is_token_soft = answer->is_token_soft;
     hold->certain_until_ns = 0;
     dm_hold_restart_maxhold(hold, now_ns);
-    extend(hold, request);
+    extend(hold, request, answer, now_ns);
     return wake(hold);
 }
 
 /*
  * The store has granted the attempt anew if the token is another: the hold that we know has ended meanwhile, unnoticed,
- * and others may have held the lock.
+ * and others may have held the lock.  A grant without a token is a hint to attempts that wait, and no news of a hold.
  */
 static unsigned on_owned_again(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
-    if (answer->token != hold->token)
+    if (answer->token && answer->token != hold->token)
         return hold->is_entered ? lose(hold, now_ns) : enter(hold, request, answer, now_ns);
-    if (certain_by(hold, request) > hold->certain_until_ns)
-        extend(hold, request);
+    if (answer->token && certain_by(hold, request, answer) > hold->certain_until_ns)
+        extend(hold, request, answer, now_ns);
     return 0;
 }
 
@@ -325,7 +299,8 @@ static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm
     case DM_HELD:
         return on_owned_again(hold, request, answer, now_ns);
     default:
-        return certain_by(hold, request) > now_ns ? enter(hold, request, answer, now_ns) : ask_again(hold, now_ns);
+        return certain_by(hold, request, answer) > now_ns ? enter(hold, request, answer, now_ns)
+                                                          : ask_again(hold, now_ns);
     }
 }
 
@@ -391,12 +366,12 @@ static unsigned on_refused(struct dm_hold *hold, enum dm_verdict verdict)
 }
 
 /* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
-static unsigned on_told_ask(struct dm_hold *hold, int64_t now_ns)
+static unsigned on_told_ask(struct dm_hold *hold, int64_t due_ns)
 {
     if (is_asking_or_waiting(hold))
-        hold->poll_ns = now_ns;
+        hold->poll_ns = due_ns;
     if (hold->phase == DM_HELD)
-        hold->renew_ns = now_ns;
+        hold->renew_ns = due_ns;
     return 0;
 }
 
@@ -431,7 +406,7 @@ static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct d
             hold->poll_ns = retry_ns(hold, now_ns);
         return 0;
     case DM_SAYS_AGAIN:
-        return on_told_ask(hold, now_ns);
+        return on_told_ask(hold, again_ns(hold, now_ns));
     default:
         return on_refused(hold, answer->verdict);
     }
@@ -444,13 +419,14 @@ static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct 
         return 0; /* the release goes the same way, behind the renewal */
     switch (answer->verdict) {
     case DM_SAYS_OWNED:
-        extend(hold, request);
+        extend(hold, request, answer, now_ns);
         hold->is_wanted = hold->is_wanted || answer->has_waiter;
+        hold->is_token_soft = hold->is_token_soft && answer->is_token_soft;
         return 0;
     case DM_SAYS_UNKNOWN:
         return lose(hold, now_ns);
     case DM_SAYS_AGAIN:
-        return on_told_ask(hold, now_ns);
+        return on_told_ask(hold, again_ns(hold, now_ns));
     default:
         hold->renew_ns = retry_ns(hold, now_ns);
         return 0;

@@ -22,7 +22,8 @@
  * Certainty (I1).  A hold is certain until `certain_until_ns` = the sending of a request that was answered "owned",
  * plus 0.8 of the lease in the request; the store's lease began no earlier.  A grant message counts from the sending of
  * the request that the message names, for the same reason.  A message that names a request which is not remembered, or
- * is read too late, is only a hint: ask again.
+ * is read too late, is only a hint: ask again.  A store of several servers knows the moments at which each of them
+ * confirmed the hold, and tells from when the lease counts: from_ns of the answer, maybe earlier than before.
  *
  * Release (I4).  A release goes out behind all other requests of the attempt: not while the thread's question is under
  * way, and not before the application has been told of a loss.  A release is repeated until the store has answered, or
@@ -106,9 +107,11 @@ struct dm_hold {
     bool is_untold;   /* the application is to be told of the loss */
     bool is_wanted;   /* HELD: another attempt waits at the store, as far as the store has told */
     bool is_marked;   /* the store is to tell of waiters: renewals say so */
+    uint8_t agains;   /* counts the answers AGAIN, up to the pause */
 
     /* From HELD on. */
     bool is_owner_dead; /* EOWNERDEAD is to be told, or was and is not mended yet */
+    bool is_token_soft; /* the token is not to be told before a renewal is confirmed */
     unsigned depth;
     uint64_t token;  /* the store's */
     uint64_t server; /* the server that confirmed the hold last, as the caller counts servers */

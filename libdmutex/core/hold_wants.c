@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The certainty and the wants of a hold, their sending, and questions about the hold; the events are in hold.c. */
+/* The making of a hold, certainty, wants, their sending, and questions about the hold; the events are in hold.c. */
+#include <string.h>
+
 #include "base/bug.h"
 #include "base/units.h"
 #include "core/hold.h"
@@ -7,12 +9,61 @@
 /* A renewal goes out up to this part of the lease before its third: more would cost the store more calls. */
 #define EARLY_PART 24
 
-/* ---- certainty --------------------------------------------------------------------------- */
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+
+/* ---- making ------------------------------------------------------------------------------ */
+
+/*
+ * The lease of every request: the object's lease, or less with a max-hold, such that 0.8 of the lease is enough.
+ * Always the same lease: a late request must not undercut a request that came later.  Never less than the shortest
+ * lease, or an answer would come too late to be of use.
+ */
+static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
+{
+    int64_t least_ms = (int64_t)maxhold_ms * 5 / 4 + 1;
+
+    if (lease_ms == 0)
+        lease_ms = DM_LEASE_DEFAULT_MS;
+    if (maxhold_ms == 0)
+        return lease_ms;
+    if (least_ms < DM_LEASE_MIN_MS)
+        least_ms = DM_LEASE_MIN_MS;
+    return (uint32_t)earlier(lease_ms, least_ms);
+}
+
+void dm_hold_init(struct dm_hold *hold, uint64_t serial, uint64_t thread, uint32_t lease_ms, uint32_t maxhold_ms,
+                  bool is_robust)
+{
+    memset(hold, 0, sizeof *hold);
+    hold->thread = thread;
+    hold->lease_ms = lease_to_ask(lease_ms, maxhold_ms);
+    hold->maxhold_ms = maxhold_ms;
+    hold->is_robust = is_robust;
+    hold->is_attended = true;
+    hold->serial = serial;
+    hold->poll_ns = hold->renew_ns = hold->hold_ends_ns = hold->look_ns = DM_NEVER;
+}
+
+bool dm_hold_is_like(const struct dm_hold *hold, uint32_t lease_ms, uint32_t maxhold_ms, bool is_robust)
+{
+    return hold->lease_ms == lease_to_ask(lease_ms, maxhold_ms) && hold->maxhold_ms == maxhold_ms &&
+           hold->is_robust == is_robust;
+}
+
+void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
+{
+    DM_BUG(hold->phase >= DM_HELD);
+    hold->serial = serial;
+    hold->phase = DM_ASKING;
+    hold->last_request = 0;
+    hold->poll_ns = DM_NEVER;
+    memset(hold->requests, 0, sizeof hold->requests);
+}
+
+/* ---- certainty --------------------------------------------------------------------------- */
 
 /*
  * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its

@@ -16,6 +16,7 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
     args->texts = (const char **)block;
     args->lengths = (size_t *)(block + pointers);
     args->digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths);
+    args->is_asking = false;
     args->count = args->numbers = args->born_at = args->run_at = 0;
     args->room = count;
     args->numbers_room = numbers;
@@ -126,13 +127,15 @@ static char *write_frame(char *to, char kind, size_t number)
     return to;
 }
 
+static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+
 /*
  * An array of texts, each with its length, so that no byte of an argument can be taken for a command.  One block with
  * room for the longest lengths, which is given back after the sending.
  */
 struct dm_command dm_args_format(const struct dm_args *args)
 {
-    size_t room = FRAME_ROOM + 1;
+    size_t room = FRAME_ROOM + sizeof asking;
     char *bytes, *at;
 
     for (int i = 0; i < args->count; i++)
@@ -140,7 +143,8 @@ struct dm_command dm_args_format(const struct dm_args *args)
     bytes = malloc(room);
     if (!bytes)
         return (struct dm_command){ 0 };
-    at = write_frame(bytes, '*', (size_t)args->count);
+    at = args->is_asking ? stpcpy(bytes, asking) : bytes;
+    at = write_frame(at, '*', (size_t)args->count);
     for (int i = 0; i < args->count; i++) {
         at = write_frame(at, '$', args->lengths[i]);
         memcpy(at, args->texts[i], args->lengths[i]);
@@ -149,7 +153,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
         *at++ = '\n';
     }
     *at = '\0'; /* for people and debuggers */
-    return (struct dm_command){ .bytes = bytes, .length = (size_t)(at - bytes) };
+    return (struct dm_command){ .bytes = bytes, .length = (size_t)(at - bytes), .ahead = args->is_asking };
 }
 
 /* Sets NULL, so that a second call frees nothing. */

@@ -3,6 +3,7 @@
 #ifndef DM_LINK_COMMAND_H
 #define DM_LINK_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
     uint64_t peer; /* the number of the server for which the command was written (struct dm_greeter); 0: any */
+    int ahead;     /* so many commands stand before this one in the bytes; nobody wants the replies to those */
 };
 
 /*
@@ -27,6 +29,7 @@ struct dm_command {
 #define DM_ARG_DIGITS 21
 
 struct dm_args {
+    bool is_asking; /* the command follows "ASKING": the slot is on its way to this node of a Cluster */
     const char **texts;
     size_t *lengths;
     char (*digits)[DM_ARG_DIGITS];

@@ -257,7 +257,7 @@ static enum dm_link_result send_post(struct dm_link *link, const struct dm_comma
         return DM_LINK_DOWN;
     if (!dm_link_is_for_peer(link, command))
         return DM_LINK_OTHER;
-    slot = dm_session_send(&link->session, command->bytes, command->length);
+    slot = dm_session_send(&link->session, command);
     if (!slot)
         return DM_LINK_DOWN;
     slot->handler = handler;
@@ -291,6 +291,28 @@ enum dm_link_result dm_link_post_quietly(struct dm_link *link, const struct dm_c
     return post(link, command, handler, user, leave_quietly);
 }
 
+void dm_link_hold(struct dm_link *link)
+{
+    enter(link);
+    link->session.pipe.is_held = true;
+    leave_quietly(link);
+}
+
+void dm_link_let_go(struct dm_link *link)
+{
+    enter(link);
+    link->session.pipe.is_held = false;
+    dm_session_work(&link->session);
+    leave_quietly(link);
+}
+
+void dm_link_say(struct dm_link *link, const struct dm_command *command)
+{
+    enter(link);
+    dm_session_say(&link->session, command);
+    leave_quietly(link);
+}
+
 /* ---- wishes ------------------------------------------------------------------------------ */
 
 void dm_link_want(struct dm_link *link)
@@ -313,6 +335,13 @@ void dm_link_note_lease(struct dm_link *link, unsigned lease_ms)
 {
     enter(link);
     dm_retry_note_lease(&link->session.retry, lease_ms);
+    dm_link_leave(link);
+}
+
+void dm_link_tell_news(struct dm_link *link)
+{
+    enter(link);
+    wake_all(link);
     dm_link_leave(link);
 }
 

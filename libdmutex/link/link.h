@@ -63,6 +63,19 @@ enum dm_link_result dm_link_post(struct dm_link *link, const struct dm_command *
 enum dm_link_result dm_link_post_quietly(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
                                          void *user);
 
+/* Commands that are posted between the two go out in one write.  Quietly, as dm_link_post_quietly(). */
+void dm_link_hold(struct dm_link *link);
+void dm_link_let_go(struct dm_link *link);
+
+/*
+ * For a link that listens: sends the command if the link is ready, and the server's reply comes as a message.  Calls
+ * nothing before the return, as dm_link_post_quietly().
+ */
+void dm_link_say(struct dm_link *link, const struct dm_command *command);
+
+/* The threads in dm_link_await() look again. */
+void dm_link_tell_news(struct dm_link *link);
+
 /*
  * Ends the link for good: requests without an answer get no answer, and later requests get none either.  Calls
  * handlers; no lock held.

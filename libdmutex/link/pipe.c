@@ -103,7 +103,7 @@ static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t lengt
 /* Bytes that the kernel does not take belong to the pipe; nothing overtakes the bytes. */
 bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
 {
-    ssize_t sent = pipe->out_length ? 0 : dm_stream_send(&pipe->stream, bytes, length);
+    ssize_t sent = pipe->out_length || pipe->is_held ? 0 : dm_stream_send(&pipe->stream, bytes, length);
 
     if (sent < 0)
         return false;

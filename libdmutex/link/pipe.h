@@ -20,7 +20,14 @@
 
 struct dm_caller;
 
-enum dm_slot_kind { DM_SLOT_COMMAND, DM_SLOT_GREETING, DM_SLOT_LOOK, DM_SLOT_CONFIRM, DM_SLOT_MESSAGE };
+enum dm_slot_kind {
+    DM_SLOT_COMMAND,
+    DM_SLOT_AHEAD, /* of a command that stands before a command: nobody wants the reply */
+    DM_SLOT_GREETING,
+    DM_SLOT_LOOK,
+    DM_SLOT_CONFIRM,
+    DM_SLOT_MESSAGE
+};
 
 /* Where a reply goes: a command's to a thread that waits, to a handler, or, with neither, nowhere. */
 struct dm_slot {
@@ -44,6 +51,7 @@ struct dm_pipe {
     char in[DM_PIPE_READ_ROOM]; /* bytes between the stream and the reader */
     char *out;                  /* bytes that the kernel did not take yet */
     size_t out_length;
+    bool is_held; /* bytes are kept until dm_pipe_flush(), to go out together */
     struct dm_slot *first, *last;
     uint64_t pushed, popped; /* slots ever: how far replies have come */
     struct dm_slot *spare;

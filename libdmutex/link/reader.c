@@ -3,10 +3,15 @@
 
 #include <stdint.h>
 
+struct limits {
+    size_t elements, elements_of_reply, bytes;
+};
+
 /* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
-#define ELEMENTS_MAX 1024
-#define ELEMENTS_OF_REPLY_MAX 4096
-#define BUFFERED_MAX (256 * 1024)
+static const struct limits usual = { 1024, 4096, 256 * 1024 };
+
+/* A map has at most 16384 ranges, each with servers of 4 to 8 elements and some hundred bytes. */
+static const struct limits wide = { 16384, 16384 * 64, 16 * 1024 * 1024 };
 
 /* hiredis's own functions, except the function that would reserve as much room as a reply announces. */
 static redisReplyObjectFunctions capped;
@@ -20,14 +25,21 @@ typedef int element_count;
 /* hiredis' own, called by the capped one. */
 static void *(*create_array)(const redisReadTask *, element_count);
 
+static const struct limits *limits_of(const struct dm_reader *reader)
+{
+    return reader->takes_maps ? &wide : &usual;
+}
+
 /* False if a reply would have more elements than any of ours, in one array or in all. */
 static bool is_within_limits(struct dm_reader *reader, element_count elements)
 {
-    if (elements > ELEMENTS_MAX)
+    const struct limits *limits = limits_of(reader);
+
+    if (elements > 0 && (size_t)elements > limits->elements)
         return false;
     if (elements > 0)
         reader->elements += (size_t)elements;
-    return reader->elements <= ELEMENTS_OF_REPLY_MAX;
+    return reader->elements <= limits->elements_of_reply;
 }
 
 /* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
@@ -62,6 +74,11 @@ bool dm_reader_begin(struct dm_reader *reader)
     return true;
 }
 
+void dm_reader_take_maps(struct dm_reader *reader)
+{
+    reader->takes_maps = true;
+}
+
 /* Frees the half-parsed reply, too; whole replies are the caller's since dm_reader_next(). */
 void dm_reader_end(struct dm_reader *reader)
 {
@@ -77,7 +94,7 @@ void dm_reader_end(struct dm_reader *reader)
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length)
 {
     reader->bytes += length;
-    return reader->bytes <= BUFFERED_MAX && redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
+    return reader->bytes <= limits_of(reader)->bytes && redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
 }
 
 /* A whole reply takes its bytes off the budget, and the rest of the buffer belongs to the reply behind. */
@@ -85,7 +102,7 @@ bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply)
 {
     redisReader *hiredis = reader->hiredis;
     void *reply = NULL;
-    bool is_good = redisReaderGetReply(hiredis, &reply) == REDIS_OK && hiredis->len <= BUFFERED_MAX;
+    bool is_good = redisReaderGetReply(hiredis, &reply) == REDIS_OK && hiredis->len <= limits_of(reader)->bytes;
 
     *ret_reply = reply;
     if (is_good && reply) {

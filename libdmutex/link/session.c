@@ -353,8 +353,22 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
         ask_to_confirm(session);
 }
 
+/* Slots for the replies that nobody wants, before the slot of the command. */
+static bool push_ahead(struct dm_session *session, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
+
+        if (!slot)
+            return false;
+        slot->kind = DM_SLOT_AHEAD;
+        dm_pipe_push(&session->pipe, slot);
+    }
+    return true;
+}
+
 /* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
-struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length)
+struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command)
 {
     struct dm_slot *slot;
 
@@ -362,11 +376,13 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
     if (!dm_session_is_ready(session))
         return NULL;
     slot = dm_pipe_take_slot(&session->pipe);
-    if (!slot) {
+    if (!slot || !push_ahead(session, command->ahead)) {
+        if (slot)
+            dm_pipe_spare_slot(&session->pipe, slot);
         dm_session_fail(session, "cannot be used (out of memory)");
         return NULL;
     }
-    if (!write_bytes(session, bytes, length)) {
+    if (!write_bytes(session, command->bytes, command->length)) {
         dm_pipe_spare_slot(&session->pipe, slot);
         return NULL;
     }
@@ -374,6 +390,12 @@ struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, s
     session->sent++;
     ask_to_confirm(session);
     return session->state == DM_SESSION_READY ? slot : NULL;
+}
+
+void dm_session_say(struct dm_session *session, const struct dm_command *command)
+{
+    if (dm_session_is_ready(session))
+        write_bytes(session, command->bytes, command->length);
 }
 
 /* Before reading, so that the rest of a command goes out when the socket has room again. */
@@ -423,7 +445,9 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         return;
     }
     dm_pipe_spare_slot(&session->pipe, slot);
-    if (kind == DM_SLOT_GREETING)
+    if (kind == DM_SLOT_AHEAD)
+        freeReplyObject(reply);
+    else if (kind == DM_SLOT_GREETING)
         take_greeting(session, reply);
     else if (kind == DM_SLOT_CONFIRM)
         take_confirm(session, reply);

@@ -100,7 +100,10 @@ short dm_session_events(const struct dm_session *session);
 void dm_session_look_if_due(struct dm_session *session);
 
 /* Ready: sends, behind a look that is due, and takes a slot for the reply; NULL if the connection broke. */
-struct dm_slot *dm_session_send(struct dm_session *session, const char *bytes, size_t length);
+struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
+
+/* Ready, and listening: sends a command; what the server says to that is a message. */
+void dm_session_say(struct dm_session *session, const struct dm_command *command);
 
 /* The connection is broken or useless: closes the connection and finishes all slots without a reply. */
 void dm_session_fail(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);

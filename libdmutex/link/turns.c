@@ -250,7 +250,7 @@ static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user
             call->result = DM_LINK_OTHER;
             return true;
         }
-        call->slot = dm_session_send(&link->session, command->bytes, command->length);
+        call->slot = dm_session_send(&link->session, command);
         if (call->slot)
             call->slot->call = call;
     }
@@ -284,6 +284,28 @@ bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadlin
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
     return run_call(link, &call, deadline, is_ready, NULL);
+}
+
+/* A wait for the link and something more, which another thread may bring about. */
+struct expectation {
+    bool (*is_met)(void *user);
+    void *user;
+};
+
+static bool is_ready_and_met(struct dm_link *link, struct dm_caller *call, void *user)
+{
+    const struct expectation *expectation = user;
+
+    (void)call;
+    return dm_session_is_ready(&link->session) && expectation->is_met(expectation->user);
+}
+
+bool dm_link_await(struct dm_link *link, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline)
+{
+    struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
+    struct expectation expectation = { is_met, user };
+
+    return run_call(link, &call, deadline, is_ready_and_met, &expectation);
 }
 
 /* True once all requests sent before the call are answered; later requests of others do not count. */

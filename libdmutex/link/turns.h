@@ -23,6 +23,12 @@ enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline);
 
 /*
+ * Waits until the link is ready and is_met() says so, which is asked under the link's lock, so takes no lock; a change
+ * is told by dm_link_tell_news().  False when the deadline has passed.
+ */
+bool dm_link_await(struct dm_link *link, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline);
+
+/*
  * Sleeps until another thread posts to the calling thread (dm_self_wake()), and meanwhile takes turns to read the link:
  * a message that a leader reads wakes that leader without another thread.  Returns true if posted; false when the
  * deadline has passed, or now and then without a reason.  cancel_state: of the sleep; the caller has disabled

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Redis store as the process sees it: one node behind the operations of store/store.h. */
+/* The Redis store as the process sees it: a fleet of nodes behind the operations of store/store.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,52 +13,89 @@
 /* How long messages may lie while a waiter leads the inbox. */
 #define LEFT_NS DM_NS_PER_S
 
+/* While a node of a Cluster cannot be reached, and a claim needs the node, the map is asked for so often. */
+#define MAP_NS (250 * DM_NS_PER_MS)
+
+/* The members of the store's fleet, for loops over all nodes; those that are added meanwhile are not of the loop. */
+#define FOR_EACH_MEMBER(member, fleet) \
+    for (unsigned i_ = 0, count_ = dm_fleet_count(fleet); i_ < count_ && ((member) = (fleet)->members[i_], true); i_++)
+
+/* The node of a place, and any node without one.  NULL: no node is known yet. */
+static struct dm_member *member_of(const struct dm_store *store, const struct dm_place *place)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+
+    if (!fleet->guide)
+        return fleet->members[0];
+    return place ? dm_fleet_of_slot(fleet, place->slot) : dm_fleet_any(fleet);
+}
+
 /*
  * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
  * node, which sees to it that both reach one server.
  */
-static struct dm_node *node_of(const struct dm_store *store, const struct dm_place *place)
+static struct dm_link *link_of(const struct dm_member *member, enum dm_way way)
 {
-    (void)place; /* all places are on one server */
-    return &dm_redis(store)->node;
+    return way == DM_ASKS ? member->node.commands.link : member->node.inbox.link;
 }
 
-/* A waiter needs both: the link that asks, and the one that tells. */
-static struct dm_link *link_of(struct dm_store *store, const struct dm_place *place, enum dm_way way)
-{
-    return way == DM_ASKS ? node_of(store, place)->commands.link : node_of(store, place)->inbox.link;
-}
+/* ---- what the nodes say ------------------------------------------------------------------ */
 
-/* ---- what the node says ------------------------------------------------------------------ */
-
-/* The node's hooks: each hands an event on to the process, by the functions of struct dm_host. */
-static void commands_ready(void *user)
+/* The fleet's hooks: each hands an event on to the process, by the functions of struct dm_host. */
+static void commands_ready(struct dm_member *member)
 {
-    struct dm_redis *redis = user;
+    const struct dm_redis *redis = member->fleet->hooks.user;
 
     redis->host.on_ready(redis->host.user);
 }
 
-static void inbox_ready(void *user)
+/* In a Cluster the channels are subscribed to from here on, and the last answer counts. */
+static void inbox_ready(struct dm_member *member)
 {
-    struct dm_redis *redis = user;
+    const struct dm_redis *redis = member->fleet->hooks.user;
+
+    if (redis->groups)
+        dm_groups_inbox_ready(redis->groups, member);
+    else
+        redis->host.on_inbox(redis->host.user);
+}
+
+static void groups_ready(void *user)
+{
+    const struct dm_redis *redis = user;
 
     redis->host.on_inbox(redis->host.user);
 }
 
 /* `server`: the server of the inbox. A grant by another server becomes a hint in dm_redis_hear(). */
-static void message_came(void *user, const char *text, const struct dm_server *server)
+static void message_came(struct dm_member *member, const char *text, const struct dm_server *server)
 {
-    dm_redis_hear(user, text, server);
+    dm_redis_hear(member->fleet->hooks.user, text, server);
+}
+
+static void inbox_replied(struct dm_member *member, const struct redisReply *reply)
+{
+    const struct dm_redis *redis = member->fleet->hooks.user;
+
+    dm_groups_take_reply(redis->groups, member, reply);
+}
+
+/* Inboxes follow their slots; and the loop opens links that requests have wished for. */
+static void map_changed(struct dm_fleet *fleet)
+{
+    const struct dm_redis *redis = fleet->hooks.user;
+
+    dm_groups_map_changed(redis->groups);
+    redis->host.on_change(redis->host.user);
 }
 
 /*
  * Called by threads that hold no lock, except the link's leave has just given it back: ringing a bell is all that may
  * happen.
  */
-static void changed(void *user)
+static void changed(struct dm_fleet *fleet)
 {
-    struct dm_redis *redis = user;
+    const struct dm_redis *redis = fleet->hooks.user;
 
     redis->host.on_change(redis->host.user);
 }
@@ -68,25 +105,63 @@ static void changed(void *user)
 /* The place has the keys of the name, so no later question makes the keys again. */
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
-    return dm_keys_of(dm_redis(store)->prefix, key);
+    return dm_keys_of(&dm_redis(store)->naming, key);
+}
+
+/* Requests about names of one node go together. */
+static unsigned lane(struct dm_store *store, const struct dm_place *place)
+{
+    const struct dm_member *member = member_of(store, place);
+
+    return member ? member->index : 0;
+}
+
+/* FNV-1a of the lock's key. */
+static uint32_t spread(const struct dm_place *place)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < place->length[DM_KEY_LOCK]; i++)
+        hash = (hash ^ (unsigned char)place->text[DM_KEY_LOCK][i]) * 16777619u;
+    return hash;
 }
 
 /* A hint: the link may break just after, and the request then ends without an answer. */
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    return dm_link_is_ready(link_of(store, place, way));
+    const struct dm_redis *redis = dm_redis(store);
+    const struct dm_member *member;
+
+    if (way == DM_TELLS && redis->groups && place)
+        return dm_groups_is_heard(redis->groups, place);
+    member = member_of(store, place);
+    return member && dm_link_is_ready(link_of(member, way));
 }
 
 static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
-    dm_link_want(link_of(store, place, way));
+    struct dm_redis *redis = dm_redis(store);
+    const struct dm_member *member = member_of(store, place);
+
+    if (way == DM_TELLS && redis->groups && place)
+        dm_groups_want(redis->groups, place);
+    else if (member)
+        dm_link_want(link_of(member, way));
+    else
+        dm_fleet_refresh(&redis->fleet);
 }
 
 /* The caller becomes a leader of the link, and opens it if need be. */
 static bool await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                        const struct dm_deadline *deadline)
 {
-    return dm_link_await_ready(link_of(store, place, way), deadline);
+    struct dm_redis *redis = dm_redis(store);
+
+    if (!redis->groups)
+        return dm_link_await_ready(link_of(member_of(store, place), way), deadline);
+    if (way == DM_TELLS && place)
+        return dm_groups_await(redis->groups, place, deadline);
+    return dm_fleet_await_slot(&redis->fleet, place ? place->slot : 0, deadline) != NULL;
 }
 
 /*
@@ -96,9 +171,10 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
                           int cancel_state)
 {
-    struct dm_link *inbox = link_of(store, place, DM_TELLS);
+    const struct dm_member *member = member_of(store, place);
+    struct dm_link *inbox = member ? link_of(member, DM_TELLS) : NULL;
 
-    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !dm_link_is_ready(inbox))
+    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !inbox || !dm_link_is_ready(inbox))
         return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
     return dm_link_listen(inbox, deadline, cancel_state);
 }
@@ -106,30 +182,70 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
 static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                    char ret_reason[DM_REASON_ROOM])
 {
-    dm_node_reason(node_of(store, place), link_of(store, place, way), ret_reason);
+    struct dm_member *member = member_of(store, place);
+
+    if (member)
+        dm_node_reason(&member->node, link_of(member, way), ret_reason);
+    else
+        dm_fleet_reason(&dm_redis(store)->fleet, ret_reason);
 }
 
-/* The server of the commands' link, because that server gives the answers. */
+/*
+ * The server of the commands' link, because that server gives the answers.  Another node of a Cluster has another
+ * number, except that 1 is none for each node.
+ */
 static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
+    struct dm_member *member = member_of(store, place);
     struct dm_server server;
-    uint64_t number = dm_line_server(&node_of(store, place)->commands, &server);
+    uint64_t number;
 
+    if (!member)
+        return (struct dm_origin){ .number = 1 };
+    number = dm_line_server(&member->node.commands, &server);
+    if (number > 1)
+        number |= (uint64_t)member->index << 48;
     return (struct dm_origin){ number, server.run, server.epoch };
 }
 
 /* Messages come by the inbox alone, and requests go by the other link alone; both links open again. */
 static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 {
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
     struct dm_link_traffic asks, tells;
+    struct dm_member *member;
 
-    dm_link_count(link_of(store, NULL, DM_ASKS), &asks);
-    dm_link_count(link_of(store, NULL, DM_TELLS), &tells);
-    *ret_traffic = (struct dm_traffic){
-        .commands = asks.commands,
-        .messages = tells.messages,
-        .reconnects = asks.reconnects + tells.reconnects,
-    };
+    *ret_traffic = (struct dm_traffic){ 0 };
+    FOR_EACH_MEMBER(member, fleet)
+    {
+        dm_link_count(link_of(member, DM_ASKS), &asks);
+        dm_link_count(link_of(member, DM_TELLS), &tells);
+        ret_traffic->commands += asks.commands;
+        ret_traffic->messages += tells.messages;
+        ret_traffic->reconnects += asks.reconnects + tells.reconnects;
+    }
+}
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+/* Whoever waits, or holds on, hears by the inbox of the group. */
+static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
+{
+    struct dm_groups *groups = dm_redis(store)->groups;
+
+    for (int i = 0; groups && i < count; i++)
+        dm_groups_note_use(groups, asks[i].place);
+    return dm_redis_post_poll(store, asks, count, handler, user);
+}
+
+static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                       void *user)
+{
+    struct dm_groups *groups = dm_redis(store)->groups;
+
+    for (int i = 0; groups && i < count; i++)
+        dm_groups_note_use(groups, renewals[i].place);
+    return dm_redis_post_renew(store, renewals, count, handler, user);
 }
 
 /* ---- the loop thread --------------------------------------------------------------------- */
@@ -137,25 +253,40 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 /* Posts go over the commands' link, and their handlers are called here. */
 static void work(struct dm_store *store)
 {
-    dm_link_work(link_of(store, NULL, DM_ASKS));
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    dm_link_work(link_of(member, DM_ASKS));
 }
 
 /* Called with the state lock held, so it sends quietly. */
 static int64_t look(struct dm_store *store)
 {
-    return dm_node_look(node_of(store, NULL));
+    int64_t next_ns = DM_NEVER, look_ns;
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    {
+        look_ns = dm_node_look(&member->node);
+        next_ns = look_ns < next_ns ? look_ns : next_ns;
+    }
+    return next_ns;
 }
 
 /*
  * While the process has any claim, a connection that broke is opened again, by the connection's own back-off, without
- * waiting for a call: waiters need their inbox, holds their renewals.
+ * waiting for a call: waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that
+ * was never there.  A node that serves nothing any more is left alone.
  */
-static void watch_link(struct dm_redis *redis, struct dm_link *link, struct dm_link_watch *ret_watch)
+static void watch_link(struct dm_redis *redis, const struct dm_member *member, enum dm_way way, bool is_wished,
+                       struct dm_link_watch *ret_watch)
 {
+    struct dm_link *link = link_of(member, way);
     unsigned lease_ms;
 
     dm_link_watch(link, ret_watch);
-    if (!ret_watch->is_closed || !ret_watch->was_wanted || !redis->host.is_in_need(redis->host.user, &lease_ms))
+    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !dm_fleet_is_serving(member) ||
+        !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
     dm_link_note_lease(link, lease_ms);
     dm_link_want(link);
@@ -194,23 +325,53 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
  * signal handler, holds up the messages to others for a second at most: so often a process with waiters looks at the
  * server, and each turn reads.
  */
+static void watch_member(struct dm_redis *redis, struct dm_member *member, struct dm_watch *watch)
+{
+    bool is_wished = __atomic_load_n(&member->is_wished, __ATOMIC_RELAXED), is_left;
+    struct dm_link_watch inbox, commands;
+
+    watch_link(redis, member, DM_TELLS, false, &inbox);
+    watch_link(redis, member, DM_ASKS, is_wished, &commands);
+    is_left = dm_link_leave_to_leader(link_of(member, DM_TELLS), member->inbox.activity);
+    watch_line(&member->inbox, is_left, &inbox, watch);
+    watch_line(&member->commands, false, &commands, watch);
+    if (member->node.lookout)
+        dm_lookout_watch(member->node.lookout, watch);
+    if (commands.is_closed && (commands.was_wanted || is_wished) && dm_fleet_is_serving(member))
+        __atomic_store_n(&member->fleet->is_wished, true,
+                         __ATOMIC_RELAXED); /* another node serves the slots, perhaps */
+}
+
+/* A claim needs a node that is not there: the map is asked for now and then. */
+static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
+{
+    unsigned lease_ms;
+
+    dm_guide_watch(redis->fleet.guide, watch);
+    dm_groups_watch(redis->groups, watch);
+    if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED) &&
+        redis->host.is_in_need(redis->host.user, &lease_ms))
+        dm_watch_until(watch, redis->fleet.refreshed_ns + MAP_NS);
+}
+
 static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_link_watch inbox, commands;
+    struct dm_member *member;
 
-    watch_link(redis, redis->node.inbox.link, &inbox);
-    watch_link(redis, redis->node.commands.link, &commands);
-    watch_line(&redis->inbox, dm_link_leave_to_leader(redis->node.inbox.link, redis->inbox.activity), &inbox, watch);
-    watch_line(&redis->commands, false, &commands, watch);
-    if (redis->node.lookout)
-        dm_lookout_watch(redis->node.lookout, watch);
+    FOR_EACH_MEMBER(member, &redis->fleet)
+    watch_member(redis, member, watch);
+    if (redis->groups)
+        watch_map(redis, watch);
 }
 
 /* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
-    dm_link_note_turn(link_of(store, NULL, DM_ASKS), look_ns);
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    dm_link_note_turn(link_of(member, DM_ASKS), look_ns);
 }
 
 /*
@@ -230,51 +391,80 @@ static void turn_line(struct dm_watched *line, struct dm_link *link)
 }
 
 /* Both links each time: which of the two has woken the loop is not known, and a look costs little. */
+static void turn_member(struct dm_member *member)
+{
+    if (member->node.lookout)
+        dm_lookout_turn(member->node.lookout); /* first: what the links read may count no more */
+    turn_line(&member->inbox, link_of(member, DM_TELLS));
+    turn_line(&member->commands, link_of(member, DM_ASKS));
+}
+
+static void turn_map(struct dm_redis *redis)
+{
+    dm_guide_turn(redis->fleet.guide);
+    if (__atomic_exchange_n(&redis->fleet.is_wished, false, __ATOMIC_RELAXED))
+        dm_fleet_refresh(&redis->fleet);
+    dm_groups_turn(redis->groups);
+}
+
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
+    struct dm_member *member;
 
-    if (redis->node.lookout)
-        dm_lookout_turn(redis->node.lookout); /* first: what the links read may count no more */
-    turn_line(&redis->inbox, redis->node.inbox.link);
-    turn_line(&redis->commands, redis->node.commands.link);
+    FOR_EACH_MEMBER(member, &redis->fleet)
+    turn_member(member);
+    if (redis->groups)
+        turn_map(redis);
 }
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
-/* The commands' link alone: the process's requests go there. */
+/* The commands' links alone: the process's requests go there.  A node that was never asked has nothing to drain. */
 static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    return dm_link_drain(link_of(store, NULL, DM_ASKS), deadline);
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_member *member;
+    bool is_drained = true;
+
+    FOR_EACH_MEMBER(member, fleet)
+    {
+        if (!fleet->guide || dm_link_is_ready(link_of(member, DM_ASKS)))
+            is_drained = dm_link_drain(link_of(member, DM_ASKS), deadline) && is_drained;
+    }
+    return is_drained;
 }
 
 /* The links never open again; the memory stays, because a thread may still be about to use the store. */
 static void end(struct dm_store *store)
 {
-    dm_node_end(node_of(store, NULL));
+    dm_fleet_end(&dm_redis(store)->fleet);
 }
 
-/* Locks both links, then the node, so that the child inherits none of them half changed. */
-static void fork_prepare(struct dm_store *store)
+/* Locks all, so that the child inherits nothing half changed. */
+static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_node_fork_prepare(node_of(store, NULL));
+    dm_fleet_fork_prepare(&dm_redis(store)->fleet, stage);
 }
 
-static void fork_parent(struct dm_store *store)
+static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_node_fork_parent(node_of(store, NULL));
+    dm_fleet_fork_parent(&dm_redis(store)->fleet, stage);
 }
 
 static void fork_child(struct dm_store *store)
 {
-    dm_node_fork_child(node_of(store, NULL));
+    dm_fleet_fork_child(&dm_redis(store)->fleet);
 }
 
-/* The node has no thread and no socket as yet. */
+/* Nothing has a thread or a socket as yet. */
 static void free_unused(struct dm_store *store)
 {
-    dm_node_clear_unused(node_of(store, NULL));
-    free(dm_redis(store));
+    struct dm_redis *redis = dm_redis(store);
+
+    dm_fleet_clear_unused(&redis->fleet);
+    dm_groups_free_unused(redis->groups);
+    free(redis);
 }
 
 /*
@@ -283,6 +473,8 @@ static void free_unused(struct dm_store *store)
  */
 static const struct dm_store_ops ops = {
     .place = place,
+    .lane = lane,
+    .spread = spread,
     .is_able = is_able,
     .want = want,
     .await_able = await_able,
@@ -303,9 +495,10 @@ static const struct dm_store_ops ops = {
     .cond_cancel = dm_redis_cond_cancel,
     .cond_signal = dm_redis_cond_signal,
     .cond_drop = dm_redis_cond_drop,
+    .post_acquire = dm_redis_post_acquire,
     .post_release = dm_redis_post_release,
-    .post_poll = dm_redis_post_poll,
-    .post_renew = dm_redis_post_renew,
+    .post_poll = post_poll,
+    .post_renew = post_renew,
     .work = work,
     .look = look,
     .watch = watch,
@@ -319,30 +512,46 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
+/* The inboxes of a Cluster come with the waits. */
+static bool open_fleet(struct dm_redis *redis, struct dm_url *url, const struct dm_fleet_hooks *hooks)
+{
+    if (!dm_fleet_init(&redis->fleet, url, redis->channel, hooks))
+        return false;
+    if (redis->is_cluster)
+        redis->groups = dm_groups_new(&redis->fleet, redis->uuid, groups_ready, redis);
+    if (redis->groups || !redis->is_cluster)
+        return true;
+    dm_fleet_clear_unused(&redis->fleet);
+    return false;
+}
+
 /*
- * The hooks are copied by the node, and carry the store; the inbox's channel is the prefix of all inboxes and the UUID
- * of the process.
+ * The hooks are copied by the fleet, and carry the store; the channel of the only inbox is the prefix of all inboxes
+ * and the UUID of the process.
  */
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
 {
     struct dm_redis *redis = calloc(1, sizeof *redis);
-    const struct dm_node_hooks hooks = {
+    const struct dm_fleet_hooks hooks = {
         .open_local = host->open_local,
         .on_ready = commands_ready,
         .on_inbox = inbox_ready,
         .on_message = message_came,
+        .on_inbox_reply = inbox_replied,
+        .on_map = map_changed,
         .on_change = changed,
         .user = redis,
     };
-    char channel[160];
 
     if (!redis)
         return NULL;
     redis->store.ops = &ops;
     redis->host = *host;
+    redis->is_cluster = url->kind == DM_URL_CLUSTER;
     dm_redis_init(redis, url->prefix, ident->uuid, ident->label);
-    snprintf(channel, sizeof channel, "%s%s", redis->inbox_prefix, ident->uuid);
-    if (dm_node_init(&redis->node, url, channel, &hooks))
+    if (!redis->is_cluster)
+        snprintf(redis->channel, sizeof redis->channel, "%s%s", redis->inbox_prefix, ident->uuid);
+    if (open_fleet(redis, url, &hooks))
         return &redis->store;
     free(redis);
     return NULL;

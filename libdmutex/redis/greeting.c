@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * First round, of commands: AUTH ROLE SELECT ID INFO PROBE BORN; of an inbox: AUTH ROLE INFO SUBSCRIBE.
+ * First round, of commands: AUTH ROLE SELECT ID INFO PROBE BORN; of an inbox: AUTH ROLE INFO SUBSCRIBE; of a map of a
+ * Cluster: AUTH INFO.
  * Second round, if a connection came before on the same server: KILL.
  *
  * The commands of a round go out together, and the replies are read in that order: a usual connection is ready after
@@ -99,10 +100,15 @@ static void plan_first_round(struct dm_greeting *greeting)
 {
     if (login_of(greeting).password)
         plan(greeting, DM_STEP_AUTH);
-    plan(greeting, DM_STEP_ROLE);
-    if (greeting->inbox) {
+    if (greeting->role == DM_GREETS_FOR_MAP) {
         plan(greeting, DM_STEP_INFO);
-        plan(greeting, DM_STEP_SUBSCRIBE);
+        return;
+    }
+    plan(greeting, DM_STEP_ROLE);
+    if (greeting->role == DM_GREETS_FOR_INBOX) {
+        plan(greeting, DM_STEP_INFO);
+        if (greeting->inbox)
+            plan(greeting, DM_STEP_SUBSCRIBE);
         return;
     }
     if (greeting->url->db)
@@ -134,22 +140,34 @@ static void write_probe(const struct dm_greeting *greeting, struct dm_args *args
 {
     const char *prefix = greeting->url->prefix;
 
-    snprintf(room[0], 160, "%s:{~probe.%016" PRIx64 "}:state", prefix, greeting->probe);
-    snprintf(room[1], 160, "%s:{~probe.%016" PRIx64 "}:queue", prefix, greeting->probe);
-    snprintf(room[2], 160, "%s:inbox:probe", prefix);
+    if (greeting->is_clustered) {
+        snprintf(room[0], 160, "%s:{%s}:state:~probe.%016" PRIx64, prefix, greeting->tag, greeting->probe);
+        snprintf(room[1], 160, "%s:{%s}:queue:~probe.%016" PRIx64, prefix, greeting->tag, greeting->probe);
+        snprintf(room[2], 160, "%s:{%s}:inbox:probe", prefix, greeting->tag);
+    } else {
+        snprintf(room[0], 160, "%s:{~probe.%016" PRIx64 "}:state", prefix, greeting->probe);
+        snprintf(room[1], 160, "%s:{~probe.%016" PRIx64 "}:queue", prefix, greeting->probe);
+        snprintf(room[2], 160, "%s:inbox:probe", prefix);
+    }
     dm_args_text(args, "EVAL");
-    dm_args_text(args, dm_lua_probe);
+    dm_args_text(args, greeting->is_clustered ? dm_lua_probe_cluster : dm_lua_probe);
     dm_args_text(args, "2");
     for (int i = 0; i < 3; i++)
         dm_args_text(args, room[i]);
 }
 
-/* By text as well, once for a connection; the mark is one key for all clients of a prefix. */
+/*
+ * By text as well, once for a connection; the mark is one key for all clients of a prefix.  A node of a Cluster has the
+ * mark in a slot of its own.
+ */
 static void write_born(const struct dm_greeting *greeting, struct dm_args *args, char room[160])
 {
-    snprintf(room, 160, "%s:server", greeting->url->prefix);
+    if (greeting->is_clustered)
+        snprintf(room, 160, "%s:{%s}:server", greeting->url->prefix, greeting->tag);
+    else
+        snprintf(room, 160, "%s:server", greeting->url->prefix);
     dm_args_text(args, "EVAL");
-    dm_args_text(args, dm_lua_born);
+    dm_args_text(args, greeting->is_clustered ? dm_lua_born_cluster : dm_lua_born);
     dm_args_text(args, "1");
     dm_args_text(args, room);
     if (greeting->config)
@@ -346,17 +364,18 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
     char policy[40];
 
     if (reply->type != REDIS_REPLY_STRING) {
-        if (!greeting->inbox)
+        if (greeting->role == DM_GREETS_FOR_COMMANDS)
             warn_once(greeting, DM_STEP_INFO,
                       "INFO is not permitted: whether the server may evict keys is not known, and each handoff takes a "
                       "round trip more");
         return true;
     }
     greeting->server = server_of(reply->str);
-    if (is_clustered(reply->str)) {
+    if (is_clustered(reply->str) != greeting->is_clustered) {
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "the server is a node of a Cluster, which this version cannot use: name a server with cluster-enabled "
-                 "no");
+                 greeting->is_clustered
+                     ? "the server is no node of a Cluster: write redis:// instead of redis+cluster://"
+                     : "the server is a node of a Cluster: write redis+cluster:// instead of redis://");
         return false;
     }
     find_line(reply->str, "\nmaxmemory_policy:", policy, sizeof policy);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "link/command.h"
+#include "redis/slots.h"
 #include "store/login.h"
 #include "store/url.h"
 
@@ -47,12 +48,22 @@ uint64_t dm_server_read_run(const char *text);
 bool dm_server_is_same(const struct dm_server *server, const struct dm_server *other);
 bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other);
 
+/* The purpose of a connection. */
+enum dm_greeting_role {
+    DM_GREETS_FOR_COMMANDS,
+    DM_GREETS_FOR_INBOX,
+    DM_GREETS_FOR_MAP /* of a Cluster: asks any node for the slots of all nodes */
+};
+
 struct dm_greeting {
     const struct dm_url *url;
+    enum dm_greeting_role role;
     struct dm_login login; /* as last read from the URL's files; empty: the URL's own */
     bool is_login_told;    /* the log has told that the files cannot be read */
     uint64_t probe;        /* random, in the names of the probe's keys, so that no other client can spoil the keys */
-    const char *inbox;     /* the channel to subscribe to, or NULL: a connection for commands */
+    const char *inbox;     /* FOR_INBOX: the channel to subscribe to; NULL: channels come later */
+    bool is_clustered;     /* the server is a node of a Cluster */
+    char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of a slot that the node serves, for the mark and the probe */
 
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
     int step_count, steps_done;

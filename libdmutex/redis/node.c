@@ -196,6 +196,16 @@ static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
     return false;
 }
 
+/* The slots of a node change; so a node without slots is asked again when the map has changed. */
+static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+    const struct dm_node *node = line->node;
+
+    (void)options;
+    return node->hooks.find_tag(node->hooks.user, line->greeting.tag, ret_reason) ? DM_LOCATED : DM_LOCATED_LATER;
+}
+
 /* The lookout's hooks. */
 static void word_came(void *user)
 {
@@ -284,13 +294,17 @@ static void inbox_ready(void *user)
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
     struct dm_node_link *line = user;
+    const struct dm_node_hooks *hooks = &line->node->hooks;
+    bool is_message = dm_reply_is(reply, hooks->find_tag ? "smessage" : "message");
     struct dm_server server;
 
-    if (reply->elements != 3 || !dm_reply_is(reply, "message") || reply->element[2]->type != REDIS_REPLY_STRING)
+    if (!is_message && hooks->on_inbox_reply)
+        hooks->on_inbox_reply(hooks->user, reply);
+    if (!is_message || reply->elements != 3 || reply->element[2]->type != REDIS_REPLY_STRING)
         return;
     if (dm_line_server(line, &server) != peer)
         server = (struct dm_server){ 0 };
-    line->node->hooks.on_message(line->node->hooks.user, reply->element[2]->str, &server);
+    hooks->on_message(hooks->user, reply->element[2]->str, &server);
 }
 
 /* The loop thread plans its sleep anew. */
@@ -324,6 +338,7 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
 {
     struct dm_node *node = line->node;
     const struct dm_url *url = node->url;
+    bool is_inbox = line->greeting.role == DM_GREETS_FOR_INBOX;
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
         .tls = dm_node_tls(url),
@@ -331,19 +346,22 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .open_user = node,
         .connect_timeout_ms = url->connect_timeout_ms,
         .command_timeout_ms = url->command_timeout_ms,
-        .is_listening = line->greeting.inbox != NULL,
+        .is_listening = is_inbox,
+        .takes_maps = node->hooks.find_tag != NULL,
     };
     const struct dm_greeter greeter = {
         .prepare = url->user_file || url->password_file ? read_login : NULL,
-        .locate = node->lookout ? locate : NULL,
+        .locate = node->lookout          ? locate
+                  : node->hooks.find_tag ? find_tag
+                                         : NULL,
         .is_current = node->lookout ? is_current : NULL,
         .begin = begin,
         .round = next_round,
         .take = take,
         .ready = note_server,
-        .look = line->greeting.inbox ? NULL : look,
+        .look = is_inbox ? NULL : look,
         .take_look = take_look,
-        .confirm = url->wait && !line->greeting.inbox ? confirm : NULL,
+        .confirm = url->wait && !is_inbox ? confirm : NULL,
         .take_confirm = take_confirm,
         .user = line,
     };
@@ -367,9 +385,13 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     *node = (struct dm_node){ .url = url, .hooks = *hooks };
     node->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_NODE);
     snprintf(node->channel, sizeof node->channel, "%s", channel);
-    node->commands = (struct dm_node_link){ .node = node, .greeting.url = url, .number = 1 };
-    node->inbox =
-        (struct dm_node_link){ .node = node, .greeting = { .url = url, .inbox = node->channel }, .number = 1 };
+    node->commands = (struct dm_node_link){ .node = node, .number = 1 };
+    node->inbox = (struct dm_node_link){ .node = node, .number = 1 };
+    node->commands.greeting = (struct dm_greeting){ .url = url, .is_clustered = hooks->find_tag != NULL };
+    node->inbox.greeting = (struct dm_greeting){ .url = url,
+                                                 .role = DM_GREETS_FOR_INBOX,
+                                                 .inbox = node->channel[0] ? node->channel : NULL,
+                                                 .is_clustered = hooks->find_tag != NULL };
     if (url->has_tls && !url->is_verified)
         dm_log_warn(
             "verify=none: whoever is on the way to the server can read the password, and grant and break locks");
@@ -402,20 +424,22 @@ void dm_node_end(struct dm_node *node)
         dm_lookout_end(node->lookout);
 }
 
-/* In the order of the ranks: all links, then the node, the lookout, and TLS. */
-void dm_node_fork_prepare(struct dm_node *node)
+/* In the order of the ranks: the links of all nodes, and of the lookout; then the nodes; and TLS last. */
+void dm_node_fork_prepare_links(struct dm_node *node)
 {
     dm_link_fork_prepare(node->commands.link);
     dm_link_fork_prepare(node->inbox.link);
     if (node->lookout)
         dm_lookout_fork_prepare(node->lookout);
+}
+
+void dm_node_fork_prepare(struct dm_node *node)
+{
     dm_mutex_lock(&node->lock);
-    dm_tls_fork_prepare();
 }
 
 void dm_node_fork_parent(struct dm_node *node)
 {
-    dm_tls_fork_parent();
     dm_mutex_unlock(&node->lock);
     if (node->lookout)
         dm_lookout_fork_parent(node->lookout);
@@ -428,7 +452,6 @@ void dm_node_fork_parent(struct dm_node *node)
  */
 void dm_node_fork_child(struct dm_node *node)
 {
-    dm_tls_fork_child();
     dm_mutex_reset(&node->lock);
     if (node->lookout)
         dm_lookout_fork_child(node->lookout);
@@ -496,6 +519,16 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
 enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
     return post(node, args, handler, user, dm_link_post_quietly);
+}
+
+void dm_node_hold(struct dm_node *node)
+{
+    dm_link_hold(node->commands.link);
+}
+
+void dm_node_let_go(struct dm_node *node)
+{
+    dm_link_let_go(node->commands.link);
 }
 
 /* The inbox is wanted by waiters alone, through dm_link_await_ready(). */

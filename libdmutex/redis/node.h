@@ -9,6 +9,8 @@
  *
  * In a group of Sentinel the node's address is the address of the group's master.  The lookout says which server that
  * is, and both links are closed as soon as the lookout's word counts no more.
+ *
+ * A node of a Cluster has an address for good, and a mark and an inbox in slots that the node serves.
  */
 #ifndef DM_REDIS_NODE_H
 #define DM_REDIS_NODE_H
@@ -35,6 +37,13 @@ struct dm_node_hooks {
     void (*on_message)(void *user, const char *text, const struct dm_server *server);
     /* dm_link_watch() of a link has something new to say. */
     void (*on_change)(void *user);
+    /*
+     * In a Cluster; else both are NULL.  The tag of a slot that the node serves: false, with the reason, if there is
+     * none.  Called under a link's lock.
+     */
+    bool (*find_tag)(void *user, char ret_tag[DM_SLOT_TAG_ROOM], char ret_reason[DM_REASON_ROOM]);
+    /* Another reply on the inbox: to a subscription, or that a subscription has ended. */
+    void (*on_inbox_reply)(void *user, const struct redisReply *reply);
     void *user;
 };
 
@@ -69,11 +78,15 @@ struct dm_node {
 /* The security of links to the server of a URL; the texts are the URL's. */
 struct dm_tls_options dm_node_tls(const struct dm_url *url);
 
-/* channel: of the inbox, copied.  False without memory or descriptors. */
+/* channel: of the inbox, copied; "": channels come later, by dm_link_say().  False without memory or descriptors. */
 bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks);
 
 /* Undoes dm_node_init(), for a node that was never used. */
 void dm_node_clear_unused(struct dm_node *node);
+
+/* As the functions of link/ by these names, for the commands' link. */
+void dm_node_hold(struct dm_node *node);
+void dm_node_let_go(struct dm_node *node);
 
 /* As the functions of link/ by these names, for the command that the arguments make; DM_LINK_OTHER never comes. */
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
@@ -107,6 +120,8 @@ uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server)
 /* Ends both links for good, as dm_link_end(). */
 void dm_node_end(struct dm_node *node);
 
+/* First the links of all nodes, then all nodes; TLS is locked behind them, by the caller. */
+void dm_node_fork_prepare_links(struct dm_node *node);
 void dm_node_fork_prepare(struct dm_node *node);
 void dm_node_fork_parent(struct dm_node *node);
 void dm_node_fork_child(struct dm_node *node);

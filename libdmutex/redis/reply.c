@@ -16,12 +16,12 @@ static const struct {
     const char *prefix;
     enum dm_error_row row;
 } rows[] = {
-    { "NOSCRIPT", DM_ROW_SCRIPT },     { "LOADING", DM_ROW_RETRY },    { "BUSY", DM_ROW_RETRY },
-    { "UNKILLABLE", DM_ROW_RETRY },    { "TRYAGAIN", DM_ROW_RETRY },   { "CLUSTERDOWN", DM_ROW_RETRY },
-    { "NOREPLICAS", DM_ROW_RETRY },    { "MISCONF", DM_ROW_RETRY },    { "MASTERDOWN", DM_ROW_REDISCOVER },
-    { "READONLY", DM_ROW_REDISCOVER }, { "MOVED", DM_ROW_REDISCOVER }, { "NOAUTH", DM_ROW_REDISCOVER },
-    { "OOM", DM_ROW_NO_MEMORY },       { "NOPERM", DM_ROW_REFUSED },   { "WRONGTYPE", DM_ROW_REFUSED },
-    { "WRONGPASS", DM_ROW_REFUSED },   { "DMSTATE", DM_ROW_REFUSED },
+    { "NOSCRIPT", DM_ROW_SCRIPT },   { "LOADING", DM_ROW_RETRY },       { "BUSY", DM_ROW_RETRY },
+    { "UNKILLABLE", DM_ROW_RETRY },  { "TRYAGAIN", DM_ROW_RETRY },      { "CLUSTERDOWN", DM_ROW_RETRY },
+    { "NOREPLICAS", DM_ROW_RETRY },  { "MISCONF", DM_ROW_RETRY },       { "MASTERDOWN", DM_ROW_REDISCOVER },
+    { "ASK", DM_ROW_RETRY },         { "READONLY", DM_ROW_REDISCOVER }, { "MOVED", DM_ROW_REDISCOVER },
+    { "NOAUTH", DM_ROW_REDISCOVER }, { "OOM", DM_ROW_NO_MEMORY },       { "NOPERM", DM_ROW_REFUSED },
+    { "WRONGTYPE", DM_ROW_REFUSED }, { "WRONGPASS", DM_ROW_REFUSED },   { "DMSTATE", DM_ROW_REFUSED },
 };
 
 /* Refuses by default: to repeat a request that the server will refuse again would never end. */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The scripts of lua/, embedded at build time: the text and the SHA-1 of each script. */
+/*
+ * The scripts of lua/, embedded at build time: the text and the SHA-1 of each script, and both once more for a node of
+ * a Cluster, where the script begins with lua/_guard.lua and speaks to sharded inboxes.
+ */
 #ifndef DM_REDIS_SCRIPTS_H
 #define DM_REDIS_SCRIPTS_H
 
-#define DM_SCRIPT(name)                \
-    extern const char dm_lua_##name[]; \
-    extern const char dm_sha_##name[]
+#define DM_SCRIPT(name)                          \
+    extern const char dm_lua_##name[];           \
+    extern const char dm_sha_##name[];           \
+    extern const char dm_lua_##name##_cluster[]; \
+    extern const char dm_sha_##name##_cluster[]
 
 DM_SCRIPT(acquire);     /* takes a free lock, or waits in its queue */
 DM_SCRIPT(born);        /* since when the server has its identity */

@@ -19,31 +19,41 @@
 
 #include "base/bug.h"
 #include "redis/reply.h"
+#include "store/calls.h"
 
-/* Numbers in the text of a pending release: thread, attempt, end. */
-#define OWED_NUMBERS 3
+/* A call that nodes send on to each other in a circle is given up for now, and tried again behind a pause. */
+#define SENT_ON_MOST 5
 
 /* Borrows all three texts: the URL and the identity live as long as the process. */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
 {
     DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would read the label's beginning as a mark */
-    redis->prefix = prefix;
     redis->uuid = uuid;
     redis->label = label;
     snprintf(redis->inbox_prefix, sizeof redis->inbox_prefix, "%s:inbox:", prefix);
+    redis->naming = (struct dm_naming){ prefix, redis->is_cluster ? NULL : redis->inbox_prefix };
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
 /* The room is counted by the caller and checked at each use, so that no command is cut by a miscount. */
-bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers)
+bool dm_store_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers)
 {
     if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
         return false;
-    dm_args_text(args, by_text ? "EVAL" : "EVALSHA");
-    dm_args_text(args, by_text ? script.text : script.sha);
+    dm_args_text(args, "EVALSHA");
+    dm_args_text(args, script.sha);
     dm_args_number(args, (uint64_t)keys);
     return true;
+}
+
+/* The argument behind says how many keys follow, and stays. */
+void dm_store_send_text(struct dm_args *args, struct dm_script script)
+{
+    args->texts[0] = "EVAL";
+    args->lengths[0] = 4;
+    args->texts[1] = script.text;
+    args->lengths[1] = strlen(script.text);
 }
 
 /* Without a condition two keys are missing, not empty: a script sees the number of keys. */
@@ -75,8 +85,8 @@ static const char *const marks[] = {
 };
 
 /* Attempts are told apart by uuid, thread and number; the label is for people, and never compared. */
-static void identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
-                     uint32_t lease_ms, enum dm_mark mark)
+void dm_store_identify_marked(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
+                              uint64_t attempt, uint32_t lease_ms, enum dm_mark mark)
 {
     snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, dm_redis(store)->uuid, thread);
     snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
@@ -87,7 +97,7 @@ static void identify(struct dm_identity *identity, const struct dm_store *store,
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                        uint32_t lease_ms)
 {
-    identify(identity, store, thread, attempt, lease_ms, DM_MARK_NONE);
+    dm_store_identify_marked(identity, store, thread, attempt, lease_ms, DM_MARK_NONE);
 }
 
 /* As the scripts compare flags: a text of one digit. */
@@ -100,9 +110,9 @@ const char *dm_store_flag(bool is_set)
 
 /*
  * NOTHING for all that may be different soon: the caller has a deadline, and asks again until then.  REFUSED ends the
- * call with the server's own sentence.
+ * call with the server's own sentence.  A node of a Cluster that is a replica now answers MOVED, and keeps its link.
  */
-static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *reply, char *ret_reason)
+static enum dm_verdict verdict_of(struct dm_member *member, const redisReply *reply, char *ret_reason)
 {
     enum dm_error_row row = dm_reply_row(reply);
 
@@ -113,8 +123,8 @@ static enum dm_verdict verdict_of(struct dm_store *store, const redisReply *repl
         return DM_SAYS_NO_MEMORY;
     if (row == DM_ROW_REFUSED)
         return DM_SAYS_REFUSED;
-    if (row == DM_ROW_REDISCOVER)
-        dm_node_distrust(&dm_redis(store)->node, reply->str);
+    if (row == DM_ROW_REDISCOVER && !(member->fleet->guide && strncmp(reply->str, "MOVED ", 6) == 0))
+        dm_node_distrust(&member->node, reply->str);
     return DM_SAYS_NOTHING;
 }
 
@@ -138,37 +148,99 @@ static void note_reason(struct dm_node *node, char *ret_reason)
  * A server that does not know the script gets the text once, in the same call: each restart and each SCRIPT FLUSH costs
  * each script one round trip more.  The text is known by its hash from then on.
  */
-enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
+static enum dm_link_result call(struct dm_member *member, struct dm_args *args, struct dm_script script,
+                                const struct dm_deadline *deadline, redisReply **ret_reply)
 {
-    struct dm_node *node = &dm_redis(store)->node;
-    redisReply *reply = NULL;
-    enum dm_link_result result = dm_node_call(node, args, deadline, &reply);
-    enum dm_verdict verdict;
+    enum dm_link_result result = dm_node_call(&member->node, args, deadline, ret_reply);
 
-    if (result == DM_LINK_OK && dm_reply_row(reply) == DM_ROW_SCRIPT) {
-        freeReplyObject(reply);
-        args->texts[0] = "EVAL";
-        args->lengths[0] = 4;
-        args->texts[1] = script.text;
-        args->lengths[1] = strlen(script.text);
-        result = dm_node_call(node, args, deadline, &reply);
+    if (result != DM_LINK_OK || dm_reply_row(*ret_reply) != DM_ROW_SCRIPT)
+        return result;
+    freeReplyObject(*ret_reply);
+    dm_store_send_text(args, script);
+    return dm_node_call(&member->node, args, deadline, ret_reply);
+}
+
+/* In a Cluster a call is given up while its node does not answer: another node may serve the slot by now. */
+static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct dm_deadline *deadline)
+{
+    if (!fleet->guide)
+        return *deadline;
+    return dm_deadline_sooner(deadline, fleet->url->command_timeout_ms * DM_NS_PER_MS);
+}
+
+/*
+ * Sends the call to the node of its keys, and on to another node where a reply says so.  Returns the node that was, or
+ * would have been, asked last; NULL: no node is known.
+ */
+static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args, struct dm_script script,
+                                   const struct dm_deadline *deadline, enum dm_link_result *ret_result,
+                                   redisReply **ret_reply)
+{
+    struct dm_member *member;
+
+    for (int sent_on = 0;; sent_on++) {
+        struct dm_deadline patience;
+
+        member = dm_fleet_await(fleet, args, deadline);
+        if (!member)
+            return dm_fleet_of_args(fleet, args);
+        patience = patience_of(fleet, deadline);
+        *ret_result = call(member, args, script, &patience, ret_reply);
+        if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR || sent_on == SENT_ON_MOST ||
+            !dm_fleet_redirect(fleet, member, args->texts[3], args->lengths[3], (*ret_reply)->str))
+            return member;
+        freeReplyObject(*ret_reply);
+        *ret_result = DM_LINK_LATE; /* until the next node answers */
     }
-    verdict = result == DM_LINK_OK ? verdict_of(store, reply, ret_reason) : DM_SAYS_NOTHING;
-    if (result == DM_LINK_OK && verdict == DM_SAYS_REFUSED)
-        name_key(args, reply, ret_reason);
-    dm_args_free(args);
+}
+
+/* No answer, with the reason.  member NULL: no node could be asked. */
+static enum dm_verdict without_answer(struct dm_fleet *fleet, struct dm_member *member, enum dm_link_result result,
+                                      char *ret_reason)
+{
+    if (!member) {
+        dm_fleet_reason(fleet, ret_reason);
+        return fleet->is_ended ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+    }
     if (result == DM_LINK_NO_MEMORY)
         return dm_store_no_memory(ret_reason);
+    note_reason(&member->node, ret_reason);
+    return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+}
+
+enum dm_verdict dm_store_run_at(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+                                struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
+                                redisReply **ret_reply)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    enum dm_link_result result = DM_LINK_LATE;
+    redisReply *reply = NULL;
+    struct dm_member *member = at;
+    enum dm_verdict verdict;
+
+    if (at)
+        result = call(at, args, script, deadline, &reply);
+    else
+        member = call_node(fleet, args, script, deadline, &result, &reply);
     if (result != DM_LINK_OK) {
-        note_reason(node, ret_reason);
-        return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+        dm_args_free(args);
+        return without_answer(fleet, member, result, ret_reason);
     }
+    verdict = verdict_of(member, reply, ret_reason);
+    if (verdict == DM_SAYS_REFUSED)
+        name_key(args, reply, ret_reason);
+    dm_args_free(args);
     if (verdict == DM_SAYS_DONE)
         *ret_reply = reply;
     else
         freeReplyObject(reply);
     return verdict;
+}
+
+enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
+{
+    return dm_store_run_at(store, NULL, args, script, deadline, ret_reason, ret_reply);
 }
 
 /* As a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
@@ -289,67 +361,7 @@ struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason
     return answer;
 }
 
-/* ---- acquire, cancel, release ------------------------------------------------------------ */
-
-/*
- * In the order of ARGV of lua/acquire.lua, which has names for all of them.  `born` and `run` are filled in when the
- * command is written for a server.
- */
-static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                        const struct dm_identity *identity)
-{
-    dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->id);
-    dm_args_number(args, ask->lease_ms);
-    dm_args_number(args, ask->seen);
-    dm_args_number(args, ask->request.serial);
-    dm_args_text(args, dm_store_flag(ask->is_robust));
-    dm_args_text(args, may_queue ? "queue" : "try");
-    if (ask->arrival)
-        dm_args_number(args, ask->arrival);
-    else
-        dm_args_text(args, "");
-    dm_args_text(args, dm_redis(store)->inbox_prefix);
-    dm_args_born(args);
-    dm_args_run(args);
-    dm_args_text(args, dm_redis(store)->label);
-}
-
-/* <thread>:<attempt>:<end>, in the room of three numbers */
-static void put_owed(struct dm_args *args, const struct dm_owed *owed)
-{
-    char *text = dm_args_room(args, OWED_NUMBERS);
-
-    snprintf(text, OWED_NUMBERS * DM_ARG_DIGITS, "%" PRIu64 ":%" PRIu64 ":%d", owed->thread, owed->attempt,
-             (int)owed->end);
-    dm_args_text(args, text);
-}
-
-/*
- * The identity is borrowed by the arguments until dm_store_run() has formatted them, so it stands on this stack.  6
- * numbers: lease, seen, request, arrival, born, run.
- */
-struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                  const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_script script = SCRIPT(acquire);
-    struct dm_identity identity;
-    struct dm_args args;
-    redisReply *reply = NULL;
-    enum dm_verdict verdict;
-
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11 + owed_count, 6 + OWED_NUMBERS * owed_count))
-        return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
-    put_acquire(&args, store, ask, may_queue, &identity);
-    for (int i = 0; i < owed_count; i++)
-        put_owed(&args, &owed[i]);
-    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
-    if (verdict != DM_SAYS_DONE)
-        return (struct dm_answer){ .verdict = verdict };
-    return dm_store_answer_or_nonsense(reply, ret_reason);
-}
+/* ---- cancel, release --------------------------------------------------------------------- */
 
 /*
  * Gets no run id, because the script grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
@@ -357,13 +369,13 @@ struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *a
 struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_script script = SCRIPT(cancel);
+    struct dm_script script = SCRIPT(store, cancel);
     struct dm_identity identity;
     struct dm_args args;
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, DM_KEY_COUNT, 4, 2))
+    if (!dm_store_begin(&args, script, DM_KEY_COUNT, 4, 2))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_keys(&args, ask->place, DM_KEY_COUNT);
@@ -378,16 +390,16 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
 }
 
 /* Shared by the awaited and the posted release.  The lease is 0 in the identity, because only the id is sent. */
-static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end, bool by_text,
+static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                           struct dm_identity *identity, struct dm_args *args)
 {
-    if (!dm_store_begin(args, SCRIPT(release), by_text, dm_store_count_keys(ask), 5, 3))
+    if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 5, 3))
         return false;
     dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->id);
     dm_args_number(args, end);
-    dm_args_text(args, dm_redis(store)->inbox_prefix);
+    dm_args_text(args, ask->place->inbox);
     dm_args_born(args);
     dm_args_run(args);
     return true;
@@ -416,11 +428,11 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
     struct dm_args args;
     redisReply *reply = NULL;
 
-    if (!write_release(store, ask, end, false, &identity, &args)) {
+    if (!write_release(store, ask, end, &identity, &args)) {
         answer.verdict = dm_store_no_memory(ret_reason);
         return answer;
     }
-    answer.verdict = dm_store_run(store, &args, SCRIPT(release), deadline, ret_reason, &reply);
+    answer.verdict = dm_store_run(store, &args, SCRIPT(store, release), deadline, ret_reason, &reply);
     if (answer.verdict == DM_SAYS_DONE) {
         answer = dm_store_read_release(reply, 0);
         freeReplyObject(reply);
@@ -436,145 +448,9 @@ bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enu
     struct dm_identity identity;
     struct dm_args args;
 
-    if (posting && write_release(store, ask, end, posting->is_by_text, &identity, &args) &&
-        dm_posting_send(posting, &args, dm_node_post))
+    if (posting && write_release(store, ask, end, &identity, &args) && dm_posting_send(posting, &args, dm_node_post))
         return true;
-    free(posting);
-    dm_node_want(&dm_redis(store)->node);
+    dm_posting_free(posting);
+    dm_store_want(store, ask->place, DM_ASKS);
     return false;
-}
-
-/* ---- batches ----------------------------------------------------------------------------- */
-
-/*
- * Attempts have four keys or six: the number of each attempt's keys goes along, for the script to find the next
- * attempt's.
- */
-static bool write_polls(const struct dm_store *store, const struct dm_ask *asks, int count, bool by_text,
-                        struct dm_identity *identities, struct dm_args *args)
-{
-    int keys = 0;
-
-    for (int i = 0; i < count; i++)
-        keys += dm_store_count_keys(&asks[i]);
-    if (!identities || !dm_store_begin(args, SCRIPT(poll), by_text, keys, 4 + count * 6, 2 + count * 4))
-        return false;
-    for (int i = 0; i < count; i++)
-        dm_store_put_all_keys(args, &asks[i]);
-    dm_args_text(args, dm_redis(store)->inbox_prefix);
-    dm_args_text(args, dm_redis(store)->label);
-    dm_args_born(args);
-    dm_args_run(args);
-    for (int i = 0; i < count; i++) {
-        dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
-        dm_args_text(args, identities[i].id);
-        dm_args_number(args, asks[i].request.serial);
-        dm_args_number(args, asks[i].lease_ms);
-        dm_args_text(args, dm_store_flag(asks[i].is_robust));
-        dm_args_number(args, asks[i].seen);
-        dm_args_number(args, (uint64_t)dm_store_count_keys(&asks[i]));
-    }
-    return true;
-}
-
-/*
- * The identities are in the heap: a hundred of them would not fit a small stack, and are gone once the command is
- * formatted.
- */
-bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
-{
-    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, count, handler, user);
-    struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
-    struct dm_args args;
-    bool is_posted = posting && write_polls(store, asks, count, posting->is_by_text, identities, &args) &&
-                     dm_posting_send(posting, &args, dm_node_post_quietly);
-
-    if (!is_posted)
-        free(posting);
-    free(identities);
-    return is_posted;
-}
-
-/* Element 0 is the server's clock, then one answer per attempt. */
-struct dm_answer dm_store_read_poll(const redisReply *reply, int index)
-{
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-
-    if (reply->type == REDIS_REPLY_ARRAY && (size_t)index + 1 < reply->elements &&
-        dm_store_read_answer(reply->element[index + 1], &answer))
-        answer.store_us = dm_store_time_at(reply, 0);
-    return answer;
-}
-
-/* `identities`: room for `count`, borrowed by the arguments. */
-static bool write_renewals(const struct dm_store *store, const struct dm_renewal *renewals, int count, bool by_text,
-                           struct dm_identity *identities, struct dm_args *args)
-{
-    if (!identities || !dm_store_begin(args, SCRIPT(renew), by_text, count * DM_KEY_COUNT, count * 4, count * 3))
-        return false;
-    for (int i = 0; i < count; i++)
-        dm_store_put_keys(args, renewals[i].place, DM_KEY_COUNT);
-    for (int i = 0; i < count; i++) {
-        identify(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms,
-                 renewals[i].mark);
-        dm_args_text(args, identities[i].hold);
-        dm_args_number(args, renewals[i].lease_ms);
-        dm_args_number(args, renewals[i].depth);
-        dm_args_number(args, renewals[i].token);
-    }
-    return true;
-}
-
-/* As dm_redis_post_poll(): quiet, because the caller chose the holds under the state lock. */
-bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                         void *user)
-{
-    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RENEW, count, handler, user);
-    struct dm_identity *identities = malloc((size_t)count * sizeof *identities);
-    struct dm_args args;
-    bool is_posted = posting && write_renewals(store, renewals, count, posting->is_by_text, identities, &args) &&
-                     dm_posting_send(posting, &args, dm_node_post_quietly);
-
-    if (!is_posted)
-        free(posting);
-    free(identities);
-    return is_posted;
-}
-
-/*
- * The server tells the present owner of its lock, 1, or that others wait, too, 2; 0 alone is a loss.  A reply that has
- * no number there is no answer, and the hold goes on until its certainty ends.
- */
-struct dm_answer dm_store_read_renew(const redisReply *reply, int index)
-{
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    uint64_t state;
-
-    if (!dm_reply_number(reply, (size_t)index + 1, &state) || state > 2)
-        return answer;
-    answer.verdict = state ? DM_SAYS_OWNED : DM_SAYS_UNKNOWN;
-    answer.has_waiter = state == 2;
-    answer.store_us = dm_store_time_at(reply, 0);
-    return answer;
-}
-
-/* One hold by the script of many: the same promises, and no second text. */
-struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct dm_identity identity;
-    struct dm_args args;
-    redisReply *reply = NULL;
-
-    if (!write_renewals(store, renewal, 1, false, &identity, &args)) {
-        answer.verdict = dm_store_no_memory(ret_reason);
-        return answer;
-    }
-    answer.verdict = dm_store_run(store, &args, SCRIPT(renew), deadline, ret_reason, &reply);
-    if (answer.verdict == DM_SAYS_DONE) {
-        answer = dm_store_read_renew(reply, 0);
-        freeReplyObject(reply);
-    }
-    return answer;
 }

@@ -16,13 +16,13 @@
 struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_script script = SCRIPT(cond_wait);
+    struct dm_script script = SCRIPT(store, cond_wait);
     struct dm_identity hold, waiter;
     struct dm_args args;
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 11, 6))
+    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 11, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&hold, store, leaving->thread, leaving->attempt, 0);
     dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
@@ -35,7 +35,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
     dm_args_number(&args, ask->request.serial);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, leaving->mutex);
-    dm_args_text(&args, dm_redis(store)->inbox_prefix);
+    dm_args_text(&args, ask->place->inbox);
     dm_args_born(&args);
     dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
@@ -52,13 +52,13 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
                                       char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_script script = SCRIPT(cond_cancel);
+    struct dm_script script = SCRIPT(store, cond_cancel);
     struct dm_identity identity;
     struct dm_args args;
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, false, dm_store_count_keys(ask), 8, 5))
+    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 8, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_all_keys(&args, ask);
@@ -67,7 +67,7 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
     dm_args_number(&args, ask->seen);
     dm_args_number(&args, ask->request.serial);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
-    dm_args_text(&args, dm_redis(store)->inbox_prefix);
+    dm_args_text(&args, ask->place->inbox);
     dm_args_born(&args);
     dm_args_run(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
@@ -115,7 +115,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
     struct dm_args args;
     struct redisReply *reply = NULL;
 
-    if (!dm_store_begin(&args, SCRIPT(cond_signal), false, DM_COND_KEY_COUNT + (signal->place ? DM_KEY_COUNT : 0), 6,
+    if (!dm_store_begin(&args, SCRIPT(store, cond_signal), DM_COND_KEY_COUNT + (signal->place ? DM_KEY_COUNT : 0), 6,
                         4)) {
         signalled.verdict = dm_store_no_memory(ret_reason);
         return signalled;
@@ -124,7 +124,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
     if (signal->place)
         dm_store_put_keys(&args, signal->place, DM_KEY_COUNT);
     dm_args_text(&args, signal->mutex);
-    dm_args_text(&args, dm_redis(store)->inbox_prefix);
+    dm_args_text(&args, signal->condition->inbox);
     dm_args_number(&args, (uint64_t)signal->most);
     if (signal->upto)
         dm_args_number(&args, signal->upto);
@@ -132,7 +132,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
         dm_args_text(&args, "");
     dm_args_born(&args);
     dm_args_run(&args);
-    signalled.verdict = dm_store_run(store, &args, SCRIPT(cond_signal), deadline, ret_reason, &reply);
+    signalled.verdict = dm_store_run(store, &args, SCRIPT(store, cond_signal), deadline, ret_reason, &reply);
     if (signalled.verdict != DM_SAYS_DONE)
         return signalled;
     if (!read_signalled(reply, &signalled))
@@ -147,9 +147,9 @@ enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place
 {
     struct dm_args args;
 
-    if (!dm_store_begin(&args, SCRIPT(cond_drop), false, DM_COND_KEY_COUNT, 1, 0))
+    if (!dm_store_begin(&args, SCRIPT(store, cond_drop), DM_COND_KEY_COUNT, 1, 0))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, condition, DM_COND_KEY_COUNT);
     dm_args_text(&args, is_anonymous ? "delete" : "look");
-    return dm_store_run_for_number(store, &args, SCRIPT(cond_drop), DM_SAYS_BUSY, deadline, ret_reason);
+    return dm_store_run_for_number(store, &args, SCRIPT(store, cond_drop), DM_SAYS_BUSY, deadline, ret_reason);
 }

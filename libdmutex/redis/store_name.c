@@ -20,12 +20,12 @@ enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask 
     struct dm_identity identity;
     struct dm_args args;
 
-    if (!dm_store_begin(&args, SCRIPT(consistent), false, 1, 1, 0))
+    if (!dm_store_begin(&args, SCRIPT(store, consistent), 1, 1, 0))
         return dm_store_no_memory(ret_reason);
     dm_store_identify(&identity, store, ask->thread, ask->attempt, 0);
     dm_args_bytes(&args, ask->place->text[DM_KEY_STATE], ask->place->length[DM_KEY_STATE]);
     dm_args_text(&args, identity.id);
-    return dm_store_run_for_number(store, &args, SCRIPT(consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
+    return dm_store_run_for_number(store, &args, SCRIPT(store, consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
 /* Not repeated by anyone: a second call would break the next holder's hold (I3). */
@@ -36,12 +36,12 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(force), false, DM_KEY_COUNT, 2, 1))
+    if (!dm_store_begin(&args, SCRIPT(store, force), DM_KEY_COUNT, 2, 1))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, dm_redis(store)->inbox_prefix);
+    dm_args_text(&args, keys->inbox);
     dm_args_run(&args);
-    verdict = dm_store_run(store, &args, SCRIPT(force), deadline, ret_reason, &reply);
+    verdict = dm_store_run(store, &args, SCRIPT(store, force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     *ret_must_serve = dm_store_number_at(reply, 1) == 1;
@@ -57,12 +57,12 @@ enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *key
 {
     struct dm_args args;
 
-    if (!dm_store_begin(&args, SCRIPT(drop), false, DM_KEY_COUNT, 2, 0))
+    if (!dm_store_begin(&args, SCRIPT(store, drop), DM_KEY_COUNT, 2, 0))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, is_anonymous ? "delete" : "clean");
-    dm_args_text(&args, dm_redis(store)->inbox_prefix);
-    return dm_store_run_for_number(store, &args, SCRIPT(drop), DM_SAYS_BUSY, deadline, ret_reason);
+    dm_args_text(&args, keys->inbox);
+    return dm_store_run_for_number(store, &args, SCRIPT(store, drop), DM_SAYS_BUSY, deadline, ret_reason);
 }
 
 const char *dm_store_text_at(const redisReply *reply, size_t index)
@@ -118,14 +118,14 @@ enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, 
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(info), false, 3, 3, 2))
+    if (!dm_store_begin(&args, SCRIPT(store, info), 3, 3, 2))
         return dm_store_no_memory(ret_reason);
     dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
     dm_store_put_keys(&args, ask->place, 3);
     dm_args_text(&args, ask->attempt ? identity.id : "");
     dm_args_number(&args, ask->lease_ms);
     dm_args_born(&args);
-    verdict = dm_store_run(store, &args, SCRIPT(info), deadline, ret_reason, &reply);
+    verdict = dm_store_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 11)

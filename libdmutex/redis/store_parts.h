@@ -3,8 +3,10 @@
  * The lock store on a Redis or Valkey server: each operation is one script, one round trip.  The scripts' promises
  * stand in lua/ and in doc/design/protocol.md, the operations' promises in store/store.h.
  *
- *   driver.c         the table of operations; the way to the node
- *   store.c          acquire, cancel, release, renew, poll; how any script call is written, run and read
+ *   driver.c         the table of operations; the way to the nodes
+ *   store.c          cancel, release; how any script call is written, run and read
+ *   store_acquire.c  acquire
+ *   store_batch.c    polls and renewals
  *   store_cond.c     conditions
  *   store_name.c     operations on a name, for every holder
  *   store_post.c     posted requests
@@ -14,32 +16,23 @@
 #ifndef DM_REDIS_STORE_PARTS_H
 #define DM_REDIS_STORE_PARTS_H
 
+#include "redis/fleet.h"
+#include "redis/groups.h"
 #include "redis/keys.h"
-#include "redis/node.h"
 #include "redis/scripts.h"
 #include "store/store.h"
-
-/* The scripts that are posted. */
-enum dm_posted_script { DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
-
-/* A link, as the loop thread last saw it. */
-struct dm_watched {
-    uint64_t activity; /* what others have read, when the loop went to sleep */
-    bool is_ticking;   /* others read; the loop looks every TICK_NS */
-};
 
 struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
-    struct dm_node node;
-    const char *prefix;    /* of all keys: the URL's */
-    const char *uuid;      /* of this process: the first part of all attempts' names, and the name of the inbox */
-    const char *label;     /* for people: process, host and program; goes into `hold` and the waiters' words */
-    char inbox_prefix[96]; /* of all processes' inboxes */
-    bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
-
-    /* The loop thread's. */
-    struct dm_watched commands, inbox;
+    struct dm_fleet fleet;
+    struct dm_groups *groups; /* the inboxes of a Cluster, else NULL */
+    struct dm_naming naming;  /* of keys and inboxes, with the URL's prefix */
+    bool is_cluster;          /* several nodes: scripts have another text, each group has inboxes */
+    const char *uuid;         /* of this process: the first part of all attempts' names, and the name of the inbox */
+    const char *label;        /* for people: process, host and program; goes into `hold` and the waiters' words */
+    char inbox_prefix[96];    /* of all processes' inboxes */
+    char channel[160];        /* of the only inbox, else "" */
 };
 
 /* The whole of a store of this folder. */
@@ -48,10 +41,13 @@ static inline struct dm_redis *dm_redis(const struct dm_store *store)
     return (struct dm_redis *)(uintptr_t)store;
 }
 
-/* Sets all that the operations need, but no node and no table.  The label begins with a digit. */
+/*
+ * Sets all that the operations need, but no node and no table; is_cluster is set before.  The label begins with a
+ * digit.
+ */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label);
 
-/* ---- operations: store.c, store_cond.c, store_name.c ------------------------------------- */
+/* ---- operations: store.c, store_batch.c, store_cond.c, store_name.c --------------------------------- */
 
 struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
@@ -62,6 +58,8 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_redis_post_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue, const struct dm_owed *owed,
+                           int owed_count, dm_answers_fn handler, void *user);
 bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                            void *user);
 bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
@@ -105,8 +103,10 @@ struct dm_script {
     const char *text;
 };
 
-/* A script of lua/ by its name: both texts are constants, made by the build. */
-#define SCRIPT(name) ((struct dm_script){ dm_sha_##name, dm_lua_##name })
+/* A script of lua/ by its name, in the text for this store: the texts are constants, made by the build. */
+#define SCRIPT(store, name)                                                                               \
+    (dm_redis(store)->is_cluster ? (struct dm_script){ dm_sha_##name##_cluster, dm_lua_##name##_cluster } \
+                                 : (struct dm_script){ dm_sha_##name, dm_lua_##name })
 
 /* Identifies an attempt to the server: see lua/_base.lua. */
 struct dm_identity {
@@ -121,13 +121,18 @@ struct dm_identity {
  */
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
                        uint32_t lease_ms);
+void dm_store_identify_marked(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
+                              uint64_t attempt, uint32_t lease_ms, enum dm_mark mark);
 
 /*
- * EVALSHA sha n, or EVAL text n.  `arguments` follow the keys, `numbers` of them by dm_args_number().  False without
+ * EVALSHA sha n.  `arguments` follow the keys, `numbers` of them by dm_args_number().  False without
  * memory, and nothing is to be freed then.
  */
-bool dm_store_begin(struct dm_args *args, struct dm_script script, bool by_text, int keys, int arguments, int numbers);
+bool dm_store_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers);
 void dm_store_put_keys(struct dm_args *args, const struct dm_place *keys, int count);
+
+/* The text instead of the hash. */
+void dm_store_send_text(struct dm_args *args, struct dm_script script);
 
 /* Of the mutex, and of the condition that the attempt waits on. */
 int dm_store_count_keys(const struct dm_ask *ask);
@@ -143,6 +148,11 @@ const char *dm_store_flag(bool is_set);
 enum dm_verdict dm_store_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
                              const struct dm_deadline *deadline, char *ret_reason, struct redisReply **ret_reply);
 
+/* The same at this node, whatever the keys; NULL: at the node of the first key. */
+enum dm_verdict dm_store_run_at(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+                                struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
+                                struct redisReply **ret_reply);
+
 /* The same for scripts that answer a number: DONE for 1, `zero` for 0. */
 enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
                                         enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason);
@@ -155,31 +165,58 @@ enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *
  */
 typedef struct dm_answer (*dm_read_fn)(const struct redisReply *reply, int index);
 
+struct dm_answer dm_store_read_acquire(const struct redisReply *reply, int index);
 struct dm_answer dm_store_read_release(const struct redisReply *reply, int index);
 struct dm_answer dm_store_read_poll(const struct redisReply *reply, int index);
 struct dm_answer dm_store_read_renew(const struct redisReply *reply, int index);
 
+/* One script call of a batch in a Cluster. */
+struct dm_part {
+    struct dm_posting *posting;
+    struct dm_member *member;
+    const struct dm_place *place; /* the caller's, there until the answers */
+};
+
 /* A posted request, from the making to the answers; in the heap, because stacks may be small. */
 struct dm_posting {
     struct dm_store *store;
+    struct dm_member *member; /* that the request was sent to */
     enum dm_posted_script script;
-    bool is_by_text; /* an earlier reply said that the server does not know the script */
     dm_read_fn read;
     dm_answers_fn handler;
     void *user;
     int count;
+
+    /* In a Cluster. */
+    char *key; /* the first key, a copy, because the claim of a release may go before the answer; NULL: in the parts */
+    struct dm_part *parts; /* of a batch, one for each question; NULL: no batch, or no Cluster */
+    int left;              /* parts whose answer is to come.  Atomic */
+    char *refusal;         /* the first of any part, a copy.  Atomic */
+
     struct dm_answer answers[]; /* one for each question */
 };
 
-/* Returns a posting for `count` questions, to be freed by free() unless sent; NULL without memory. */
+/* Returns a posting for `count` questions, to be freed by dm_posting_free() unless sent; NULL without memory. */
 struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
                                   dm_answers_fn handler, void *user);
+
+/* Nothing for NULL. */
+void dm_posting_free(struct dm_posting *posting);
 
 /* The function of the node that posts. */
 typedef enum dm_link_result dm_post_fn(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
 
 /* True: sent, and the posting is not the caller's any more.  Frees the arguments. */
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post);
+
+/* Sends the part of a question.  The posting is the caller's until all parts are sent.  Frees the arguments. */
+bool dm_posting_send_part(struct dm_posting *posting, int index, struct dm_args *args, dm_post_fn *post);
+
+/*
+ * `count` parts could not be sent, and are answered NOTHING.  True: the other parts are under way.  False: nothing is
+ * under way, the handler is never called, and the posting is the caller's.
+ */
+bool dm_posting_leave_out(struct dm_posting *posting, int count);
 
 /* NOTHING, and REFUSED, with the sentences that say so. */
 enum dm_verdict dm_store_no_memory(char *ret_reason);

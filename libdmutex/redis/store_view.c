@@ -149,9 +149,9 @@ static void add(const struct dm_redis *redis, const char *text, size_t length, s
     const char *written;
     struct parts parts;
 
-    if (!split(redis->prefix, text, length, &parts) || !write_key(&parts, found->key))
+    if (!split(redis->naming.prefix, text, length, &parts) || !write_key(&parts, found->key))
         return;
-    found->place = dm_keys_of(redis->prefix, found->key);
+    found->place = dm_keys_of(&redis->naming, found->key);
     if (!found->place)
         return;
     written = found->place->text[is_condition(found->key) ? DM_KEY_LOCK : DM_KEY_STATE];
@@ -205,58 +205,86 @@ static size_t read_words(const redisReply *head, const redisReply *reply, struct
     return 10;
 }
 
-static void tell(const struct dm_view *view, struct batch *batch, int index, const redisReply *all)
+static void tell(const struct dm_view *view, const struct found *found, struct dm_seen_waiter *waiters,
+                 const redisReply *head, const redisReply *reply)
 {
-    struct dm_seen seen = { .key = batch->found[index].key, .mutex = "", .waiters = batch->waiters };
-    const redisReply *head = all->element[0], *reply = all->element[index + 1];
+    struct dm_seen seen = { .key = found->key, .mutex = "", .waiters = waiters };
 
     if (reply->type == REDIS_REPLY_ARRAY) {
         for (size_t i = read_words(head, reply, &seen); i < reply->elements && seen.waiter_count < DM_SEEN_WAITERS; i++)
-            read_waiter(head, reply->element[i], &batch->waiters[seen.waiter_count++]);
+            read_waiter(head, reply->element[i], &waiters[seen.waiter_count++]);
     } else {
         seen.fault = reply->type == REDIS_REPLY_STRING ? reply->str : "no answer of ours";
     }
     view->handler(view->user, &seen);
 }
 
-static bool write_view(const struct dm_view *view, const struct batch *batch, struct dm_args *args)
+/* Some of the names, from `first` on. */
+static bool write_view(struct dm_script script, const struct dm_view *view, const struct batch *batch, int first,
+                       int count, struct dm_args *args)
 {
     int keys = 0;
 
-    for (int i = 0; i < batch->count; i++)
+    for (int i = first; i < first + count; i++)
         keys += count_keys(batch->found[i].key);
-    if (!dm_store_begin(args, SCRIPT(view), false, keys, 3 + batch->count, 3 + batch->count))
+    if (!dm_store_begin(args, script, keys, 3 + count, 3 + count))
         return false;
-    for (int i = 0; i < batch->count; i++)
+    for (int i = first; i < first + count; i++)
         dm_store_put_keys(args, batch->found[i].place, count_keys(batch->found[i].key));
     dm_args_number(args, (uint64_t)view->waiters);
     dm_args_number(args, DM_LEASE_DEFAULT_MS);
     dm_args_born(args);
-    for (int i = 0; i < batch->count; i++)
+    for (int i = first; i < first + count; i++)
         dm_args_number(args, (uint64_t)count_keys(batch->found[i].key));
     return true;
 }
 
-static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *view, struct batch *batch,
-                                  const struct dm_deadline *deadline, char *ret_reason)
+static enum dm_verdict tell_range(struct dm_store *store, const struct dm_view *view, struct batch *batch, int first,
+                                  int count, const struct dm_deadline *deadline, char *ret_reason)
 {
+    struct dm_script script = SCRIPT(store, view);
     redisReply *reply = NULL;
     enum dm_verdict verdict;
     struct dm_args args;
 
-    if (batch->count == 0)
-        return DM_SAYS_DONE;
-    if (!write_view(view, batch, &args))
+    if (!write_view(script, view, batch, first, count, &args))
         return dm_store_no_memory(ret_reason);
-    verdict = dm_store_run(store, &args, SCRIPT(view), deadline, ret_reason, &reply);
+    verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)batch->count + 1)
-        for (int i = 0; i < batch->count; i++)
-            tell(view, batch, i, reply);
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)count + 1)
+        for (int i = 0; i < count; i++)
+            tell(view, &batch->found[first + i], batch->waiters, reply->element[0], reply->element[i + 1]);
     else
         verdict = dm_store_nonsense(ret_reason);
     freeReplyObject(reply);
+    return verdict;
+}
+
+/* One name of a Cluster.  A name whose slot is on its way to another node is told without its data. */
+static enum dm_verdict tell_one_of_many(struct dm_store *store, const struct dm_view *view, struct batch *batch,
+                                        int index, const struct dm_deadline *deadline, char *ret_reason)
+{
+    const struct dm_seen moving = { .key = batch->found[index].key, .fault = "the slot is being moved" };
+    enum dm_verdict verdict = tell_range(store, view, batch, index, 1, deadline, ret_reason);
+
+    if (verdict != DM_SAYS_NOTHING || strncmp(ret_reason, "TRYAGAIN", 8) != 0)
+        return verdict;
+    view->handler(view->user, &moving);
+    ret_reason[0] = '\0';
+    return DM_SAYS_DONE;
+}
+
+/* In a Cluster the names are of several slots, and each has a call of its own. */
+static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *view, struct batch *batch,
+                                  const struct dm_deadline *deadline, char *ret_reason)
+{
+    enum dm_verdict verdict = DM_SAYS_DONE;
+
+    if (!dm_redis(store)->is_cluster && batch->count)
+        return tell_range(store, view, batch, 0, batch->count, deadline, ret_reason);
+    for (int i = 0; i < batch->count && verdict == DM_SAYS_DONE; i++)
+        verdict = tell_one_of_many(store, view, batch, i, deadline, ret_reason);
     return verdict;
 }
 
@@ -265,33 +293,73 @@ static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *
 /* The prefix has no byte of a pattern, and the encoding leaves none. */
 static bool write_pattern(const struct dm_redis *redis, const char *group, char *ret_pattern, size_t room)
 {
-    struct dm_place *place = group ? dm_keys_of(redis->prefix, group) : NULL;
+    struct dm_place *place = group ? dm_keys_of(&redis->naming, group) : NULL;
 
     if (group && !place)
         return false;
     if (place)
         snprintf(ret_pattern, room, "%.*s:*", (int)(strchr(place->text[0], '}') + 1 - place->text[0]), place->text[0]);
     else
-        snprintf(ret_pattern, room, "%s:{*}:*", redis->prefix);
+        snprintf(ret_pattern, room, "%s:{*}:*", redis->naming.prefix);
     free(place);
     return true;
+}
+
+/*
+ * In a Cluster the cursor has the number of the node in its highest byte: the nodes are scanned one after another, the
+ * node of the group alone if a group is given.
+ */
+#define NODE_SHIFT 56
+
+/* The first node from `index` on that serves slots; the number of nodes: there is none. */
+static unsigned next_node(struct dm_fleet *fleet, unsigned index)
+{
+    while (index < dm_fleet_count(fleet) && dm_fleet_first_slot(fleet->members[index]) < 0)
+        index++;
+    return index;
+}
+
+/* The node to scan; NULL: of the pattern, which stands in the place of the first key; or, in vain, none is known. */
+static struct dm_member *node_of(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    unsigned index;
+
+    if (!dm_redis(store)->is_cluster || view->group || !dm_fleet_await_slot(fleet, 0, deadline))
+        return NULL;
+    index = next_node(fleet, view->cursor >> NODE_SHIFT);
+    return index < dm_fleet_count(fleet) ? fleet->members[index] : NULL;
+}
+
+/* Behind the last key of a node the next node begins. */
+static uint64_t next_cursor(struct dm_store *store, const struct dm_view *view, const char *cursor)
+{
+    uint64_t next = strtoull(cursor, NULL, 10), node = next_node(&dm_redis(store)->fleet, view->cursor >> NODE_SHIFT);
+
+    if (!dm_redis(store)->is_cluster || view->group)
+        return next;
+    if (next == 0)
+        node = next_node(&dm_redis(store)->fleet, (unsigned)node + 1);
+    return node < dm_fleet_count(&dm_redis(store)->fleet) ? node << NODE_SHIFT | next : 0;
 }
 
 static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline,
                             char *ret_reason, redisReply **ret_reply)
 {
+    struct dm_member *node = node_of(store, view, deadline);
+    uint64_t node_bits = dm_redis(store)->is_cluster && !view->group ? UINT64_C(255) << NODE_SHIFT : 0;
     char pattern[4 * DM_MUTEX_KEY_ROOM];
     struct dm_args args;
 
     if (!write_pattern(dm_redis(store), view->group, pattern, sizeof pattern) || dm_args_init(&args, 6, 1) < 0)
         return dm_store_no_memory(ret_reason);
     dm_args_text(&args, "SCAN");
-    dm_args_number(&args, view->cursor);
+    dm_args_number(&args, view->cursor & ~node_bits);
     dm_args_text(&args, "MATCH");
     dm_args_text(&args, pattern);
     dm_args_text(&args, "COUNT");
     dm_args_text(&args, LOOKED_AT);
-    return dm_store_run(store, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
+    return dm_store_run_at(store, node, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
 }
 
 /* The keys of one SCAN, in batches, because a script that reads a thousand names would hold up all lockers. */
@@ -332,7 +400,7 @@ static enum dm_verdict tell_some(struct dm_store *store, struct dm_view *view, c
     else
         verdict = dm_store_nonsense(ret_reason);
     if (verdict == DM_SAYS_DONE)
-        view->cursor = strtoull(reply->element[0]->str, NULL, 10);
+        view->cursor = next_cursor(store, view, reply->element[0]->str);
     freeReplyObject(reply);
     return verdict;
 }
@@ -346,7 +414,7 @@ static enum dm_verdict tell_one(struct dm_store *store, const struct dm_view *vi
     if (!batch)
         return dm_store_no_memory(ret_reason);
     snprintf(batch->found[0].key, KEY_ROOM, "%s", view->key);
-    batch->found[0].place = dm_keys_of(dm_redis(store)->prefix, view->key);
+    batch->found[0].place = dm_keys_of(&dm_redis(store)->naming, view->key);
     batch->count = 1;
     verdict =
         batch->found[0].place ? tell_batch(store, view, batch, deadline, ret_reason) : dm_store_no_memory(ret_reason);

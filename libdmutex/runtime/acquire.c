@@ -364,24 +364,35 @@ static bool is_out_of_patience(const struct dm_wait *wait)
 
 /*
  * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
- * asking without a place: slowly, but the lock stays within reach.
+ * asking without a place: slowly, but the lock stays within reach.  The name is pinned.
  */
-void dm_wait_for_inbox(struct dm_wait *wait)
+static void wait_for_inbox(struct dm_wait *wait, const struct dm_name *name)
 {
-    const struct dm_place *place = wait->name ? wait->name->place : NULL; /* none yet before a wait on a condition */
+    struct dm_store *store = wait->runtime->store;
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
 
-    if (!dm_store_await_able(wait->runtime->store, place, DM_TELLS, &until))
-        dm_store_reason(wait->runtime->store, place, DM_TELLS, wait->reason);
+    dm_state_unlock();
+    if (!dm_store_await_able(store, name->place, DM_TELLS, &until))
+        dm_store_reason(store, name->place, DM_TELLS, wait->reason);
+    dm_wait_lock(wait);
+}
+
+void dm_wait_open_inbox(struct dm_wait *wait)
+{
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_name *name = dm_registry_find(&runtime->registry, wait->target->key);
+
+    if (!name || dm_store_is_able(runtime->store, name->place, DM_TELLS))
+        return;
+    dm_registry_pin(name);
+    wait_for_inbox(wait, name);
+    dm_registry_unpin(&runtime->registry, name);
 }
 
 static bool is_asked(struct dm_wait *wait)
 {
-    if (wait->is_inbox_needed) {
-        dm_state_unlock();
-        dm_wait_for_inbox(wait);
-        dm_wait_lock(wait);
-    }
+    if (wait->is_inbox_needed)
+        wait_for_inbox(wait, wait->name);
     if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
         ask(wait);
     return wait->claim->hold.phase != DM_ASKING || !is_out_of_patience(wait);

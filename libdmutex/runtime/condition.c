@@ -414,9 +414,8 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
 
     if (runtime->settings.fails_when_down)
         self.wait.patience = dm_runtime_call_deadline(runtime);
-    if (!dm_store_is_able(runtime->store, NULL, DM_TELLS))
-        dm_wait_for_inbox(&self.wait); /* a signal must be able to reach us */
     dm_wait_lock(&self.wait);
+    dm_wait_open_inbox(&self.wait); /* a signal must be able to reach us */
     result = begin(&self);
     dm_state_unlock();
     if (result != DM_GO_ON)
@@ -484,11 +483,11 @@ static struct dm_signalled send_signal(struct signalling *self, int most, uint64
 static int heed(struct signalling *self, const struct dm_signalled *signalled)
 {
     if (signalled->verdict != DM_SAYS_BOUND) {
-        bool is_refused = signalled->verdict == DM_SAYS_REFUSED;
+        bool is_refused = signalled->verdict == DM_SAYS_REFUSED || signalled->verdict == DM_SAYS_UNSUPPORTED;
 
         if (!is_refused && dm_runtime_pause(&self->deadline))
             return DM_GO_ON;
-        return dm_verdict_fail(self->runtime->store, is_refused ? DM_SAYS_REFUSED : DM_SAYS_NOTHING, self->reason);
+        return dm_verdict_fail(self->runtime->store, is_refused ? signalled->verdict : DM_SAYS_NOTHING, self->reason);
     }
     if (dm_deadline_left_ns(&self->deadline) == 0)
         return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");

@@ -317,7 +317,8 @@ static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, i
     if (!is_told && line->first)
         dm_tenure_bound(claim->tenure, now_ns); /* no message could tell of a waiter */
     if (!is_told && (line->first || claim->tenure->linger_ms)) {
-        runtime->wants_inbox = true;
+        runtime->registry.inboxes_wanted += !claim->name->wants_inbox;
+        claim->name->wants_inbox = true;
         dm_loop_wake_at(runtime->loop, now_ns);
     }
     return dm_tenure_next(claim->tenure, &leave);

@@ -129,6 +129,44 @@ static void collect_names_to_serve(struct batch *batch)
         registry->names_to_serve = 0;
 }
 
+/* ---- lanes ------------------------------------------------------------------------------- */
+
+static const struct dm_place *place_of(const struct batch *batch, int index)
+{
+    return batch->kind == POLLS ? batch->of.asks[index].place : batch->of.renewals[index].place;
+}
+
+static void move_entry(struct batch *to, struct batch *from, int index)
+{
+    if (from->kind == POLLS)
+        to->of.asks[to->count] = from->of.asks[index];
+    else
+        to->of.renewals[to->count] = from->of.renewals[index];
+    to->names[to->count++] = from->names[index];
+}
+
+/* Without memory the batch stays whole: the store sends all requests, and answers when the last answer has come. */
+static struct batch *split_off_other_lanes(struct batch *batch)
+{
+    struct dm_store *store = batch->runtime->store;
+    unsigned lane = dm_store_lane(store, place_of(batch, 0));
+    struct batch *others = NULL;
+    int count = batch->count;
+
+    for (int i = 1; i < count && !others; i++) {
+        if (dm_store_lane(store, place_of(batch, i)) != lane)
+            others = calloc(1, sizeof *others);
+    }
+    if (!others)
+        return NULL;
+    others->runtime = batch->runtime;
+    others->kind = batch->kind;
+    batch->count = 0;
+    for (int i = 0; i < count; i++)
+        move_entry(dm_store_lane(store, place_of(batch, i)) == lane ? batch : others, batch, i);
+    return others;
+}
+
 /* ---- answers ----------------------------------------------------------------------------- */
 
 /* The number that the answer is for: a later request of the same attempt may be under way. */
@@ -203,6 +241,24 @@ static bool post_batch(struct batch *batch)
     return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
 }
 
+/* True if all lanes could be sent to.  State lock held. */
+static bool post_lanes(struct batch *batch)
+{
+    bool is_posted = true;
+
+    while (batch) {
+        struct batch *others = split_off_other_lanes(batch);
+
+        batch->runtime->under_way[batch->kind]++;
+        if (!post_batch(batch)) {
+            is_posted = false;
+            take_answers(batch, NULL);
+        }
+        batch = others;
+    }
+    return is_posted;
+}
+
 /* Looked at without the batch's memory, because this is the usual end of a run. */
 static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
 {
@@ -235,15 +291,10 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
         collect_names_to_serve(batch);
     }
     is_full = batch->count == DM_BATCH;
-    if (batch->count == 0) {
+    if (batch->count == 0)
         free(batch);
-    } else {
-        runtime->under_way[kind]++;
-        if (!post_batch(batch)) {
-            is_full = false; /* names to serve are due again at once: the next turn goes on */
-            take_answers(batch, NULL);
-        }
-    }
+    else
+        is_full = post_lanes(batch) && is_full; /* else names to serve are due again at once: the next turn goes on */
     is_full = is_full && runtime->under_way[kind] < UNDER_WAY_MOST;
     dm_state_unlock();
     return is_full;
@@ -330,6 +381,44 @@ void dm_pump_send_releases(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
+/* ---- inboxes ----------------------------------------------------------------------------- */
+
+/* A name whose inbox is wanted, pinned; NULL: no other is. */
+static struct dm_name *next_inbox(struct dm_registry *registry)
+{
+    GHashTableIter names;
+    gpointer at;
+
+    g_hash_table_iter_init(&names, registry->names);
+    while (registry->inboxes_wanted && g_hash_table_iter_next(&names, NULL, &at)) {
+        struct dm_name *name = at;
+
+        if (!name->wants_inbox)
+            continue;
+        name->wants_inbox = false;
+        registry->inboxes_wanted--;
+        dm_registry_pin(name);
+        return name;
+    }
+    registry->inboxes_wanted = 0; /* some may have been forgotten meanwhile */
+    return NULL;
+}
+
+/* Outside of the state lock, as handlers may be called. */
+static void open_inboxes(struct dm_runtime *runtime)
+{
+    struct dm_name *name;
+
+    dm_state_lock();
+    while ((name = next_inbox(&runtime->registry)) != NULL) {
+        dm_state_unlock();
+        dm_store_want(runtime->store, name->place, DM_TELLS);
+        dm_state_lock();
+        dm_registry_unpin(&runtime->registry, name);
+    }
+    dm_state_unlock();
+}
+
 /* ---- a run ------------------------------------------------------------------------------- */
 
 /* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
@@ -367,15 +456,10 @@ static void plan_next(struct dm_runtime *runtime)
  */
 void dm_pump_run(struct dm_runtime *runtime)
 {
-    bool wants_inbox;
-
     dm_state_lock();
     dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
-    wants_inbox = runtime->wants_inbox;
-    runtime->wants_inbox = false;
     dm_state_unlock();
-    if (wants_inbox)
-        dm_store_want(runtime->store, NULL, DM_TELLS);
+    open_inboxes(runtime);
     let_time_pass(runtime);
     while (run_batch(runtime, RENEWALS))
         continue;

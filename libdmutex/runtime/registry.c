@@ -68,7 +68,7 @@ static void unbind(struct dm_name *condition)
 
 static bool is_unused(const struct dm_name *name)
 {
-    return !name->claims && !name->pins && !name->must_serve;
+    return !name->claims && !name->pins && !name->must_serve && !name->wants_inbox;
 }
 
 /* True if the record is idle and can be made again from its key, the store, and the registry's own `seen`. */

@@ -28,6 +28,7 @@ struct dm_name {
     struct dm_line line;
     uint64_t seen;           /* the highest of the store's tokens that we know of */
     bool is_not_recoverable; /* the store said so last */
+    bool wants_inbox;        /* the pump opens the inbox: a thread is to be told of waiters */
     bool must_serve;         /* waiters are left that a poll of ours is to serve */
     unsigned pins;           /* calls and batches that use the place without the lock */
     bool is_forgotten;       /* to be freed with the last pin */
@@ -60,6 +61,7 @@ struct dm_registry {
     struct dm_order due[DM_DUE_WANTS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */
+    unsigned inboxes_wanted; /* names with wants_inbox */
     unsigned sweep_at;       /* at so many names, idle records are freed before the next record is made */
     int64_t store_us;        /* the store's clock at the last answer */
     uint64_t seen;           /* the highest token of a name that was freed: a new record begins with this token */

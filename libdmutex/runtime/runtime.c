@@ -96,7 +96,7 @@ static struct dm_store *open_store(struct dm_runtime *runtime)
         .open_local = dm_local_open,
     };
 
-    return dm_redis_open(runtime->url, &runtime->ident, &host);
+    return (runtime->url->kind == DM_URL_QUORUM ? dm_quorum_open : dm_redis_open)(runtime->url, &runtime->ident, &host);
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */

@@ -33,7 +33,6 @@ struct dm_runtime {
     struct dm_registry registry;
     struct dm_stats stats;
     char refusal[80];                      /* the last error to a posted command, so that the error is logged once */
-    bool wants_inbox;                      /* the pump opens the inbox: a thread is to be told of waiters */
     unsigned under_way[2];                 /* batches of renewals, of polls: see pump.c */
     int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
 };

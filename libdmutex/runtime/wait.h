@@ -58,8 +58,11 @@ struct dm_deadline dm_wait_limit(const struct dm_wait *wait);
 /* DMUTEX_ONDOWN=fail: a waiter looks now and then for the server; twice without a server, the waiter fails. */
 bool dm_wait_is_server_gone(struct dm_wait *wait);
 
-/* Waits until grants can reach us, or for a while; the reason is noted. */
-void dm_wait_for_inbox(struct dm_wait *wait);
+/*
+ * Waits until messages about the mutex of the target, which the process uses, can reach us, or for a while; the reason
+ * is noted.  State lock held, and given up meanwhile.
+ */
+void dm_wait_open_inbox(struct dm_wait *wait);
 
 /* The server answers, but is not ready: leave the server some time. */
 void dm_wait_rest(struct dm_wait *wait);

@@ -10,6 +10,11 @@ static inline struct dm_place *dm_store_place(struct dm_store *store, const char
     return store->ops->place(store, key);
 }
 
+static inline unsigned dm_store_lane(struct dm_store *store, const struct dm_place *place)
+{
+    return store->ops->lane(store, place);
+}
+
 static inline bool dm_store_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     return store->ops->is_able(store, place, way);
@@ -151,6 +156,12 @@ static inline bool dm_store_post_renew(struct dm_store *store, const struct dm_r
     return store->ops->post_renew(store, renewals, count, handler, user);
 }
 
+static inline bool dm_store_post_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                         const struct dm_owed *owed, int owed_count, dm_answers_fn handler, void *user)
+{
+    return store->ops->post_acquire(store, ask, may_queue, owed, owed_count, handler, user);
+}
+
 static inline void dm_store_work(struct dm_store *store)
 {
     store->ops->work(store);
@@ -188,12 +199,14 @@ static inline void dm_store_end(struct dm_store *store)
 
 static inline void dm_store_fork_prepare(struct dm_store *store)
 {
-    store->ops->fork_prepare(store);
+    for (enum dm_fork_stage stage = 0; stage < DM_FORK_STAGES; stage++)
+        store->ops->fork_prepare(store, stage);
 }
 
 static inline void dm_store_fork_parent(struct dm_store *store)
 {
-    store->ops->fork_parent(store);
+    for (enum dm_fork_stage stage = DM_FORK_STAGES; stage > 0; stage--)
+        store->ops->fork_parent(store, stage - 1);
 }
 
 static inline void dm_store_fork_child(struct dm_store *store)

@@ -14,4 +14,10 @@
  */
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
 
+/*
+ * A quorum: one such server for each host of the URL, of which a majority decides.  Otherwise as dm_redis_open(); `url`
+ * is needed during the call only.
+ */
+struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
+
 #endif

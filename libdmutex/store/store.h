@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/ident.h"
+#include "base/rank.h"
 #include "core/answer.h"
 #include "core/hold.h"
 #include "dmutex/types.h"
@@ -80,6 +81,7 @@ struct dm_renewal {
     unsigned depth;
     uint64_t token;
     enum dm_mark mark;
+    bool is_part; /* of a quorum: the server takes a higher token over, and no hold of another attempt */
 };
 
 /* The hold that a wait on a condition gives back. */
@@ -232,6 +234,11 @@ struct dm_store_ops {
     /* NULL without memory. */
     struct dm_place *(*place)(struct dm_store *store, const char *key);
 
+    /* Requests about places of one lane may go in one batch.  May change from call to call.  Quietly. */
+    unsigned (*lane)(struct dm_store *store, const struct dm_place *place);
+    /* A number of the name, the same in all processes.  NULL: as post_acquire. */
+    uint32_t (*spread)(const struct dm_place *place);
+
     /*
      * The ways of a place: a store may have several servers, and a place is on one of them.  NULL: of any place, where
      * the caller has none.
@@ -315,13 +322,20 @@ struct dm_store_ops {
     bool (*post_release)(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                          void *user);
     /*
-     * At most DM_BATCH each, quietly, so that the caller may hold the lock under which the caller chose the contents;
-     * dm_store_work() follows after the caller has given the lock back.  AGAIN: the caller chooses the contents anew,
-     * because a release may have been sent meanwhile.  A renewal is answered OWNED, UNKNOWN (lost), AGAIN or NOTHING.
+     * At most DM_BATCH each, of one lane, quietly, so that the caller may hold the lock under which the contents were
+     * chosen; dm_store_work() follows after the caller has given the lock back.  AGAIN: the caller chooses the contents
+     * anew, because a release may have been sent meanwhile.  A renewal is answered OWNED, UNKNOWN (lost), AGAIN or
+     * NOTHING.
      */
     bool (*post_poll)(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user);
     bool (*post_renew)(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                        void *user);
+    /*
+     * As acquire, one question, quietly; AGAIN as for post_poll.  For a store that is a part of a quorum: NULL in other
+     * stores.
+     */
+    bool (*post_acquire)(struct dm_store *store, const struct dm_ask *ask, bool may_queue, const struct dm_owed *owed,
+                         int owed_count, dm_answers_fn handler, void *user);
     /* Calls the handlers that are due.  Never blocks. */
     void (*work)(struct dm_store *store);
 
@@ -341,8 +355,8 @@ struct dm_store_ops {
     /* Ends the ways for good: requests without an answer get no answer, and later requests get none either. */
     void (*end)(struct dm_store *store);
     /* Around fork(): no request is half written; the child closes the sockets and forgets the store. */
-    void (*fork_prepare)(struct dm_store *store);
-    void (*fork_parent)(struct dm_store *store);
+    void (*fork_prepare)(struct dm_store *store, enum dm_fork_stage stage);
+    void (*fork_parent)(struct dm_store *store, enum dm_fork_stage stage);
     void (*fork_child)(struct dm_store *store);
     /* Frees a store that was never used; a used store is never freed, because a thread may still be about to use it. */
     void (*free_unused)(struct dm_store *store);

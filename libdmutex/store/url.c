@@ -13,7 +13,13 @@
 #define SENTINEL_PORT "26379"
 #define DEFAULT_PREFIX "dmutex"
 #define DEFAULT_TIMEOUT_MS 2000
-#define DEFAULT_SWITCH_MS 5000
+#define SENTINEL_SWITCH_MS 5000
+/*
+ * As long as the default command_timeout, and no shorter: a master that was stalled, and goes on behind the election of
+ * its replica, executes all requests in its sockets; a client sends there for command_timeout.  The election needs
+ * no part: a master that is cut off stops by itself before its replica can be elected.
+ */
+#define CLUSTER_SWITCH_MS DEFAULT_TIMEOUT_MS
 #define DB_MAX 999999
 
 /*
@@ -99,11 +105,16 @@ static bool read_tcp(struct dm_url *url, struct dm_part where, char *ret_reason)
            read_address(address, DEFAULT_PORT, &url->host, &url->port, ret_reason);
 }
 
-/* host[:port],host[:port]…  A host twice counts twice, and is refused: no majority may be one server. */
-static bool read_hosts(struct dm_url *url, struct dm_part list, const char *default_port, char *ret_reason)
+/*
+ * [login@]host[:port],host[:port]…  The login is of the servers with the data.  A sentinel that is listed twice would
+ * count twice, and no majority may be one server.
+ */
+static bool read_list(struct dm_url *url, struct dm_part list, const char *default_port, char *ret_reason)
 {
     bool has_more = true;
 
+    if (!read_login(url, &list, ret_reason))
+        return false;
     while (has_more) {
         struct dm_part address = dm_part_cut(&list, ',', &has_more);
         struct dm_url_host *host = &url->hosts[url->host_count];
@@ -121,7 +132,7 @@ static bool read_hosts(struct dm_url *url, struct dm_part list, const char *defa
     return true;
 }
 
-/* [login@]host[:port],…/master-name[/db].  The login is of the servers with the data. */
+/* [login@]host[:port],…/master-name[/db] */
 static bool read_sentinel(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     bool has_name, has_db;
@@ -130,14 +141,44 @@ static bool read_sentinel(struct dm_url *url, struct dm_part where, char *ret_re
     struct dm_part name = dm_part_cut(&db, '/', &has_db);
 
     url->kind = DM_URL_SENTINEL;
-    url->switch_ms = DEFAULT_SWITCH_MS;
+    url->switch_ms = SENTINEL_SWITCH_MS;
     if (name.length == 0)
         return dm_url_complain(ret_reason, DM_URL_SENTINEL_FORM);
     if (db.length && !dm_part_number(db, 0, DB_MAX, &url->db))
         return dm_url_complain(ret_reason, "the database is not a number in 0..999999");
     if (!dm_part_set(&url->master, name) || url->master[strcspn(url->master, " \t\r\n")])
         return dm_url_complain(ret_reason, "the master's name cannot be decoded");
-    return read_login(url, &hosts, ret_reason) && read_hosts(url, hosts, SENTINEL_PORT, ret_reason);
+    return read_list(url, hosts, SENTINEL_PORT, ret_reason);
+}
+
+/* [login@]host[:port],…  A slash at the end is no mistake, since other URLs have a path there. */
+static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    bool has_path;
+    struct dm_part path = where;
+    struct dm_part hosts = dm_part_cut(&path, '/', &has_path);
+
+    url->kind = DM_URL_CLUSTER;
+    url->switch_ms = CLUSTER_SWITCH_MS;
+    if (path.length)
+        return dm_url_complain(ret_reason, "a Cluster has no databases by number; " DM_URL_CLUSTER_FORM);
+    return read_list(url, hosts, DEFAULT_PORT, ret_reason);
+}
+
+/* [login@]host[:port],…[/db].  With an even number no more servers may fail than with one server less. */
+static bool read_quorum(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    bool has_db;
+    struct dm_part db = where;
+    struct dm_part hosts = dm_part_cut(&db, '/', &has_db);
+
+    url->kind = DM_URL_QUORUM;
+    if (db.length && !dm_part_number(db, 0, DB_MAX, &url->db))
+        return dm_url_complain(ret_reason, "the database is not a number in 0..999999");
+    if (!read_list(url, hosts, DEFAULT_PORT, ret_reason))
+        return false;
+    return url->host_count == 3 || url->host_count == 5 || url->host_count == 7 ||
+           dm_url_complain(ret_reason, "a quorum has 3, 5 or 7 servers: " DM_URL_QUORUM_FORM);
 }
 
 static bool read_tls(struct dm_url *url, struct dm_part where, char *ret_reason)
@@ -206,7 +247,7 @@ static bool check_tls(const struct dm_url *url, char *ret_reason)
  */
 static bool check_switch(const struct dm_url *url, char *ret_reason)
 {
-    return url->kind != DM_URL_SENTINEL || url->switch_ms >= url->command_timeout_ms ||
+    return !url->switch_ms || url->switch_ms >= url->command_timeout_ms ||
            dm_url_complain(ret_reason, "the option switch is shorter than command_timeout: make one of them fit");
 }
 
@@ -220,6 +261,8 @@ static const struct scheme {
     { "unix://", read_unix, true },
     { "local:", read_local, false },
     { "redis+sentinel://", read_sentinel, true },
+    { "redis+cluster://", read_cluster, true },
+    { "redis+quorum://", read_quorum, true },
 };
 
 static bool begins_with(struct dm_part part, const char *text)
@@ -233,18 +276,25 @@ static const char *meant(struct dm_part where)
     static const struct {
         const char *text, *sentence;
     } others[] = {
-        { "redis+cluster://", "redis+cluster:// is not possible in this version" },
         { "redis-sentinel://", DM_URL_SENTINEL_FORM },
         { "rediss-sentinel://", DM_URL_SENTINEL_FORM "?tls=yes" },
         { "rediss+sentinel://", DM_URL_SENTINEL_FORM "?tls=yes" },
         { "sentinel://", DM_URL_SENTINEL_FORM },
+        { "redis-cluster://", DM_URL_CLUSTER_FORM },
+        { "rediss-cluster://", DM_URL_CLUSTER_FORM "?tls=yes" },
+        { "rediss+cluster://", DM_URL_CLUSTER_FORM "?tls=yes" },
+        { "cluster://", DM_URL_CLUSTER_FORM },
+        { "rediss+quorum://", DM_URL_QUORUM_FORM "?tls=yes" },
+        { "redis-quorum://", DM_URL_QUORUM_FORM },
+        { "redlock://", DM_URL_QUORUM_FORM },
     };
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (begins_with(where, others[i].text))
             return others[i].sentence;
     }
-    return "it does not begin with redis://, rediss://, unix://, redis+sentinel:// or \"local:\"";
+    return "it does not begin with redis://, rediss://, unix://, redis+sentinel://, redis+cluster://, "
+           "redis+quorum:// or \"local:\"";
 }
 
 /*
@@ -263,7 +313,7 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
         if (!begins_with(where, scheme->text))
             continue;
         if (memchr(where.text, ',', where.length) && !scheme->is_list)
-            return dm_url_complain(ret_reason, "one server is meant here; " DM_URL_SENTINEL_FORM);
+            return dm_url_complain(ret_reason, "one server is meant here; " DM_URL_LIST_FORMS);
         where.text += strlen(scheme->text);
         where.length -= strlen(scheme->text);
         return scheme->read(url, where, ret_reason) && dm_url_read_options(url, behind, ret_reason) &&
@@ -324,6 +374,10 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         snprintf(buf, size, "%s:%s", url->host, url->port);
     else if (url->kind == DM_URL_SENTINEL)
         snprintf(buf, size, "%s of the sentinel %s:%s", url->master, url->hosts[0].host, url->hosts[0].port);
+    else if (url->kind == DM_URL_CLUSTER)
+        snprintf(buf, size, "the Cluster of %s:%s", url->hosts[0].host, url->hosts[0].port);
+    else if (url->kind == DM_URL_QUORUM)
+        snprintf(buf, size, "%d servers, %s:%s the first", url->host_count, url->hosts[0].host, url->hosts[0].port);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

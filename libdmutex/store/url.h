@@ -12,7 +12,9 @@ enum dm_url_kind {
     DM_URL_TCP,
     DM_URL_UNIX,
     DM_URL_LOCAL,
-    DM_URL_SENTINEL /* one master with its replicas, and the sentinels that say which server the master is */
+    DM_URL_SENTINEL, /* one master with its replicas, and the sentinels that say which server the master is */
+    DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
+    DM_URL_QUORUM    /* independent servers, of which a majority decides */
 };
 
 /* Of a list of servers. */
@@ -27,15 +29,15 @@ struct dm_url {
     char *host;                                  /* TCP */
     char *port;                                  /* TCP */
     char *path;                                  /* UNIX; LOCAL: set by the code that knows where local servers are */
-    struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels */
+    struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels; CLUSTER: some nodes; QUORUM: all servers */
     int host_count;
     char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
     char *sentinel_user; /* of the sentinels' own login, or NULL */
     char *sentinel_password, *sentinel_password_file; /* likewise, as password and password_file */
-    unsigned wait;                   /* so many replicas must have a hold before the hold is believed */
-    unsigned switch_ms;              /* SENTINEL: so long, at most, clients may believe a master that was replaced */
-    char *user;                      /* or NULL */
-    char *password;                  /* or NULL */
+    unsigned wait;      /* so many replicas must have a hold before the hold is believed */
+    unsigned switch_ms; /* SENTINEL, CLUSTER: so long, at most, clients may believe a replaced master; else 0 */
+    char *user;         /* or NULL */
+    char *password;     /* or NULL */
     char *user_file, *password_file; /* or NULL; absolute paths, and the first line is in the texts above */
     char *prefix;
     unsigned db;
@@ -65,7 +67,10 @@ void dm_url_free(struct dm_url *url);
 struct dm_url *dm_url_of_server(const struct dm_url *list, const char *host, const char *port);
 struct dm_url *dm_url_of_sentinel(const struct dm_url *list, const char *host, const char *port);
 
-/* For people, without secrets: "host:port", the socket's path, or the first sentinel and the master's name. */
+/*
+ * For people, without secrets: "host:port", the socket's path, the first sentinel and the master's name, or the first
+ * node of a Cluster.
+ */
 void dm_url_describe(const struct dm_url *url, char *buf, size_t size);
 
 #endif

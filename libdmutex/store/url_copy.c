@@ -30,6 +30,7 @@ static struct dm_url *copy_settings(const struct dm_url *list)
     url->kind = DM_URL_TCP;
     url->db = list->db;
     url->wait = list->wait;
+    url->switch_ms = list->switch_ms;
     url->connect_timeout_ms = list->connect_timeout_ms;
     url->command_timeout_ms = list->command_timeout_ms;
     url->may_evict = list->may_evict;

@@ -138,14 +138,16 @@ static bool set_verify(struct dm_url *url, struct dm_part value)
     return url->is_verified || dm_part_is(value, "none");
 }
 
+/* The kinds of URL that have the option have a default. */
 static bool set_switch(struct dm_url *url, struct dm_part value)
 {
-    return url->kind == DM_URL_SENTINEL && dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->switch_ms);
+    return url->switch_ms && dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->switch_ms);
 }
 
+/* The servers of a quorum stand for each other, as replicas would. */
 static bool set_wait(struct dm_url *url, struct dm_part value)
 {
-    return dm_part_number(value, 0, WAIT_MAX, &url->wait);
+    return url->kind != DM_URL_QUORUM && dm_part_number(value, 0, WAIT_MAX, &url->wait);
 }
 
 static bool set_sentinel_user(struct dm_url *url, struct dm_part value)
@@ -176,8 +178,8 @@ static const struct option {
     { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },
     { "verify", "\"full\" or \"none\"", set_verify },
     { "servername", "the name in the server's certificate", set_servername },
-    { "switch", "1..3600000 milliseconds, of redis+sentinel:// alone", set_switch },
-    { "wait", "0..99 replicas", set_wait },
+    { "switch", "1..3600000 milliseconds, of redis+sentinel:// and redis+cluster:// alone", set_switch },
+    { "wait", "0..99 replicas (not of redis+quorum://)", set_wait },
     { "sentinel_user", "a user name, of redis+sentinel:// alone", set_sentinel_user },
 };
 
@@ -202,17 +204,23 @@ static bool set_file(struct dm_url *url, struct dm_part key, struct dm_part valu
     return true;
 }
 
-/* As other clients write where sentinels are. */
-static bool is_foreign_sentinel(struct dm_part key)
+/* Our form, for an option by which other clients tell the servers of a list; NULL for other keys. */
+static const char *meant(struct dm_part key)
 {
-    static const char *const words[] = { "sentinelMasterId", "master_name",    "master", "addr",
-                                         "sentinels",        "sentinel_master" };
+    static const struct {
+        const char *key, *sentence;
+    } others[] = {
+        { "sentinelMasterId", DM_URL_SENTINEL_FORM }, { "master_name", DM_URL_SENTINEL_FORM },
+        { "master", DM_URL_SENTINEL_FORM },           { "sentinels", DM_URL_SENTINEL_FORM },
+        { "sentinel_master", DM_URL_SENTINEL_FORM },  { "addr", DM_URL_LIST_FORMS },
+        { "cluster", DM_URL_CLUSTER_FORM },           { "redis_cluster", DM_URL_CLUSTER_FORM },
+    };
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (dm_part_is(key, words[i]))
-            return true;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (dm_part_is(key, others[i].key))
+            return others[i].sentence;
     }
-    return false;
+    return NULL;
 }
 
 static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part value, char *ret_reason)
@@ -229,8 +237,8 @@ static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part va
         snprintf(ret_reason, DM_REASON_ROOM, "the option %s is not %s", options[i].name, options[i].values);
         return false;
     }
-    if (is_foreign_sentinel(key))
-        return dm_url_complain(ret_reason, DM_URL_SENTINEL_FORM);
+    if (meant(key))
+        return dm_url_complain(ret_reason, meant(key));
     return dm_url_complain(ret_reason, "an option is none of connect_timeout, command_timeout, db, prefix, user_file, "
                                        "password_file, eviction, grace, tls, cacert, cert, key, servername, verify, "
                                        "switch, wait, sentinel_user and sentinel_password_file");

@@ -6,6 +6,9 @@
 #include "store/url.h"
 
 #define DM_URL_SENTINEL_FORM "a group of Sentinel is written redis+sentinel://host1:26379,host2,host3/master-name"
+#define DM_URL_CLUSTER_FORM "a Cluster is written redis+cluster://host1:6379,host2,host3"
+#define DM_URL_LIST_FORMS DM_URL_SENTINEL_FORM ", and " DM_URL_CLUSTER_FORM
+#define DM_URL_QUORUM_FORM "a quorum is written redis+quorum://host1:6379,host2,host3"
 
 /* A part of the URL, not yet decoded.  Points into the caller's text, which has no NUL at the end of the part. */
 struct dm_part {

@@ -20,6 +20,8 @@ static enum dm_failure failure_of(struct dm_store *store, enum dm_verdict verdic
         return DM_FAIL_BOUND;
     case DM_SAYS_NOT_RECOVERABLE:
         return DM_FAIL_NOT_RECOVERABLE;
+    case DM_SAYS_UNSUPPORTED:
+        return DM_FAIL_UNSUPPORTED;
     case DM_SAYS_UNKNOWN:
     case DM_SAYS_NOT_OWNER:
         return DM_FAIL_LOST;

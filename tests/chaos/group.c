@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static struct server *master_of(const struct stage *stage)
 {
@@ -40,14 +39,6 @@ static void await_switch(struct stage *stage)
     stage->promotions++;
 }
 
-/* A part of a lease, or more; awaits no event. */
-static void rest(struct stage *stage, unsigned most_ms)
-{
-    long ms = dice_below(&stage->dice, most_ms);
-
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
-
 void group_kill_master(struct stage *stage)
 {
     server_kill(master_of(stage));
@@ -59,7 +50,7 @@ void group_stop_master(struct stage *stage)
 {
     server_stop(master_of(stage));
     await_switch(stage);
-    rest(stage, 2000);
+    stage_rest(stage, 2000);
 }
 
 void group_sleep_master(struct stage *stage)
@@ -108,7 +99,7 @@ void group_kill_master_of_stopped(struct stage *stage)
         if (i != stage->master)
             server_stop(group->data[i]);
     }
-    rest(stage, LEASE);
+    stage_rest(stage, LEASE);
     server_kill(master_of(stage));
     for (int i = 0; i <= REPLICAS; i++) {
         if (i != stage->master)

@@ -6,8 +6,12 @@
 #include <time.h>
 
 #include "group.h"
+#include "slots.h"
 
-/* A kind of fault, with functions to begin and to end the fault; `end` is NULL if the fault ends alone. */
+/*
+ * A kind of fault, with functions to begin and to end the fault, or with two functions of a group or a Cluster; the
+ * second is NULL if the fault ends alone.
+ */
 struct fault {
     const char *name;
     enum faults group;
@@ -15,6 +19,8 @@ struct fault {
     void (*begin)(struct nemesis *);
     void (*end)(struct nemesis *);
     int lasts_ms; /* at most */
+    void (*strike)(struct stage *);
+    void (*heal)(struct stage *);
 };
 
 static unsigned below(struct nemesis *nemesis, unsigned limit)
@@ -347,46 +353,15 @@ static void switch_by_hand(struct nemesis *nemesis)
     change_places(nemesis, stage_switch);
 }
 
-/* ---- a group of Sentinel ----------------------------------------------------------------- */
-
-static void strike_kill_master(struct nemesis *nemesis)
+/* The holder wakes so soon that the hold may still be certain, as in promote(). */
+static void force_over(struct nemesis *nemesis)
 {
-    group_kill_master(nemesis->stage);
-}
-
-static void strike_stop_master(struct nemesis *nemesis)
-{
-    group_stop_master(nemesis->stage);
-}
-
-static void strike_sleep_master(struct nemesis *nemesis)
-{
-    group_sleep_master(nemesis->stage);
-}
-
-static void strike_fail_over(struct nemesis *nemesis)
-{
-    group_fail_over(nemesis->stage);
-}
-
-static void strike_fail_over_twice(struct nemesis *nemesis)
-{
-    group_fail_over_twice(nemesis->stage);
-}
-
-static void strike_restart_sentinel(struct nemesis *nemesis)
-{
-    group_restart_sentinel(nemesis->stage);
-}
-
-static void strike_kill_master_of_stopped(struct nemesis *nemesis)
-{
-    group_kill_master_of_stopped(nemesis->stage);
-}
-
-static void heal_group(struct nemesis *nemesis)
-{
-    group_heal(nemesis->stage);
+    slots_part(nemesis->stage);
+    rest((int)below(nemesis, LEASE));
+    stop_owner(nemesis);
+    slots_force_over(nemesis->stage);
+    wake_owner(nemesis);
+    slots_heal(nemesis->stage);
 }
 
 /* ---- choice of faults -------------------------------------------------------------------- */
@@ -394,42 +369,54 @@ static void heal_group(struct nemesis *nemesis)
 #define LONG (2 * LEASE)
 
 static const struct fault faults[] = {
-    { "SIGKILL of an owner", FAULTS_OF_PROCESSES, 10, kill_owner, NULL, 0 },
-    { "SIGKILL of any process", FAULTS_OF_PROCESSES, 3, kill_any, NULL, 0 },
-    { "SIGSTOP of an owner", FAULTS_OF_PROCESSES, 6, stop_owner, cont_process, LONG },
-    { "SIGSTOP of any process", FAULTS_OF_PROCESSES, 2, stop_any, cont_process, LONG },
-    { "connections cut", FAULTS_OF_NETWORKS, 2, cut, NULL, 0 },
-    { "cut after n bytes", FAULTS_OF_NETWORKS, 4, cut_within, mend_network, 200 },
-    { "black hole", FAULTS_OF_NETWORKS, 5, black_hole, mend_network, LONG },
-    { "delay", FAULTS_OF_NETWORKS, 3, delay, mend_network, LONG },
-    { "trickle", FAULTS_OF_NETWORKS, 2, trickle, mend_network, LEASE },
-    { "connections refused", FAULTS_OF_NETWORKS, 2, refuse, mend_network, LEASE },
-    { "commands or replies lost", FAULTS_OF_NETWORKS, 6, swallow, mend_network, 100 },
-    { "messages lost", FAULTS_OF_NETWORKS, 3, swallow_messages, mend_network, LEASE },
-    { "partition", FAULTS_OF_NETWORKS, 4, take_device_down, put_device_up, LONG },
-    { "packets lost", FAULTS_OF_NETWORKS, 2, lose_packets, NULL, 0 },
-    { "SIGSTOP of the server", FAULTS_OF_SERVER, 3, stop_server, cont_server, LEASE },
-    { "CLIENT KILL", FAULTS_OF_SERVER, 2, kill_connections, NULL, 0 },
-    { "CLIENT KILL of inboxes", FAULTS_OF_SERVER, 2, kill_inboxes, NULL, 0 },
-    { "CLIENT PAUSE", FAULTS_OF_SERVER, 2, pause_clients, unpause_clients, LEASE },
-    { "SCRIPT FLUSH", FAULTS_OF_SERVER, 3, flush_scripts, NULL, 0 },
-    { "maxmemory", FAULTS_OF_SERVER, 3, fill_memory, free_memory, LEASE },
-    { "READONLY", FAULTS_OF_SERVER, 3, make_readonly, make_writable, LEASE },
-    { "output buffer limit", FAULTS_OF_SERVER, 3, flood_inbox, NULL, 0 },
-    { "DEBUG SLEEP", FAULTS_OF_SERVER, 1, sleep_server, NULL, 0 },
-    { "restart, empty", FAULTS_OF_RESTART, 6, restart_empty, NULL, 0 },
-    { "restart, AOF", FAULTS_OF_RESTART, 4, restart_from_aof, NULL, 0 },
-    { "restart, older RDB", FAULTS_OF_COPIES, 6, restart_from_rdb, NULL, 0 },
-    { "promotion, replica behind", FAULTS_OF_PROMOTION, 6, promote, NULL, 0 },
-    { "FAILOVER", FAULTS_OF_FAILOVER, 6, fail_over, NULL, 0 },
-    { "REPLICAOF by hand", FAULTS_OF_SWITCH, 6, switch_by_hand, NULL, 0 },
-    { "SIGKILL of the master", FAULTS_OF_GROUP, 6, strike_kill_master, heal_group, LEASE },
-    { "SIGSTOP of the master", FAULTS_OF_GROUP, 6, strike_stop_master, heal_group, LEASE },
-    { "DEBUG SLEEP of the master", FAULTS_OF_GROUP, 3, strike_sleep_master, heal_group, LEASE },
-    { "SENTINEL FAILOVER", FAULTS_OF_GROUP, 6, strike_fail_over, heal_group, LEASE },
-    { "SENTINEL FAILOVER, twice", FAULTS_OF_GROUP, 3, strike_fail_over_twice, heal_group, LEASE },
-    { "a sentinel is restarted", FAULTS_OF_GROUP, 4, strike_restart_sentinel, heal_group, LEASE },
-    { "replicas stopped before", FAULTS_OF_GROUP, 4, strike_kill_master_of_stopped, heal_group, LEASE },
+    { "SIGKILL of an owner", FAULTS_OF_PROCESSES, 10, kill_owner, NULL, 0, NULL, NULL },
+    { "SIGKILL of any process", FAULTS_OF_PROCESSES, 3, kill_any, NULL, 0, NULL, NULL },
+    { "SIGSTOP of an owner", FAULTS_OF_PROCESSES, 6, stop_owner, cont_process, LONG, NULL, NULL },
+    { "SIGSTOP of any process", FAULTS_OF_PROCESSES, 2, stop_any, cont_process, LONG, NULL, NULL },
+    { "connections cut", FAULTS_OF_NETWORKS, 2, cut, NULL, 0, NULL, NULL },
+    { "cut after n bytes", FAULTS_OF_NETWORKS, 4, cut_within, mend_network, 200, NULL, NULL },
+    { "black hole", FAULTS_OF_NETWORKS, 5, black_hole, mend_network, LONG, NULL, NULL },
+    { "delay", FAULTS_OF_NETWORKS, 3, delay, mend_network, LONG, NULL, NULL },
+    { "trickle", FAULTS_OF_NETWORKS, 2, trickle, mend_network, LEASE, NULL, NULL },
+    { "connections refused", FAULTS_OF_NETWORKS, 2, refuse, mend_network, LEASE, NULL, NULL },
+    { "commands or replies lost", FAULTS_OF_NETWORKS, 6, swallow, mend_network, 100, NULL, NULL },
+    { "messages lost", FAULTS_OF_NETWORKS, 3, swallow_messages, mend_network, LEASE, NULL, NULL },
+    { "partition", FAULTS_OF_NETWORKS, 4, take_device_down, put_device_up, LONG, NULL, NULL },
+    { "packets lost", FAULTS_OF_NETWORKS, 2, lose_packets, NULL, 0, NULL, NULL },
+    { "SIGSTOP of the server", FAULTS_OF_SERVER, 3, stop_server, cont_server, LEASE, NULL, NULL },
+    { "CLIENT KILL", FAULTS_OF_SERVER, 2, kill_connections, NULL, 0, NULL, NULL },
+    { "CLIENT KILL of inboxes", FAULTS_OF_SERVER, 2, kill_inboxes, NULL, 0, NULL, NULL },
+    { "CLIENT PAUSE", FAULTS_OF_SERVER, 2, pause_clients, unpause_clients, LEASE, NULL, NULL },
+    { "SCRIPT FLUSH", FAULTS_OF_SERVER, 3, flush_scripts, NULL, 0, NULL, NULL },
+    { "maxmemory", FAULTS_OF_SERVER, 3, fill_memory, free_memory, LEASE, NULL, NULL },
+    { "READONLY", FAULTS_OF_SERVER, 3, make_readonly, make_writable, LEASE, NULL, NULL },
+    { "output buffer limit", FAULTS_OF_SERVER, 3, flood_inbox, NULL, 0, NULL, NULL },
+    { "DEBUG SLEEP", FAULTS_OF_SERVER, 1, sleep_server, NULL, 0, NULL, NULL },
+    { "restart, empty", FAULTS_OF_RESTART, 6, restart_empty, NULL, 0, NULL, NULL },
+    { "restart, AOF", FAULTS_OF_RESTART, 4, restart_from_aof, NULL, 0, NULL, NULL },
+    { "restart, older RDB", FAULTS_OF_COPIES, 6, restart_from_rdb, NULL, 0, NULL, NULL },
+    { "promotion, replica behind", FAULTS_OF_PROMOTION, 6, promote, NULL, 0, NULL, NULL },
+    { "FAILOVER", FAULTS_OF_FAILOVER, 6, fail_over, NULL, 0, NULL, NULL },
+    { "REPLICAOF by hand", FAULTS_OF_SWITCH, 6, switch_by_hand, NULL, 0, NULL, NULL },
+    { "SIGKILL of the master", FAULTS_OF_GROUP, 6, NULL, NULL, LEASE, group_kill_master, group_heal },
+    { "SIGSTOP of the master", FAULTS_OF_GROUP, 6, NULL, NULL, LEASE, group_stop_master, group_heal },
+    { "DEBUG SLEEP of the master", FAULTS_OF_GROUP, 3, NULL, NULL, LEASE, group_sleep_master, group_heal },
+    { "SENTINEL FAILOVER", FAULTS_OF_GROUP, 6, NULL, NULL, LEASE, group_fail_over, group_heal },
+    { "SENTINEL FAILOVER, twice", FAULTS_OF_GROUP, 3, NULL, NULL, LEASE, group_fail_over_twice, group_heal },
+    { "a sentinel is restarted", FAULTS_OF_GROUP, 4, NULL, NULL, LEASE, group_restart_sentinel, group_heal },
+    { "replicas stopped before", FAULTS_OF_GROUP, 4, NULL, NULL, LEASE, group_kill_master_of_stopped, group_heal },
+    { "a slot moves", FAULTS_OF_SLOTS, 6, NULL, NULL, 0, slots_move, NULL },
+    { "a slot moves there and back", FAULTS_OF_SLOTS, 4, NULL, NULL, 0, slots_move_there_and_back, NULL },
+    { "two slots move", FAULTS_OF_SLOTS, 3, NULL, NULL, 0, slots_move_both, NULL },
+    { "a slot moves slowly", FAULTS_OF_SLOTS, 2, NULL, NULL, 0, slots_move_slowly, NULL },
+    { "a move is given up", FAULTS_OF_SLOTS, 2, NULL, NULL, 0, slots_begin_and_give_up, NULL },
+    { "a node stops in a move", FAULTS_OF_SLOTS, 2, NULL, NULL, 0, slots_move_through_stop, NULL },
+    { "SIGKILL of a shard's master", FAULTS_OF_SHARDS, 6, NULL, NULL, LEASE, slots_kill_master, slots_heal },
+    { "SIGSTOP of a shard's master", FAULTS_OF_SHARDS, 6, NULL, NULL, LEASE, slots_stop_master, slots_heal },
+    { "CLUSTER FAILOVER", FAULTS_OF_SHARDS, 6, NULL, NULL, LEASE, slots_fail_over, slots_heal },
+    { "CLUSTER FAILOVER, twice", FAULTS_OF_SHARDS, 3, NULL, NULL, LEASE, slots_fail_over_twice, slots_heal },
+    { "FORCE, replica behind", FAULTS_OF_FORCE, 6, force_over, NULL, 0, NULL, NULL },
+    { "a move loses keys", FAULTS_OF_LOST_KEYS, 1, NULL, NULL, 0, slots_lose_keys, NULL },
 };
 
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))
@@ -459,7 +446,10 @@ static struct strike *begin(struct nemesis *nemesis, const struct fault *fault)
 
     *strike = (struct strike){ .name = fault->name, .began_ns = history_now_ns() };
     nemesis->counts[fault - faults]++;
-    fault->begin(nemesis);
+    if (fault->begin)
+        fault->begin(nemesis);
+    else
+        fault->strike(nemesis->stage);
     return strike;
 }
 
@@ -469,6 +459,8 @@ static void end(struct nemesis *nemesis, const struct fault *fault, struct strik
         rest((int)below(nemesis, (unsigned)fault->lasts_ms));
     if (fault->end)
         fault->end(nemesis);
+    if (fault->heal)
+        fault->heal(nemesis->stage);
     strike->ended_ns = history_now_ns();
 }
 

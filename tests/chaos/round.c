@@ -56,10 +56,19 @@ static bool await_all(const struct stage *stage)
 /* Two links, with a bell each: a sentinel that was away at first is learned from the others, and then known twice. */
 #define OF_A_SENTINEL 4
 
+/* Two links to each node that had the slot of a group. */
+#define OF_A_NODE 4
+
+/* Descriptors that a process may have beside those of the closer, which knows fewer servers. */
+static int more_servers(const struct stage *stage)
+{
+    return (stage->group ? SENTINELS * OF_A_SENTINEL : 0) + (stage->cluster ? CLUSTER_NODES * OF_A_NODE : 0);
+}
+
 static bool is_as_calm(const struct stage *stage, int place)
 {
     const struct card *card = &stage->cards[place], *calm = &stage->cards[PROCESSES];
-    int most = calm->descriptors + (stage->group ? SENTINELS * OF_A_SENTINEL : 0);
+    int most = calm->descriptors + more_servers(stage);
 
     return __atomic_load_n(&card->threads, __ATOMIC_ACQUIRE) <= calm->threads &&
            __atomic_load_n(&card->descriptors, __ATOMIC_ACQUIRE) <= most;
@@ -105,8 +114,7 @@ static void print_findings(const struct stage *stage, const struct nemesis *neme
     history_print(stage->history, verdict->name, verdict->at_ns - around_ns, verdict->at_ns + around_ns);
 }
 
-/* Prints all keys of mutexes on the server, after a waiter has waited for ever. */
-static void print_keys(struct side *side)
+static void print_keys_of(struct side *side)
 {
     static const char *const script = "local lines = {} "
                                       "for _, key in ipairs(redis.call('KEYS', 'dmutex:*')) do "
@@ -121,6 +129,15 @@ static void print_keys(struct side *side)
     print_message("# the server, time %s:\n",
                   side_text(side, "EVAL %s 0", "return table.concat(redis.call('TIME'), '.')"));
     print_message("%s\n", side_text(side, "EVAL %s 0", script));
+}
+
+/* Prints all keys of mutexes on the server, or on all nodes, after a waiter has waited for ever. */
+static void print_keys(struct stage *stage)
+{
+    if (!stage->cluster)
+        print_keys_of(stage_side(stage));
+    for (int i = 0; stage->cluster && i < stage->cluster->count; i++)
+        print_keys_of(stage->cluster->nodes[i]->side);
 }
 
 /* Judges a round, and prints the findings once, with the round's seed. */
@@ -186,7 +203,7 @@ void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned
     tally->nemesis.allowed = allowed;
     tally->handed += hands_on;
     stage->hands_on = hands_on;
-    begin(stage, allowed & ~(unsigned)(FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS | FAULTS_OF_SERVER));
+    begin(stage, allowed & ~(unsigned)FAULTS_THAT_KEEP_ALL);
     rage(stage, tally, faults, calls);
     __atomic_store_n(stage->phase, PHASE_DRAIN, __ATOMIC_RELEASE);
     stage_start_closer(stage, must_wake);
@@ -196,7 +213,7 @@ void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned
         tally->alone += !must_wake;
     } else {
         tally->stuck++;
-        print_keys(stage_side(stage));
+        print_keys(stage);
     }
     judge(stage, tally);
     if (stage->places[0].pid)
@@ -220,8 +237,9 @@ void tally_print(const struct tally *tally, const struct stage *stage)
     const struct verdict *verdict = &tally->verdict;
 
     print_message("# rounds %ld, of these %ld with kept leases, %ld drained by themselves, %ld stuck; promotions %ld, "
-                  "restarts %ld\n",
-                  tally->rounds, tally->handed, tally->alone, tally->stuck, stage->promotions, stage->restarts);
+                  "restarts %ld, moves %ld\n",
+                  tally->rounds, tally->handed, tally->alone, tally->stuck, stage->promotions, stage->restarts,
+                  stage->moves);
     print_message("# operations %ld, holds %ld, certain %ld, without the server %ld, waits %ld, things made %lld, "
                   "taken %lld\n",
                   verdict->operations, verdict->holds, verdict->certain_holds, verdict->local_holds, verdict->waits,

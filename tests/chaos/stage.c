@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "group.h"
+#include "slots.h"
 
 #define LOOKS 60 /* for an owner, some ms in all */
 
@@ -131,6 +132,10 @@ static void write_url(const struct stage *stage, int host, char *ret_url, size_t
         snprintf(ret_url, size, "%s", sentinels_url(stage->group, stage->options));
         return;
     }
+    if (stage->cluster) {
+        snprintf(ret_url, size, "%s", cluster_url(stage->cluster, stage->options));
+        return;
+    }
     url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
     snprintf(link, sizeof link, "unix://%s", stage->link);
     if (stage->link[0] && host == HOSTS - 1)
@@ -149,6 +154,8 @@ struct side *stage_side(struct stage *stage)
 {
     if (stage->group)
         return group_side(stage);
+    if (stage->cluster)
+        return slots_side(stage);
     return master_of(stage)->side;
 }
 
@@ -271,7 +278,7 @@ static void prepare(struct stage *stage, int place)
                                .phase = stage->phase,
                                .card = &stage->cards[place],
                                .clocks = some_clocks[host],
-                               .lease_ms = LEASE,
+                               .lease_ms = stage->lease_ms ? stage->lease_ms : LEASE,
                                .seed = stage->seed,
                                .hands_on = stage->hands_on,
                                .process = ++stage->born };
@@ -387,12 +394,26 @@ void stage_begin_group(struct stage *stage, bool has_grace, const char *options)
     begin_all(stage, stage->group->data[0]->folder);
 }
 
+void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, const char *options)
+{
+    *stage = (struct stage){ .has_grace = has_grace };
+    slots_begin(stage, timeout_ms, options);
+    begin_all(stage, stage->cluster->nodes[0]->folder);
+}
+
 static void end_servers(struct stage *stage)
 {
     for (int i = 0; i < HOSTS; i++)
         proxy_end(stage->proxies[i]);
     server_end(stage->servers[0]);
     server_end(stage->servers[1]);
+}
+
+void stage_rest(struct stage *stage, unsigned most_ms)
+{
+    long ms = dice_below(&stage->dice, most_ms + 1);
+
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
 
 void stage_seed(struct stage *stage, uint64_t seed)
@@ -411,6 +432,8 @@ void stage_end(struct stage *stage)
     resource_end(&stage->resource);
     if (stage->group)
         group_end(stage);
+    else if (stage->cluster)
+        slots_end(stage);
     else
         end_servers(stage);
     history_free(stage->history);

@@ -35,7 +35,10 @@ struct stage {
     struct proxy *proxies[HOSTS];
     char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
     struct sentinels *group; /* in place of the servers and the proxies, or NULL; the master is an index of its data */
-    char options[80];        /* of the group's URL */
+    struct cluster *cluster; /* likewise, or NULL; `master` means nothing */
+    int parted_slot, parted_replica;
+    char options[80];  /* of the URL of the group or the Cluster */
+    unsigned lease_ms; /* of all mutexes; 0: LEASE */
     bool has_grace;
     bool hands_on;   /* this round's processes hand mutexes on, and keep leases */
     bool has_device; /* a separate loopback device, to take down */
@@ -49,7 +52,7 @@ struct stage {
     struct dice dice;
     uint64_t seed;
 
-    long killed, restarts, promotions;
+    long killed, restarts, promotions, moves;
 };
 
 /* Takes a separate network namespace, if allowed; not for a role, which has arguments.  Call first in main(). */
@@ -61,12 +64,19 @@ void stage_end(struct stage *stage);
 /* A stage with a group of Sentinel (group.h); has_grace: as the options say, for the report. */
 void stage_begin_group(struct stage *stage, bool has_grace, const char *options);
 
+/* The same with a Cluster (slots.h), calm or swift (lib/clusters.h). */
+void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, const char *options);
+
 /* Gives the last host a symbolic link as address, in place of the proxy. */
 void stage_link(struct stage *stage);
 
 /* Sets the seed of the next round. */
 void stage_seed(struct stage *stage, uint64_t seed);
 
+/* Sleeps for a time up to the given time; awaits no event. */
+void stage_rest(struct stage *stage, unsigned most_ms);
+
+/* The plain connection of the master; of a Cluster, of the node that has most mutexes. */
 struct side *stage_side(struct stage *stage);
 
 void stage_start_process(struct stage *stage, int place);

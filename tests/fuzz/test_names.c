@@ -78,10 +78,12 @@ static void must_be_key(const char *key, size_t length)
     must(leaf && strspn(leaf + 1, usual) == strlen(leaf + 1));
 }
 
+static const struct dm_naming one_server = { "dmutex", "dmutex:inbox:" };
+
 static struct dm_place *keys_of(const char *name, int is_condition)
 {
     struct dm_place *keys =
-        is_condition ? dm_keys_new_condition("dmutex", NULL, name, 0) : dm_keys_new("dmutex", name, 0);
+        is_condition ? dm_keys_new_condition(&one_server, NULL, name, 0) : dm_keys_new(&one_server, name, 0);
 
     must(keys);
     for (int i = 0; i < (is_condition ? (int)DM_COND_KEY_COUNT : (int)DM_KEY_COUNT); i++)

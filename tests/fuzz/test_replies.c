@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../lib/fleet_of_one.h"
 #include "fuzz.h"
 #include "link/reader.h"
 #include "redis/greeting.h"
@@ -163,11 +164,6 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
 {
     (void)node;
     must(reason);
-}
-
-void dm_node_want(struct dm_node *node)
-{
-    (void)node;
 }
 
 void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM])
@@ -353,8 +349,8 @@ static void (*const questions[])(void) = {
 static void begin(void)
 {
     dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
-    mutex_keys = dm_keys_new("dmutex", "g/l", 0);
-    condition_keys = dm_keys_new_condition("dmutex", NULL, "g/c", 0);
+    mutex_keys = dm_keys_new(&redis.naming, "g/l", 0);
+    condition_keys = dm_keys_new_condition(&redis.naming, NULL, "g/c", 0);
     must(mutex_keys && condition_keys);
 }
 

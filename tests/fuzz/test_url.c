@@ -12,6 +12,8 @@
 static const char *const seeds[] = {
     "redis+sentinel://user:s3cret@s1,s2:26380,[::1]/mymaster/2?sentinel_user=x&switch=6000&wait=1",
     "redis-sentinel://s1:26379,s2/0?sentinelMasterId=m",
+    "redis+cluster://user:s3cret@n1,n2:7001,[::1]?switch=6000&wait=1&tls=yes",
+    "redis-cluster://n1,n2/0",
     "redis://host?wait=2&command_timeout=100",
     "redis://host",
     "redis://user:s3cret@host:7000/3?connect_timeout=100&command_timeout=200",
@@ -39,6 +41,8 @@ static const char *const words[] = {
     "rediss://",
     "redis+sentinel://",
     "redis-sentinel://",
+    "redis+cluster://",
+    "addr=",
     "sentinel_user=",
     "sentinel_password_file=",
     "switch=",
@@ -115,6 +119,10 @@ static void must_be_usable(const struct dm_url *url)
     if (url->kind == DM_URL_SENTINEL)
         must(url->host_count >= 1 && url->host_count <= DM_URL_HOSTS_MOST && url->master && *url->master &&
              url->switch_ms >= url->command_timeout_ms);
+    if (url->kind == DM_URL_CLUSTER)
+        must(url->host_count >= 1 && url->host_count <= DM_URL_HOSTS_MOST && !url->master && url->db == 0 &&
+             url->switch_ms >= url->command_timeout_ms);
+    must((url->switch_ms != 0) == (url->host_count > 0));
     if (url->kind == DM_URL_TCP)
         must(url->host && *url->host && atoi(url->port) >= 1 && atoi(url->port) <= 65535);
     if (url->kind == DM_URL_UNIX)

@@ -68,6 +68,25 @@ void sentinels_end(struct sentinels *group)
         server_end(group->data[i]);
 }
 
+struct sentinels *the_sentinels;
+
+int sentinels_group_setup(void **state)
+{
+    static struct sentinels group;
+
+    (void)state;
+    the_sentinels = &group;
+    sentinels_start(the_sentinels, "");
+    return 0;
+}
+
+int sentinels_group_teardown(void **state)
+{
+    (void)state;
+    sentinels_end(the_sentinels);
+    return 0;
+}
+
 const char *sentinels_url(const struct sentinels *group, const char *options)
 {
     static char url[512];

@@ -20,6 +20,11 @@ struct sentinels {
 void sentinels_start(struct sentinels *group, const char *lines);
 void sentinels_end(struct sentinels *group);
 
+/* A group for a whole group of tests. */
+extern struct sentinels *the_sentinels;
+int sentinels_group_setup(void **state);
+int sentinels_group_teardown(void **state);
+
 /* The URL with all sentinels, and options behind it, as "?grace=off", or "". */
 const char *sentinels_url(const struct sentinels *group, const char *options);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "side.h"
 
+#include <errno.h>
 #include <hiredis.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,31 +12,41 @@
 #include "testlib.h"
 
 struct side {
+    char path[108];
     redisContext *context;
     char *text;
     char error[256];
 };
 
-struct side *side_try_open(const char *path)
+/* NULL: nobody answers there. */
+static redisContext *connect_to(const char *path)
 {
     const struct timeval patience = { .tv_sec = 10 };
     redisContext *context = redisConnectUnixWithTimeout(path, patience);
     redisReply *reply = NULL;
-    struct side *side = NULL;
+    bool is_there;
 
     if (context && !context->err) {
         redisSetTimeout(context, (struct timeval){ .tv_sec = 30 });
         reply = redisCommand(context, "PING");
     }
-    if (reply && reply->type == REDIS_REPLY_STATUS)
-        side = calloc(1, sizeof *side);
+    is_there = reply && reply->type == REDIS_REPLY_STATUS;
     if (reply)
         freeReplyObject(reply);
-    if (!side) {
-        if (context)
-            redisFree(context);
+    if (is_there || !context)
+        return context;
+    redisFree(context);
+    return NULL;
+}
+
+struct side *side_try_open(const char *path)
+{
+    redisContext *context = connect_to(path);
+    struct side *side = context ? calloc(1, sizeof *side) : NULL;
+
+    if (!side)
         return NULL;
-    }
+    snprintf(side->path, sizeof side->path, "%s", path);
     side->context = context;
     return side;
 }
@@ -48,11 +60,46 @@ void side_close(struct side *side)
     free(side);
 }
 
-/* The reply, or NULL with the reason in side->error. */
+/* A server may have closed the connection: hiredis writes there all the same, and the signal is not for the test. */
+static redisReply *ask_without_signal(redisContext *context, const char *format, va_list arguments)
+{
+    const struct timespec now = { 0 };
+    sigset_t pipe_signal, before;
+    redisReply *reply;
+    int error;
+
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    reply = redisvCommand(context, format, arguments);
+    error = errno; /* for tests that look at errno */
+    while (sigtimedwait(&pipe_signal, NULL, &now) == SIGPIPE)
+        continue;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return reply;
+}
+
+/*
+ * The reply, or NULL with the reason in side->error.  Sentinels close all connections of a server that is promoted or
+ * demoted, so the question is repeated once on a new connection.
+ */
 static redisReply *ask(struct side *side, const char *format, va_list arguments)
 {
-    redisReply *reply = redisvCommand(side->context, format, arguments);
+    redisContext *context = NULL;
+    redisReply *reply;
+    va_list again;
 
+    va_copy(again, arguments);
+    reply = ask_without_signal(side->context, format, arguments);
+    if (!reply)
+        context = connect_to(side->path);
+    if (context) {
+        redisFree(side->context);
+        side->context = context;
+        reply = ask_without_signal(context, format, again);
+    }
+    va_end(again);
     if (reply && reply->type != REDIS_REPLY_ERROR)
         return reply;
     snprintf(side->error, sizeof side->error, "%s", reply ? reply->str : side->context->errstr);

@@ -136,13 +136,21 @@ void check_descriptors(int before)
     wait_until(open_descriptors() <= before);
 }
 
+/* The mark of a server, or of a node of a Cluster. */
+static bool is_mark(const char *key)
+{
+    const char *brace = strchr(key, '}');
+
+    return strcmp(key, "dmutex:server") == 0 || (brace && strcmp(brace, "}:server") == 0);
+}
+
 /*
- * A key that may stay: the state of a named mutex; the binding of a named condition, which ends on time; the start time
- * of the server; a control of a test.
+ * A key that may stay: the state of a named mutex; the binding of a named condition, which ends on time; a mark; a
+ * control of a test.
  */
 static bool may_stay(struct side *side, const char *key)
 {
-    if (strncmp(key, "control:", 8) == 0 || strcmp(key, "dmutex:server") == 0)
+    if (strncmp(key, "control:", 8) == 0 || is_mark(key))
         return true;
     if (strstr(key, ":{~") || strstr(key, ":~"))
         return false;

@@ -20,10 +20,12 @@
  *
  *   server.h  a private server: start, kill, stop, restart
  *   sentinels.h   a master, replicas and sentinels
+ *   clusters.h    a Cluster, slots that move, shards that fail over
  *   side.h    a plain connection to the server: keys, counters, controls for bounds
  *   actor.h   another process that locks and dies as told
  *   crowd.h   many threads in several actors that wait on a condition
  *   proxy.h   a bad network between a process and the server
+ *   impostor.h    a program that pretends to be a server
  *   storm.h   a network that is cut all the time, below two actors that count
  *   wait.h    waiting for conditions; times
  *   late.h    how late the machine is, for leases that the machine must keep
@@ -51,8 +53,10 @@
 #include <dmutex/dmutex.h>
 
 #include "actor.h"
+#include "clusters.h"
 #include "command.h"
 #include "crowd.h"
+#include "impostor.h"
 #include "keeper.h"
 #include "late.h"
 #include "mutexes.h"

@@ -14,6 +14,11 @@
 
 static redisContext *context;
 
+/* The texts of the scripts, for one server or for a node of a Cluster, and the inboxes that belong to the texts. */
+static bool is_clustered;
+static const char *inboxes_prefix = INBOX;
+#define TEXT(name) (is_clustered ? dm_lua_##name##_cluster : dm_lua_##name)
+
 /* ---- texts ------------------------------------------------------------------------------- */
 
 /* A text that lives for the next TEXTS texts. */
@@ -189,26 +194,28 @@ const char *acquire(const struct who *who, const char *how)
 
 const char *acquire_naming(const struct who *who, const char *how, const char *owed)
 {
-    return in_lines(run_script(dm_lua_acquire, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->seen,
-                               number(who->request), who->is_robust ? "1" : "0", how, who->arrival, INBOX, SERVER,
-                               LABEL, owed, NULL));
+    return in_lines(run_script(TEXT(acquire), 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->seen,
+                               number(who->request), who->is_robust ? "1" : "0", how, who->arrival, inboxes_prefix,
+                               SERVER, LABEL, owed, NULL));
 }
 
 const char *release(const struct who *who, int how)
 {
-    return in_lines(run_script(dm_lua_release, 4, KEYS(who->leaf), id_of(who), number(how), INBOX, SERVER, NULL));
+    return in_lines(
+        run_script(TEXT(release), 4, KEYS(who->leaf), id_of(who), number(how), inboxes_prefix, SERVER, NULL));
 }
 
 const char *renew(const struct who *who, int depth, const char *token)
 {
     const char *hold = scripts_text("%s %lld %s" LABEL, id_of(who), who->lease_ms, who->mark);
 
-    return run_script(dm_lua_renew, 4, KEYS(who->leaf), hold, number(who->lease_ms), number(depth), token, NULL);
+    return run_script(TEXT(renew), 2, key("lock", who->leaf), key("state", who->leaf), hold, number(who->lease_ms),
+                      number(depth), token, key("queue", who->leaf), key("waiter", who->leaf), NULL);
 }
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(dm_lua_poll, 4, KEYS(who->leaf), INBOX, LABEL, SERVER, id_of(who), number(who->request),
+    return run_script(TEXT(poll), 4, KEYS(who->leaf), inboxes_prefix, LABEL, SERVER, id_of(who), number(who->request),
                       number(who->lease_ms), who->is_robust ? "1" : "0", who->seen, "4", NULL);
 }
 
@@ -223,15 +230,17 @@ const char *poll_serving(const char *leaf)
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
-    return run_script(dm_lua_poll, 8, KEYS(first->leaf), KEYS(second->leaf), INBOX, LABEL, SERVER,
+    return run_script(TEXT(poll), 8, KEYS(first->leaf), KEYS(second->leaf), inboxes_prefix, LABEL, SERVER,
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
-#define RENEW_ARGUMENTS(who) hold_of(who), number((who)->lease_ms), "1", "1"
+#define RENEW_KEYS(who) key("lock", (who)->leaf), key("state", (who)->leaf)
+#define RENEW_ARGUMENTS(who) \
+    hold_of(who), number((who)->lease_ms), "1", "1", key("queue", (who)->leaf), key("waiter", (who)->leaf)
 
 const char *renew_both(const struct who *first, const struct who *second)
 {
-    return run_script(dm_lua_renew, 8, KEYS(first->leaf), KEYS(second->leaf), RENEW_ARGUMENTS(first),
+    return run_script(TEXT(renew), 4, RENEW_KEYS(first), RENEW_KEYS(second), RENEW_ARGUMENTS(first),
                       RENEW_ARGUMENTS(second), NULL);
 }
 
@@ -241,7 +250,7 @@ const char *renew_all(const struct who *who, int count)
     int at = 0;
 
     for (int i = 0; i < count; i++) {
-        const char *const keys[] = { KEYS(who[i].leaf) };
+        const char *const keys[] = { RENEW_KEYS(&who[i]) };
 
         memcpy(words + at, keys, sizeof keys);
         at += sizeof keys / sizeof keys[0];
@@ -252,34 +261,33 @@ const char *renew_all(const struct who *who, int count)
         memcpy(words + at, arguments, sizeof arguments);
         at += sizeof arguments / sizeof arguments[0];
     }
-    return run(dm_lua_renew, count * 4, words);
+    return run(TEXT(renew), count * 2, words);
 }
 
 const char *cancel(const struct who *who)
 {
-    return run_script(dm_lua_cancel, 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->is_robust ? "1" : "0",
+    return run_script(TEXT(cancel), 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->is_robust ? "1" : "0",
                       server_born, NULL);
 }
 
 const char *consistent(const struct who *who)
 {
-    return run_script(dm_lua_consistent, 1, key("state", who->leaf), id_of(who), NULL);
+    return run_script(TEXT(consistent), 1, key("state", who->leaf), id_of(who), NULL);
 }
 
 const char *force(const char *leaf)
 {
-    return run_script(dm_lua_force, 4, KEYS(leaf), INBOX, SERVER_RUN, NULL);
+    return run_script(TEXT(force), 4, KEYS(leaf), inboxes_prefix, SERVER_RUN, NULL);
 }
 
 const char *info(const char *leaf)
 {
-    return run_script(dm_lua_info, 3, key("lock", leaf), key("state", leaf), key("queue", leaf), "", "10000", "0",
-                      NULL);
+    return run_script(TEXT(info), 3, key("lock", leaf), key("state", leaf), key("queue", leaf), "", "10000", "0", NULL);
 }
 
 const char *drop(const char *leaf, const char *how)
 {
-    return run_script(dm_lua_drop, 4, KEYS(leaf), how, INBOX, NULL);
+    return run_script(TEXT(drop), 4, KEYS(leaf), how, inboxes_prefix, NULL);
 }
 
 /* ---- the scripts of conditions ----------------------------------------------------------- */
@@ -297,17 +305,17 @@ const char *cond_wait(const struct who *who, long long hold)
 
 const char *cond_acquire(const struct who *who, const char *how)
 {
-    return in_lines(run_script(dm_lua_acquire, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
+    return in_lines(run_script(TEXT(acquire), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
                                number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
-                               who->arrival, INBOX, SERVER, LABEL, NULL));
+                               who->arrival, inboxes_prefix, SERVER, LABEL, NULL));
 }
 
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
 {
-    return run_script(dm_lua_cond_wait, 6, KEYS(who->leaf), COND_KEYS(who->cond),
+    return run_script(TEXT(cond_wait), 6, KEYS(who->leaf), COND_KEYS(who->cond),
                       scripts_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who), number(who->lease_ms),
-                      who->seen, number(who->request), who->is_robust ? "1" : "0", bound_of(who->leaf), INBOX, SERVER,
-                      NULL);
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", bound_of(who->leaf), inboxes_prefix,
+                      SERVER, NULL);
 }
 
 #define COND_POLL_ARGUMENTS(who) \
@@ -315,39 +323,39 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
 
 const char *cond_poll(const struct who *who)
 {
-    return run_script(dm_lua_poll, 6, KEYS(who->leaf), COND_KEYS(who->cond), INBOX, LABEL, SERVER,
+    return run_script(TEXT(poll), 6, KEYS(who->leaf), COND_KEYS(who->cond), inboxes_prefix, LABEL, SERVER,
                       COND_POLL_ARGUMENTS(who), NULL);
 }
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
-    return run_script(dm_lua_poll, 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond), KEYS(waiter->leaf), INBOX, LABEL,
-                      SERVER, COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
+    return run_script(TEXT(poll), 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond), KEYS(waiter->leaf), inboxes_prefix,
+                      LABEL, SERVER, COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
 }
 
 const char *cond_cancel(const struct who *who)
 {
-    return run_script(dm_lua_cond_cancel, 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
-                      who->seen, number(who->request), who->is_robust ? "1" : "0", INBOX, SERVER, NULL);
+    return run_script(TEXT(cond_cancel), 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", inboxes_prefix, SERVER, NULL);
 }
 
 const char *cond_release(const struct who *who, int how)
 {
-    return in_lines(run_script(dm_lua_release, 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how), INBOX,
-                               SERVER, NULL));
+    return in_lines(run_script(TEXT(release), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how),
+                               inboxes_prefix, SERVER, NULL));
 }
 
 const char *cond_drop(const char *cond, const char *how)
 {
-    return run_script(dm_lua_cond_drop, 2, COND_KEYS(cond), how, NULL);
+    return run_script(TEXT(cond_drop), 2, COND_KEYS(cond), how, NULL);
 }
 
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto)
 {
     if (!leaf)
-        return run_script(dm_lua_cond_signal, 2, COND_KEYS(cond), "", INBOX, number(most), upto, SERVER, NULL);
-    return run_script(dm_lua_cond_signal, 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), INBOX, number(most), upto,
-                      SERVER, NULL);
+        return run_script(TEXT(cond_signal), 2, COND_KEYS(cond), "", inboxes_prefix, number(most), upto, SERVER, NULL);
+    return run_script(TEXT(cond_signal), 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), inboxes_prefix, number(most),
+                      upto, SERVER, NULL);
 }
 
 const char *signal_one(void)
@@ -389,7 +397,8 @@ void enter_sleepers(const char *uuid, const char *cond, int count, long long age
 
 const char *probe(void)
 {
-    return run_script(dm_lua_probe, 2, "dmutex:{~probe}:state", "dmutex:{~probe}:queue", INBOX "probe", NULL);
+    return run_script(TEXT(probe), 2, key("state", "~probe"), key("queue", "~probe"),
+                      scripts_text("%sprobe", inboxes_prefix), NULL);
 }
 
 /* ---- looking and moving time ------------------------------------------------------------- */
@@ -496,6 +505,14 @@ void scripts_reconnect(void)
     assert_true(context && !context->err);
 }
 
+void scripts_use(struct server *server, bool is_node)
+{
+    the_server = server;
+    is_clustered = is_node;
+    inboxes_prefix = is_node ? SHARDED_INBOX : INBOX;
+    scripts_reconnect();
+}
+
 void become(const char *rules)
 {
     char words[200];
@@ -519,13 +536,19 @@ int scripts_group_setup(void **state)
     return 0;
 }
 
+void scripts_close(void)
+{
+    redisFree(context);
+    context = NULL;
+    for (int i = 0; i < TEXTS; i++)
+        next_text();
+}
+
 int scripts_group_teardown(void **state)
 {
     (void)state;
-    redisFree(context);
+    scripts_close();
     server_end(the_server);
-    for (int i = 0; i < TEXTS; i++)
-        next_text();
     return 0;
 }
 

@@ -134,12 +134,15 @@ void age_sleeper(const struct who *who, long long ms);
 /* A text that lives for the next thousand texts. */
 const char *scripts_text(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 
-/* The prefix of each inbox. */
+/* The prefix of each inbox, on one server and in a Cluster. */
 #define INBOX "dmutex:inbox:"
+#define SHARDED_INBOX "dmutex:{t}:inbox:"
 
 /* An inbox with a listener, and all messages since the last look, one per line. */
 struct inbox;
 struct inbox *inbox_open(const char *uuid);
+struct inbox *inbox_open_sharded(const char *uuid);    /* SSUBSCRIBE: in a Cluster */
+struct inbox *inbox_open_channel(const char *channel); /* SUBSCRIBE: to any channel */
 struct inbox *inbox_open_pattern(const char *pattern); /* PSUBSCRIBE: a monitor */
 void inbox_close(struct inbox *inbox);
 void inbox_close_all(void);
@@ -154,6 +157,15 @@ int scripts_setup(void **state);
 /* Makes the connection that of a user with these rules besides all rights, until become_nobody_special(). */
 void become(const char *rules);
 void become_nobody_special(void);
+
+/*
+ * The connection is to another server from now on, and the scripts have the text for a node of a Cluster, or for one
+ * server.  Inboxes are opened there, too.
+ */
+void scripts_use(struct server *server, bool is_node);
+
+/* Closes the connection and frees all texts, at the end of a group that has servers of its own. */
+void scripts_close(void);
 
 /* The connection is opened again: after a restart of the server, or to be nobody special again. */
 void scripts_reconnect(void);

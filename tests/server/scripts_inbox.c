@@ -33,6 +33,16 @@ struct inbox *inbox_open(const char *uuid)
     return subscribe("SUBSCRIBE " INBOX "%s", uuid);
 }
 
+struct inbox *inbox_open_sharded(const char *uuid)
+{
+    return subscribe("SSUBSCRIBE " SHARDED_INBOX "%s", uuid);
+}
+
+struct inbox *inbox_open_channel(const char *channel)
+{
+    return subscribe("SUBSCRIBE %s", channel);
+}
+
 struct inbox *inbox_open_pattern(const char *pattern)
 {
     return subscribe("PSUBSCRIBE %s", pattern);

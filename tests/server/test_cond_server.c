@@ -221,10 +221,11 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
     make_both("frozen", &normal, LONG_LEASE);
     for (int i = 0; i < 2; i++) {
         struct actor *actor = start(LONG_LEASE, environments[i]);
+        int span_ms = late_stretched_ms(300); /* the server is to be stopped before */
 
-        begin_wait_for(actor, 300);
+        begin_wait_for(actor, span_ms);
         server_stop(the_server);
-        let_pass_by_watch(300 + 3 * 500); /* and some command_timeouts */
+        let_pass_by_watch(span_ms + 3 * 500); /* and some command_timeouts */
         assert_true(actor_is_silent(actor));
         promise_by_watch(AT_ONCE);
         server_cont(the_server);

@@ -211,6 +211,7 @@ static pid_t fork_beside_listeners(struct dm_link *link)
 {
     pid_t pid;
 
+    dm_node_fork_prepare_links(&node);
     dm_node_fork_prepare(&node);
     pid = keeper_fork();
     if (pid == 0) {

@@ -190,6 +190,52 @@ static void test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52(void *
     }
 }
 
+/* Q6: the servers of a quorum have tokens of their own, and take over the one of the hold, if it is higher. */
+static void test_a_part_of_a_quorum_takes_a_higher_token_over(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    char higher[24], lower[24];
+    long long token;
+
+    (void)state;
+    acquire(&a, TRY);
+    token = side_int(the_server->side, "EVAL %s 1 %s", "return tonumber(redis.call('HGET', KEYS[1], 'token'))",
+                     key_of("state", "t/x"));
+    snprintf(higher, sizeof higher, "+%lld", token + 1000000000000);
+    snprintf(lower, sizeof lower, "+%lld", token);
+    assert_int_equal(number_of(renew(&a, 1, higher), 1), 1);
+    assert_string_equal(side_text(the_server->side, "HGET %s token", key_of("state", "t/x")), higher + 1);
+    assert_int_equal(number_of(renew(&a, 1, lower), 1), 1);
+    assert_string_equal(side_text(the_server->side, "HGET %s token", key_of("state", "t/x")), higher + 1);
+    release(&a, UNLOCKED);
+    assert_answer(acquire(&b, TRY), "owned");
+    assert_true(number_of(acquire(&b, TRY), 1) > token + 1000000000000);
+}
+
+/* Q7: a higher token of other servers is no reason to give the lock of another attempt away. */
+static void test_a_part_of_a_quorum_takes_no_hold_over(void **state)
+{
+    struct who a = who("a"), b = who("b");
+    const char *before;
+
+    (void)state;
+    acquire(&a, TRY);
+    before = dump();
+    assert_int_equal(number_of(renew(&b, 1, "+4000000000000000"), 1), 0);
+    assert_string_equal(dump(), before);
+    assert_int_equal(number_of(renew(&b, 1, "4000000000000000"), 1), 1); /* one server, with an older copy */
+}
+
+/* Put back on a server without data, the hold has its token. */
+static void test_a_part_of_a_quorum_puts_a_hold_back(void **state)
+{
+    struct who a = who("a");
+
+    (void)state;
+    assert_int_equal(number_of(renew(&a, 1, "+77"), 1), 1);
+    assert_string_equal(side_text(the_server->side, "HGET %s token", key_of("state", "t/x")), "77");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +248,9 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_52),
         SCRIPT_TEST(test_a_token_is_refused_when_the_caller_has_seen_too_much),
         SCRIPT_TEST(test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52),
+        SCRIPT_TEST(test_a_part_of_a_quorum_takes_a_higher_token_over),
+        SCRIPT_TEST(test_a_part_of_a_quorum_takes_no_hold_over),
+        SCRIPT_TEST(test_a_part_of_a_quorum_puts_a_hold_back),
     };
 
     test_begin(argc, argv);

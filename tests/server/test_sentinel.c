@@ -16,28 +16,13 @@
 /* Tokens count from 2020 on: lua/_numbers.lua. */
 #define EPOCH_US INT64_C(1577836800000000)
 
-static struct sentinels group;
 static struct actor *holder, *waiter;
-
-static int begin_group(void **state)
-{
-    (void)state;
-    sentinels_start(&group, "");
-    return 0;
-}
-
-static int end_group(void **state)
-{
-    (void)state;
-    sentinels_end(&group);
-    return 0;
-}
 
 static int begin_test(void **state)
 {
     (void)state;
-    holder = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
-    waiter = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    holder = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
+    waiter = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
     return 0;
 }
 
@@ -52,7 +37,7 @@ static int end_test(void **state)
 /* As the second sentinel says: a test kills the first. */
 static struct server *master(void)
 {
-    struct server *server = group.data[sentinels_master(&group, 1)];
+    struct server *server = the_sentinels->data[sentinels_master(the_sentinels, 1)];
 
     server_reconnect(server);
     return server;
@@ -110,16 +95,16 @@ static void test_the_master_is_found_by_its_sentinels(void **state)
 
 static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **state)
 {
-    int before = sentinels_master(&group, 0);
+    int before = sentinels_master(the_sentinels, 0);
     long long token;
 
     (void)state;
     begin_queue("s/killed");
     token = actor_value(holder, "token s/killed");
-    server_kill(group.data[before]);
-    sentinels_await_switch(&group, before);
+    server_kill(the_sentinels->data[before]);
+    sentinels_await_switch(the_sentinels, before);
     end_queue("s/killed", token);
-    resurrect(group.data[before]);
+    resurrect(the_sentinels->data[before]);
 }
 
 /* The former master stays a writable master for a while: clients that ask the sentinels leave that master at once. */
@@ -131,7 +116,7 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
     (void)state;
     begin_queue("s/switch");
     token = actor_value(holder, "token s/switch");
-    sentinels_switch(&group);
+    sentinels_switch(the_sentinels);
     end_queue("s/switch", token);
     wait_until(is_replica(before));
 }
@@ -139,15 +124,15 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
 /* A stopped master answers nobody, and goes on as a master for clients that do not ask the sentinels. */
 static void test_a_stopped_master_is_left_for_good(void **state)
 {
-    int before = sentinels_master(&group, 0);
-    struct server *old = group.data[before];
+    int before = sentinels_master(the_sentinels, 0);
+    struct server *old = the_sentinels->data[before];
     long long token;
 
     (void)state;
     begin_queue("s/stopped");
     token = actor_value(holder, "token s/stopped");
     server_stop(old);
-    sentinels_await_switch(&group, before);
+    sentinels_await_switch(the_sentinels, before);
     wait_until(is_on(master(), "lock", "s/stopped"));
     server_cont(old);
     end_queue("s/stopped", token);
@@ -158,23 +143,23 @@ static void test_a_stopped_master_is_left_for_good(void **state)
 /* The old master starts again, and is a master until the sentinels demote that server: nobody goes there. */
 static void test_nobody_goes_to_a_resurrected_master(void **state)
 {
-    int before = sentinels_master(&group, 0);
+    int before = sentinels_master(the_sentinels, 0);
     struct actor *late;
 
     (void)state;
     actor_do(holder, "0", "init s/resurrected lease=%d", LEASE);
     actor_do(holder, "0", "lock s/resurrected");
-    server_kill(group.data[before]);
-    sentinels_await_switch(&group, before);
-    server_restart(group.data[before]);
-    late = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
+    server_kill(the_sentinels->data[before]);
+    sentinels_await_switch(the_sentinels, before);
+    server_restart(the_sentinels->data[before]);
+    late = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
     wait_until(is_on(master(), "lock", "s/resurrected"));
     actor_do(late, "EBUSY", "trylock s/resurrected");
     actor_do(holder, "0", "unlock s/resurrected");
     actor_do(late, "0", "lock s/resurrected");
     actor_do(late, "0", "unlock s/resurrected");
     actor_end(late);
-    wait_until(is_replica(group.data[before]));
+    wait_until(is_replica(the_sentinels->data[before]));
 }
 
 /* By the server's clock: the moment of the grant, which the token tells; and since when the server is there. */
@@ -183,40 +168,42 @@ static long long granted_us(struct actor *actor, const char *name)
     return (actor_value(actor, "token %s", name) >> 12) + EPOCH_US;
 }
 
-static long long since_us(const struct server *server)
+/* The sentinels may have closed the connection meanwhile, as they do with all connections of a new master. */
+static long long since_us(struct server *server)
 {
+    server_reconnect(server);
     return side_int(server->side, "HGET dmutex:server since");
 }
 
 /* The master dies with the holder: the next owner comes a lease and a switch behind the promotion, and not before. */
 static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
 {
-    int before = sentinels_master(&group, 0), after;
+    int before = sentinels_master(the_sentinels, 0), after;
     int64_t told_ms;
 
     (void)state;
     actor_end(holder);
     actor_end(waiter);
-    holder = actor_start_at(sentinels_url(&group, "?" TIMES));
-    waiter = actor_start_at(sentinels_url(&group, "?" TIMES));
+    holder = actor_start_at(sentinels_url(the_sentinels, "?" TIMES));
+    waiter = actor_start_at(sentinels_url(the_sentinels, "?" TIMES));
     actor_do(holder, "0", "init s/grace lease=1000");
     actor_do(waiter, "0", "init s/grace lease=1000");
     actor_do(holder, "0", "lock s/grace");
     actor_send(waiter, "lock s/grace");
     wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", "s/grace")));
-    server_kill(group.data[before]);
+    server_kill(the_sentinels->data[before]);
     actor_kill(holder);
     actor_end(holder);
-    after = sentinels_await_switch(&group, before);
+    after = sentinels_await_switch(the_sentinels, before);
     told_ms = wait_now_ms();
-    server_reconnect(group.data[after]);
+    server_reconnect(the_sentinels->data[after]);
     actor_expect(waiter, "0");
     print_message("# the next holder %lld ms behind announcement, lease and switch\n",
                   (long long)(wait_now_ms() - told_ms - 1000 - SWITCH));
-    assert_true(granted_us(waiter, "s/grace") >= since_us(group.data[after]) + (1000 + SWITCH) * 1000);
+    assert_true(granted_us(waiter, "s/grace") >= since_us(the_sentinels->data[after]) + (1000 + SWITCH) * 1000);
     actor_do(waiter, "0", "unlock s/grace");
-    holder = actor_start_at(sentinels_url(&group, "?grace=off&" TIMES));
-    resurrect(group.data[before]);
+    holder = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
+    resurrect(the_sentinels->data[before]);
 }
 
 static bool has_config(const struct server *server, const char *epoch)
@@ -285,18 +272,19 @@ static void test_sentinels_are_learned_from_the_first(void **state)
     char url[160];
 
     (void)state;
-    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?grace=off&" TIMES, group.sentinel[0]->port);
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?grace=off&" TIMES,
+             the_sentinels->sentinel[0]->port);
     learner = actor_start_at(url);
     actor_do(learner, "0", "lock s/learned");
-    wait_until(side_says(group.sentinel[1]->side, "id=", "CLIENT LIST TYPE pubsub"));
-    server_kill(group.sentinel[0]);
+    wait_until(side_says(the_sentinels->sentinel[1]->side, "id=", "CLIENT LIST TYPE pubsub"));
+    server_kill(the_sentinels->sentinel[0]);
     actor_do(learner, "0", "unlock s/learned");
     side_set_control(master()->side, "word", SWITCH);
     wait_until(side_is_control_over(master()->side, "word")); /* of the first alone: it counts no more */
     actor_do(learner, "0", "lock s/learned");
     actor_do(learner, "0", "unlock s/learned");
     actor_end(learner);
-    server_restart(group.sentinel[0]);
+    server_restart(the_sentinels->sentinel[0]);
 }
 
 /* A forked child asks by itself. */
@@ -328,5 +316,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, begin_group, end_group);
+    return cmocka_run_group_tests(tests, sentinels_group_setup, sentinels_group_teardown);
 }

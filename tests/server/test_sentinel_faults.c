@@ -8,22 +8,6 @@
 
 #define TIMES "grace=off&command_timeout=500&connect_timeout=500&switch=2000"
 
-static struct sentinels group;
-
-static int begin_group(void **state)
-{
-    (void)state;
-    sentinels_start(&group, "");
-    return 0;
-}
-
-static int end_group(void **state)
-{
-    (void)state;
-    sentinels_end(&group);
-    return 0;
-}
-
 /* An actor at three ports, and the name of a master. */
 static struct actor *start_at(int first, int second, int third, const char *name)
 {
@@ -36,12 +20,12 @@ static struct actor *start_at(int first, int second, int third, const char *name
 
 static struct actor *start(void)
 {
-    return actor_start_at(sentinels_url(&group, "?" TIMES));
+    return actor_start_at(sentinels_url(the_sentinels, "?" TIMES));
 }
 
 static int port_of(int sentinel)
 {
-    return group.sentinel[sentinel]->port;
+    return the_sentinels->sentinel[sentinel]->port;
 }
 
 static void test_a_lock_fails_when_no_sentinel_knows_the_name(void **state)
@@ -62,15 +46,15 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     (void)state;
     actor_do(actor, "0", "init f/minority lease=1500");
     actor_do(actor, "0", "lock f/minority");
-    server_stop(group.sentinel[0]);
-    server_stop(group.sentinel[2]);
+    server_stop(the_sentinels->sentinel[0]);
+    server_stop(the_sentinels->sentinel[2]);
     wait_until(actor_losses(actor) == 1); /* not renewed any more */
     actor_do(actor, "EPERM", "unlock f/minority");
     actor_do(actor, "ETIMEDOUT", "timedlock f/minority 500");
     actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
     actor_do(actor, "ENOLCK", "trylock f/minority");
-    server_cont(group.sentinel[0]);
-    server_cont(group.sentinel[2]);
+    server_cont(the_sentinels->sentinel[0]);
+    server_cont(the_sentinels->sentinel[2]);
     actor_do(actor, "0", "lock f/minority");
     actor_do(actor, "0", "unlock f/minority");
     actor_end(actor);
@@ -83,14 +67,14 @@ static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
     char url[160];
 
     (void)state;
-    server_stop(group.sentinel[1]);
-    server_stop(group.sentinel[2]);
+    server_stop(the_sentinels->sentinel[1]);
+    server_stop(the_sentinels->sentinel[2]);
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, port_of(0));
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock f/alone 1000");
     actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
-    server_cont(group.sentinel[1]);
-    server_cont(group.sentinel[2]);
+    server_cont(the_sentinels->sentinel[1]);
+    server_cont(the_sentinels->sentinel[2]);
     actor_do(actor, "0", "lock f/alone");
     actor_do(actor, "0", "unlock f/alone");
     actor_end(actor);
@@ -102,18 +86,19 @@ static void test_a_lock_is_had_when_one_sentinel_is_gone(void **state)
     struct actor *actor;
 
     (void)state;
-    server_kill(group.sentinel[1]);
+    server_kill(the_sentinels->sentinel[1]);
     actor = start();
     actor_do(actor, "0", "lock f/gone");
     actor_do(actor, "0", "unlock f/gone");
     actor_end(actor);
-    server_restart(group.sentinel[1]);
+    server_restart(the_sentinels->sentinel[1]);
 }
 
 /* The ports of servers with data in the place of the sentinels'. */
 static void test_a_lock_waits_when_servers_with_data_stand_for_sentinels(void **state)
 {
-    struct actor *actor = start_at(group.data[0]->port, group.data[1]->port, group.data[2]->port, "mymaster");
+    struct actor *actor =
+        start_at(the_sentinels->data[0]->port, the_sentinels->data[1]->port, the_sentinels->data[2]->port, "mymaster");
 
     (void)state;
     actor_do(actor, "ETIMEDOUT", "timedlock f/data 500");
@@ -131,25 +116,25 @@ static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
 
     (void)state;
     for (int i = 0; i < SENTINELS; i++)
-        side_text(group.sentinel[i]->side, "ACL SETUSER default >not-theirs");
+        side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default >not-theirs");
     actor = start();
     actor_do(actor, "ETIMEDOUT", "timedlock f/password 500");
     actor_assert_words(actor, "0 of 3 sentinels have answered lately");
     actor_assert_words(actor, "give the sentinels' login by sentinel_user and sentinel_password_file: NOAUTH");
     actor_end(actor);
 
-    snprintf(path, sizeof path, "%s/password", group.data[0]->folder);
+    snprintf(path, sizeof path, "%s/password", the_sentinels->data[0]->folder);
     file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "not-theirs\n");
     fclose(file);
-    snprintf(url, sizeof url, "%s&sentinel_password_file=%s", sentinels_url(&group, "?" TIMES), path);
+    snprintf(url, sizeof url, "%s&sentinel_password_file=%s", sentinels_url(the_sentinels, "?" TIMES), path);
     actor = actor_start_at(url);
     actor_do(actor, "0", "lock f/password");
     actor_do(actor, "0", "unlock f/password");
     actor_end(actor);
     for (int i = 0; i < SENTINELS; i++)
-        side_text(group.sentinel[i]->side, "ACL SETUSER default nopass");
+        side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default nopass");
 }
 
 /* A sentinel of another group, under the same name: one voice of three, and its master is never asked. */
@@ -265,13 +250,13 @@ static void test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches(voi
     (void)state;
     actor_do(actor, "0", "lock f/flood");
     wait_until(side_count_channels(stranger->side) == 1);
-    before = commands_of(group.sentinel[0]);
+    before = commands_of(the_sentinels->sentinel[0]);
     for (int i = 0; i < MESSAGES; i++)
         assert_int_equal(side_int(stranger->side, "PUBLISH +switch-master %d", i), 1);
     side_set_control(stranger->side, "read", 500);
     wait_until(side_is_control_over(stranger->side, "read"));
     actor_do(actor, "0", "unlock f/flood");
-    asked = commands_of(group.sentinel[0]) - before;
+    asked = commands_of(the_sentinels->sentinel[0]) - before;
     print_message("# %d messages, %lld commands\n", MESSAGES, (long long)asked);
     assert_in_range(asked, 0, MESSAGES / 4);
     actor_end(actor);
@@ -316,5 +301,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, begin_group, end_group);
+    return cmocka_run_group_tests(tests, sentinels_group_setup, sentinels_group_teardown);
 }

@@ -10,22 +10,7 @@
 #define HOLDS 200
 #define SERVERS 20
 
-static struct sentinels group;
 static dmutex_t mutexes[HOLDS];
-
-static int begin_group(void **state)
-{
-    (void)state;
-    sentinels_start(&group, "");
-    return 0;
-}
-
-static int end_group(void **state)
-{
-    (void)state;
-    sentinels_end(&group);
-    return 0;
-}
 
 static int use(dmutex_t *mutex)
 {
@@ -41,7 +26,7 @@ static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void 
     int before = 0;
 
     (void)state;
-    assert_result(dmutex_configure_np(sentinels_url(&group, "?grace=off&" TIMES)), 0);
+    assert_result(dmutex_configure_np(sentinels_url(the_sentinels, "?grace=off&" TIMES)), 0);
     make_fair(&mutexes[0], "h/change", &kinds[0], 0);
     for (int i = 0; i < SERVERS; i++) {
         assert_result(use(&mutexes[0]), 0);
@@ -60,7 +45,7 @@ static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void 
 static void test_all_holds_are_kept_when_the_master_is_killed(void **state)
 {
     unsigned lease_ms = (unsigned)late_stretched_ms(60000);
-    int before = sentinels_master(&group, 0), kept = 0;
+    int before = sentinels_master(the_sentinels, 0), kept = 0;
     char name[16];
     int64_t began_ms;
 
@@ -71,8 +56,8 @@ static void test_all_holds_are_kept_when_the_master_is_killed(void **state)
         assert_result(dmutex_lock(&mutexes[i]), 0);
     }
     began_ms = wait_now_ms();
-    server_kill(group.data[before]);
-    sentinels_await_switch(&group, before);
+    server_kill(the_sentinels->data[before]);
+    sentinels_await_switch(the_sentinels, before);
     print_message("# switched after %lld ms\n", (long long)(wait_now_ms() - began_ms));
     for (int i = 0; i < HOLDS; i++)
         kept += dmutex_unlock(&mutexes[i]) == 0;
@@ -90,5 +75,5 @@ int main(int argc, char **argv)
 
     test_begin(argc, argv);
     test_put_server_into_path();
-    return cmocka_run_group_tests(tests, begin_group, end_group);
+    return cmocka_run_group_tests(tests, sentinels_group_setup, sentinels_group_teardown);
 }

@@ -61,12 +61,13 @@ static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
 /* All depths of a recursive mutex die at once; a hold that others wait for goes to them. */
 static void test_all_of_a_hold_dies_when_it_is_abandoned(void **state)
 {
+    unsigned lease_ms = (unsigned)late_stretched_ms(2 * LEASE); /* the hold is not to end before the waiter is seen */
     struct errand waiter;
     dmutex_t other;
 
     (void)state;
-    make_recursive(&mutex, "testing/deep", LEASE);
-    make_recursive(&other, "testing/deep", LEASE);
+    make_recursive(&mutex, "testing/deep", lease_ms);
+    make_recursive(&other, "testing/deep", lease_ms);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_lock(&mutex), 0);
     errand_begin(&waiter, dmutex_lock, &other);

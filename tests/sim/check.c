@@ -202,15 +202,17 @@ void check_lost(const char *name, uint64_t token)
 
 void check_begin(int names)
 {
+    static const struct dm_naming naming = { "d", "d:inbox:" };
+
     memset(&check, 0, sizeof check);
     check.count = names;
     for (int i = 0; i < names; i++) {
         char name[24];
 
         snprintf(name, sizeof name, "g/x%d", i);
-        check.names[i].keys = dm_keys_new("d", name, false);
+        check.names[i].keys = dm_keys_new(&naming, name, false);
         name[2] = 'c';
-        check.names[i].condition = dm_keys_new_condition("d", NULL, name, false);
+        check.names[i].condition = dm_keys_new_condition(&naming, NULL, name, false);
         check.names[i].idle_since_ns = DM_NEVER;
     }
 }

@@ -375,6 +375,41 @@ void dm_link_close(struct dm_link *conn, const char *reason)
     (void)reason;
 }
 
+/* Called in a Cluster, for inboxes of groups; no world has a Cluster. */
+void dm_link_say(struct dm_link *conn, const struct dm_command *command)
+{
+    (void)conn;
+    (void)command;
+    abort();
+}
+
+void dm_link_hold(struct dm_link *conn)
+{
+    (void)conn;
+    abort();
+}
+
+void dm_link_let_go(struct dm_link *conn)
+{
+    (void)conn;
+    abort();
+}
+
+void dm_link_tell_news(struct dm_link *conn)
+{
+    (void)conn;
+    abort();
+}
+
+bool dm_link_await(struct dm_link *conn, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline)
+{
+    (void)conn;
+    (void)is_met;
+    (void)user;
+    (void)deadline;
+    abort();
+}
+
 void dm_link_end(struct dm_link *conn, const char *reason)
 {
     (void)reason;

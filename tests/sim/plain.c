@@ -37,6 +37,14 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 }
 
 /* Both ways are the one connection. */
+/* The only server. */
+static unsigned lane(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    (void)place;
+    return 0;
+}
+
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     (void)place;
@@ -291,6 +299,7 @@ static void free_unused(struct dm_store *store)
 /* No waits on conditions, no descriptors, no other server, no fork: the simulator calls none of these. */
 static const struct dm_store_ops ops = {
     .place = place,
+    .lane = lane,
     .is_able = is_able,
     .want = want,
     .await_able = await_able,

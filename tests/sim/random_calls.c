@@ -136,10 +136,11 @@ static void call_release(struct call *call, const struct who *who)
 
 static void call_renew(struct call *call, const struct who *who)
 {
-    add_keys(call, 4);
+    add_keys(call, 2);
     call_add(call, "%s:%u:%u 60000000 %slabel of %s", who->uuid, who->thread, who->attempt, ANY("", "+ ", "- ", "- "),
              who->uuid);
     call_add(call, "60000000"), call_add(call, "%u", 1 + random_below(2)), call_add(call, "5");
+    call_add(call, "%s", call_keys[2]), call_add(call, "%s", call_keys[3]);
 }
 
 static void call_cancel(struct call *call, const struct who *who)

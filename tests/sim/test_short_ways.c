@@ -100,7 +100,7 @@ static bool is_hint(const char *script, const struct call *call, const char *one
 {
     size_t length = strlen(one);
 
-    return script == dm_lua_renew && !strstr(call->words[4], " + ") && !strstr(call->words[4], " - ") &&
+    return script == dm_lua_renew && !strstr(call->words[2], " + ") && !strstr(call->words[2], " - ") &&
            length == strlen(other) && strncmp(one, other, length - 3) == 0 && strcspn(one + length - 3, "12") == 0 &&
            strcspn(other + length - 3, "12") == 0;
 }

@@ -53,6 +53,9 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     assert_status(0);
     assert_output("ACL SETUSER bob on >PASSWORD resetkeys ~pp:* resetchannels &pp:inbox:* -@all +eval ");
     assert_output(" +select\n");
+    command_run("DMUTEX_URL='redis://h/3' exec $dmutex acl --json");
+    tool_check_json();
+    assert_output("\"+zcard\",\"+select\"]");
     command_run("unset DMUTEX_URL; exec $dmutex acl --ops");
     assert_status(0);
     assert_output(" +scan +pubsub|numpat +config|get\n");
@@ -60,6 +63,23 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     tool_check_json();
     command_run("exec $dmutex acl 'a b'");
     assert_status(64);
+}
+
+/* Messages of a Cluster go by channels of slots: other commands, and another pattern.  Nothing else differs. */
+static void test_acl_prints_other_rights_for_messages_when_the_url_is_of_a_cluster(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='redis+cluster://a,b?prefix=pp' exec $dmutex acl bob");
+    assert_status(0);
+    assert_output("ACL SETUSER bob on >PASSWORD resetkeys ~pp:* resetchannels &pp:{*}:inbox:* -@all +eval +evalsha "
+                  "+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub +asking +cluster|slots +role ");
+    command_run("for url in redis://a redis+cluster://a; do DMUTEX_URL=$url $dmutex acl --ops; done | tr ' ' '\\n' | "
+                "grep -vE '^[&+](cluster|asking|(s?un)?s?subscribe|s?publish|pubsub|dmutex)' | sort | uniq -u");
+    assert_status(0);
+    assert_string_equal(ran.output, "");
+    command_run("DMUTEX_URL=redis+cluster://a exec $dmutex acl --json");
+    tool_check_json();
+    assert_output("\"channels\":\"dmutex:{*}:inbox:*\",\"rights\":[\"+eval\",\"+evalsha\",\"+ssubscribe\",");
 }
 
 /* With the least rights nothing is missed; when one right is taken away, doctor names this right, and no other. */
@@ -85,6 +105,26 @@ static void test_doctor_names_each_right_when_it_is_missing(void **state)
     assert_status(0);
     assert_null(strstr(ran.output, " lacks "));
     assert_null(strstr(ran.output, "needs +"));
+}
+
+/* Keys and channels that doctor tries begin with the whole prefix, also with the longest: 64 letters. */
+static void test_doctor_misses_nothing_when_the_prefix_is_long(void **state)
+{
+    char prefix[65], line[2000];
+
+    (void)state;
+    memset(prefix, 'p', 64);
+    prefix[64] = '\0';
+    command_run("DMUTEX_URL='redis://h?prefix=%s' exec $dmutex acl app", prefix);
+    assert_status(0);
+    snprintf(line, sizeof line, "ACL SETUSER app reset on >secret %.*s", (int)strcspn(ran.output + 29, "\n"),
+             ran.output + 29);
+    side_text(the_server->side, line);
+    command_run("DMUTEX_URL='unix://app:secret@%s?prefix=%s' exec $dmutex doctor", the_server->path, prefix);
+    assert_status(0);
+    assert_output("ok    rights       all that locks need\n");
+    assert_output("ok    messages ");
+    assert_output("ok    grace ");
 }
 
 static void test_doctor_names_the_patterns_when_keys_or_channels_are_missing(void **state)
@@ -280,7 +320,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_acl_prints_the_documented_line_when_asked),
         cmocka_unit_test(test_acl_goes_by_the_url_when_a_server_is_configured),
+        cmocka_unit_test(test_acl_prints_other_rights_for_messages_when_the_url_is_of_a_cluster),
         cmocka_unit_test(test_doctor_names_each_right_when_it_is_missing),
+        cmocka_unit_test(test_doctor_misses_nothing_when_the_prefix_is_long),
         cmocka_unit_test(test_doctor_names_the_patterns_when_keys_or_channels_are_missing),
         cmocka_unit_test(test_doctor_finds_no_fault_when_there_is_none),
         cmocka_unit_test(test_doctor_leaves_nothing_on_the_server),

@@ -26,40 +26,10 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-/* Words with their arguments, in this order: another process holds tls/held until the break. */
-static const struct {
-    const char *word, *output;
-    int status;
-} words[] = {
-    { "list", "tls/held", 0 },
-    { "list --json", "\"name\":\"tls/held\"", 0 },
-    { "show tls/held", "  held by   ", 0 },
-    { "show --json tls/held", "\"locked\":true", 0 },
-    { "top", "1 held, 0 waiting\n", 0 },
-    { "top --json", "{\"held\":1,", 0 },
-    { "token tls/held", "\n", 0 },
-    { "wait -w 0 tls/held", "", 75 },
-    { "run -n tls/held touch $F/ran", "", 75 },
-    { "run tls/free echo is run", "is run\n", 0 },
-    { "break -y tls/held", "", 0 },
-    { "wait tls/held", "", 0 },
-};
-
 static void test_each_word_works_when_the_server_wants_a_certificate(void **state)
 {
-    struct actor *holder = actor_start_at(with_certificate);
-
     (void)state;
-    setenv("URL", with_certificate, 1);
-    actor_do(holder, "0", "lock tls/held");
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        command_run("DMUTEX_URL=$URL exec $dmutex %s", words[i].word);
-        assert_status(words[i].status);
-        assert_output(words[i].output);
-    }
-    assert_false(tool_has("ran"));
-    actor_do(holder, "EPERM", "unlock tls/held");
-    actor_end(holder);
+    tool_use_words(with_certificate);
 }
 
 /* The checks go by TLS, too: the certificate is asked for at each connection of the doctor's. */
@@ -79,26 +49,14 @@ static void test_doctor_and_acl_work_when_the_server_wants_a_certificate(void **
     assert_output("warn  tls          verify=none");
 }
 
-/* Asserts the status and the sentence of each word that asks the server. */
+/* acl asks nobody. */
 static void check_refusals(const char *url, const char *sentence)
 {
-    setenv("URL", url, 1);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strstr(words[i].word, "--json"))
-            continue; /* as without: each costs a command_timeout */
-        command_run("DMUTEX_URL=$URL exec $dmutex %s", words[i].word);
-        assert_status(69);
-        assert_errors(sentence);
-        assert_string_equal(ran.output, "");
-    }
-    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
-    assert_status(69);
-    assert_output("fail  server       ");
+    tool_check_refusals(url, "fail  server       ", sentence);
     assert_output(sentence);
     command_run("DMUTEX_URL=$URL exec $dmutex acl");
     assert_status(0);
     assert_string_equal(ran.errors, "");
-    assert_false(tool_has("ran"));
 }
 
 static void test_each_word_says_why_when_the_authority_is_wrong(void **state)

@@ -109,6 +109,55 @@ bool tool_is_held(const char *name)
     return is_locked(&mutex);
 }
 
+const struct tool_word tool_words[TOOL_WORDS] = {
+    { "list", "tw/held", 0 },
+    { "list --json", "\"name\":\"tw/held\"", 0 },
+    { "show tw/held", "  held by   ", 0 },
+    { "show --json tw/held", "\"locked\":true", 0 },
+    { "top", "1 held, 0 waiting\n", 0 },
+    { "top --json", "{\"held\":1,", 0 },
+    { "token tw/held", "\n", 0 },
+    { "wait -w 0 tw/held", "", 75 },
+    { "run -n tw/held touch $F/ran", "", 75 },
+    { "run tw/free echo is run", "is run\n", 0 },
+    { "break -y tw/held", "", 0 },
+    { "wait tw/held", "", 0 },
+};
+
+void tool_use_words(const char *url)
+{
+    struct actor *holder = actor_start_at(url);
+
+    setenv("URL", url, 1);
+    actor_do(holder, "0", "lock tw/held");
+    for (size_t i = 0; i < TOOL_WORDS; i++) {
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_words[i].word);
+        assert_status(tool_words[i].status);
+        assert_output(tool_words[i].output);
+    }
+    assert_false(tool_has("ran"));
+    actor_do(holder, "EPERM", "unlock tw/held");
+    actor_end(holder);
+}
+
+/* The output as JSON has the same sentence, and each word costs a command_timeout. */
+void tool_check_refusals(const char *url, const char *found, const char *sentence)
+{
+    setenv("URL", url, 1);
+    for (size_t i = 0; i < TOOL_WORDS; i++) {
+        if (strstr(tool_words[i].word, "--json"))
+            continue;
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_words[i].word);
+        assert_status(69);
+        assert_errors(sentence);
+        assert_string_equal(ran.output, "");
+    }
+    assert_false(tool_has("ran"));
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(69);
+    assert_output(found);
+}
+
 const char *tool_user(const char *changes)
 {
     static char url[200];

@@ -37,6 +37,22 @@ bool tool_is_held(const char *name);
 /* Asserts that the output of the last command is one JSON document; false if there is no program to check it. */
 bool tool_check_json(void);
 
+/* Words of dmutex(1) that ask the server, in this order, about a lock tw/held that another process holds. */
+struct tool_word {
+    const char *word, *output;
+    int status;
+};
+#define TOOL_WORDS 12
+extern const struct tool_word tool_words[TOOL_WORDS];
+
+/* Each word at this URL does what it should. */
+void tool_use_words(const char *url);
+
+/*
+ * Each word at this URL, and doctor, says the sentence and ends with 69.  found: a line of doctor's, with the sentence.
+ */
+void tool_check_refusals(const char *url, const char *found, const char *sentence);
+
 /* A user of the server with the rights that dmutex(7) names and the changes, as "-hget"; its URL, until the next. */
 const char *tool_user(const char *changes);
 

@@ -31,7 +31,9 @@ static void begin(const char *text, const char *inbox)
     dm_url_free(url);
     url = dm_url_parse(text, reason);
     assert_non_null(url);
-    greeting = (struct dm_greeting){ .url = url, .inbox = inbox };
+    greeting = (struct dm_greeting){ .url = url,
+                                     .role = inbox ? DM_GREETS_FOR_INBOX : DM_GREETS_FOR_COMMANDS,
+                                     .inbox = inbox };
     dm_greeting_begin(&greeting);
     reason[0] = '\0';
 }

@@ -240,6 +240,21 @@ static void test_hold_polls_at_once_when_the_store_says_again(void **state)
     assert_int_equal(pass_time(45), DM_WANTS_POLL);
 }
 
+/* Nodes that send a poll on to each other in a circle are asked five times more at once, then after a pause. */
+static void test_hold_polls_with_pauses_when_the_store_says_again_and_again(void **state)
+{
+    int64_t now_ms = 41;
+
+    (void)state;
+    say_queued(send_at(0), 1, 40, 0);
+    for (int i = 1; i <= 12; i++) {
+        assert_int_equal(pass_time(now_ms), DM_WANTS_POLL);
+        assert_int_equal(say(DM_SAYS_AGAIN, send_due_at(now_ms), now_ms), 0);
+        now_ms += i % 6 ? 0 : 50;
+        assert_int_equal(dm_hold_next_ns(&hold), at(now_ms));
+    }
+}
+
 /* A waiter told to ask, or deaf for a while, polls at once. */
 static void test_hold_polls_at_once_when_told_to_ask(void **state)
 {
@@ -375,6 +390,7 @@ int main(void)
         USUAL(test_hold_goes_on_asking_for_a_poll_when_none_was_sent),
         USUAL(test_hold_polls_again_soon_when_a_poll_failed),
         USUAL(test_hold_polls_at_once_when_the_store_says_again),
+        USUAL(test_hold_polls_with_pauses_when_the_store_says_again_and_again),
         USUAL(test_hold_polls_at_once_when_told_to_ask),
         USUAL(test_hold_polls_at_once_when_told_to_ask_before_it_is_queued),
         USUAL(test_hold_renews_at_once_when_told_to_ask),

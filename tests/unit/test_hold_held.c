@@ -92,6 +92,22 @@ static void test_hold_renews_at_once_when_the_store_says_again(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
+/* The same in a circle: after five more times there is a pause, and the hold is certain as long as before. */
+static void test_hold_renews_with_pauses_when_the_store_says_again_and_again(void **state)
+{
+    int64_t now_ms = THIRD_MS;
+
+    (void)state;
+    own();
+    for (int i = 1; i <= 12; i++) {
+        assert_int_equal(pass_time(now_ms), DM_WANTS_RENEW);
+        assert_int_equal(renewed(DM_SAYS_AGAIN, send_due_at(now_ms), now_ms), 0);
+        now_ms += i % 6 ? 0 : RETRY_MS;
+        assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RENEW), at(now_ms));
+    }
+    assert_certain_until(CERTAIN_MS);
+}
+
 /* Failure 5: the hold goes on when a repeated renewal is confirmed in time. */
 static void test_hold_goes_on_when_a_later_renewal_is_confirmed(void **state)
 {
@@ -480,6 +496,7 @@ int main(void)
         USUAL(test_hold_renews_again_soon_when_a_renewal_failed),
         USUAL(test_hold_renews_by_its_number_before_a_third_of_the_lease),
         USUAL(test_hold_renews_at_once_when_the_store_says_again),
+        USUAL(test_hold_renews_with_pauses_when_the_store_says_again_and_again),
         USUAL(test_hold_goes_on_when_a_later_renewal_is_confirmed),
         USUAL(test_hold_keeps_its_certainty_when_an_older_answer_follows),
         USUAL(test_hold_gains_nothing_when_the_renewal_is_forgotten),

@@ -93,6 +93,22 @@ static void test_hold_releases_again_at_once_when_told_so(void **state)
     assert_int_equal(wants(20), DM_WANTS_RELEASE);
 }
 
+/* The same in a circle: after five more times there is a pause. */
+static void test_hold_releases_with_pauses_when_told_so_again_and_again(void **state)
+{
+    int64_t now_ms = 10;
+
+    (void)state;
+    own();
+    end(DM_END_UNLOCKED, now_ms);
+    for (int i = 1; i <= 12; i++) {
+        send_release(now_ms);
+        released(DM_SAYS_AGAIN, now_ms);
+        now_ms += i % 6 ? 0 : RETRY_MS;
+        assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), at(now_ms));
+    }
+}
+
 /* After a reconnect a release is due at once; a release on the way gets its own answer. */
 static void test_hold_releases_at_once_when_the_connection_is_back(void **state)
 {
@@ -407,6 +423,7 @@ int main(void)
         USUAL(test_hold_wants_its_release_until_the_store_has_confirmed),
         USUAL(test_hold_releases_again_soon_when_there_is_no_answer),
         USUAL(test_hold_releases_again_at_once_when_told_so),
+        USUAL(test_hold_releases_with_pauses_when_told_so_again_and_again),
         USUAL(test_hold_releases_at_once_when_the_connection_is_back),
         USUAL(test_hold_is_over_when_the_lease_has_ended_before_an_answer),
         USUAL(test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer),

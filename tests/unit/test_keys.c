@@ -13,12 +13,16 @@
 
 #include "random.h"
 #include "redis/keys.h"
+#include "redis/slots.h"
 
 #define NAME_MAX_BYTES 200
 
+static const struct dm_naming one_server = { "dmutex", "dmutex:inbox:" };
+static const struct dm_naming in_cluster = { "dmutex", NULL };
+
 static void assert_keys(const char *name, int is_anonymous, const char *lock, const char *waiter)
 {
-    struct dm_place *keys = dm_keys_new("dmutex", name, is_anonymous);
+    struct dm_place *keys = dm_keys_new(&one_server, name, is_anonymous);
 
     assert_non_null(keys);
     assert_string_equal(keys->text[DM_KEY_LOCK], lock);
@@ -29,7 +33,7 @@ static void assert_keys(const char *name, int is_anonymous, const char *lock, co
 /* The keys are as in doc/design/protocol.md. */
 static void test_keys_are_as_documented_when_the_name_is_plain(void **state)
 {
-    struct dm_place *keys = dm_keys_new("dmutex", "billing/ledger", 0);
+    struct dm_place *keys = dm_keys_new(&one_server, "billing/ledger", 0);
 
     (void)state;
     assert_string_equal(keys->text[DM_KEY_LOCK], "dmutex:{billing}:lock:ledger");
@@ -78,7 +82,7 @@ static void test_keys_fit_when_the_name_is_the_longest(void **state)
     memset(name, '\n', sizeof name - 1);
     name[NAME_MAX_BYTES] = '\0';
     name[100] = '/';
-    keys = dm_keys_new("dmutex", name, 0);
+    keys = dm_keys_new(&one_server, name, 0);
     assert_int_equal(keys->length[DM_KEY_WAITER], strlen("dmutex:{}:waiter:") + 3 * (NAME_MAX_BYTES - 1));
     free(keys);
 }
@@ -88,7 +92,7 @@ static void test_keys_fit_when_the_name_is_the_longest(void **state)
 static void assert_condition_keys(const char *id, const char *name, int is_anonymous, const char *cond,
                                   const char *sleeper)
 {
-    struct dm_place *keys = dm_keys_new_condition("dmutex", id, name, is_anonymous);
+    struct dm_place *keys = dm_keys_new_condition(&one_server, id, name, is_anonymous);
 
     assert_non_null(keys);
     assert_string_equal(keys->text[DM_KEY_COND], cond);
@@ -135,8 +139,8 @@ static void test_keys_of_a_condition_have_the_tag_of_its_mutex(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         int is_anonymous = names[i][0] == '~';
-        struct dm_place *mutex = dm_keys_new("dmutex", names[i], is_anonymous);
-        struct dm_place *condition = dm_keys_new_condition("dmutex", "~1", names[i], is_anonymous);
+        struct dm_place *mutex = dm_keys_new(&one_server, names[i], is_anonymous);
+        struct dm_place *condition = dm_keys_new_condition(&one_server, "~1", names[i], is_anonymous);
         size_t tag = strcspn(mutex->text[DM_KEY_LOCK], "}") + 1;
 
         for (int key = 0; key < DM_COND_KEY_COUNT; key++)
@@ -156,11 +160,11 @@ static void test_keys_of_a_condition_fit_when_the_name_is_the_longest(void **sta
     (void)state;
     memset(name, '\n', sizeof name - 1);
     name[NAME_MAX_BYTES] = '\0';
-    keys = dm_keys_new_condition("dmutex", id, name, 0);
+    keys = dm_keys_new_condition(&one_server, id, name, 0);
     assert_int_equal(keys->length[DM_KEY_SLEEPER], strlen("dmutex:{}:sleeper:") + 3 * NAME_MAX_BYTES + strlen(id));
     free(keys);
     name[100] = '/';
-    keys = dm_keys_new_condition("dmutex", NULL, name, 0);
+    keys = dm_keys_new_condition(&one_server, NULL, name, 0);
     assert_int_equal(keys->length[DM_KEY_SLEEPER], strlen("dmutex:{}:sleeper:") + 3 * (NAME_MAX_BYTES - 1));
     free(keys);
 }
@@ -251,9 +255,58 @@ static void test_keys_can_be_read_back_when_the_name_is_random(void **state)
         random_name(name);
         if (has_empty_part(name)) /* not a name */
             continue;
-        assert_read_back(name, dm_keys_new("dmutex", name, 0), DM_KEY_COUNT);
-        assert_read_back(name, dm_keys_new_condition("dmutex", NULL, name, 0), DM_COND_KEY_COUNT);
+        assert_read_back(name, dm_keys_new(&one_server, name, 0), DM_KEY_COUNT);
+        assert_read_back(name, dm_keys_new_condition(&one_server, NULL, name, 0), DM_COND_KEY_COUNT);
     }
+}
+
+/* All processes have one inbox each on one server, and the text of its beginning is not copied. */
+static void test_keys_have_the_inbox_of_all_names_when_there_is_one_server(void **state)
+{
+    struct dm_place *mutex = dm_keys_new(&one_server, "billing/ledger", 0);
+    struct dm_place *condition = dm_keys_new_condition(&one_server, "~1", "~0a", 1);
+
+    (void)state;
+    assert_ptr_equal(mutex->inbox, one_server.inbox);
+    assert_ptr_equal(condition->inbox, one_server.inbox);
+    assert_int_equal(mutex->slot, 0);
+    free(mutex);
+    free(condition);
+}
+
+static void assert_inbox(struct dm_place *place, const char *inbox, unsigned slot)
+{
+    assert_string_equal(place->inbox, inbox);
+    assert_int_equal(place->slot, slot);
+    assert_int_equal(dm_slot_of(place->inbox, strlen(place->inbox)), slot);
+    for (int key = 0; key < DM_COND_KEY_COUNT; key++) {
+        assert_int_equal(strlen(place->text[key]), place->length[key]);
+        assert_int_equal(dm_slot_of(place->text[key], place->length[key]), slot);
+    }
+    free(place);
+}
+
+/* Keys and inboxes of a group are in one slot of a Cluster; 12182 is the slot of "foo" in the servers' own manual. */
+static void test_keys_have_an_inbox_in_their_slot_when_there_is_a_cluster(void **state)
+{
+    char name[NAME_MAX_BYTES + 1], inbox[3 * NAME_MAX_BYTES + 20] = "dmutex:{";
+    unsigned slot;
+
+    (void)state;
+    assert_inbox(dm_keys_new(&in_cluster, "foo/x", 0), "dmutex:{foo}:inbox:", 12182);
+    assert_inbox(dm_keys_new_condition(&in_cluster, NULL, "foo/y", 0), "dmutex:{foo}:inbox:", 12182);
+    assert_inbox(dm_keys_new_condition(&in_cluster, "~1", "foo/x", 0), "dmutex:{foo}:inbox:", 12182);
+    slot = dm_slot_of("~0a", 3);
+    assert_inbox(dm_keys_new(&in_cluster, "~0a", 1), "dmutex:{~0a}:inbox:", slot);
+    assert_inbox(dm_keys_new_condition(&in_cluster, "~1", "~0a", 1), "dmutex:{~0a}:inbox:", slot);
+    memset(name, '\xff', NAME_MAX_BYTES); /* the longest keys: each byte becomes three */
+    name[NAME_MAX_BYTES] = '\0';
+    for (int i = 0; i < NAME_MAX_BYTES; i++)
+        strcat(inbox, "%FF");
+    strcat(inbox, "}:inbox:");
+    slot = dm_slot_of(inbox, strlen(inbox));
+    assert_inbox(dm_keys_new(&in_cluster, name, 0), inbox, slot);
+    assert_inbox(dm_keys_new_condition(&in_cluster, NULL, name, 0), inbox, slot);
 }
 
 int main(void)
@@ -270,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_keys_of_a_condition_have_the_tag_of_its_mutex),
         cmocka_unit_test(test_keys_of_a_condition_fit_when_the_name_is_the_longest),
         cmocka_unit_test(test_keys_can_be_read_back_when_the_name_is_random),
+        cmocka_unit_test(test_keys_have_the_inbox_of_all_names_when_there_is_one_server),
+        cmocka_unit_test(test_keys_have_an_inbox_in_their_slot_when_there_is_a_cluster),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

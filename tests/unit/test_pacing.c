@@ -111,7 +111,16 @@ static void work(struct dm_store *store)
     }
 }
 
-static const struct dm_store_ops ops = { .place = place, .origin = origin, .post_renew = post_renew, .work = work };
+static unsigned lane(struct dm_store *store, const struct dm_place *at)
+{
+    (void)store;
+    (void)at;
+    return 0;
+}
+
+static const struct dm_store_ops ops = {
+    .place = place, .lane = lane, .origin = origin, .post_renew = post_renew, .work = work
+};
 static struct dm_store store = { .ops = &ops };
 static struct dm_runtime runtime = { .store = &store };
 

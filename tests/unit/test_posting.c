@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/fleet_of_one.h"
 #include "link/reader.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
@@ -21,22 +22,46 @@
 
 /* ---- the node ---------------------------------------------------------------------------- */
 
-static bool is_down, is_wanted;
+#define SENT_MAX 4
+
+static bool is_wanted;
+static int room;            /* for commands: the link is down afterwards */
+static const char *at_once; /* the reply to each command as it is sent */
 static bool is_sent_by_text;
-static char argument[160]; /* the first behind the keys of one name */
-static dm_reply_fn handler;
-static void *handler_user;
+static char argument[160]; /* the first behind the keys */
 static const char *distrusted;
+
+/* The commands without a reply, in the order of sending. */
+static struct sent {
+    dm_reply_fn handler;
+    void *user;
+    char script[64];                  /* the first line of a text, or the hash */
+    char keys[DM_KEY_COUNT + 1][160]; /* and the argument behind them */
+} sent[SENT_MAX];
+static int sent_count;
+
+static void reply_with(const char *text);
 
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn fn, void *user)
 {
+    struct sent *last = &sent[sent_count];
+    char keys_text[DM_ARG_DIGITS];
+
     (void)node;
-    if (is_down)
+    if (room == 0)
         return DM_LINK_DOWN;
+    room -= room > 0;
+    assert_true(sent_count++ < SENT_MAX);
     is_sent_by_text = strcmp(args->texts[0], "EVAL") == 0;
-    snprintf(argument, sizeof argument, "%s", args->texts[3 + DM_KEY_COUNT]);
-    handler = fn;
-    handler_user = user;
+    snprintf(keys_text, sizeof keys_text, "%.*s", (int)args->lengths[2], args->texts[2]);
+    snprintf(argument, sizeof argument, "%s", args->texts[3 + atoi(keys_text)]);
+    last->handler = fn;
+    last->user = user;
+    snprintf(last->script, sizeof last->script, "%s", args->texts[1]);
+    for (int i = 0; i < DM_KEY_COUNT + 1 && i + 3 < args->count; i++)
+        snprintf(last->keys[i], sizeof last->keys[i], "%.*s", (int)args->lengths[i + 3], args->texts[i + 3]);
+    if (at_once)
+        reply_with(at_once);
     return DM_LINK_OK;
 }
 
@@ -67,12 +92,6 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
     distrusted = reason ? "yes" : NULL;
 }
 
-void dm_node_want(struct dm_node *node)
-{
-    (void)node;
-    is_wanted = true;
-}
-
 void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     (void)node;
@@ -80,9 +99,10 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
     ret_reason[0] = '\0';
 }
 
-/* Gives the reply that `text` is; NULL: the connection breaks. */
+/* Gives the oldest command the reply that `text` is; NULL: the connection breaks. */
 static void reply_with(const char *text)
 {
+    struct sent first = sent[0];
     struct dm_reader reader;
     redisReply *reply = NULL;
 
@@ -92,15 +112,27 @@ static void reply_with(const char *text)
         assert_true(dm_reader_next(&reader, &reply));
         assert_non_null(reply);
     }
-    handler(handler_user, reply);
+    assert_true(sent_count-- > 0);
+    memmove(sent, sent + 1, sizeof sent - sizeof sent[0]);
+    first.handler(first.user, reply);
     freeReplyObject(reply);
     dm_reader_end(&reader);
 }
 
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    (void)store;
+    (void)place;
+    assert_int_equal(way, DM_ASKS);
+    is_wanted = true;
+}
+
+static const struct dm_store_ops ops = { .want = want };
+
 /* ---- questions --------------------------------------------------------------------------- */
 
 static struct dm_redis redis;
-static struct dm_place *keys;
+static struct dm_place *keys, *others; /* of two groups */
 
 /* The answers that came. */
 static struct {
@@ -131,7 +163,9 @@ static bool post_release(void)
 static bool post_polls(void)
 {
     const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .request = { 3, 4 }, .lease_ms = 1000 };
-    const struct dm_ask asks[] = { ask, ask, ask };
+    struct dm_ask asks[] = { ask, ask, ask };
+
+    asks[1].place = others;
 
     return dm_redis_post_poll(&redis.store, asks, COUNT(asks), take, &got);
 }
@@ -139,7 +173,9 @@ static bool post_polls(void)
 static bool post_renewals(void)
 {
     const struct dm_renewal renewal = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
-    const struct dm_renewal renewals[] = { renewal, renewal, renewal };
+    struct dm_renewal renewals[] = { renewal, renewal, renewal };
+
+    renewals[1].place = others;
 
     return dm_redis_post_renew(&redis.store, renewals, COUNT(renewals), take, &got);
 }
@@ -149,23 +185,44 @@ static const struct {
     int count;
 } posts[] = { { post_release, 1 }, { post_polls, 3 }, { post_renewals, 3 } };
 
+static int begin(bool is_cluster)
+{
+    memset(&redis, 0, sizeof redis);
+    redis.store.ops = &ops;
+    redis.is_cluster = is_cluster;
+    is_sending_on = is_cluster;
+    memset(the_member.is_unknown, 0, sizeof the_member.is_unknown);
+    dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
+    keys = dm_keys_new(&redis.naming, "g/l", 0);
+    others = dm_keys_new(&redis.naming, "h/m", 0);
+    assert_true(keys && others);
+    memset(&got, 0, sizeof got);
+    memset(&redirected, 0, sizeof redirected);
+    is_wanted = false;
+    room = -1;
+    at_once = NULL;
+    sent_count = 0;
+    distrusted = NULL;
+    return 0;
+}
+
 static int setup(void **state)
 {
     (void)state;
-    memset(&redis, 0, sizeof redis);
-    dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
-    keys = dm_keys_new("dmutex", "g/l", 0);
-    assert_non_null(keys);
-    memset(&got, 0, sizeof got);
-    is_down = is_wanted = false;
-    distrusted = NULL;
-    return 0;
+    return begin(false);
+}
+
+static int setup_cluster(void **state)
+{
+    (void)state;
+    return begin(true);
 }
 
 static int teardown(void **state)
 {
     (void)state;
     free(keys);
+    free(others);
     return 0;
 }
 
@@ -281,11 +338,144 @@ static void test_posting_has_no_answers_when_the_connection_breaks(void **state)
 static void test_posting_is_refused_when_there_is_no_connection(void **state)
 {
     (void)state;
-    is_down = true;
+    room = 0;
     for (size_t i = 0; i < COUNT(posts); i++)
         assert_false(posts[i].post());
     assert_true(is_wanted);
     assert_int_equal(got.times, 0);
+}
+
+/* ---- a Cluster --------------------------------------------------------------------------- */
+
+/* One script call for each name, in the text for a Cluster, with the inbox of the name's group; one call back. */
+static void test_posting_asks_for_each_name_when_there_is_a_cluster(void **state)
+{
+    (void)state;
+    assert_true(post_polls());
+    assert_int_equal(sent_count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(sent[i].script, dm_sha_poll_cluster);
+        assert_string_equal(sent[i].keys[DM_KEY_WAITER], i == 1 ? "dmutex:{h}:waiter:m" : "dmutex:{g}:waiter:l");
+        assert_string_equal(sent[i].keys[DM_KEY_COUNT], i == 1 ? "dmutex:{h}:inbox:" : "dmutex:{g}:inbox:");
+    }
+    reply_with("*2\r\n:1000000\r\n*2\r\n$7\r\nunknown\r\n:0\r\n");
+    reply_with("*2\r\n:1000000\r\n*3\r\n$5\r\nowned\r\n:7\r\n:0\r\n");
+    assert_int_equal(got.times, 0);
+    reply_with("*2\r\n:1000000\r\n*1\r\n$7\r\nwaiting\r\n");
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.count, 3);
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(got.answers[1].verdict, DM_SAYS_OWNED);
+    assert_int_equal(got.answers[1].token, 7);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_WAITING);
+    assert_true(post_renewals());
+    assert_string_equal(sent[1].script, dm_sha_renew_cluster);
+    assert_string_equal(sent[1].keys[DM_KEY_STATE], "dmutex:{h}:state:m");
+    for (int i = 0; i < 3; i++)
+        reply_with(i == 1 ? "*2\r\n:1000000\r\n:0\r\n" : "*2\r\n:1000000\r\n:1\r\n");
+    assert_int_equal(got.times, 2);
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_OWNED);
+    assert_int_equal(got.answers[1].verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_OWNED);
+}
+
+/* The connection breaks behind the first reply: the other names have no answer. */
+static void test_posting_keeps_the_answers_of_a_row_when_the_connection_breaks(void **state)
+{
+    (void)state;
+    assert_true(post_renewals());
+    reply_with("*2\r\n:1000000\r\n:1\r\n");
+    reply_with(NULL);
+    reply_with(NULL);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_OWNED);
+    assert_int_equal(got.answers[1].verdict, DM_SAYS_NOTHING);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
+}
+
+/* The connection breaks in the middle of the sending: the names that were not sent have no answer. */
+static void test_posting_answers_a_row_when_a_part_cannot_be_sent(void **state)
+{
+    (void)state;
+    room = 2;
+    assert_true(post_renewals());
+    assert_int_equal(sent_count, 2);
+    reply_with("*2\r\n:1000000\r\n:1\r\n");
+    assert_int_equal(got.times, 0);
+    reply_with("*2\r\n:1000000\r\n:2\r\n");
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.count, 3);
+    assert_true(got.answers[1].has_waiter);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
+}
+
+/* The same, and all that was sent is answered before the sending ends: as if nothing was sent, and no handler. */
+static void test_posting_is_refused_when_all_sent_parts_are_answered_already(void **state)
+{
+    (void)state;
+    room = 2;
+    at_once = "*2\r\n:1000000\r\n:1\r\n";
+    assert_false(post_renewals());
+    assert_int_equal(got.times, 0);
+    assert_false(post_polls()); /* no room for any */
+    assert_int_equal(got.times, 0);
+}
+
+/* A slot that moves is no fault of the server, and no refusal; the other names have their answers. */
+static void test_posting_is_redirected_when_the_slot_is_elsewhere(void **state)
+{
+    static const struct {
+        const char *error;
+        enum dm_verdict verdict;
+    } cases[] = {
+        { "MOVED 14 127.0.0.1:7001", DM_SAYS_AGAIN },
+        { "ASK 14 127.0.0.1:7001", DM_SAYS_AGAIN },
+        { "TRYAGAIN Multiple keys request during rehashing of slot", DM_SAYS_NOTHING },
+        { "CLUSTERDOWN Hash slot not served", DM_SAYS_NOTHING },
+    };
+    char reply[80];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(reply, sizeof reply, "-%s\r\n", cases[i].error);
+        assert_true(post_renewals());
+        reply_with("*2\r\n:1000000\r\n:1\r\n");
+        reply_with(reply);
+        assert_string_equal(redirected.key, "dmutex:{h}:lock:m");
+        assert_string_equal(redirected.error, cases[i].error);
+        reply_with("*2\r\n:1000000\r\n:1\r\n");
+        assert_int_equal(got.answers[0].verdict, DM_SAYS_OWNED);
+        assert_int_equal(got.answers[1].verdict, cases[i].verdict);
+        assert_int_equal(got.answers[2].verdict, DM_SAYS_OWNED);
+        assert_true(post_release());
+        reply_with(reply);
+        assert_string_equal(redirected.key, "dmutex:{g}:lock:l");
+        assert_int_equal(got.answers[0].verdict, cases[i].verdict);
+        assert_int_equal(redirected.times, 2 * (i + 1));
+        assert_string_equal(got.refusal, "");
+    }
+    assert_null(distrusted);
+}
+
+/* The text goes with the first name alone, and the first refusal of a row is told. */
+static void test_posting_sends_one_text_and_tells_one_refusal_when_there_are_many_parts(void **state)
+{
+    (void)state;
+    assert_true(post_polls());
+    for (int i = 0; i < 3; i++)
+        reply_with("-NOSCRIPT No matching script.\r\n");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(got.answers[i].verdict, DM_SAYS_AGAIN);
+    assert_true(post_polls());
+    assert_memory_equal(sent[0].script, dm_lua_poll_cluster, 20);
+    assert_string_equal(sent[1].script, dm_sha_poll_cluster);
+    assert_string_equal(sent[2].script, dm_sha_poll_cluster);
+    reply_with("*2\r\n:1000000\r\n*1\r\n$7\r\nwaiting\r\n");
+    reply_with("-NOPERM the first\r\n");
+    reply_with("-NOPERM the second\r\n");
+    assert_string_equal(got.refusal, "NOPERM the first");
+    assert_int_equal(got.answers[0].verdict, DM_SAYS_WAITING);
+    assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
 }
 
 int main(void)
@@ -299,6 +489,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_posting_leaves_the_server_when_it_is_the_wrong_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_has_no_answers_when_the_connection_breaks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_is_refused_when_there_is_no_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_asks_for_each_name_when_there_is_a_cluster, setup_cluster,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_posting_keeps_the_answers_of_a_row_when_the_connection_breaks,
+                                        setup_cluster, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_answers_a_row_when_a_part_cannot_be_sent, setup_cluster, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_is_refused_when_all_sent_parts_are_answered_already, setup_cluster,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_posting_is_redirected_when_the_slot_is_elsewhere, setup_cluster, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_sends_one_text_and_tells_one_refusal_when_there_are_many_parts,
+                                        setup_cluster, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,23 @@ static inline struct dm_url *parse(const char *text)
     return url;
 }
 
+/* A URL that is refused, and words of the reason. */
+struct refusal {
+    const char *text, *words;
+};
+
+static inline void assert_refused(const struct refusal *odd, size_t count)
+{
+    char reason[DM_REASON_ROOM];
+
+    for (size_t i = 0; i < count; i++) {
+        if (dm_url_parse(odd[i].text, reason))
+            fail_msg("accepted: \"%s\"", odd[i].text);
+        if (!strstr(reason, odd[i].words))
+            fail_msg("\"%s\" has the reason \"%s\"", odd[i].text, reason);
+    }
+}
+
 static inline void assert_same_text(const char *got, const char *expected)
 {
     if (!got || !expected)

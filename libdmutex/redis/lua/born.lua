@@ -4,6 +4,7 @@
 -- server, though the run id is unchanged: a promotion draws a new master_replid, and keeps the id before as the second.
 -- In a group of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own
 -- data, unchanged; only the sentinels know of that, by the epoch of the failover.
+--@unguarded
 -- KEYS  the server's mark, a hash
 -- ARGV  of a group of Sentinel: the epoch
 -- Answer us of the server's clock; 0: the server does not say its identity

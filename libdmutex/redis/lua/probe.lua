@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Tries every command of the other scripts, so that a missing permission is found when we connect and not between two
 -- writes.
+--@unguarded
 -- KEYS  a hash and a zset of the probe
 -- ARGV  1 a channel below the inbox prefix
 -- Answer now; an error that names the command

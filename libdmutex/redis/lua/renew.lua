@@ -1,13 +1,22 @@
 #!lua flags=allow-oom
 -- Confirms up to 100 holds for a whole lease each.
--- KEYS  per lock: lock state queue waiter
--- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token
+--
+-- Without the guard of a Cluster: a renewal goes on while the slot moves, as long as lock and state are on one node,
+-- which are its declared keys.  Queue and waiter may be on the other node, so a command on them may fail.
+--@unguarded
+--
+-- KEYS  per lock: lock state
+-- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token, and the keys queue
+--       and waiter
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others
 --
 -- The newest renewal decides whether the hold is marked, and how.
 -- A lock that is gone while nobody came after the owner is put back, with the same token: `state` still names the hold,
 -- or all data of the name is gone, or is older than the hold: a server that came after another server may know less
 -- than the earlier server.
+--
+-- A token with a plus sign is of a hold on several servers, each of which had a token of its own: then the server takes
+-- a higher token over, and never another attempt's hold, because the token says nothing about the holds of this server.
 local call = redis.call
 --@include _numbers
 --@include _base
@@ -35,13 +44,16 @@ local function confirm(k, hold, lease, count, token)
   local id = hold:match('^%S+')
   local is_known = s.id == id
   local is_blank = s.is_new and not s.hold and call('EXISTS', k.lock) == 0
-  local is_newer = not (is_known or s.is_new) and tonumber(token) > s.last
+  local is_part = token:sub(1, 1) == '+'
+  if is_part then token = token:sub(2) end
+  local is_newer = not (is_known or s.is_new or is_part) and tonumber(token) > s.last
   if not (is_known or is_blank or is_newer) then return 0 end
   local set = redis.pcall('HSET', k.lock, 'held', 1)
   if type(set) == 'table' and set.err then return 0 end
   call('PEXPIRE', k.lock, lease)
   if is_known then
     if s.hold ~= hold then call('HSET', k.state, 'hold', with_signal(hold, s.label)) end -- another lease, perhaps
+    if is_part and tonumber(token) > s.last then call('HSET', k.state, 'token', token) end
   else
     call('HSET', k.state, 'hold', hold, 'token', token)
     redis.pcall('ZREM', k.queue, id) -- it may have waited in an older copy
@@ -53,7 +65,9 @@ local function confirm(k, hold, lease, count, token)
 end
 
 local answer = { at.now }
-for i = 1, #KEYS / 4 do
-  answer[i + 1] = confirm(mutex_at(i * 4 - 3), unpack(ARGV, i * 4 - 3, i * 4))
+for i = 1, #KEYS / 2 do
+  local hold, lease, count, token, queue, waiter = unpack(ARGV, i * 6 - 5, i * 6)
+  local k = { lock = KEYS[i * 2 - 1], state = KEYS[i * 2], queue = queue, waiter = waiter }
+  answer[i + 1] = confirm(k, hold, lease, count, token)
 end
 return answer

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/quorum.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round)
+{
+    memset(quorum, 0, sizeof *quorum);
+    quorum->count = count;
+    quorum->lease_ms = lease_ms;
+    quorum->round = round;
+}
+
+int dm_quorum_majority(const struct dm_quorum *quorum)
+{
+    return quorum->count / 2 + 1;
+}
+
+/* ---- certainty --------------------------------------------------------------------------- */
+
+static bool is_leg_certain(const struct dm_quorum *quorum, int server, int64_t now_ns)
+{
+    const struct dm_leg *leg = &quorum->legs[server];
+
+    return leg->from_ns && now_ns < leg->from_ns + quorum->lease_ms * DM_NS_PER_MS * 8 / 10;
+}
+
+static int count_certain(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    int count = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        count += is_leg_certain(quorum, i, now_ns);
+    return count;
+}
+
+/* The K-th latest is the latest moment that K servers have reached. */
+int64_t dm_quorum_from_ns(const struct dm_quorum *quorum)
+{
+    int64_t from_ns = 0;
+
+    for (int i = 0; i < quorum->count; i++) {
+        int64_t mine_ns = quorum->legs[i].from_ns;
+        int reached = 0;
+
+        for (int j = 0; j < quorum->count; j++)
+            reached += quorum->legs[j].from_ns >= mine_ns;
+        if (mine_ns > from_ns && reached >= dm_quorum_majority(quorum))
+            from_ns = mine_ns;
+    }
+    return from_ns;
+}
+
+bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    return count_certain(quorum, now_ns) >= dm_quorum_majority(quorum);
+}
+
+/* A server that has forgotten the hold has forgotten the token, too. */
+static bool is_token_soft(const struct dm_quorum *quorum)
+{
+    int firm = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        firm += quorum->legs[i].from_ns && quorum->legs[i].token >= quorum->token;
+    return firm < dm_quorum_majority(quorum);
+}
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+static void forget_round(struct dm_quorum *quorum)
+{
+    quorum->round++;
+    for (int i = 0; i < quorum->count; i++) {
+        struct dm_leg *leg = &quorum->legs[i];
+
+        leg->is_asked = leg->is_open = false;
+        leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+    }
+}
+
+void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, bool may_queue, int first)
+{
+    forget_round(quorum);
+    quorum->manner = manner;
+    quorum->may_queue = may_queue;
+    quorum->first = first;
+}
+
+enum dm_quorum_question dm_quorum_ask(const struct dm_quorum *quorum, int server, int64_t now_ns)
+{
+    bool is_first = server == quorum->first;
+
+    if (quorum->legs[server].is_asked)
+        return DM_QUORUM_NONE;
+    switch (quorum->manner) {
+    case DM_QUORUM_TURN:
+        return is_first ? DM_QUORUM_QUEUE : DM_QUORUM_NONE;
+    case DM_QUORUM_CONFIRM:
+        if (is_first)
+            return DM_QUORUM_QUEUE;
+        break;
+    case DM_QUORUM_DASH:
+        break;
+    }
+    return is_leg_certain(quorum, server, now_ns) ? DM_QUORUM_NONE : DM_QUORUM_TRY;
+}
+
+enum dm_quorum_question dm_quorum_renewal(const struct dm_quorum *quorum, int server, int64_t now_ns)
+{
+    return is_leg_certain(quorum, server, now_ns) ? DM_QUORUM_RENEW : DM_QUORUM_TRY;
+}
+
+/* The renewals of a hold overlap, and open nothing: only the questions of the attempt's own thread do. */
+void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_question question)
+{
+    struct dm_leg *leg = &quorum->legs[server];
+
+    leg->is_touched = true;
+    if (question == DM_QUORUM_RENEW)
+        return;
+    leg->is_asked = leg->is_open = true;
+    leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+}
+
+/* The server has the attempt as the owner, and a renewal has carried the token of the hold there. */
+static void note_owned(struct dm_quorum *quorum, struct dm_leg *leg, enum dm_quorum_question question, int64_t sent_ns,
+                       const struct dm_answer *answer)
+{
+    if (sent_ns <= leg->lost_ns)
+        return;
+    if (sent_ns > leg->from_ns)
+        leg->from_ns = sent_ns;
+    if (question != DM_QUORUM_RENEW) {
+        leg->token = answer->token;
+        leg->is_owner_dead = answer->is_owner_dead;
+    } else if (leg->token < quorum->token) {
+        leg->token = quorum->token;
+    }
+}
+
+/* AGAIN: the server has done nothing, and is to be asked once more. */
+void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
+                    const struct dm_answer *answer)
+{
+    struct dm_leg *leg = &quorum->legs[server];
+
+    if (question != DM_QUORUM_RENEW) {
+        leg->is_open = false;
+        leg->is_asked = !(answer && answer->verdict == DM_SAYS_AGAIN);
+        if (answer)
+            leg->said = *answer;
+    }
+    if (!answer || answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN)
+        return;
+    if (question == DM_QUORUM_RELEASE && (answer->verdict == DM_SAYS_DONE || answer->verdict == DM_SAYS_NOT_OWNER))
+        leg->is_touched = false;
+    if (question != DM_QUORUM_RELEASE && answer->verdict == DM_SAYS_OWNED)
+        note_owned(quorum, leg, question, sent_ns, answer);
+    else
+        dm_quorum_lose(quorum, server, sent_ns);
+}
+
+void dm_quorum_lose(struct dm_quorum *quorum, int server, int64_t now_ns)
+{
+    struct dm_leg *leg = &quorum->legs[server];
+
+    if (now_ns > leg->lost_ns)
+        leg->lost_ns = now_ns;
+    if (leg->from_ns <= leg->lost_ns)
+        leg->from_ns = 0;
+}
+
+void dm_quorum_ask_more(struct dm_quorum *quorum, int64_t now_ns)
+{
+    for (int i = 0; i < quorum->count; i++) {
+        struct dm_leg *leg = &quorum->legs[i];
+
+        if (i != quorum->first && !leg->is_open && !is_leg_certain(quorum, i, now_ns))
+            leg->is_asked = false;
+    }
+    quorum->manner = DM_QUORUM_CONFIRM;
+}
+
+/* ---- the consequence --------------------------------------------------------------------- */
+
+static int count_said(const struct dm_quorum *quorum, enum dm_verdict verdict)
+{
+    int count = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        count += quorum->legs[i].said.verdict == verdict;
+    return count;
+}
+
+/* So many servers keep the others from a majority. */
+static int hindrance(const struct dm_quorum *quorum)
+{
+    return quorum->count - dm_quorum_majority(quorum) + 1;
+}
+
+bool dm_quorum_is_open(const struct dm_quorum *quorum, int server)
+{
+    bool is_open = false;
+
+    for (int i = 0; i < quorum->count; i++)
+        is_open = is_open || ((server < 0 || server == i) && quorum->legs[i].is_open);
+    return is_open;
+}
+
+/* Without a majority of one refusal the answer is "busy": for how long, and whether a grace is the reason. */
+struct dm_answer dm_quorum_refusal(const struct dm_quorum *quorum)
+{
+    static const enum dm_verdict refusals[] = { DM_SAYS_NOT_RECOVERABLE, DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY };
+    struct dm_answer busy = { .verdict = DM_SAYS_BUSY };
+
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        if (count_said(quorum, refusals[i]) >= hindrance(quorum))
+            return (struct dm_answer){ .verdict = refusals[i] };
+    }
+    if (quorum->legs[quorum->first].said.verdict == DM_SAYS_FULL)
+        return (struct dm_answer){ .verdict = DM_SAYS_FULL };
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_answer *said = &quorum->legs[i].said;
+
+        if (said->remaining_ms > busy.remaining_ms)
+            busy.remaining_ms = said->remaining_ms;
+        if (said->grace_ms > busy.grace_ms)
+            busy.grace_ms = said->grace_ms;
+    }
+    return busy;
+}
+
+static bool is_refused(const struct dm_quorum *quorum)
+{
+    return dm_quorum_refusal(quorum).verdict != DM_SAYS_BUSY;
+}
+
+/* The token of the hold, once; servers that come later may have higher tokens. */
+static enum dm_quorum_step own(struct dm_quorum *quorum)
+{
+    if (quorum->token)
+        return DM_QUORUM_OWNED;
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_leg *leg = &quorum->legs[i];
+
+        if (leg->from_ns && leg->token > quorum->token)
+            quorum->token = leg->token;
+    }
+    return DM_QUORUM_OWNED;
+}
+
+/* Servers of which nothing is to come, and nothing came. */
+static int count_silent(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    int silent = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        silent += !quorum->legs[i].is_open && quorum->legs[i].said.verdict == DM_SAYS_NOTHING &&
+                  !is_leg_certain(quorum, i, now_ns);
+    return silent;
+}
+
+static int count_open(const struct dm_quorum *quorum)
+{
+    int open = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        open += quorum->legs[i].is_open;
+    return open;
+}
+
+/*
+ * Others wait at the first server, as it seems: it belongs to another attempt, which has had its turn there.  A server
+ * in its grace grants nothing to anybody, so it has no turns.
+ */
+static bool has_turn_of_another(const struct dm_quorum *quorum)
+{
+    const struct dm_answer *said = &quorum->legs[quorum->first].said;
+
+    return quorum->may_queue && said->verdict == DM_SAYS_BUSY && said->grace_ms == 0;
+}
+
+static enum dm_quorum_step step_dash(struct dm_quorum *quorum, bool is_patient, int64_t now_ns)
+{
+    int certain = count_certain(quorum, now_ns), open = count_open(quorum);
+
+    if (certain >= dm_quorum_majority(quorum)) {
+        if (quorum->may_queue && is_patient && quorum->legs[quorum->first].is_open)
+            return DM_QUORUM_OPEN;
+        return has_turn_of_another(quorum) ? DM_QUORUM_BEHIND : own(quorum);
+    }
+    if (is_refused(quorum))
+        return DM_QUORUM_REFUSED;
+    if (open && certain + open >= dm_quorum_majority(quorum))
+        return DM_QUORUM_OPEN;
+    if (count_silent(quorum, now_ns) >= hindrance(quorum))
+        return DM_QUORUM_SILENT;
+    return quorum->may_queue ? DM_QUORUM_BEHIND : DM_QUORUM_REFUSED;
+}
+
+/* By the first server's answer; the attempt waits there, or asks the others while it has the first server. */
+static enum dm_quorum_step step_turn(struct dm_quorum *quorum, bool is_patient, int64_t now_ns)
+{
+    const struct dm_leg *first = &quorum->legs[quorum->first];
+    bool is_majority = dm_quorum_is_certain(quorum, now_ns);
+
+    if (first->is_open && (is_patient || !is_majority))
+        return DM_QUORUM_OPEN;
+    if (first->said.verdict == DM_SAYS_QUEUED)
+        return DM_QUORUM_QUEUED;
+    if (is_majority)
+        return own(quorum);
+    if (is_refused(quorum))
+        return DM_QUORUM_REFUSED;
+    if (!is_leg_certain(quorum, quorum->first, now_ns))
+        return first->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT : DM_QUORUM_BEHIND;
+    return count_open(quorum) ? DM_QUORUM_OPEN : DM_QUORUM_MORE;
+}
+
+enum dm_quorum_step dm_quorum_step(struct dm_quorum *quorum, bool is_patient, int64_t now_ns)
+{
+    return quorum->manner == DM_QUORUM_DASH ? step_dash(quorum, is_patient, now_ns)
+                                            : step_turn(quorum, is_patient, now_ns);
+}
+
+/* Without a majority that is certain a server has given the lock away, or the time is over. */
+struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_UNKNOWN };
+
+    if (!dm_quorum_is_certain(quorum, now_ns))
+        return answer;
+    answer.verdict = DM_SAYS_OWNED;
+    answer.token = quorum->token;
+    answer.is_token_soft = is_token_soft(quorum);
+    answer.from_ns = dm_quorum_from_ns(quorum);
+    for (int i = 0; i < quorum->count; i++)
+        answer.is_owner_dead = answer.is_owner_dead || (quorum->legs[i].from_ns && quorum->legs[i].is_owner_dead);
+    return answer;
+}
+
+/* ---- giving back ------------------------------------------------------------------------- */
+
+/* From here on the servers may end the hold at any time. */
+void dm_quorum_begin_release(struct dm_quorum *quorum, int kept)
+{
+    forget_round(quorum);
+    for (int i = 0; i < quorum->count; i++) {
+        if (i != kept)
+            quorum->legs[i].from_ns = 0;
+    }
+}
+
+/*
+ * NOT_OWNER if no server had the attempt any more.  One server that had is enough for DONE: the others may have missed
+ * a renewal, or forgotten the hold.
+ */
+enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
+{
+    int done = count_said(quorum, DM_SAYS_DONE), gone = count_said(quorum, DM_SAYS_NOT_OWNER), asked = 0, enough;
+
+    for (int i = 0; i < quorum->count; i++)
+        asked += quorum->legs[i].is_asked || quorum->legs[i].said.verdict == DM_SAYS_AGAIN;
+    enough = is_all || asked < dm_quorum_majority(quorum) ? asked : dm_quorum_majority(quorum);
+    if (done + gone < enough)
+        return DM_SAYS_NOTHING;
+    return done || !asked ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER;
+}

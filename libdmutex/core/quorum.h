@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One attempt on several servers that know nothing of each other: the answers of each server, and the consequence for
+ * the attempt.
+ *
+ * Q1  The attempt owns while a majority of the servers is certain: each from the sending of the last question that the
+ *     server has answered "owned", for 0.8 of the lease.
+ * Q2  Turns are taken in the queue of one server, the first; ownership is by the majority.
+ * Q3  An attempt that has the first server, and not the majority, gives all back after a while.
+ * Q5  A renewal goes only to a server that is certain at the sending; any other server gets a try.
+ * Q6  The token of a hold is the highest of its first majority, and firm once a majority has that token, or a higher
+ *     one.
+ * Q8  The death of an earlier owner is told if one server of the majority tells it; refusals need as many servers as
+ *     keep the others from a majority.
+ *
+ * A question belongs to a round; the release of what the attempt had ends the round, and answers to questions of an
+ * earlier round count no more, because the release goes behind these questions on the same connection.
+ *
+ * Pure, as core/hold.h: no clock, socket, thread or lock; the caller serialises the calls about an attempt.
+ */
+#ifndef DM_CORE_QUORUM_H
+#define DM_CORE_QUORUM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/answer.h"
+
+#define DM_QUORUM_MOST 7
+
+enum dm_quorum_question {
+    DM_QUORUM_NONE,
+    DM_QUORUM_TRY,   /* own, or be busy */
+    DM_QUORUM_QUEUE, /* own, or wait in the queue */
+    DM_QUORUM_RENEW,
+    DM_QUORUM_RELEASE
+};
+
+/* The servers that a round asks to own. */
+enum dm_quorum_manner {
+    DM_QUORUM_DASH,   /* all at once, as if nobody waited */
+    DM_QUORUM_TURN,   /* the first server's queue alone */
+    DM_QUORUM_CONFIRM /* the first server's queue, where the attempt seems to have had its turn, and all others */
+};
+
+enum dm_quorum_step {
+    DM_QUORUM_OPEN,    /* answers are to come */
+    DM_QUORUM_OWNED,   /* the attempt owns */
+    DM_QUORUM_QUEUED,  /* the attempt waits at the first server: give the others back */
+    DM_QUORUM_MORE,    /* the first server is the attempt's, and the majority is not yet: dm_quorum_ask_more() */
+    DM_QUORUM_BEHIND,  /* others come first: give all back, then take a turn */
+    DM_QUORUM_REFUSED, /* give all back; dm_quorum_refusal() says why */
+    DM_QUORUM_SILENT   /* fewer servers than a majority have answered: give all back */
+};
+
+/* A server, as far as the attempt is concerned. */
+struct dm_leg {
+    int64_t from_ns;    /* the sending of the last question that was answered "owned"; 0: the server is not certain */
+    int64_t lost_ns;    /* of the last question that was answered otherwise: "owned" to an earlier one is no news */
+    uint64_t token;     /* the server's; it gives no token up to this one again */
+    bool is_owner_dead; /* the server tells a death */
+    bool is_touched;    /* the server may have the attempt, in the lock or in the queue */
+
+    /* Of the round. */
+    bool is_asked, is_open; /* a question went out; its answer is to come */
+    struct dm_answer said;  /* NOTHING: no answer */
+};
+
+struct dm_quorum {
+    int count; /* servers */
+    uint32_t lease_ms;
+    uint64_t round;
+    enum dm_quorum_manner manner;
+    bool may_queue;
+    int first;      /* the server where turns are taken */
+    uint64_t token; /* of the hold; 0: the attempt has not owned yet */
+    struct dm_leg legs[DM_QUORUM_MOST];
+};
+
+/* Rounds are numbered from `round` on; an attempt that comes again must not have the numbers of before. */
+void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round);
+
+/* So many servers are a majority. */
+int dm_quorum_majority(const struct dm_quorum *quorum);
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+/* A round begins; what the attempt has on the servers stays. */
+void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, bool may_queue, int first);
+
+/* The question that the round has for a server now; NONE: none, or the answer is to come. */
+enum dm_quorum_question dm_quorum_ask(const struct dm_quorum *quorum, int server, int64_t now_ns);
+
+/* The same for the renewal of a hold (Q5). */
+enum dm_quorum_question dm_quorum_renewal(const struct dm_quorum *quorum, int server, int64_t now_ns);
+
+/* The question goes out. */
+void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_question question);
+
+/*
+ * The answer to a question of this round that was sent then; NULL: no answer will come.  An answer to a question of
+ * another round, or to a question that was not sent by dm_quorum_send(), is to be left out by the caller.
+ */
+void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
+                    const struct dm_answer *answer);
+
+/* The server says that the attempt's hold was broken there. */
+void dm_quorum_lose(struct dm_quorum *quorum, int server, int64_t now_ns);
+
+/* The servers that are not certain are to be asked once more in this round. */
+void dm_quorum_ask_more(struct dm_quorum *quorum, int64_t now_ns);
+
+/*
+ * The consequence of the answers so far.  The first step that is OWNED decides the token.  is_patient: the answer of
+ * the first server is worth waiting for, because it tells whether others wait.
+ */
+enum dm_quorum_step dm_quorum_step(struct dm_quorum *quorum, bool is_patient, int64_t now_ns);
+
+/* Why the servers refuse: the answer for the caller. */
+struct dm_answer dm_quorum_refusal(const struct dm_quorum *quorum);
+
+/* ---- giving back ------------------------------------------------------------------------- */
+
+/*
+ * The release of all that the attempt has on the servers begins, by RELEASE to each touched server; `kept`: not on this
+ * server; -1: on all.
+ */
+void dm_quorum_begin_release(struct dm_quorum *quorum, int kept);
+
+/*
+ * The answer to the caller as of now.  NOTHING: not yet, or, with no question open, not known.  is_all: every server
+ * has to answer that may have the attempt; else a majority is enough.
+ */
+enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all);
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* True while an answer of this round is to come, from this server or (-1) from any. */
+bool dm_quorum_is_open(const struct dm_quorum *quorum, int server);
+
+/* The moment from which the lease of the hold counts: the majority's latest; 0: there is none. */
+int64_t dm_quorum_from_ns(const struct dm_quorum *quorum);
+
+/* True if the majority is certain now. */
+bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns);
+
+/* The answer about a hold: OWNED, or UNKNOWN. */
+struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns);
+
+#endif

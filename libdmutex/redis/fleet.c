@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A reader of the map takes no lock: a slot's owner is a byte, a member stays for good, and a byte that is out of date
+ * sends a request to a node that answers MOVED.
+ */
+#include "redis/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/tls.h"
+#include "link/turns.h"
+#include "redis/reply.h"
+
+/* The map is not asked for more often. */
+#define REFRESH_NS (100 * DM_NS_PER_MS)
+
+/* So long a call waits for a node before it looks for the slot again. */
+#define SLICE_MS 200
+
+/* A request that was sent on goes to the other node within this time, or asks both nodes again. */
+#define AHEAD_NS (200 * DM_NS_PER_MS)
+
+/* ---- the hooks of a node, for the fleet -------------------------------------------------- */
+
+static void commands_ready(void *user)
+{
+    struct dm_member *member = user;
+
+    __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
+    member->fleet->hooks.on_ready(member);
+}
+
+static void inbox_ready(void *user)
+{
+    struct dm_member *member = user;
+
+    member->fleet->hooks.on_inbox(member);
+}
+
+static void message_came(void *user, const char *text, const struct dm_server *server)
+{
+    struct dm_member *member = user;
+
+    member->fleet->hooks.on_message(member, text, server);
+}
+
+static void inbox_replied(void *user, const struct redisReply *reply)
+{
+    struct dm_member *member = user;
+
+    member->fleet->hooks.on_inbox_reply(member, reply);
+}
+
+static void changed(void *user)
+{
+    const struct dm_member *member = user;
+
+    member->fleet->hooks.on_change(member->fleet);
+}
+
+int dm_fleet_first_slot(const struct dm_member *member)
+{
+    for (unsigned slot = 0; slot < DM_SLOTS; slot++) {
+        if (dm_fleet_of_slot(member->fleet, slot) == member)
+            return (int)slot;
+    }
+    return -1;
+}
+
+/* The lowest slot: all processes find the same slot, and so the same mark. */
+static bool find_tag(void *user, char ret_tag[DM_SLOT_TAG_ROOM], char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_member *member = user;
+    int slot = dm_fleet_first_slot(member);
+
+    if (slot >= 0) {
+        dm_slot_tag((unsigned)slot, ret_tag);
+        return true;
+    }
+    snprintf(ret_reason, DM_REASON_ROOM, "the node %.60s:%s serves no slot of the Cluster", member->url->host,
+             member->url->port);
+    return false;
+}
+
+/* ---- members ----------------------------------------------------------------------------- */
+
+static bool is_clustered(const struct dm_fleet *fleet)
+{
+    return fleet->owners != NULL;
+}
+
+/* The next member, for a server with a URL of its own; not in the list yet.  NULL without memory. */
+static struct dm_member *new_member(struct dm_fleet *fleet, struct dm_url *url)
+{
+    struct dm_member *member = calloc(1, sizeof *member);
+    const struct dm_node_hooks hooks = {
+        .open_local = fleet->hooks.open_local,
+        .on_ready = commands_ready,
+        .on_inbox = inbox_ready,
+        .on_message = message_came,
+        .on_change = changed,
+        .find_tag = is_clustered(fleet) ? find_tag : NULL,
+        .on_inbox_reply = is_clustered(fleet) ? inbox_replied : NULL,
+        .user = member,
+    };
+
+    if (!member)
+        return NULL;
+    *member = (struct dm_member){ .fleet = fleet, .index = fleet->count, .url = url };
+    member->slots = !is_clustered(fleet); /* the only server serves all */
+    if (dm_node_init(&member->node, url, fleet->channel, &hooks))
+        return member;
+    free(member);
+    return NULL;
+}
+
+static void add(struct dm_fleet *fleet, struct dm_member *member)
+{
+    fleet->members[member->index] = member;
+    __atomic_store_n(&fleet->count, member->index + 1, __ATOMIC_RELEASE);
+}
+
+static bool is_at(const struct dm_member *member, const char *host, const char *port)
+{
+    return strcmp(member->url->host, host) == 0 && strcmp(member->url->port, port) == 0;
+}
+
+/* The member at this address, a new one if need be; NULL without memory, or with too many nodes. */
+static struct dm_member *member_at(struct dm_fleet *fleet, const char *host, const char *port)
+{
+    struct dm_member *member;
+    struct dm_url *url;
+
+    dm_assert_held(DM_RANK_FLEET);
+    for (unsigned i = 0; i < fleet->count; i++) {
+        if (is_at(fleet->members[i], host, port))
+            return fleet->members[i];
+    }
+    url = fleet->count < DM_FLEET_MOST && !fleet->is_ended ? dm_url_of_server(fleet->url, host, port) : NULL;
+    if (!url)
+        return NULL;
+    url->switch_ms = fleet->url->switch_ms;
+    member = new_member(fleet, url);
+    if (member)
+        add(fleet, member);
+    else
+        dm_url_free(url);
+    return member;
+}
+
+struct dm_member *dm_fleet_any(struct dm_fleet *fleet)
+{
+    unsigned count = dm_fleet_count(fleet);
+
+    for (unsigned i = 0; i < count; i++) {
+        if (dm_node_is_ready(&fleet->members[i]->node))
+            return fleet->members[i];
+    }
+    return count ? fleet->members[0] : NULL;
+}
+
+/* ---- the map ----------------------------------------------------------------------------- */
+
+struct dm_member *dm_fleet_of_slot(const struct dm_fleet *fleet, unsigned slot)
+{
+    unsigned owner = fleet->owners ? __atomic_load_n(&fleet->owners[slot], __ATOMIC_ACQUIRE) : 1;
+
+    return owner ? fleet->members[owner - 1] : NULL;
+}
+
+static void give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member *member)
+{
+    struct dm_member *before = dm_fleet_of_slot(fleet, slot);
+
+    dm_assert_held(DM_RANK_FLEET);
+    if (before)
+        __atomic_sub_fetch(&before->slots, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&member->slots, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&fleet->owners[slot], (unsigned char)(member->index + 1), __ATOMIC_RELEASE);
+}
+
+/* A dm_slots_fn.  A slot without a master keeps the owner of before, which may come back. */
+static void take_range(void *user, unsigned first, unsigned last, const char *host, const char *port)
+{
+    struct dm_fleet *fleet = user;
+    struct dm_member *member = member_at(fleet, host, port);
+
+    for (unsigned slot = first; member && slot <= last; slot++)
+        give_slot(fleet, slot, member);
+}
+
+/* Nodes that had no slot before, and calls that wait for the owner of a slot, look again. */
+static void tell_map(struct dm_fleet *fleet)
+{
+    unsigned count = dm_fleet_count(fleet);
+
+    for (unsigned i = 0; i < count; i++) {
+        dm_link_retry_soon(fleet->members[i]->node.commands.link);
+        dm_link_retry_soon(fleet->members[i]->node.inbox.link);
+    }
+    dm_guide_tell_news(fleet->guide);
+    fleet->hooks.on_map(fleet);
+}
+
+static bool take_map(void *user, const redisReply *reply, const char *host)
+{
+    struct dm_fleet *fleet = user;
+    bool is_map;
+
+    dm_mutex_lock(&fleet->lock);
+    is_map = dm_slots_read(reply, host, take_range, fleet);
+    dm_mutex_unlock(&fleet->lock);
+    if (is_map)
+        tell_map(fleet);
+    return is_map;
+}
+
+/* A dm_reply_fn: of a member. */
+static void take_map_of_member(void *user, const redisReply *reply)
+{
+    const struct dm_member *member = user;
+
+    if (reply)
+        take_map(member->fleet, reply, member->url->host);
+}
+
+/* Each time another node with an open link, because a node may be cut off from the others; NULL: there is no node. */
+static struct dm_member *next_to_ask(struct dm_fleet *fleet)
+{
+    dm_assert_held(DM_RANK_FLEET);
+    for (unsigned i = 0; i < fleet->count; i++) {
+        struct dm_member *member = fleet->members[++fleet->asked % fleet->count];
+
+        if (dm_node_is_ready(&member->node))
+            return member;
+    }
+    return NULL;
+}
+
+/* True if the map is to be asked for now. */
+static bool begin_refresh(struct dm_fleet *fleet, struct dm_member **ret_member)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+    bool is_due;
+
+    dm_mutex_lock(&fleet->lock);
+    is_due = now_ns >= fleet->refreshed_ns + REFRESH_NS;
+    if (is_due) {
+        fleet->refreshed_ns = now_ns;
+        *ret_member = next_to_ask(fleet);
+    }
+    dm_mutex_unlock(&fleet->lock);
+    return is_due;
+}
+
+void dm_fleet_refresh(struct dm_fleet *fleet)
+{
+    struct dm_member *member;
+    struct dm_command command;
+
+    if (!is_clustered(fleet) || !begin_refresh(fleet, &member))
+        return;
+    if (!member) {
+        dm_guide_ask(fleet->guide);
+        return;
+    }
+    command = dm_guide_question();
+    dm_link_post(member->node.commands.link, &command, take_map_of_member, member);
+    dm_command_free(&command);
+}
+
+/* ---- names ahead of their slots ---------------------------------------------------------- */
+
+static void forget_ahead(struct dm_fleet *fleet, struct dm_ahead *ahead)
+{
+    dm_assert_held(DM_RANK_FLEET);
+    if (ahead->key)
+        __atomic_sub_fetch(&fleet->ahead_count, 1, __ATOMIC_RELAXED);
+    free(ahead->key);
+    ahead->key = NULL;
+}
+
+/*
+ * While a slot moves, its node sends a request on if the node has none of the request's keys (ASK).  Then the name
+ * lives on the other node, because nothing new comes into being on the first one.  The key is compared, because another
+ * name of the slot may not have moved yet, and would seem to be free on the other node.
+ *
+ * One request goes ahead, and soon: an operator may move the keys back, and begin the same move again.
+ */
+static struct dm_member *take_ahead(struct dm_fleet *fleet, const char *key, size_t length)
+{
+    struct dm_member *member = NULL;
+
+    if (__atomic_load_n(&fleet->ahead_count, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    dm_mutex_lock(&fleet->lock);
+    for (int i = 0; i < DM_FLEET_AHEAD && !member; i++) {
+        struct dm_ahead *ahead = &fleet->ahead[i];
+
+        if (!ahead->key || strlen(ahead->key) != length || memcmp(ahead->key, key, length) != 0)
+            continue;
+        if (dm_clock_boot_ns() < ahead->until_ns)
+            member = ahead->member;
+        forget_ahead(fleet, ahead);
+    }
+    dm_mutex_unlock(&fleet->lock);
+    return member;
+}
+
+/* In the place of the oldest; without memory the next request is sent on once more. */
+static void note_ahead(struct dm_fleet *fleet, const char *key, size_t length, struct dm_member *member)
+{
+    struct dm_ahead *ahead = &fleet->ahead[fleet->ahead_next++ % DM_FLEET_AHEAD];
+
+    dm_assert_held(DM_RANK_FLEET);
+    forget_ahead(fleet, ahead);
+    *ahead = (struct dm_ahead){ strndup(key, length), member, dm_clock_boot_ns() + AHEAD_NS };
+    if (ahead->key)
+        __atomic_add_fetch(&fleet->ahead_count, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- routes ------------------------------------------------------------------------------ */
+
+/* EVALSHA, the hash, the number of keys, and the keys: all are of one group, and so of one slot. */
+#define FIRST_KEY 3
+
+struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args)
+{
+    const char *key = args->texts[FIRST_KEY];
+    size_t length = args->lengths[FIRST_KEY];
+    struct dm_member *ahead = is_clustered(fleet) ? take_ahead(fleet, key, length) : NULL;
+
+    args->is_asking = ahead != NULL;
+    if (ahead)
+        return ahead;
+    return dm_fleet_of_slot(fleet, is_clustered(fleet) ? dm_slot_of(key, length) : 0);
+}
+
+/* A name that is only ahead of the slot is noted; a slot that has moved changes the map. */
+bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, const char *key, size_t length,
+                       const char *error)
+{
+    struct dm_redirect redirect;
+    struct dm_member *to;
+
+    if (!is_clustered(fleet) || !dm_redirect_read(error, from->url->host, &redirect))
+        return false;
+    dm_mutex_lock(&fleet->lock);
+    to = redirect.host[0] ? member_at(fleet, redirect.host, redirect.port) : NULL;
+    if (to && !redirect.is_ask)
+        give_slot(fleet, redirect.slot, to);
+    else if (to && key)
+        note_ahead(fleet, key, length, to);
+    dm_mutex_unlock(&fleet->lock);
+    if (to)
+        dm_fleet_wish(fleet, to);
+    if (!redirect.is_ask)
+        dm_fleet_refresh(fleet);
+    return true;
+}
+
+/* Without a member the map is missing. */
+void dm_fleet_wish(struct dm_fleet *fleet, struct dm_member *member)
+{
+    __atomic_store_n(member ? &member->is_wished : &fleet->is_wished, true, __ATOMIC_RELAXED);
+}
+
+/* A slot, for a wait until the node that serves the slot is known. */
+struct lookup {
+    const struct dm_fleet *fleet;
+    unsigned slot;
+};
+
+static bool is_known(void *user)
+{
+    const struct lookup *lookup = user;
+
+    return dm_fleet_of_slot(lookup->fleet, lookup->slot) != NULL;
+}
+
+static void await_map(struct dm_fleet *fleet, unsigned slot, const struct dm_deadline *deadline)
+{
+    struct lookup lookup = { fleet, slot };
+
+    dm_guide_await(fleet->guide, is_known, &lookup, deadline);
+}
+
+/* A slice of a wait for `member`, or for the map.  In slices, because another node may serve the slot by now. */
+static bool await_slice(struct dm_fleet *fleet, struct dm_member *member, unsigned slot,
+                        const struct dm_deadline *deadline)
+{
+    struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
+
+    if (member)
+        return dm_link_await_ready(member->node.commands.link, &slice);
+    await_map(fleet, slot, &slice);
+    return false;
+}
+
+static bool is_over(const struct dm_fleet *fleet, const struct dm_deadline *deadline)
+{
+    return __atomic_load_n(&fleet->is_ended, __ATOMIC_RELAXED) || dm_deadline_left_ns(deadline) == 0;
+}
+
+struct dm_member *dm_fleet_await(struct dm_fleet *fleet, struct dm_args *args, const struct dm_deadline *deadline)
+{
+    struct dm_member *member = dm_fleet_of_args(fleet, args);
+
+    if (!is_clustered(fleet))
+        return member;
+    while (!await_slice(fleet, member, dm_slot_of(args->texts[FIRST_KEY], args->lengths[FIRST_KEY]), deadline)) {
+        if (is_over(fleet, deadline))
+            return NULL;
+        dm_fleet_refresh(fleet);
+        member = dm_fleet_of_args(fleet, args);
+    }
+    return member;
+}
+
+struct dm_member *dm_fleet_await_slot(struct dm_fleet *fleet, unsigned slot, const struct dm_deadline *deadline)
+{
+    struct dm_member *member = dm_fleet_of_slot(fleet, slot);
+
+    while (!await_slice(fleet, member, slot, deadline)) {
+        if (is_over(fleet, deadline))
+            return NULL;
+        dm_fleet_refresh(fleet);
+        member = dm_fleet_of_slot(fleet, slot);
+    }
+    return member;
+}
+
+void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM])
+{
+    dm_guide_reason(fleet->guide, ret_reason);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+static void guide_changed(void *user)
+{
+    struct dm_fleet *fleet = user;
+
+    fleet->hooks.on_change(fleet);
+}
+
+/* The servers of the URL, and then all nodes that a map has named: the former may all be gone. */
+static struct dm_url_host find_host(void *user, unsigned number)
+{
+    const struct dm_fleet *fleet = user;
+    unsigned listed = (unsigned)fleet->url->host_count;
+    const struct dm_url *url;
+
+    number %= listed + dm_fleet_count(fleet);
+    if (number < listed)
+        return fleet->url->hosts[number];
+    url = fleet->members[number - listed]->url;
+    return (struct dm_url_host){ url->host, url->port };
+}
+
+static bool open_guide(struct dm_fleet *fleet)
+{
+    const struct dm_guide_hooks hooks = {
+        .find_host = find_host, .on_map = take_map, .on_change = guide_changed, .user = fleet
+    };
+
+    fleet->owners = calloc(DM_SLOTS, 1);
+    fleet->guide = fleet->owners ? dm_guide_new(fleet->url, &hooks) : NULL;
+    return fleet->guide != NULL;
+}
+
+static bool open_only_member(struct dm_fleet *fleet)
+{
+    struct dm_member *member = new_member(fleet, fleet->url);
+
+    if (member)
+        add(fleet, member);
+    return member != NULL;
+}
+
+bool dm_fleet_init(struct dm_fleet *fleet, struct dm_url *url, const char *channel, const struct dm_fleet_hooks *hooks)
+{
+    *fleet = (struct dm_fleet){ .url = url, .channel = channel, .hooks = *hooks };
+    fleet->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_FLEET);
+    if (url->kind == DM_URL_CLUSTER ? open_guide(fleet) : open_only_member(fleet))
+        return true;
+    free(fleet->owners);
+    return false;
+}
+
+/* A Cluster that was never used has no members. */
+void dm_fleet_clear_unused(struct dm_fleet *fleet)
+{
+    for (unsigned i = 0; i < fleet->count; i++) {
+        dm_node_clear_unused(&fleet->members[i]->node);
+        free(fleet->members[i]);
+    }
+    dm_guide_free_unused(fleet->guide);
+    free(fleet->owners);
+}
+
+void dm_fleet_end(struct dm_fleet *fleet)
+{
+    unsigned count;
+
+    dm_mutex_lock(&fleet->lock);
+    __atomic_store_n(&fleet->is_ended, true, __ATOMIC_RELAXED);
+    count = fleet->count;
+    dm_mutex_unlock(&fleet->lock);
+    for (unsigned i = 0; i < count; i++)
+        dm_node_end(&fleet->members[i]->node);
+    if (fleet->guide)
+        dm_guide_end(fleet->guide);
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+/* In the order of the ranks: the fleet, all links, all nodes, TLS. */
+void dm_fleet_fork_prepare(struct dm_fleet *fleet, enum dm_fork_stage stage)
+{
+    if (stage == DM_FORK_STORES)
+        dm_mutex_lock(&fleet->lock);
+    if (stage == DM_FORK_WAYS && fleet->guide)
+        dm_guide_fork_prepare(fleet->guide);
+    for (unsigned i = 0; stage == DM_FORK_WAYS && i < fleet->count; i++)
+        dm_node_fork_prepare_links(&fleet->members[i]->node);
+    for (unsigned i = 0; stage == DM_FORK_SERVER && i < fleet->count; i++)
+        dm_node_fork_prepare(&fleet->members[i]->node);
+    if (stage == DM_FORK_SHARED)
+        dm_tls_fork_prepare();
+}
+
+/* A node gives all its locks back at once. */
+void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage)
+{
+    if (stage == DM_FORK_SHARED)
+        dm_tls_fork_parent();
+    for (unsigned i = 0; stage == DM_FORK_SERVER && i < fleet->count; i++)
+        dm_node_fork_parent(&fleet->members[i]->node);
+    if (stage == DM_FORK_WAYS && fleet->guide)
+        dm_guide_fork_parent(fleet->guide);
+    if (stage == DM_FORK_STORES)
+        dm_mutex_unlock(&fleet->lock);
+}
+
+/* Locks are made anew, as the nodes make theirs. */
+void dm_fleet_fork_child(struct dm_fleet *fleet)
+{
+    dm_tls_fork_child();
+    for (unsigned i = 0; i < fleet->count; i++)
+        dm_node_fork_child(&fleet->members[i]->node);
+    if (fleet->guide)
+        dm_guide_fork_child(fleet->guide);
+    dm_mutex_reset(&fleet->lock);
+}

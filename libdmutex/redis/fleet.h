@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The servers of a store: one, or the masters of a Cluster.
+ *
+ *   slots   pure: keys to slots, replies of a Cluster         guide   asks a node for the map of all slots
+ *   fleet   the nodes, and which node serves a slot           groups  inboxes of a Cluster, one for each group
+ *
+ * A Cluster is as many stores as it has masters: each node has its own links, its own birth and its own grace, and a
+ * name is on the node that serves the slot of the name's group (doc/design/cluster.md).
+ *
+ * Nodes are added and never removed: a thread may be about to use one.  A node that serves nothing any more is not
+ * opened again.
+ */
+#ifndef DM_REDIS_FLEET_H
+#define DM_REDIS_FLEET_H
+
+#include "redis/guide.h"
+#include "redis/node.h"
+#include "redis/slots.h"
+#include "store/store.h"
+
+#define DM_FLEET_MOST 200 /* nodes of a Cluster; fits a byte */
+
+/* The scripts that are posted. */
+enum dm_posted_script { DM_POSTS_ACQUIRE, DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
+
+struct dm_fleet;
+
+/* A link, as the loop thread last saw it. */
+struct dm_watched {
+    uint64_t activity; /* of others, when the loop went to sleep */
+    bool is_ticking;   /* others read; the loop looks every TICK_NS */
+};
+
+struct dm_member {
+    struct dm_fleet *fleet;
+    unsigned index;
+    struct dm_url *url; /* of this server; the store's own if it is the only one */
+    struct dm_node node;
+    unsigned slots;                     /* that the node serves, by the map.  Atomic */
+    bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
+    bool is_wished;                     /* a request wanted the commands' link, and could not open it.  Atomic */
+
+    /* The loop thread's. */
+    struct dm_watched commands, inbox;
+};
+
+/* Called without locks. */
+struct dm_fleet_hooks {
+    int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
+    void (*on_ready)(struct dm_member *member);
+    void (*on_inbox)(struct dm_member *member);
+    void (*on_message)(struct dm_member *member, const char *text, const struct dm_server *server);
+    /* In a Cluster. */
+    void (*on_inbox_reply)(struct dm_member *member, const struct redisReply *reply);
+    void (*on_map)(struct dm_fleet *fleet);
+    void (*on_change)(struct dm_fleet *fleet);
+    void *user;
+};
+
+/* A request that the node of its slot has sent on: the name is on another node already, ahead of the slot. */
+struct dm_ahead {
+    char *key; /* the first key of the request */
+    struct dm_member *member;
+    int64_t until_ns;
+};
+
+#define DM_FLEET_AHEAD 256 /* of some batches of renewals */
+
+struct dm_fleet {
+    struct dm_url *url;
+    struct dm_fleet_hooks hooks;
+    const char *channel; /* of the inbox; "" in a Cluster */
+    struct dm_member *members[DM_FLEET_MOST];
+    unsigned count; /* of those: grows only, atomic */
+    bool is_ended;  /* atomic */
+    bool is_wished; /* a request had no node.  Atomic */
+
+    /* Of a Cluster, else NULL. */
+    struct dm_guide *guide;
+    unsigned char *owners; /* of each slot: the member's index and one, 0: not known.  Atomic bytes */
+
+    struct dm_mutex lock; /* rank FLEET: guards all below, and all writing above */
+    struct dm_ahead ahead[DM_FLEET_AHEAD];
+    unsigned ahead_count; /* of those that are in use.  Atomic */
+    unsigned ahead_next;
+    int64_t refreshed_ns; /* when the map was last asked for */
+    unsigned asked;       /* the member that was asked last */
+};
+
+/* channel: of the inbox, borrowed.  False without memory or descriptors. */
+bool dm_fleet_init(struct dm_fleet *fleet, struct dm_url *url, const char *channel, const struct dm_fleet_hooks *hooks);
+void dm_fleet_clear_unused(struct dm_fleet *fleet);
+
+static inline unsigned dm_fleet_count(const struct dm_fleet *fleet)
+{
+    return __atomic_load_n(&fleet->count, __ATOMIC_ACQUIRE);
+}
+
+/* Takes no lock. */
+struct dm_member *dm_fleet_of_slot(const struct dm_fleet *fleet, unsigned slot);
+
+/*
+ * The node for a script call: the node that serves the slot of the first key, by the map; or once, with is_asking, the
+ * node that a redirect has named.  NULL: not known.  Takes the lock.
+ */
+struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args);
+
+/*
+ * The same, once the commands' link of the node is ready; the map is asked for meanwhile.  NULL when the deadline has
+ * passed.  The only server of a store is returned at once.
+ */
+struct dm_member *dm_fleet_await(struct dm_fleet *fleet, struct dm_args *args, const struct dm_deadline *deadline);
+
+/* True if the node serves some slot; the only server serves all. */
+static inline bool dm_fleet_is_serving(const struct dm_member *member)
+{
+    return __atomic_load_n(&member->slots, __ATOMIC_RELAXED) > 0;
+}
+
+/* The lowest slot that the node serves; -1: none. */
+int dm_fleet_first_slot(const struct dm_member *member);
+
+/* Waits for the node of a slot, in the same way. */
+struct dm_member *dm_fleet_await_slot(struct dm_fleet *fleet, unsigned slot, const struct dm_deadline *deadline);
+
+/* A request could not be posted, because there is no node or no connection: the loop thread sees to it.  Quietly. */
+void dm_fleet_wish(struct dm_fleet *fleet, struct dm_member *member);
+
+/* Any node, for questions that any node can answer: ready, if there is one.  NULL: no node is known yet. */
+struct dm_member *dm_fleet_any(struct dm_fleet *fleet);
+
+/*
+ * True if the error of a reply to a call with this first key, or NULL: of a subscription, sends the call on to another
+ * node, as dm_fleet_of_args() knows from now on.  No lock held.
+ */
+bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, const char *key, size_t length,
+                       const char *error);
+
+/* Asks for the map, unless it was asked for just now.  No lock held. */
+void dm_fleet_refresh(struct dm_fleet *fleet);
+
+/* For people: why the node of a slot is not known. */
+void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM]);
+
+/* For the loop thread, as the functions of struct dm_store_ops. */
+void dm_fleet_end(struct dm_fleet *fleet);
+void dm_fleet_fork_prepare(struct dm_fleet *fleet, enum dm_fork_stage stage);
+void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage);
+void dm_fleet_fork_child(struct dm_fleet *fleet);
+
+#endif

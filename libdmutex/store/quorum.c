@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ways to the children, and the table of operations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/drivers.h"
+#include "store/quorum_parts.h"
+
+/* So long one child is waited for while others are being opened, too. */
+#define SLICE_MS 10
+
+/* A child that gives up before its slice is over has no hope. */
+#define HOPE_NS (2 * DM_NS_PER_MS)
+
+static int majority(const struct dm_quorum_store *all)
+{
+    return all->count / 2 + 1;
+}
+
+/* ---- answers of the children ------------------------------------------------------------- */
+
+/* The child may be a new server now, without a queue: see is_crowded() of quorum_ask.c. */
+static void child_ready(void *user)
+{
+    struct dm_quorum_child *child = user;
+    struct dm_quorum_store *all = child->all;
+
+    dm_mutex_lock(&all->lock);
+    child->ready_ns = dm_clock_boot_ns();
+    dm_mutex_unlock(&all->lock);
+    all->host.on_ready(all->host.user);
+}
+
+static void child_tells(void *user)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    all->host.on_inbox(all->host.user);
+}
+
+/*
+ * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
+ * no majority is left.
+ */
+static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
+{
+    struct dm_quorum_record *record = dm_quorum_find(child->all, message->attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+
+    switch (message->kind) {
+    case DM_MESSAGE_GRANTED:
+        message->request = 0;
+        message->answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED };
+        return !record || !record->quorum.token;
+    case DM_MESSAGE_LOST:
+        if (!record || !record->quorum.token)
+            return true;
+        dm_quorum_lose(&record->quorum, child->index, now_ns);
+        return !dm_quorum_is_certain(&record->quorum, now_ns);
+    case DM_MESSAGE_SIGNALLED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void child_message(void *user, const struct dm_message *message)
+{
+    struct dm_quorum_child *child = user;
+    struct dm_quorum_store *all = child->all;
+    struct dm_message news = *message;
+    bool is;
+
+    dm_mutex_lock(&all->lock);
+    is = is_news(child, &news);
+    dm_mutex_unlock(&all->lock);
+    if (is)
+        all->host.on_message(all->host.user, &news);
+}
+
+static void child_changed(void *user)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    all->host.on_change(all->host.user);
+}
+
+static bool child_is_in_need(void *user, unsigned *ret_lease_ms)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    return all->host.is_in_need(all->host.user, ret_lease_ms);
+}
+
+/* ---- names, and the ways ----------------------------------------------------------------- */
+
+static struct dm_place *place(struct dm_store *store, const char *key)
+{
+    return dm_store_place(dm_quorum_of(store)->children[0].store, key);
+}
+
+/* A batch has a part for each child. */
+static unsigned lane(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    (void)place;
+    return 0;
+}
+
+static int count_able(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way)
+{
+    int able = 0;
+
+    for (int i = 0; i < all->count; i++)
+        able += dm_store_is_able(all->children[i].store, place, way);
+    return able;
+}
+
+bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    return count_able(all, place, way) >= majority(all);
+}
+
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++) {
+        if (!dm_store_is_able(all->children[i].store, place, way))
+            dm_store_want(all->children[i].store, place, way);
+    }
+}
+
+/* Waits a little for each child that is not able.  Returns how many have no hope. */
+static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way,
+                      const struct dm_deadline *deadline)
+{
+    int hopeless = 0;
+
+    for (int i = 0; i < all->count && count_able(all, place, way) < majority(all); i++) {
+        struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
+
+        if (!dm_store_await_able(all->children[i].store, place, way, &slice))
+            hopeless += dm_deadline_left_ns(&slice) > HOPE_NS;
+    }
+    return hopeless;
+}
+
+/* Also false before the deadline if so many children have no hope that no majority is left. */
+bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int hopeless = 0;
+
+    if (count_able(all, place, way) == all->count)
+        return true;
+    want(store, place, way);
+    while (count_able(all, place, way) < majority(all)) {
+        if (dm_deadline_left_ns(deadline) == 0 || hopeless > all->count - majority(all))
+            return false;
+        hopeless = await_each(all, place, way, deadline);
+    }
+    return true;
+}
+
+/* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                          int cancel_state)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int first;
+
+    dm_mutex_lock(&all->lock);
+    first = dm_quorum_choose_first(all, place, true);
+    dm_mutex_unlock(&all->lock);
+    return dm_store_sleep(all->children[first].store, place, deadline, cancel_state);
+}
+
+void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                      char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int missing = all->count - count_able(all, place, way);
+    char why[DM_REASON_ROOM];
+    size_t length;
+
+    if (missing == 0) {
+        snprintf(ret_reason, DM_REASON_ROOM, "no majority of %d servers has answered in time", all->count);
+        return;
+    }
+    snprintf(ret_reason, DM_REASON_ROOM, "%d of %d servers cannot be used now", missing, all->count);
+    for (int i = 0; i < all->count; i++) {
+        if (dm_store_is_able(all->children[i].store, place, way))
+            continue;
+        dm_store_reason(all->children[i].store, place, way, why);
+        length = strlen(ret_reason);
+        snprintf(ret_reason + length, DM_REASON_ROOM - length, "; %s", why);
+    }
+}
+
+/* A quorum counts as one server for the life of the process: servers come and go, and no server is believed alone. */
+static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    (void)place;
+    return (struct dm_origin){ .number = 2 };
+}
+
+static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct dm_traffic of;
+
+    *ret_traffic = (struct dm_traffic){ 0 };
+    for (int i = 0; i < all->count; i++) {
+        dm_store_count(all->children[i].store, &of);
+        ret_traffic->commands += of.commands;
+        ret_traffic->messages += of.messages;
+        ret_traffic->reconnects += of.reconnects;
+    }
+}
+
+static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *place, bool is_for_queue, int64_t now_ns,
+                   int demand)
+{
+    return dm_store_is_able(child->store, place, DM_ASKS) &&
+           (demand < 1 || !is_for_queue || dm_store_is_able(child->store, place, DM_TELLS)) &&
+           (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
+}
+
+/* The name's number decides, so that all processes begin with the same server; a server that is not fit is left out. */
+int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
+{
+    int begin = place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
+    int64_t now_ns = dm_clock_boot_ns();
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int demand = 2; demand >= 0; demand--) {
+        for (int i = 0; i < all->count; i++) {
+            int server = (begin + i) % all->count;
+
+            if (is_fit(&all->children[server], place, is_for_queue, now_ns, demand))
+                return server;
+        }
+    }
+    return begin;
+}
+
+/* ---- the loop thread --------------------------------------------------------------------- */
+
+static void work(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_work(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+static int64_t look(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int64_t next_ns = DM_NEVER;
+
+    for (int i = 0; i < all->count; i++) {
+        int64_t due_ns = dm_store_look(all->children[i].store);
+
+        next_ns = due_ns < next_ns ? due_ns : next_ns;
+    }
+    return next_ns;
+}
+
+static void watch(struct dm_store *store, struct dm_watch *watch)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_watch(all->children[i].store, watch);
+    dm_watch_until(watch, dm_quorum_batches_due_ns(all));
+}
+
+static void note_look(struct dm_store *store, int64_t look_ns)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_note_look(all->children[i].store, look_ns);
+}
+
+static void turn(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_turn(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+/* A child that is down has no requests under way. */
+static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int drained = 0;
+
+    for (int i = 0; i < all->count; i++) {
+        if (dm_store_is_able(all->children[i].store, NULL, DM_ASKS))
+            drained += dm_store_drain(all->children[i].store, deadline);
+    }
+    return drained >= majority(all);
+}
+
+static void end(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_end(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+/* Stage by stage, because a lock of a later stage must not be held while one of an earlier stage is taken. */
+static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    if (stage == DM_FORK_STORES)
+        dm_mutex_lock(&all->lock);
+    for (int i = 0; i < (stage == DM_FORK_SHARED ? 1 : all->count); i++)
+        all->children[i].store->ops->fork_prepare(all->children[i].store, stage);
+}
+
+static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = stage == DM_FORK_SHARED ? 1 : all->count; i > 0; i--)
+        all->children[i - 1].store->ops->fork_parent(all->children[i - 1].store, stage);
+    if (stage == DM_FORK_STORES)
+        dm_mutex_unlock(&all->lock);
+}
+
+static void fork_child(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    dm_mutex_reset(&all->lock);
+    for (int i = 0; i < all->count; i++)
+        dm_store_fork_child(all->children[i].store);
+}
+
+static void free_unused(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++) {
+        if (all->children[i].store)
+            dm_store_free_unused(all->children[i].store);
+        dm_url_free(all->children[i].url);
+    }
+    free(all);
+}
+
+static const struct dm_store_ops ops = {
+    .place = place,
+    .lane = lane,
+    .is_able = dm_quorum_is_able,
+    .want = want,
+    .await_able = dm_quorum_await_able,
+    .sleep = sleep_reading,
+    .reason = dm_quorum_reason,
+    .origin = origin,
+    .count = count,
+    .acquire = dm_quorum_acquire,
+    .cancel = dm_quorum_cancel,
+    .release = dm_quorum_release,
+    .renew = dm_quorum_renew,
+    .consistent = dm_quorum_consistent,
+    .force = dm_quorum_force,
+    .drop = dm_quorum_drop,
+    .info = dm_quorum_info,
+    .view = dm_quorum_view,
+    .cond_wait = dm_quorum_cond_wait,
+    .cond_cancel = dm_quorum_cond_cancel,
+    .cond_signal = dm_quorum_cond_signal,
+    .cond_drop = dm_quorum_cond_drop,
+    .post_release = dm_quorum_post_one_release,
+    .post_poll = dm_quorum_post_poll,
+    .post_renew = dm_quorum_post_renew,
+    .work = work,
+    .look = look,
+    .watch = watch,
+    .note_look = note_look,
+    .turn = turn,
+    .drain = drain,
+    .end = end,
+    .fork_prepare = fork_prepare,
+    .fork_parent = fork_parent,
+    .fork_child = fork_child,
+    .free_unused = free_unused,
+};
+
+/* False without memory or descriptors. */
+static bool open_child(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident)
+{
+    const struct dm_host host = {
+        .user = child,
+        .on_ready = child_ready,
+        .on_inbox = child_tells,
+        .on_message = child_message,
+        .on_change = child_changed,
+        .is_in_need = child_is_in_need,
+    };
+
+    child->url = dm_url_of_server(list, list->hosts[child->index].host, list->hosts[child->index].port);
+    child->store = child->url ? dm_redis_open(child->url, ident, &host) : NULL;
+    return child->store != NULL;
+}
+
+struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+{
+    struct dm_quorum_store *all = calloc(1, sizeof *all);
+    bool is_whole = true;
+
+    if (!all)
+        return NULL;
+    all->store.ops = &ops;
+    all->host = *host;
+    all->count = url->host_count;
+    all->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_QUORUM);
+    for (int i = 0; i < all->count && is_whole; i++) {
+        all->children[i].all = all;
+        all->children[i].index = i;
+        is_whole = open_child(&all->children[i], url, ident);
+    }
+    if (is_whole)
+        return &all->store;
+    free_unused(&all->store);
+    return NULL;
+}

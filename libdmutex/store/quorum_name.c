@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations on a name, and by the owner, which are rare: one child after another.  A majority decides.  Conditions are
+ * none: a signal to several servers would wake several waiters.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/quorum_parts.h"
+
+/* So long the servers that have not got a hold yet are waited for. */
+#define JOIN_NS (200 * DM_NS_PER_MS)
+
+/* So many children have said so. */
+struct votes {
+    int done, against, refused;
+};
+
+/* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
+static struct dm_deadline share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline)
+{
+    int64_t left_ns = dm_deadline_left_ns(deadline);
+
+    return dm_deadline_sooner(deadline, left_ns / (all->count - server));
+}
+
+static void vote(struct votes *votes, enum dm_verdict verdict)
+{
+    votes->done += verdict == DM_SAYS_DONE;
+    votes->against += verdict == DM_SAYS_UNKNOWN || verdict == DM_SAYS_BUSY;
+    votes->refused += verdict == DM_SAYS_REFUSED;
+}
+
+/* `against`: the verdict for the caller if a majority cannot be had because of such votes. */
+static enum dm_verdict decide(struct dm_quorum_store *all, const struct votes *votes, const struct dm_place *place,
+                              enum dm_verdict against, char ret_reason[DM_REASON_ROOM])
+{
+    int majority = all->count / 2 + 1;
+
+    if (votes->done >= majority)
+        return DM_SAYS_DONE;
+    if (votes->against > all->count - majority)
+        return against;
+    if (votes->refused > all->count - majority)
+        return DM_SAYS_REFUSED;
+    dm_quorum_reason(&all->store, place, DM_ASKS, ret_reason);
+    return DM_SAYS_NOTHING;
+}
+
+/*
+ * The servers that have not got the hold yet know of the death, too, and would tell the next owner: so these servers
+ * are asked once more.
+ */
+static void join(struct dm_quorum_store *all, const struct dm_ask *ask, const struct dm_deadline *deadline)
+{
+    struct dm_deadline soon = dm_deadline_sooner(deadline, JOIN_NS);
+    struct dm_renewal renewal = { .place = ask->place,
+                                  .thread = ask->thread,
+                                  .attempt = ask->attempt,
+                                  .request = ask->request,
+                                  .lease_ms = ask->lease_ms,
+                                  .depth = 1 };
+    const struct dm_quorum_record *record;
+    char reason[DM_REASON_ROOM] = "";
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, ask->attempt);
+    renewal.token = record ? record->quorum.token : 0;
+    dm_mutex_unlock(&all->lock);
+    if (renewal.token)
+        dm_quorum_renew(&all->store, &renewal, &soon, reason);
+}
+
+enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct votes votes = { 0 };
+
+    join(all, ask, deadline);
+    for (int i = 0; i < all->count; i++) {
+        struct dm_deadline until = share(all, i, deadline);
+
+        if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
+            vote(&votes, dm_store_consistent(all->children[i].store, ask, &until, ret_reason));
+    }
+    return decide(all, &votes, ask->place, DM_SAYS_UNKNOWN, ret_reason);
+}
+
+enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *place,
+                                const struct dm_deadline *deadline, bool *ret_must_serve,
+                                char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct votes votes = { 0 };
+    bool must_serve = false, is_any = false;
+    enum dm_verdict verdict;
+
+    if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
+        return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
+    for (int i = 0; i < all->count; i++) {
+        struct dm_deadline until = share(all, i, deadline);
+
+        if (!dm_store_is_able(all->children[i].store, place, DM_ASKS))
+            continue;
+        vote(&votes, dm_store_force(all->children[i].store, place, &until, &must_serve, ret_reason));
+        is_any = is_any || must_serve;
+    }
+    verdict = decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
+    if (verdict == DM_SAYS_DONE)
+        *ret_must_serve = is_any;
+    return verdict;
+}
+
+/* One server where the name is in use is enough for BUSY, unless a majority has dropped the name. */
+enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct votes votes = { 0 };
+    enum dm_verdict verdict;
+
+    if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
+        return decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
+    for (int i = 0; i < all->count; i++) {
+        struct dm_deadline until = share(all, i, deadline);
+
+        if (dm_store_is_able(all->children[i].store, place, DM_ASKS))
+            vote(&votes, dm_store_drop(all->children[i].store, place, is_anonymous, &until, ret_reason));
+    }
+    verdict = decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
+    return verdict == DM_SAYS_NOTHING && votes.against ? DM_SAYS_BUSY : verdict;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+static bool is_same_owner(const dmutex_info_t *a, const dmutex_info_t *b)
+{
+    return a->locked == b->locked && a->thread == b->thread && strcmp(a->owner, b->owner) == 0;
+}
+
+/*
+ * What a majority says.  Without one the mutex is shown as free: some servers are an attempt's that has not got the
+ * majority.  Token, waiters and health are the highest of all.
+ */
+static struct dm_info sum_up(const struct dm_quorum_store *all, const struct dm_info *infos, int count)
+{
+    struct dm_info sum = { .shown = { .struct_size = sizeof sum.shown } };
+
+    for (int i = 0; i < count; i++) {
+        int same = 0;
+
+        for (int j = 0; j < count; j++)
+            same += is_same_owner(&infos[i].shown, &infos[j].shown);
+        if (same > all->count / 2)
+            sum = infos[i];
+    }
+    for (int i = 0; i < count; i++) {
+        const dmutex_info_t *shown = &infos[i].shown;
+
+        sum.shown.token = shown->token > sum.shown.token ? shown->token : sum.shown.token;
+        sum.shown.waiters = shown->waiters > sum.shown.waiters ? shown->waiters : sum.shown.waiters;
+        sum.shown.health = shown->health > sum.shown.health ? shown->health : sum.shown.health;
+        sum.position = infos[i].position > sum.position ? infos[i].position : sum.position;
+        sum.grace_ms = infos[i].grace_ms > sum.grace_ms ? infos[i].grace_ms : sum.grace_ms;
+    }
+    return sum;
+}
+
+enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct dm_info infos[DM_QUORUM_MOST];
+    struct votes votes = { 0 };
+    enum dm_verdict verdict;
+
+    if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline))
+        return decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
+    for (int i = 0; i < all->count; i++) {
+        struct dm_deadline until = share(all, i, deadline);
+
+        if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
+            vote(&votes, dm_store_info(all->children[i].store, ask, &until, &infos[votes.done], ret_reason));
+    }
+    verdict = decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
+    if (verdict == DM_SAYS_DONE)
+        *ret_info = sum_up(all, infos, votes.done);
+    return verdict;
+}
+
+/* The names of one server: the first that can be asked.  The others have the same, but for those just being changed. */
+enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                               char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int chosen = 0;
+
+    dm_quorum_await_able(store, NULL, DM_ASKS, deadline);
+    while (chosen + 1 < all->count && !dm_store_is_able(all->children[chosen].store, NULL, DM_ASKS))
+        chosen++;
+    return dm_store_view(all->children[chosen].store, view, deadline, ret_reason);
+}
+
+/* ---- conditions -------------------------------------------------------------------------- */
+
+struct dm_answer dm_quorum_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    (void)store;
+    (void)ask;
+    (void)leaving;
+    (void)deadline;
+    (void)ret_reason;
+    return (struct dm_answer){ .verdict = DM_SAYS_UNSUPPORTED };
+}
+
+struct dm_answer dm_quorum_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                       char ret_reason[DM_REASON_ROOM])
+{
+    (void)store;
+    (void)ask;
+    (void)deadline;
+    (void)ret_is_signalled;
+    (void)ret_reason;
+    return (struct dm_answer){ .verdict = DM_SAYS_UNSUPPORTED };
+}
+
+struct dm_signalled dm_quorum_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    (void)store;
+    (void)signal;
+    (void)deadline;
+    (void)ret_reason;
+    return (struct dm_signalled){ .verdict = DM_SAYS_UNSUPPORTED };
+}
+
+/* Nobody can wait, so there is nothing to delete. */
+enum dm_verdict dm_quorum_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    (void)store;
+    (void)condition;
+    (void)is_anonymous;
+    (void)deadline;
+    (void)ret_reason;
+    return DM_SAYS_DONE;
+}

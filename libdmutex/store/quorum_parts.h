@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store on several servers that know nothing of each other: each operation asks the stores of the servers, the
+ * children, and counts their answers (core/quorum.h).
+ *
+ *   quorum.c         opening, the ways to the children, the loop thread, fork
+ *   quorum_record.c  attempts, and the questions that are under way
+ *   quorum_ask.c     acquire, cancel, release: questions of a thread that waits for a majority
+ *   quorum_batch.c   posted renewals and polls
+ *   quorum_name.c    operations on a name, one child after another
+ *
+ * All children are of one kind and have the same settings but the address, so a place of one serves all.
+ *
+ * A question goes to the children by posts, and the asking thread reads the answers itself: it leads one child's
+ * connection after another, by draining it.  The store's lock is never held while handlers may be called.
+ */
+#ifndef DM_STORE_QUORUM_PARTS_H
+#define DM_STORE_QUORUM_PARTS_H
+
+#include "base/rank.h"
+#include "base/self.h"
+#include "core/quorum.h"
+#include "store/calls.h"
+
+#define DM_QUORUM_CHAINS 1024
+#define DM_QUORUM_CROWDS 256
+
+struct dm_quorum_store;
+struct dm_quorum_batch;
+
+struct dm_quorum_child {
+    struct dm_quorum_store *all;
+    int index;
+    struct dm_url *url;
+    struct dm_store *store;
+
+    /* The store's lock guards the rest. */
+    int64_t grace_until_ns;   /* the server grants nothing until then */
+    int64_t shunned_until_ns; /* refuses: turns are taken elsewhere */
+    int64_t ready_ns;         /* since when it can be asked */
+    unsigned unanswered;      /* questions */
+    int64_t waiting_ns;       /* since when one of them is unanswered, about */
+    char refusal[160];        /* the last error that a person should read */
+};
+
+/* An attempt, and the answers of the servers. */
+struct dm_quorum_record {
+    struct dm_quorum_record *next;
+    uint64_t attempt;
+    uint64_t thread;
+    bool is_robust;
+    struct dm_quorum quorum;
+    int64_t used_ns;
+    bool is_queued;          /* waits at quorum.first */
+    uint64_t news;           /* counts answers */
+    struct dm_self *sleeper; /* the thread that sleeps until an answer comes; NULL: none */
+
+    /* A posted release: called when the majority has answered; NULL: none is under way. */
+    dm_answers_fn on_released;
+    void *user;
+};
+
+struct dm_quorum_store {
+    struct dm_store store; /* first: see dm_quorum_of() */
+    struct dm_host host;
+    int count;
+    struct dm_quorum_child children[DM_QUORUM_MOST];
+
+    struct dm_mutex lock; /* Rank QUORUM: under STATE; connections nest in it */
+    struct dm_quorum_record *records[DM_QUORUM_CHAINS];
+    size_t record_count, sweep_at;
+    uint64_t rounds;                            /* the numbers of the newest record's rounds begin here */
+    int64_t crowded_until_ns[DM_QUORUM_CROWDS]; /* by the names' numbers: attempts wait, as it was seen lately */
+    struct dm_quorum_batch *batches;            /* without a call of the handler yet */
+};
+
+static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)
+{
+    return (struct dm_quorum_store *)(uintptr_t)store;
+}
+
+/* ---- the ways: quorum.c ------------------------------------------------------------------ */
+
+/* True if a majority of the children is able. */
+bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way);
+
+/* The same, awaited. */
+bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline);
+
+/* Who is missing, and why. */
+void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                      char ret_reason[DM_REASON_ROOM]);
+
+/* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
+int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
+
+/* ---- records and questions: quorum_record.c.  The store's lock is held unless said otherwise. ---- */
+
+struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt);
+
+/* The attempt's record, made if there is none; NULL without memory. */
+struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_ask *ask);
+
+void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt);
+
+/* A question went out to a child, or its answer came. */
+void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns);
+void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
+                           int64_t now_ns);
+
+/* True if an answer of the child is long in coming: other children are waited for first. */
+bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
+
+/* True if a child that can be asked has not got the attempt's hold, and no answer is to come. */
+bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const struct dm_place *place);
+
+/* An answer to the attempt was taken: wakes the thread that sleeps for it. */
+void dm_quorum_note_news(struct dm_quorum_record *record);
+
+/* Without the lock: reads answers of the servers (a set of bits) for the attempt's thread, in a slice of time. */
+void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
+                    const struct dm_deadline *deadline);
+
+/* Posts TRY or QUEUE; the answer goes into the record, if its round is still the same. */
+void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
+                            enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
+                            int owed_count);
+
+/* Without the lock: posts the release to each server to which dm_quorum_send() has said so. */
+void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
+                            unsigned servers);
+
+/* ---- operations: quorum_ask.c, quorum_batch.c, quorum_name.c ----------------------------- */
+
+struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                   char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                dm_answers_fn handler, void *user);
+
+struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal *renewal,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                          void *user);
+bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
+                         void *user);
+
+/* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
+void dm_quorum_end_batches(struct dm_quorum_store *all);
+
+/* The earliest moment at which a batch has waited long enough; DM_NEVER. */
+int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
+
+enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *place,
+                                const struct dm_deadline *deadline, bool *ret_must_serve,
+                                char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                               char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                       char ret_reason[DM_REASON_ROOM]);
+struct dm_signalled dm_quorum_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Promises on a Cluster: slots with held mutexes, queues and conditions move again and again, replicas take masters'
+ * places, and no two threads own a mutex, no token comes back, and no wake-up is lost.  Two threads own a mutex when
+ * shards fail over and there is no grace, and when a move loses keys.
+ *
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_MOVES sets the number of moves, and
+ * DMUTEX_TEST_SHARDS the number of failovers: without the latter only a long run has failovers, because an election
+ * that fails again and again on a busy machine holds up the usual run.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "round.h"
+
+#define MOVES_IN_A_ROUND 5
+#define IN_A_ROUND 2
+#define CALLS 500       /* in a round: some behind the grace, between two failovers */
+#define ENOUGH 40       /* failovers, or moves, without a second owner: then they are harmless */
+#define LONG_LEASE 1500 /* longer than a failover by force takes */
+#define TIMES "command_timeout=200&connect_timeout=200&switch=400"
+
+static uint64_t seed;
+static struct stage stage;
+static struct tally tally;
+
+static void strike(unsigned faults, int count, int calls)
+{
+    stage_seed(&stage, seed + (uint64_t)tally.rounds);
+    round_run(&stage, &tally, tally.rounds % 2, faults, count, calls);
+}
+
+static void assert_nothing_is_found(void)
+{
+    tally_print(&tally, &stage);
+    assert_int_equal(verdict_sum(&tally.verdict), 0);
+    assert_int_equal(tally.stuck, 0);
+}
+
+static void test_two_own_when_there_is_no_grace(void **state)
+{
+    (void)state;
+    stage_begin_cluster(&stage, CLUSTER_SWIFT_MS, false, "?grace=off&" TIMES);
+    stage.lease_ms = LONG_LEASE;
+    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.promotions < ENOUGH)
+        strike(FAULTS_OF_FORCE, IN_A_ROUND, 0);
+    tally_print(&tally, &stage);
+    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+}
+
+static void test_two_own_when_a_move_loses_keys(void **state)
+{
+    (void)state;
+    stage_begin_cluster(&stage, CLUSTER_CALM_MS, false, "?grace=off&" TIMES);
+    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.moves < ENOUGH)
+        strike(FAULTS_OF_LOST_KEYS, IN_A_ROUND, 0);
+    tally_print(&tally, &stage);
+    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+}
+
+/* No data is lost: all waiters come by themselves. */
+static void test_nothing_is_lost_when_slots_move(void **state)
+{
+    long moves = count_from("DMUTEX_TEST_MOVES", 20, 10000);
+
+    (void)state;
+    stage_begin_cluster(&stage, CLUSTER_CALM_MS, true, "?" TIMES);
+    while (stage.moves < moves)
+        strike(FAULTS_OF_SLOTS | (tally.rounds % 2 ? FAULTS_OF_PROCESSES : 0), MOVES_IN_A_ROUND, 0);
+    assert_nothing_is_found();
+}
+
+static long failovers;
+
+static void test_nobody_owns_beside_another_when_shards_fail_over(void **state)
+{
+    (void)state;
+    stage_begin_cluster(&stage, CLUSTER_SWIFT_MS, true, "?" TIMES);
+    stage.lease_ms = LONG_LEASE;
+    while (stage.promotions < failovers)
+        strike(FAULTS_OF_SHARDS | FAULTS_OF_FORCE | (tally.rounds % 2 ? FAULTS_OF_PROCESSES : 0), IN_A_ROUND, CALLS);
+    assert_nothing_is_found();
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    tally = (struct tally){ .rounds = 0 };
+    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    stage_end(&stage);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_two_own_when_there_is_no_grace), TEST(test_two_own_when_a_move_loses_keys),
+        TEST(test_nothing_is_lost_when_slots_move),
+        TEST(test_nobody_owns_beside_another_when_shards_fail_over), /* the last: left out without failovers */
+    };
+    size_t count = sizeof tests / sizeof tests[0];
+
+    stage_isolate(argc);
+    test_begin(argc, argv);
+    signal(SIGPIPE, SIG_IGN); /* a node that is replaced may close the connections of the test, too */
+    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    failovers = count_from("DMUTEX_TEST_SHARDS", 0, 100);
+    return _cmocka_run_group_tests("tests", tests, failovers ? count : count - 1, NULL, NULL);
+}

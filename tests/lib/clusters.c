@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "clusters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testlib.h"
+
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+static bool is_running(const struct cluster *cluster, int node)
+{
+    const struct server *server = cluster->nodes[node];
+
+    return server && server->pid && server->side && !cluster->is_stopped[node];
+}
+
+static int any_running(const struct cluster *cluster)
+{
+    int node = 0;
+
+    while (node < cluster->count && !is_running(cluster, node))
+        node++;
+    assert_in_range(node, 0, cluster->count - 1);
+    return node;
+}
+
+static struct side *side_of(const struct cluster *cluster, int node)
+{
+    return cluster->nodes[node]->side;
+}
+
+/* The usual bus port, 10000 higher, may be above all ports.  A master without slots stays a master. */
+static int start_node(struct cluster *cluster)
+{
+    int node = cluster->count++, bus_port = server_free_port();
+    char bus[16], timeout[16];
+
+    assert_in_range(node, 0, CLUSTER_NODES - 1);
+    snprintf(bus, sizeof bus, "%d", bus_port);
+    snprintf(timeout, sizeof timeout, "%d", late_stretched_ms(cluster->timeout_ms));
+    cluster->nodes[node] =
+        server_start_with(true, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", timeout,
+                          "--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
+                          "--repl-diskless-sync-delay", "0", NULL);
+    cluster->bus_ports[node] = bus_port;
+    snprintf(cluster->ids[node], sizeof cluster->ids[node], "%s", side_text(side_of(cluster, node), "CLUSTER MYID"));
+    return node;
+}
+
+/* Every earlier node: nodes that know of each other by the talk of others need seconds. */
+static void meet(const struct cluster *cluster, int node)
+{
+    for (int i = 0; i < node; i++) {
+        if (cluster->nodes[i])
+            side_text(side_of(cluster, i), "CLUSTER MEET 127.0.0.1 %d %d", cluster->nodes[node]->port,
+                      cluster->bus_ports[node]);
+    }
+}
+
+static int count_nodes(const struct cluster *cluster)
+{
+    int count = 0;
+
+    for (int i = 0; i < cluster->count; i++)
+        count += cluster->nodes[i] != NULL;
+    return count;
+}
+
+static int count_words(const char *text, const char *word)
+{
+    int count = 0;
+
+    while ((text = strstr(text, word))) {
+        count++;
+        text++;
+    }
+    return count;
+}
+
+/* A node is well when it can reach every node, and when nobody is said to have failed. */
+static bool is_well(const struct cluster *cluster, int node)
+{
+    const char *text = side_text(side_of(cluster, node), "CLUSTER NODES");
+
+    return count_words(text, " connected") == count_nodes(cluster) && !strstr(text, "fail") &&
+           !strstr(text, "handshake");
+}
+
+static bool are_all_well(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && !is_well(cluster, i))
+            return false;
+    }
+    return true;
+}
+
+static bool serves(const struct cluster *cluster, int node)
+{
+    struct side *side = side_of(cluster, node);
+
+    return side_says(side, "cluster_state:ok", "CLUSTER INFO") &&
+           (side_says(side, "role:master", "INFO replication") ||
+            side_says(side, "master_link_status:up", "INFO replication"));
+}
+
+static bool do_all_serve(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && !serves(cluster, i))
+            return false;
+    }
+    return true;
+}
+
+static int replica_of(const struct cluster *cluster, int master)
+{
+    char own_line[80];
+
+    snprintf(own_line, sizeof own_line, "myself,slave %s", cluster->ids[master]);
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && side_says(side_of(cluster, i), own_line, "CLUSTER NODES"))
+            return i;
+    }
+    return -1;
+}
+
+static int epoch_of(const struct cluster *cluster, int node)
+{
+    return atoi(strstr(side_text(side_of(cluster, node), "CLUSTER INFO"), "current_epoch:") + strlen("current_epoch:"));
+}
+
+/* A replica that knows an older epoch is elected all the same, and then nobody heeds it. */
+static bool know_all_the_epoch(const struct cluster *cluster)
+{
+    int epoch = epoch_of(cluster, any_running(cluster));
+
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && epoch_of(cluster, i) != epoch)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * A master sends a new replica nothing until the replica's first word, which may come a second behind the data; so a
+ * write is sent, of no effect, and confirmed.
+ */
+static bool are_all_followed(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (!is_running(cluster, i) || replica_of(cluster, i) < 0)
+            continue;
+        side_text(side_of(cluster, i), "FUNCTION FLUSH");
+        if (side_int(side_of(cluster, i), "WAIT 1 1000") < 1)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+/*
+ * Each node has an epoch of its own from the beginning: of two masters with the same epoch one takes a new epoch at
+ * some later moment, and a replica that is elected just then has the older one.
+ */
+static void share_slots(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++)
+        side_text(side_of(cluster, i), "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
+    for (int i = 0; i < cluster->masters; i++) {
+        int first = CLUSTER_SLOTS * i / cluster->masters, next = CLUSTER_SLOTS * (i + 1) / cluster->masters;
+
+        side_text(side_of(cluster, i), "CLUSTER ADDSLOTSRANGE %d %d", first, next - 1);
+    }
+}
+
+static bool do_all_know(const struct cluster *cluster, const char *word, int times)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && count_words(side_text(side_of(cluster, i), "CLUSTER NODES"), word) != times)
+            return false;
+    }
+    return true;
+}
+
+/* All replicas have all data, and each node knows the replicas. */
+static void add_replicas(const struct cluster *cluster)
+{
+    for (int i = cluster->masters; i < cluster->count; i++)
+        side_text(side_of(cluster, i), "CLUSTER REPLICATE %s", cluster->ids[i - cluster->masters]);
+    wait_until(do_all_know(cluster, "slave ", cluster->count - cluster->masters));
+}
+
+void cluster_start(struct cluster *cluster, int masters, bool has_replicas, int timeout_ms)
+{
+    *cluster = (struct cluster){ .masters = masters, .timeout_ms = timeout_ms };
+    for (int i = 0; i < (has_replicas ? 2 * masters : masters); i++)
+        start_node(cluster);
+    share_slots(cluster);
+    for (int i = 1; i < cluster->count; i++)
+        meet(cluster, i);
+    wait_until(are_all_well(cluster));
+    add_replicas(cluster);
+    wait_until(do_all_serve(cluster));
+    wait_until(are_all_followed(cluster));
+}
+
+void cluster_end(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (cluster->nodes[i])
+            server_end(cluster->nodes[i]);
+    }
+}
+
+struct cluster *the_cluster;
+
+static int set_up(int timeout_ms)
+{
+    static struct cluster cluster;
+
+    the_cluster = &cluster;
+    cluster_start(the_cluster, 3, true, timeout_ms);
+    return 0;
+}
+
+int cluster_group_setup(void **state)
+{
+    (void)state;
+    return set_up(CLUSTER_CALM_MS);
+}
+
+int cluster_group_setup_swift(void **state)
+{
+    (void)state;
+    return set_up(CLUSTER_SWIFT_MS);
+}
+
+int cluster_group_teardown(void **state)
+{
+    (void)state;
+    cluster_end(the_cluster);
+    return 0;
+}
+
+const char *cluster_url(const struct cluster *cluster, const char *options)
+{
+    static char url[512];
+
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d%s", cluster->nodes[0]->port,
+             cluster->nodes[1]->port, cluster->nodes[2]->port, options);
+    return url;
+}
+
+const char *cluster_url_of(const struct cluster *cluster, int node, const char *options)
+{
+    static char url[512];
+
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d%s", cluster->nodes[node]->port, options);
+    return url;
+}
+
+/* ---- the map ----------------------------------------------------------------------------- */
+
+int cluster_slot(const struct cluster *cluster, const char *group)
+{
+    return (int)side_int(side_of(cluster, any_running(cluster)), "CLUSTER KEYSLOT {%s}", group);
+}
+
+static int node_by_id(const struct cluster *cluster, const char *id)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (cluster->nodes[i] && strncmp(cluster->ids[i], id, strlen(cluster->ids[i])) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The words behind the eighth of a line of CLUSTER NODES: "5461", "0-5460", and "[7->-id]" of a slot that moves. */
+static bool has_slot(char *line, int slot)
+{
+    char *word, *rest = line;
+    int first, last;
+
+    for (int i = 0; (word = strsep(&rest, " ")); i++) {
+        if (i < 8 || word[0] == '[')
+            continue;
+        if (sscanf(word, "%d-%d", &first, &last) < 2)
+            last = first;
+        if (first <= slot && slot <= last)
+            return true;
+    }
+    return false;
+}
+
+int cluster_master_by(const struct cluster *cluster, int by, int slot)
+{
+    char *text = strdup(side_text(side_of(cluster, by), "CLUSTER NODES")), *rest = text, *line;
+    int node = -1;
+
+    while (node < 0 && (line = strsep(&rest, "\n"))) {
+        int its_node = node_by_id(cluster, line);
+
+        if (has_slot(line, slot))
+            node = its_node;
+    }
+    free(text);
+    return node;
+}
+
+/* The master that all running nodes name, -1 if they do not agree. */
+static int agreed_master(const struct cluster *cluster, int slot)
+{
+    int master = cluster_master_by(cluster, any_running(cluster), slot);
+
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i) && cluster_master_by(cluster, i, slot) != master)
+            return -1;
+    }
+    return master;
+}
+
+int cluster_master(const struct cluster *cluster, int slot)
+{
+    int node;
+
+    wait_until((node = agreed_master(cluster, slot)) >= 0);
+    return node;
+}
+
+struct side *cluster_side(struct cluster *cluster, const char *group)
+{
+    struct server *server = cluster->nodes[cluster_master(cluster, cluster_slot(cluster, group))];
+
+    server_reconnect(server);
+    return server->side;
+}
+
+const char *cluster_group_on(const struct cluster *cluster, int node, const char *word)
+{
+    static char names[4][32];
+    static unsigned last;
+    char *name = names[last++ % 4];
+    int number = 0;
+
+    do
+        snprintf(name, sizeof names[0], "%s%d", word, number++);
+    while (cluster_master_by(cluster, node, cluster_slot(cluster, name)) != node);
+    return name;
+}
+
+/* ---- nodes that fail --------------------------------------------------------------------- */
+
+void cluster_kill(struct cluster *cluster, int node)
+{
+    server_kill(cluster->nodes[node]);
+    cluster->is_stopped[node] = false;
+}
+
+void cluster_restart(struct cluster *cluster, int node)
+{
+    server_restart(cluster->nodes[node]);
+}
+
+void cluster_stop(struct cluster *cluster, int node)
+{
+    server_stop(cluster->nodes[node]);
+    cluster->is_stopped[node] = true;
+}
+
+void cluster_cont(struct cluster *cluster, int node)
+{
+    server_cont(cluster->nodes[node]);
+    cluster->is_stopped[node] = false;
+}
+
+static bool is_failed_over(const struct cluster *cluster, int slot, int before)
+{
+    int master = agreed_master(cluster, slot);
+
+    return master >= 0 && master != before && serves(cluster, master);
+}
+
+int cluster_await_failover(const struct cluster *cluster, int slot, int before)
+{
+    wait_until(is_failed_over(cluster, slot, before));
+    return agreed_master(cluster, slot);
+}
+
+int cluster_replica(const struct cluster *cluster, int slot)
+{
+    return replica_of(cluster, cluster_master(cluster, slot));
+}
+
+/* A failover by hand is given up after five seconds, if the master or the vote is late. */
+#define FAILOVER_MS 6000
+#define FAILOVERS 3
+
+static bool is_failed_over_soon(const struct cluster *cluster, int slot, int before)
+{
+    int64_t until_ms = wait_now_ms() + FAILOVER_MS;
+
+    while (!is_failed_over(cluster, slot, before)) {
+        if (wait_now_ms() > until_ms)
+            return false;
+        wait_nap();
+    }
+    return true;
+}
+
+/* What each node knows, when a failover does not come. */
+static void show_nodes(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (is_running(cluster, i))
+            print_error("node %d:\n%s\n", i, side_text(side_of(cluster, i), "CLUSTER NODES"));
+    }
+}
+
+static void command_replica(const struct cluster *cluster, int replica, const char *command, int slot, int before)
+{
+    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
+
+    while (!side_try(side_of(cluster, replica), command) && !is_failed_over(cluster, slot, before)) {
+        if (wait_now_ms() > until_ms) {
+            show_nodes(cluster);
+            fail_msg("%s to node %d: %s", command, replica, side_error(side_of(cluster, replica)));
+        }
+        wait_nap();
+    }
+}
+
+static int fail_over(struct cluster *cluster, int slot, const char *command)
+{
+    int before = cluster_master_by(cluster, any_running(cluster), slot), replica = replica_of(cluster, before);
+    int tries = 0;
+
+    assert_in_range(replica, 0, cluster->count - 1);
+    wait_until(know_all_the_epoch(cluster));
+    do
+        command_replica(cluster, replica, command, slot, before);
+    while (!is_failed_over_soon(cluster, slot, before) && ++tries < FAILOVERS);
+    return cluster_await_failover(cluster, slot, before);
+}
+
+/* A master does not heed a replica that the master does not know as such: just behind another failover. */
+static bool knows_replica(const struct cluster *cluster, int master, int replica)
+{
+    const char *text = side_text(side_of(cluster, master), "CLUSTER NODES"), *line;
+    char start[64], end[80];
+
+    snprintf(start, sizeof start, "%.40s 127.0.0.1:%d@", cluster->ids[replica], cluster->nodes[replica]->port);
+    snprintf(end, sizeof end, " slave %.40s", cluster->ids[master]);
+    line = strstr(text, start);
+    text = line ? strstr(line, end) : NULL;
+    return text && text < line + strcspn(line, "\n");
+}
+
+static bool can_fail_over(const struct cluster *cluster, int slot)
+{
+    int master = cluster_master(cluster, slot), replica = replica_of(cluster, master);
+
+    return replica >= 0 && serves(cluster, replica) && knows_replica(cluster, master, replica);
+}
+
+int cluster_fail_over(struct cluster *cluster, int slot)
+{
+    wait_until(can_fail_over(cluster, slot));
+    return fail_over(cluster, slot, "CLUSTER FAILOVER");
+}
+
+int cluster_force_over(struct cluster *cluster, int slot)
+{
+    return fail_over(cluster, slot, "CLUSTER FAILOVER FORCE");
+}
+
+void cluster_part(struct cluster *cluster, int slot)
+{
+    side_text(side_of(cluster, cluster_master(cluster, slot)), "CLIENT KILL TYPE replica");
+}
+
+void cluster_heal(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (!cluster->nodes[i])
+            continue;
+        if (!cluster->nodes[i]->pid)
+            cluster_restart(cluster, i);
+        cluster_cont(cluster, i);
+    }
+    wait_until(are_all_well(cluster) && do_all_serve(cluster));
+    wait_until(are_all_followed(cluster));
+    wait_until(know_all_the_epoch(cluster));
+}
+
+/* ---- nodes that come and go -------------------------------------------------------------- */
+
+int cluster_add_node(struct cluster *cluster)
+{
+    int node = start_node(cluster);
+
+    meet(cluster, node);
+    wait_until(do_all_know(cluster, " connected", count_nodes(cluster)) && are_all_well(cluster));
+    wait_until(do_all_serve(cluster));
+    return node;
+}
+
+void cluster_forget_node(struct cluster *cluster, int node)
+{
+    for (int i = 0; i < cluster->count; i++) {
+        if (i != node && is_running(cluster, i))
+            side_text(side_of(cluster, i), "CLUSTER FORGET %s", cluster->ids[node]);
+    }
+    server_end(cluster->nodes[node]);
+    cluster->nodes[node] = NULL;
+}

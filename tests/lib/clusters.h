@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A Cluster: masters with a replica each, or without, on loopback.  The first nodes are the masters at first, and node
+ * i + masters is the replica of node i.
+ *
+ *     int slot = cluster_slot(the_cluster, "orders");
+ *     int before = cluster_master(the_cluster, slot);
+ *
+ *     cluster_kill(the_cluster, before);
+ *     after = cluster_await_failover(the_cluster, slot, before);
+ *
+ * All functions fail the running test if the work cannot be done.
+ */
+#ifndef TEST_CLUSTERS_H
+#define TEST_CLUSTERS_H
+
+#include "server.h"
+
+#define CLUSTER_NODES 8
+#define CLUSTER_SLOTS 16384
+
+/* cluster-node-timeout, on a quiet machine: for tests in which no node is to fail, and for tests of failovers. */
+#define CLUSTER_CALM_MS 5000
+#define CLUSTER_SWIFT_MS 500
+
+struct cluster {
+    struct server *nodes[CLUSTER_NODES]; /* NULL: forgotten */
+    int bus_ports[CLUSTER_NODES];
+    char ids[CLUSTER_NODES][48];
+    bool is_stopped[CLUSTER_NODES];
+    int masters, count, timeout_ms;
+};
+
+/* Starts all nodes with equal shares of the slots, and waits until all nodes know all and serve. */
+void cluster_start(struct cluster *cluster, int masters, bool has_replicas, int timeout_ms);
+void cluster_end(struct cluster *cluster);
+
+/* Three masters and three replicas for a whole group of tests, calm or swift. */
+extern struct cluster *the_cluster;
+int cluster_group_setup(void **state);
+int cluster_group_setup_swift(void **state);
+int cluster_group_teardown(void **state);
+
+/* The URL with the first three nodes, or with one node; options behind it, as "?grace=off", or "". */
+const char *cluster_url(const struct cluster *cluster, const char *options);
+const char *cluster_url_of(const struct cluster *cluster, int node, const char *options);
+
+/* ---- slots ------------------------------------------------------------------------------- */
+
+/* The slot of a group of names. */
+int cluster_slot(const struct cluster *cluster, const char *group);
+
+/* The node that serves the slot, as node `by` says, -1 none; and as all running nodes say, which is awaited. */
+int cluster_master_by(const struct cluster *cluster, int by, int slot);
+int cluster_master(const struct cluster *cluster, int slot);
+
+/* The plain connection of the node that serves the group, opened anew: Redis closes connections of demoted nodes. */
+struct side *cluster_side(struct cluster *cluster, const char *group);
+
+/* A group's name that begins with `word`, in a slot of the node.  The last four results are valid. */
+const char *cluster_group_on(const struct cluster *cluster, int node, const char *word);
+
+/* Moves of a slot to another master.  A step moves a key, and returns false when no key is left. */
+struct move {
+    struct cluster *cluster;
+    int slot, from, to;
+};
+void cluster_move_begin(struct cluster *cluster, int slot, int to, struct move *ret_move);
+bool cluster_move_step(const struct move *move);
+void cluster_move_key(const struct move *move, const char *key);
+void cluster_move_finish(const struct move *move);
+
+/* Tries a step for so many ms: if the second node does not answer, the key stays at both nodes, or at the first. */
+bool cluster_move_try(const struct move *move, int timeout_ms);
+
+/* Ends the move; the second node's keys of the slot are lost, as when the node fails at that moment. */
+void cluster_move_lose(const struct move *move);
+
+/*
+ * Ends the move: the first node serves the slot again, and then gets back the keys that have moved.  Keys that the
+ * first node has got in between stay.
+ */
+void cluster_move_abort(const struct move *move);
+
+/* All steps. */
+void cluster_move(struct cluster *cluster, int slot, int to);
+
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+/* SIGKILL, a new start, SIGSTOP and SIGCONT. */
+void cluster_kill(struct cluster *cluster, int node);
+void cluster_restart(struct cluster *cluster, int node);
+void cluster_stop(struct cluster *cluster, int node);
+void cluster_cont(struct cluster *cluster, int node);
+
+/* Waits until all running nodes name another master of the slot than `before`.  Returns the master. */
+int cluster_await_failover(const struct cluster *cluster, int slot, int before);
+
+/* A replica of the slot's master, -1 none. */
+int cluster_replica(const struct cluster *cluster, int slot);
+
+/*
+ * CLUSTER FAILOVER at the replica, awaited; the second by FORCE, when the master is stopped and the replica may be
+ * behind.  Return the new master.
+ */
+int cluster_fail_over(struct cluster *cluster, int slot);
+int cluster_force_over(struct cluster *cluster, int slot);
+
+/* The replicas of the slot's master get nothing of what is written from now on, until they connect anew. */
+void cluster_part(struct cluster *cluster, int slot);
+
+/* Starts killed nodes, continues stopped nodes, and waits until all serve and all replicas follow. */
+void cluster_heal(struct cluster *cluster);
+
+/* Adds a master without slots; makes all nodes forget such a master, and ends it. */
+int cluster_add_node(struct cluster *cluster);
+void cluster_forget_node(struct cluster *cluster, int node);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A slot moves from node to node, as redis-cli moves slots. */
+#include <stdio.h>
+#include <string.h>
+
+#include "testlib.h"
+
+static struct side *side_of(const struct cluster *cluster, int node)
+{
+    return cluster->nodes[node]->side;
+}
+
+#define MIGRATE_MS 5000
+
+void cluster_move_begin(struct cluster *cluster, int slot, int to, struct move *ret_move)
+{
+    int from = cluster_master(cluster, slot);
+
+    assert_int_not_equal(from, to);
+    *ret_move = (struct move){ cluster, slot, from, to };
+    side_text(side_of(cluster, to), "CLUSTER SETSLOT %d IMPORTING %s", slot, cluster->ids[from]);
+    side_text(side_of(cluster, from), "CLUSTER SETSLOT %d MIGRATING %s", slot, cluster->ids[to]);
+}
+
+/* A key of the slot at the node, "" if there is none. */
+static const char *key_in(const struct move *move, int node)
+{
+    static char key[1024];
+    const char *text = side_text(side_of(move->cluster, node), "CLUSTER GETKEYSINSLOT %d 1", move->slot);
+
+    snprintf(key, sizeof key, "%s", text ? text : "");
+    return key;
+}
+
+/* A key that has ended meanwhile is no key to move.  `option`: REPLACE, or "". */
+static bool move_key(const struct move *move, const char *key, int from, int to, int timeout_ms, const char *option)
+{
+    int port = move->cluster->nodes[to]->port;
+    char command[64];
+
+    snprintf(command, sizeof command, "MIGRATE 127.0.0.1 %d %%s 0 %d %s", port, timeout_ms, option);
+    return side_try(side_of(move->cluster, from), command, key);
+}
+
+/* A key that was stuck on the way may be at both nodes: the node that serves the slot has the newer. */
+void cluster_move_key(const struct move *move, const char *key)
+{
+    if (!move_key(move, key, move->from, move->to, MIGRATE_MS, "REPLACE"))
+        fail_msg("%s: %s", key, side_error(side_of(move->cluster, move->from)));
+}
+
+bool cluster_move_step(const struct move *move)
+{
+    const char *key = key_in(move, move->from);
+
+    if (*key)
+        cluster_move_key(move, key);
+    return *key;
+}
+
+bool cluster_move_try(const struct move *move, int timeout_ms)
+{
+    const char *key = key_in(move, move->from);
+
+    return *key && move_key(move, key, move->from, move->to, timeout_ms, "REPLACE");
+}
+
+/* The new master first: a slot that no node serves would be lost. */
+void cluster_move_finish(const struct move *move)
+{
+    const struct cluster *cluster = move->cluster;
+
+    side_text(side_of(cluster, move->to), "CLUSTER SETSLOT %d NODE %s", move->slot, cluster->ids[move->to]);
+    side_text(side_of(cluster, move->from), "CLUSTER SETSLOT %d NODE %s", move->slot, cluster->ids[move->to]);
+    wait_until(cluster_master(cluster, move->slot) == move->to);
+}
+
+/* At the importing node, which takes commands about the slot's keys behind ASKING until the node forgets the move. */
+static void delete_key(const struct move *move, const char *key)
+{
+    struct side *side = side_of(move->cluster, move->to);
+
+    side_text(side, "ASKING");
+    side_int(side, "DEL %s", key);
+}
+
+void cluster_move_abort(const struct move *move)
+{
+    struct side *from = side_of(move->cluster, move->from), *to = side_of(move->cluster, move->to);
+    const char *key;
+
+    side_text(from, "CLUSTER SETSLOT %d STABLE", move->slot);
+    while (*(key = key_in(move, move->to))) {
+        if (!move_key(move, key, move->to, move->from, MIGRATE_MS, ""))
+            delete_key(move, key);
+    }
+    side_text(to, "CLUSTER SETSLOT %d STABLE", move->slot);
+}
+
+void cluster_move_lose(const struct move *move)
+{
+    const char *key;
+
+    while (*(key = key_in(move, move->to)))
+        delete_key(move, key);
+    cluster_move_abort(move);
+}
+
+void cluster_move(struct cluster *cluster, int slot, int to)
+{
+    struct move move;
+
+    cluster_move_begin(cluster, slot, to, &move);
+    while (cluster_move_step(&move))
+        continue;
+    cluster_move_finish(&move);
+}

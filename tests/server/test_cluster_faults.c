@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Nodes of a Cluster that fail, are replaced, tell wrong maps, or are no nodes: a sentence, nothing lost, no grant too
+ * early, and no loop without a pause.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shards.h"
+
+#define SHORT_LEASE 1000
+#define ASKED_IN_A_SECOND 400 /* commands: 5 redirects, then a pause; without pauses some 20000 */
+
+/* Tokens count from 2020 on: lua/_numbers.lua. */
+#define EPOCH_US INT64_C(1577836800000000)
+
+static struct server *server_of(int node)
+{
+    return the_cluster->nodes[node];
+}
+
+static struct side *side_of(int node)
+{
+    return server_of(node)->side;
+}
+
+static void on_all_nodes(const char *command)
+{
+    for (int i = 0; i < the_cluster->count; i++)
+        side_text(side_of(i), command);
+}
+
+/* ---- a replica takes the master's place -------------------------------------------------- */
+
+static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **state)
+{
+    const char *name = shards_name(0, "killed");
+    int before = shards_master(name);
+    long long token;
+
+    (void)state;
+    shards_begin_queue(name, LEASE);
+    token = actor_value(holder, "token %s", name);
+    cluster_kill(the_cluster, before);
+    cluster_await_failover(the_cluster, shards_slot(name), before);
+    shards_end_queue(name, token);
+}
+
+/* The old master becomes a replica, and says so by MOVED alone. */
+static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **state)
+{
+    const char *name = shards_name(1, "switch");
+    long long token;
+
+    (void)state;
+    shards_begin_queue(name, LEASE);
+    token = actor_value(holder, "token %s", name);
+    cluster_fail_over(the_cluster, shards_slot(name));
+    shards_end_queue(name, token);
+}
+
+static void test_a_hold_and_a_waiter_follow_two_switches_in_a_row(void **state)
+{
+    const char *name = shards_name(2, "twice");
+    long long token;
+
+    (void)state;
+    shards_begin_queue(name, LEASE);
+    token = actor_value(holder, "token %s", name);
+    cluster_fail_over(the_cluster, shards_slot(name));
+    cluster_fail_over(the_cluster, shards_slot(name));
+    shards_end_queue(name, token);
+}
+
+/*
+ * A stopped master answers nobody.  The lease lasts longer than the stop, so the first answers behind the stop grant
+ * nothing.
+ */
+static void test_a_stopped_master_is_left_for_good(void **state)
+{
+    const char *name = shards_name(0, "stopped");
+    int before = shards_master(name);
+    long long token;
+
+    (void)state;
+    shards_begin_queue(name, LEASE);
+    token = actor_value(holder, "token %s", name);
+    cluster_stop(the_cluster, before);
+    cluster_await_failover(the_cluster, shards_slot(name), before);
+    wait_until(shards_has("lock", name));
+    cluster_cont(the_cluster, before);
+    shards_end_queue(name, token);
+    cluster_heal(the_cluster);
+    assert_true(side_try(side_of(before), "READONLY"));
+    wait_until(side_int(side_of(before), "EXISTS %s", key_of("lock", name)) == 0);
+}
+
+/* By the server's clock: the moment of the grant, which the token tells; and since when the node is a master. */
+static long long granted_us(struct actor *actor, const char *name)
+{
+    return (actor_value(actor, "token %s", name) >> 12) + EPOCH_US;
+}
+
+static long long since_us(int node)
+{
+    char *mark = strdup(side_text(side_of(node), "KEYS dmutex:{*}:server"));
+    long long since;
+
+    assert_null(strchr(mark, '\n'));
+    since = side_int(side_of(node), "HGET %s since", mark);
+    free(mark);
+    return since;
+}
+
+/* The master dies with the holder: the next owner comes a lease and a switch behind the promotion, and not before. */
+static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
+{
+    const char *name = shards_name(1, "grace");
+    int before = shards_master(name), after;
+    int64_t told_ms;
+
+    (void)state;
+    actor_end(holder);
+    actor_end(waiter);
+    holder = actor_start_at(cluster_url(the_cluster, "?" TIMES));
+    waiter = actor_start_at(cluster_url(the_cluster, "?" TIMES));
+    shards_begin_queue(name, SHORT_LEASE);
+    cluster_kill(the_cluster, before);
+    actor_kill(holder);
+    after = cluster_await_failover(the_cluster, shards_slot(name), before);
+    told_ms = wait_now_ms();
+    actor_expect(waiter, "0");
+    print_message("# the next holder %lld ms behind promotion, lease and switch\n",
+                  (long long)(wait_now_ms() - told_ms - SHORT_LEASE - SWITCH));
+    server_reconnect(server_of(after));
+    assert_true(granted_us(waiter, name) >= since_us(after) + (SHORT_LEASE + SWITCH) * 1000);
+    actor_do(waiter, "0", "unlock %s", name);
+}
+
+/* ---- nodes that are silent, or gone ------------------------------------------------------ */
+
+/* One share has no node for a while: the holds of the other shares are renewed in time, and locks come at once. */
+static void test_other_nodes_go_on_when_a_node_is_silent(void **state)
+{
+    int lease_ms = late_stretched_ms(2 * SHORT_LEASE), silent = shards_node(2);
+    int replica = cluster_replica(the_cluster, CLUSTER_SLOTS - 1);
+    const char *names[SHARES];
+
+    (void)state;
+    on_all_nodes("CONFIG SET cluster-require-full-coverage no");
+    for (int i = 0; i < SHARES; i++) {
+        names[i] = shards_name(i, "silent");
+        actor_do(holder, "0", "init %s lease=%d", names[i], lease_ms);
+        actor_do(waiter, "0", "init %s lease=%d", names[i], lease_ms);
+        actor_do(holder, "0", "lock %s", names[i]);
+    }
+    cluster_stop(the_cluster, replica);
+    cluster_stop(the_cluster, silent);
+    wait_until(actor_losses(holder) == 1);
+    actor_do(waiter, "ETIMEDOUT", "timedlock %s 300", names[2]);
+    for (int i = 0; i < SHARES - 1; i++) {
+        actor_do(waiter, "EBUSY", "trylock %s", names[i]);
+        actor_do(holder, "0", "unlock %s", names[i]);
+        shards_use(waiter, names[i]);
+    }
+    actor_do(holder, "EPERM", "unlock %s", names[2]);
+    cluster_heal(the_cluster);
+    on_all_nodes("CONFIG SET cluster-require-full-coverage yes");
+    shards_use(waiter, names[2]);
+}
+
+static bool is_down(int node)
+{
+    return side_says(side_of(node), "cluster_state:fail", "CLUSTER INFO");
+}
+
+/* A share is lost with both its nodes, which come back without data; all the time nobody else owns. */
+static void test_calls_wait_when_the_cluster_is_down(void **state)
+{
+    const char *name = shards_name(0, "down"), *lost = shards_name(2, "down");
+    int node = shards_node(2), replica = cluster_replica(the_cluster, shards_slot(lost)), up = shards_node(0);
+    struct actor *late = shards_start();
+    long long token;
+
+    (void)state;
+    shards_begin_queue(name, LEASE);
+    token = actor_value(holder, "token %s", name);
+    actor_do(holder, "0", "init %s lease=%d", lost, LEASE);
+    actor_do(holder, "0", "lock %s", lost);
+    cluster_kill(the_cluster, replica);
+    cluster_kill(the_cluster, node);
+    wait_until(is_down(up));
+    actor_do(late, "ETIMEDOUT", "timedlock %s 300", name);
+    actor_assert_words(late, "CLUSTERDOWN");
+    actor_do(late, "ENOLCK", "trylock %s", name);
+    cluster_heal(the_cluster);
+    actor_do(late, "EBUSY", "trylock %s", name);
+    actor_do(holder, "0", "unlock %s", lost);
+    shards_use(late, lost);
+    shards_end_queue(name, token);
+    actor_end(late);
+}
+
+static void test_a_lock_waits_when_all_listed_nodes_are_gone(void **state)
+{
+    int nobody = server_free_port();
+    struct actor *actor;
+    char url[160];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d?grace=off&" TIMES, nobody);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock nobody/x 300");
+    actor_assert_words(actor, "Connection refused");
+    actor_do(actor, "ENOLCK", "trylock nobody/x");
+    actor_end(actor);
+}
+
+/* ---- wrong maps -------------------------------------------------------------------------- */
+
+static int64_t asked(int node)
+{
+    return side_client_commands(side_of(node));
+}
+
+/* A lock that ends by its deadline costs both nodes few commands. */
+static void try_for_a_second(const char *name, int node, int other)
+{
+    int64_t before = asked(node) + asked(other), commands;
+
+    actor_do(waiter, "ETIMEDOUT", "timedlock %s 1000", name);
+    commands = asked(node) + asked(other) - before;
+    print_message("# %lld commands in a second\n", (long long)commands);
+    assert_in_range(commands, 3, ASKED_IN_A_SECOND);
+}
+
+/* No node serves the slot of the name: others are locked as usual. */
+static void test_a_lock_waits_when_the_map_has_a_hole(void **state)
+{
+    const char *name = shards_name(0, "hole");
+    int slot = shards_slot(name), node = shards_node(0);
+    char command[64];
+
+    (void)state;
+    on_all_nodes("CONFIG SET cluster-require-full-coverage no");
+    snprintf(command, sizeof command, "CLUSTER DELSLOTS %d", slot);
+    for (int i = 0; i < the_cluster->count; i++)
+        side_try(side_of(i), command);
+    try_for_a_second(name, node, shards_node(1));
+    actor_do(waiter, "ENOLCK", "trylock %s", name);
+    shards_use(waiter, shards_name(0, "full"));
+    actor_send(waiter, "lock %s", name);
+    side_text(side_of(node), "CLUSTER ADDSLOTS %d", slot);
+    on_all_nodes("CONFIG SET cluster-require-full-coverage yes");
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock %s", name);
+    cluster_heal(the_cluster);
+}
+
+/* Each of two nodes says that the other has the slot. */
+static void test_a_lock_waits_when_nodes_send_it_in_a_circle(void **state)
+{
+    const char *name = shards_name(1, "circle");
+    int slot = shards_slot(name), node = shards_node(1), other = shards_node(2);
+
+    (void)state;
+    shards_use(waiter, shards_name(1, "before"));
+    side_text(side_of(node), "CLUSTER SETSLOT %d NODE %s", slot, the_cluster->ids[other]);
+    side_text(side_of(other), "CLUSTER SETSLOT %d NODE %s", slot, the_cluster->ids[node]);
+    try_for_a_second(name, node, other);
+    actor_do(waiter, "ENOLCK", "trylock %s", name);
+    shards_use(waiter, shards_name(1, "beside"));
+    actor_send(waiter, "lock %s", name);
+    side_text(side_of(node), "CLUSTER SETSLOT %d NODE %s", slot, the_cluster->ids[node]);
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock %s", name);
+}
+
+/* The slot moves, says its node, and the other node knows nothing of that. */
+static void test_a_lock_waits_when_a_move_is_known_to_one_node_alone(void **state)
+{
+    const char *name = shards_name(2, "half");
+    int slot = shards_slot(name), node = shards_node(2), other = shards_node(0);
+
+    (void)state;
+    shards_use(waiter, shards_name(2, "before"));
+    side_text(side_of(node), "CLUSTER SETSLOT %d MIGRATING %s", slot, the_cluster->ids[other]);
+    try_for_a_second(name, node, other);
+    actor_send(waiter, "lock %s", name);
+    side_text(side_of(node), "CLUSTER SETSLOT %d STABLE", slot);
+    actor_expect(waiter, "0");
+    actor_do(waiter, "0", "unlock %s", name);
+}
+
+static bool is_told(int node, int port)
+{
+    char words[32];
+
+    snprintf(words, sizeof words, ":%d@", port);
+    for (int i = 0; i < the_cluster->count; i++) {
+        if (!side_says(side_of(i), words, "CLUSTER NODES"))
+            return false;
+    }
+    return side_says(side_of(node), "cluster_state:ok", "CLUSTER INFO");
+}
+
+/* A node tells others an address that leads nowhere, as behind a translation of addresses. */
+static void test_a_lock_waits_when_an_address_leads_nowhere(void **state)
+{
+    const char *name = shards_name(1, "nowhere");
+    int node = shards_node(1), nowhere = server_free_port();
+    struct actor *actor;
+    char words[80];
+
+    (void)state;
+    side_text(side_of(node), "CONFIG SET cluster-announce-port %d", nowhere);
+    wait_until(is_told(node, nowhere));
+    actor = actor_start_at(cluster_url_of(the_cluster, shards_node(0), "?grace=off&" TIMES));
+    actor_do(actor, "ETIMEDOUT", "timedlock %s 500", name);
+    snprintf(words, sizeof words, "127.0.0.1:%d: cannot be opened (Connection refused)", nowhere);
+    actor_assert_words(actor, words);
+    shards_use(actor, shards_name(0, "somewhere"));
+    side_text(side_of(node), "CONFIG SET cluster-announce-port 0");
+    wait_until(is_told(node, server_of(node)->port));
+    actor_do(actor, "0", "lock %s", name);
+    actor_do(actor, "0", "unlock %s", name);
+    actor_end(actor);
+}
+
+/* ---- other servers ----------------------------------------------------------------------- */
+
+static void test_a_lock_waits_when_a_single_server_stands_behind_cluster(void **state)
+{
+    struct server *single = server_start_with(true, NULL);
+    struct actor *actor;
+    char url[120];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d?grace=off&" TIMES, single->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock wrong/x 300");
+    actor_assert_words(actor, "redis://");
+    actor_do(actor, "ENOLCK", "trylock wrong/x");
+    actor_end(actor);
+    server_end(single);
+}
+
+/* A node that sends each script to another address, without end: few tries, and no more descriptors. */
+static void redirect_for_a_second(const char *redirect)
+{
+    struct actor *actor;
+    char url[120];
+
+    impostor_redirect(redirect, cluster_slot(the_cluster, "lie"));
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d?grace=off&" TIMES, impostor_port());
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock lie/x 1000");
+    print_message("# %d times %s in a second\n", impostor_said(), redirect);
+    assert_in_range(impostor_said(), 1, ASKED_IN_A_SECOND);
+    actor_do(actor, "ENOLCK", "trylock lie/x");
+    actor_end(actor);
+}
+
+static void test_a_lock_waits_when_a_stranger_sends_it_around(void **state)
+{
+    (void)state;
+    impostor_begin(server_of(0)->folder);
+    redirect_for_a_second("MOVED");
+    redirect_for_a_second("ASK");
+    impostor_end();
+}
+
+static int end_test(void **state)
+{
+    cluster_heal(the_cluster);
+    return shards_end(state);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, shards_begin, end_test)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test(test_a_hold_and_a_waiter_follow_when_the_master_is_killed),
+        test(test_a_hold_and_a_waiter_follow_when_an_operator_switches),
+        test(test_a_hold_and_a_waiter_follow_two_switches_in_a_row),
+        test(test_a_stopped_master_is_left_for_good),
+        test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
+        test(test_other_nodes_go_on_when_a_node_is_silent),
+        test(test_calls_wait_when_the_cluster_is_down),
+        test(test_a_lock_waits_when_all_listed_nodes_are_gone),
+        test(test_a_lock_waits_when_the_map_has_a_hole),
+        test(test_a_lock_waits_when_nodes_send_it_in_a_circle),
+        test(test_a_lock_waits_when_a_move_is_known_to_one_node_alone),
+        test(test_a_lock_waits_when_an_address_leads_nowhere),
+        test(test_a_lock_waits_when_a_stranger_sends_it_around),
+        test(test_a_lock_waits_when_a_single_server_stands_behind_cluster),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, cluster_group_setup_swift, cluster_group_teardown);
+}

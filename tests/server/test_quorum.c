@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A quorum of three servers: locks go on while a minority is down, stopped, flushed or empty; nobody owns by less than
+ * a majority.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/testlib.h"
+
+#define SERVERS 3
+#define TIMES "command_timeout=500&connect_timeout=500"
+
+/* Long enough that nothing ends by its lease. */
+#define LEASE 30000
+
+static struct server *servers[SERVERS];
+static struct actor *holder, *waiter, *rival;
+
+/* The URL of all three. */
+static const char *url_of_all(const char *options)
+{
+    static char url[256];
+
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d%s", servers[0]->port,
+             servers[1]->port, servers[2]->port, options);
+    return url;
+}
+
+static int begin_group(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++)
+        servers[i] = server_start_with(true, NULL);
+    the_server = servers[0];
+    return 0;
+}
+
+static int end_group(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++)
+        server_end(servers[i]);
+    return 0;
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    holder = actor_start_at(url_of_all("?grace=off&" TIMES));
+    waiter = actor_start_at(url_of_all("?grace=off&" TIMES));
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    actor_end(holder);
+    actor_end(waiter);
+    return 0;
+}
+
+static bool is_on(int server, const char *kind, const char *name)
+{
+    return side_says(servers[server]->side, "1", "EXISTS %s", key_of(kind, name));
+}
+
+/* How many of the servers have the key. */
+static int count_on(const char *kind, const char *name)
+{
+    int count = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        count += servers[i]->pid && is_on(i, kind, name);
+    return count;
+}
+
+/* So often the lock goes there and back. */
+static void lock_in_turns(const char *name, int times)
+{
+    for (int i = 0; i < times; i++) {
+        struct actor *actor = i % 2 ? holder : waiter;
+
+        actor_do(actor, "0", "lock %s", name);
+        actor_do(actor, "0", "unlock %s", name);
+    }
+}
+
+static void init(const char *name)
+{
+    actor_do(holder, "0", "init %s lease=%d fair", name, LEASE);
+    actor_do(waiter, "0", "init %s lease=%d fair", name, LEASE);
+}
+
+/* ---- usual ------------------------------------------------------------------------------- */
+
+static void test_a_hold_is_on_every_server_and_excludes(void **state)
+{
+    (void)state;
+    init("q/all");
+    actor_do(holder, "0", "lock q/all");
+    wait_until(count_on("lock", "q/all") == SERVERS);
+    actor_do(waiter, "EBUSY", "trylock q/all");
+    actor_do(holder, "0", "unlock q/all");
+    wait_until(count_on("lock", "q/all") == 0);
+    actor_do(waiter, "0", "trylock q/all");
+    actor_do(waiter, "0", "unlock q/all");
+}
+
+static void test_a_waiter_gets_the_lock_when_the_holder_unlocks(void **state)
+{
+    (void)state;
+    init("q/turn");
+    actor_do(holder, "0", "lock q/turn");
+    actor_send(waiter, "lock q/turn");
+    wait_until(count_on("queue", "q/turn") == 1);
+    assert_true(actor_is_silent(waiter));
+    actor_do(holder, "0", "unlock q/turn");
+    actor_expect(waiter, "0");
+    wait_until(count_on("lock", "q/turn") == SERVERS);
+    actor_do(waiter, "0", "unlock q/turn");
+    wait_until(count_on("lock", "q/turn") == 0);
+    assert_int_equal(count_on("queue", "q/turn"), 0);
+}
+
+/* One question to each server for a lock, one for an unlock: two rounds, as with one server. */
+static void test_a_pair_costs_each_server_two_scripts(void **state)
+{
+    int64_t before[SERVERS];
+
+    (void)state;
+    init("q/cost");
+    actor_do(holder, "0", "lock q/cost");
+    wait_until(count_on("lock", "q/cost") == SERVERS);
+    actor_do(holder, "0", "unlock q/cost");
+    wait_until(count_on("lock", "q/cost") == 0);
+    for (int i = 0; i < SERVERS; i++)
+        before[i] = side_calls(servers[i]->side, "evalsha");
+    for (int i = 0; i < 20; i++) {
+        actor_do(holder, "0", "lock q/cost");
+        actor_do(holder, "0", "unlock q/cost");
+    }
+    wait_until(count_on("lock", "q/cost") == 0);
+    for (int i = 0; i < SERVERS; i++)
+        assert_int_equal(side_calls(servers[i]->side, "evalsha") - before[i], 40);
+}
+
+/* The owner's lease ends on all servers; a waiter that is robust is told. */
+static void test_a_death_is_told_when_the_holder_was_killed(void **state)
+{
+    (void)state;
+    actor_do(holder, "0", "init q/death robust lease=1000");
+    actor_do(waiter, "0", "init q/death robust lease=1000");
+    actor_do(holder, "0", "lock q/death");
+    actor_send(waiter, "lock q/death");
+    wait_until(count_on("queue", "q/death") == 1);
+    actor_kill(holder);
+    actor_expect(waiter, "EOWNERDEAD");
+    actor_do(waiter, "0", "consistent q/death");
+    actor_do(waiter, "0", "unlock q/death");
+    actor_do(waiter, "0", "lock q/death");
+    actor_do(waiter, "0", "unlock q/death");
+}
+
+static void test_a_mutex_is_not_recoverable_by_a_majority(void **state)
+{
+    (void)state;
+    actor_do(holder, "0", "init q/lost robust lease=1000");
+    actor_do(waiter, "0", "init q/lost robust lease=1000");
+    actor_do(holder, "0", "lock q/lost");
+    actor_kill(holder);
+    actor_do(waiter, "EOWNERDEAD", "lock q/lost");
+    actor_do(waiter, "0", "unlock q/lost");
+    actor_do(waiter, "ENOTRECOVERABLE", "lock q/lost");
+    actor_do(waiter, "ENOTRECOVERABLE", "trylock q/lost");
+    actor_do(waiter, "0", "destroy q/lost");
+    actor_do(waiter, "0", "init q/lost robust lease=1000");
+    actor_do(waiter, "0", "lock q/lost");
+    actor_do(waiter, "0", "unlock q/lost");
+}
+
+/* The tokens of three servers are three clocks; a token that was told is below all later tokens. */
+static void test_tokens_rise_from_hold_to_hold(void **state)
+{
+    long long last = 0, token;
+
+    (void)state;
+    init("q/token");
+    for (int i = 0; i < 20; i++) {
+        struct actor *actor = i % 2 ? holder : waiter;
+
+        actor_do(actor, "0", "lock q/token");
+        token = actor_value(actor, "token q/token");
+        assert_true(token > last);
+        last = token;
+        actor_do(actor, "0", "unlock q/token");
+    }
+}
+
+static void test_conditions_are_not_supported(void **state)
+{
+    (void)state;
+    init("q/m");
+    actor_do(holder, "0", "lock q/m");
+    actor_do(holder, "EOPNOTSUPP", "wait q/c q/m");
+    actor_assert_words(holder, "no condition variables");
+    actor_do(holder, "0", "unlock q/m");
+    actor_do(holder, "EOPNOTSUPP", "signal q/c");
+}
+
+/* Each may have one server of three for a moment: nobody waits for ever, and never two are inside. */
+static void test_three_rivals_take_turns(void **state)
+{
+    const int turns = repetitions(60);
+    struct actor *rivals[3];
+    char path[64];
+
+    (void)state;
+    rival = actor_start_at(url_of_all("?grace=off&" TIMES));
+    rivals[0] = holder;
+    rivals[1] = waiter;
+    rivals[2] = rival;
+    snprintf(path, sizeof path, "%s/count", servers[0]->folder);
+    actor_begin_count(path);
+    for (int i = 0; i < 3; i++) {
+        actor_do(rivals[i], "0", "init q/rivals lease=%d fair", LEASE);
+        actor_send(rivals[i], "count %s %d q/rivals", path, turns);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(actor_answer_of_count(rivals[i], path), "0");
+    assert_int_equal(actor_counted(path), 3 * turns);
+    actor_end(rival);
+}
+
+/* ---- a minority fails -------------------------------------------------------------------- */
+
+static void test_a_hold_goes_on_when_any_server_is_killed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "q/kill%d", i);
+        init(name);
+        actor_do(holder, "0", "lock %s", name);
+        server_kill(servers[i]);
+        actor_do(holder, "0", "renew %s", name);
+        actor_do(waiter, "EBUSY", "trylock %s", name);
+        actor_do(holder, "0", "unlock %s", name);
+        lock_in_turns(name, 10);
+        server_restart(servers[i]);
+        server_reconnect(servers[i]);
+        lock_in_turns(name, 10);
+        assert_int_equal(actor_losses(holder), 0);
+    }
+}
+
+/* Nothing is answered, and connections stay: the first command_timeout tells, then the server is left out. */
+static void test_locks_go_on_when_any_server_is_stopped(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "q/stop%d", i);
+        init(name);
+        lock_in_turns(name, 2);
+        server_stop(servers[i]);
+        lock_in_turns(name, 10);
+        server_cont(servers[i]);
+        lock_in_turns(name, 10);
+    }
+}
+
+static void test_a_waiter_gets_the_lock_when_any_server_is_killed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "q/wait%d", i);
+        init(name);
+        actor_do(holder, "0", "lock %s", name);
+        actor_send(waiter, "lock %s", name);
+        wait_until(count_on("queue", name) == 1);
+        server_kill(servers[i]);
+        actor_do(holder, "0", "unlock %s", name);
+        actor_expect(waiter, "0");
+        actor_do(waiter, "0", "unlock %s", name);
+        server_restart(servers[i]);
+        server_reconnect(servers[i]);
+    }
+}
+
+/* The flushed server alone would grant the lock anew. */
+static void test_a_hold_excludes_when_any_server_is_flushed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "q/flush%d", i);
+        init(name);
+        actor_do(holder, "0", "lock %s", name);
+        wait_until(count_on("lock", name) == SERVERS);
+        side_text(servers[i]->side, "FLUSHALL");
+        actor_do(waiter, "EBUSY", "trylock %s", name);
+        actor_do(holder, "0", "unlock %s", name);
+        lock_in_turns(name, 4);
+    }
+}
+
+/*
+ * A server without data grants nothing before the holders have come back: with grace, and leases that the test waits
+ * for.  The holder's renewal puts the hold back there, so the other two may even go down one after the other.
+ */
+static void test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one(void **state)
+{
+    struct actor *owner = actor_start_at(url_of_all("?" TIMES)), *other = actor_start_at(url_of_all("?" TIMES));
+    long long token;
+
+    (void)state;
+    actor_do(owner, "0", "init q/empty lease=4000 fair");
+    actor_do(other, "0", "init q/empty lease=4000 fair");
+    actor_do(owner, "0", "lock q/empty");
+    token = actor_value(owner, "token q/empty");
+    for (int i = 0; i < SERVERS; i++) {
+        wait_until(count_on("lock", "q/empty") == SERVERS);
+        server_kill(servers[i]);
+        server_restart(servers[i]);
+        server_reconnect(servers[i]);
+        actor_do(other, "EBUSY", "trylock q/empty");
+    }
+    wait_until(count_on("lock", "q/empty") == SERVERS);
+    assert_int_equal(actor_losses(owner), 0);
+    assert_true(actor_value(owner, "token q/empty") == token);
+    actor_do(owner, "0", "unlock q/empty");
+    actor_do(other, "0", "lock q/empty");
+    assert_true(actor_value(other, "token q/empty") > token);
+    actor_do(other, "0", "unlock q/empty");
+    actor_end(owner);
+    actor_end(other);
+}
+
+/* The token that a majority has confirmed is on two servers at least; the next hold gets its own from any two. */
+static void test_a_told_token_is_on_a_majority(void **state)
+{
+    unsigned long long told;
+    int known = 0;
+
+    (void)state;
+    init("q/told");
+    actor_do(holder, "0", "lock q/told");
+    told = (unsigned long long)actor_value(holder, "token q/told") >> 12;
+    for (int i = 0; i < SERVERS; i++) {
+        const char *text = side_text(servers[i]->side, "HGET %s token", key_of("state", "q/told"));
+
+        known += text && strtoull(text, NULL, 10) >= told;
+    }
+    assert_true(known >= 2);
+    actor_do(holder, "0", "unlock q/told");
+}
+
+/* All three are asked before, because a server that comes later would be asked, and the token confirmed, at once. */
+static void test_a_token_is_not_told_when_no_majority_confirms_it(void **state)
+{
+    (void)state;
+    init("q/untold");
+    actor_do(holder, "0", "lock q/untold");
+    wait_until(count_on("lock", "q/untold") == SERVERS);
+    actor_do(holder, "0", "unlock q/untold");
+    wait_until(count_on("lock", "q/untold") == 0);
+    actor_do(holder, "0", "lock q/untold");
+    server_kill(servers[0]);
+    server_kill(servers[1]);
+    actor_do(holder, "ENOLCK", "token q/untold");
+    for (int i = 0; i < 2; i++) {
+        server_restart(servers[i]);
+        server_reconnect(servers[i]);
+    }
+}
+
+/* ---- a majority fails -------------------------------------------------------------------- */
+
+static void test_calls_say_who_is_missing_when_a_majority_is_down(void **state)
+{
+    (void)state;
+    init("q/down");
+    lock_in_turns("q/down", 2);
+    server_kill(servers[0]);
+    server_kill(servers[1]);
+    actor_do(holder, "ENOLCK", "trylock q/down");
+    actor_assert_words(holder, "2 of 3 servers");
+    actor_do(holder, "ETIMEDOUT", "timedlock q/down 100");
+    actor_send(holder, "lock q/down");
+    server_restart(servers[1]);
+    actor_expect(holder, "0");
+    server_restart(servers[0]);
+    for (int i = 0; i < 2; i++)
+        server_reconnect(servers[i]);
+    actor_do(holder, "0", "unlock q/down");
+}
+
+int main(int argc, char **argv)
+{
+#define USUAL(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+    const struct CMUnitTest tests[] = {
+        USUAL(test_a_hold_is_on_every_server_and_excludes),
+        USUAL(test_a_waiter_gets_the_lock_when_the_holder_unlocks),
+        USUAL(test_a_pair_costs_each_server_two_scripts),
+        USUAL(test_a_death_is_told_when_the_holder_was_killed),
+        USUAL(test_a_mutex_is_not_recoverable_by_a_majority),
+        USUAL(test_tokens_rise_from_hold_to_hold),
+        USUAL(test_conditions_are_not_supported),
+        USUAL(test_three_rivals_take_turns),
+        USUAL(test_a_hold_goes_on_when_any_server_is_killed),
+        USUAL(test_locks_go_on_when_any_server_is_stopped),
+        USUAL(test_a_waiter_gets_the_lock_when_any_server_is_killed),
+        USUAL(test_a_hold_excludes_when_any_server_is_flushed),
+        USUAL(test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one),
+        USUAL(test_a_told_token_is_on_a_majority),
+        USUAL(test_a_token_is_not_told_when_no_majority_confirms_it),
+        USUAL(test_calls_say_who_is_missing_when_a_majority_is_down),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}

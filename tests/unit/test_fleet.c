@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* redis/fleet: which node a request goes to, behind redirects.  No server is there: nothing is ever answered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis/fleet.h"
+
+#define KEY "dmutex:{group}:lock:leaf"
+#define OTHER "dmutex:{group}:lock:other" /* of the same slot */
+
+static struct dm_url *url;
+static struct dm_fleet fleet;
+static struct dm_args args;
+static char reason[DM_REASON_ROOM];
+
+static void no_member_news(struct dm_member *member)
+{
+    (void)member;
+}
+
+static void no_fleet_news(struct dm_fleet *of)
+{
+    (void)of;
+}
+
+static int begin(void **state)
+{
+    static const struct dm_fleet_hooks hooks = {
+        .on_ready = no_member_news, .on_inbox = no_member_news, .on_map = no_fleet_news, .on_change = no_fleet_news
+    };
+
+    (void)state;
+    url = dm_url_parse("redis+cluster://127.0.0.1:1", reason);
+    return url && dm_fleet_init(&fleet, url, "", &hooks) && dm_args_init(&args, 4, 0) == 0 ? 0 : -1;
+}
+
+/* The links stay, as in the library: another thread might be about to use one. */
+static int end(void **state)
+{
+    (void)state;
+    dm_fleet_end(&fleet);
+    dm_args_free(&args);
+    return 0;
+}
+
+/* The node that a script call with this first key goes to. */
+static struct dm_member *node_for(const char *key)
+{
+    args.count = 0;
+    dm_args_text(&args, "EVALSHA");
+    dm_args_text(&args, "");
+    dm_args_text(&args, "1");
+    dm_args_text(&args, key);
+    return dm_fleet_of_args(&fleet, &args);
+}
+
+/* A redirect of the slot of KEY, to a port. */
+static bool redirect(const struct dm_member *from, const char *word, const char *key, int port)
+{
+    char error[64];
+
+    snprintf(error, sizeof error, "%s %u 127.0.0.1:%d", word, dm_slot_of(KEY, strlen(KEY)), port);
+    return dm_fleet_redirect(&fleet, from, key, strlen(key), error);
+}
+
+/* The first node of the slot. */
+static struct dm_member *first_node(void)
+{
+    struct dm_url at = { .host = (char *)"127.0.0.1", .port = (char *)"2" };
+    const struct dm_member nobody = { .fleet = &fleet, .url = &at };
+
+    assert_null(node_for(KEY));
+    assert_true(redirect(&nobody, "MOVED", KEY, 2));
+    return node_for(KEY);
+}
+
+static void test_the_slot_goes_to_another_node_when_it_has_moved(void **state)
+{
+    struct dm_member *first = first_node();
+
+    (void)state;
+    assert_string_equal(first->url->port, "2");
+    assert_int_equal(first->slots, 1);
+    assert_true(redirect(first, "MOVED", KEY, 3));
+    assert_string_equal(node_for(KEY)->url->port, "3");
+    assert_ptr_equal(node_for(OTHER), node_for(KEY));
+    assert_null(node_for("dmutex:{another}:lock:leaf"));
+    assert_false(dm_fleet_is_serving(first));
+    assert_true(redirect(first, "MOVED", KEY, 2));
+    assert_ptr_equal(node_for(KEY), first); /* not added a second time */
+    assert_int_equal(dm_fleet_count(&fleet), 2);
+}
+
+/*
+ * One request goes ahead of its slot: the keys may come back, and the slot set out once more.  Another name of the slot
+ * has not moved, and would seem to be free on the other node.
+ */
+static void test_one_request_goes_ahead_when_it_was_sent_on(void **state)
+{
+    struct dm_member *first = first_node();
+
+    (void)state;
+    assert_true(redirect(first, "ASK", KEY, 3));
+    assert_ptr_equal(node_for(OTHER), first);
+    assert_false(args.is_asking);
+    assert_string_equal(node_for(KEY)->url->port, "3");
+    assert_true(args.is_asking);
+    assert_ptr_equal(node_for(KEY), first);
+    assert_false(args.is_asking);
+}
+
+/* The oldest notes go; a request without a note is sent on once more. */
+static void test_notes_are_bounded_when_many_requests_are_sent_on(void **state)
+{
+    struct dm_member *first = first_node();
+    char key[64];
+
+    (void)state;
+    for (int i = 0; i < 3 * DM_FLEET_AHEAD; i++) {
+        snprintf(key, sizeof key, "dmutex:{group}:lock:%d", i);
+        assert_true(redirect(first, "ASK", key, 3));
+    }
+    assert_int_equal(fleet.ahead_count, DM_FLEET_AHEAD);
+    assert_ptr_equal(node_for("dmutex:{group}:lock:0"), first);
+    assert_ptr_not_equal(node_for(key), first);
+}
+
+/* A node that names ever other addresses fills the fleet, and no more. */
+static void test_nodes_are_bounded_when_redirects_name_ever_others(void **state)
+{
+    struct dm_member *first = first_node();
+
+    (void)state;
+    for (int port = 3; port < 1000; port++)
+        assert_true(redirect(first, "MOVED", KEY, port));
+    assert_int_equal(dm_fleet_count(&fleet), DM_FLEET_MOST);
+    assert_int_equal(atoi(node_for(KEY)->url->port), DM_FLEET_MOST + 1);
+}
+
+static void test_other_errors_are_no_redirects(void **state)
+{
+    const struct dm_member *first = first_node();
+
+    (void)state;
+    assert_false(redirect(first, "TRYAGAIN", KEY, 3));
+    assert_false(dm_fleet_redirect(&fleet, first, KEY, strlen(KEY), "MOVED 99999 127.0.0.1:3"));
+    assert_false(dm_fleet_redirect(&fleet, first, KEY, strlen(KEY), "CLUSTERDOWN The cluster is down"));
+    assert_int_equal(dm_fleet_count(&fleet), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_slot_goes_to_another_node_when_it_has_moved),
+        TEST(test_one_request_goes_ahead_when_it_was_sent_on),
+        TEST(test_notes_are_bounded_when_many_requests_are_sent_on),
+        TEST(test_nodes_are_bounded_when_redirects_name_ever_others),
+        TEST(test_other_errors_are_no_redirects),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/quorum: one attempt on three or five servers, under the test's clock in milliseconds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "core/quorum.h"
+
+#define BEGINNING_NS (INT64_C(1000000) * DM_NS_PER_S)
+
+/* Certain for 800 ms. */
+#define LEASE_MS 1000
+#define CERTAIN_MS 800
+
+static struct dm_quorum quorum;
+
+static int64_t at(int64_t ms)
+{
+    return BEGINNING_NS + ms * DM_NS_PER_MS;
+}
+
+static int begin_three(void **state)
+{
+    (void)state;
+    dm_quorum_init(&quorum, 3, LEASE_MS, 100);
+    return 0;
+}
+
+static int begin_five(void **state)
+{
+    (void)state;
+    dm_quorum_init(&quorum, 5, LEASE_MS, 100);
+    return 0;
+}
+
+/* Sends all questions of the round.  Returns how many. */
+static int send_all(int64_t ms)
+{
+    int sent = 0;
+
+    for (int i = 0; i < quorum.count; i++) {
+        enum dm_quorum_question question = dm_quorum_ask(&quorum, i, at(ms));
+
+        if (question == DM_QUORUM_NONE)
+            continue;
+        dm_quorum_send(&quorum, i, question);
+        sent++;
+    }
+    return sent;
+}
+
+static void answer(int server, enum dm_quorum_question question, int64_t sent_ms, struct dm_answer said)
+{
+    dm_quorum_take(&quorum, server, question, at(sent_ms), &said);
+}
+
+static void own(int server, int64_t sent_ms, uint64_t token)
+{
+    answer(server, DM_QUORUM_TRY, sent_ms, (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = token });
+}
+
+static void say(int server, enum dm_verdict verdict)
+{
+    answer(server, DM_QUORUM_TRY, 0, (struct dm_answer){ .verdict = verdict, .remaining_ms = 70 });
+}
+
+static void renew(int server, int64_t sent_ms, enum dm_verdict verdict)
+{
+    answer(server, DM_QUORUM_RENEW, sent_ms, (struct dm_answer){ .verdict = verdict });
+}
+
+static enum dm_quorum_step step_at(int64_t ms)
+{
+    return dm_quorum_step(&quorum, false, at(ms));
+}
+
+static void assert_certain_until(int64_t ms)
+{
+    assert_true(dm_quorum_is_certain(&quorum, at(ms) - 1));
+    assert_false(dm_quorum_is_certain(&quorum, at(ms)));
+}
+
+/* A dash to all servers; those of the set own, with tokens 101, 102, ... */
+static void dash(unsigned owned, bool may_queue)
+{
+    dm_quorum_begin(&quorum, DM_QUORUM_DASH, may_queue, 0);
+    send_all(0);
+    for (int i = 0; i < quorum.count; i++) {
+        if (owned & 1u << i)
+            own(i, 0, 101 + (uint64_t)i);
+    }
+}
+
+/* ---- Q1: a majority, by the K-th latest moment ------------------------------------------- */
+
+static void test_an_attempt_owns_when_a_majority_has_answered(void **state)
+{
+    (void)state;
+    dash(1, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    own(2, 0, 7);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+static void test_five_servers_need_three(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    own(4, 0, 7);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+/* Of three servers confirmed at 0, 100 and 300, two are certain until 100 + 800. */
+static void test_a_hold_is_certain_by_the_second_latest_of_three(void **state)
+{
+    (void)state;
+    dash(7, false);
+    renew(1, 100, DM_SAYS_OWNED);
+    renew(2, 300, DM_SAYS_OWNED);
+    assert_int_equal(dm_quorum_from_ns(&quorum), at(100));
+    assert_certain_until(100 + CERTAIN_MS);
+}
+
+static void test_a_hold_of_five_is_certain_by_the_third_latest(void **state)
+{
+    (void)state;
+    dash(31, false);
+    for (int i = 1; i < 5; i++)
+        renew(i, i * 100, DM_SAYS_OWNED);
+    assert_int_equal(dm_quorum_from_ns(&quorum), at(200));
+    assert_certain_until(200 + CERTAIN_MS);
+}
+
+/* An answer counts from the sending, also if it comes late. */
+static void test_an_older_answer_shortens_nothing(void **state)
+{
+    (void)state;
+    dash(7, false);
+    for (int i = 0; i < 3; i++)
+        renew(i, 300, DM_SAYS_OWNED);
+    for (int i = 0; i < 3; i++)
+        renew(i, 200, DM_SAYS_OWNED);
+    assert_certain_until(300 + CERTAIN_MS);
+}
+
+/* Two servers left are a majority, from their own moments; one is none. */
+static void test_a_hold_is_lost_when_less_than_a_majority_is_left(void **state)
+{
+    (void)state;
+    dash(7, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    renew(0, 300, DM_SAYS_OWNED);
+    renew(1, 300, DM_SAYS_UNKNOWN);
+    assert_int_equal(dm_quorum_hold(&quorum, at(310)).verdict, DM_SAYS_OWNED);
+    assert_int_equal(dm_quorum_hold(&quorum, at(310)).from_ns, at(0));
+    renew(2, 300, DM_SAYS_UNKNOWN);
+    assert_int_equal(dm_quorum_hold(&quorum, at(310)).verdict, DM_SAYS_UNKNOWN);
+}
+
+/* Two threads may take two answers in the other order: what was owned before the loss is lost. */
+static void test_an_answer_from_before_a_loss_is_no_news(void **state)
+{
+    (void)state;
+    dash(3, false);
+    renew(1, 300, DM_SAYS_UNKNOWN);
+    renew(1, 200, DM_SAYS_OWNED);
+    assert_false(dm_quorum_is_certain(&quorum, at(310)));
+    own(1, 310, 9);
+    assert_true(dm_quorum_is_certain(&quorum, at(320)));
+}
+
+static void test_a_break_by_force_at_one_server_leaves_a_majority(void **state)
+{
+    (void)state;
+    dash(7, false);
+    dm_quorum_lose(&quorum, 0, at(10));
+    assert_true(dm_quorum_is_certain(&quorum, at(20)));
+    dm_quorum_lose(&quorum, 1, at(10));
+    assert_false(dm_quorum_is_certain(&quorum, at(20)));
+}
+
+/* ---- Q2, Q3: turns ----------------------------------------------------------------------- */
+
+static void test_a_try_fails_when_two_are_busy(void **state)
+{
+    (void)state;
+    dash(1, false);
+    say(1, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_REFUSED);
+    assert_int_equal(dm_quorum_refusal(&quorum).verdict, DM_SAYS_BUSY);
+    assert_int_equal(dm_quorum_refusal(&quorum).remaining_ms, 70);
+}
+
+static void test_a_lock_goes_behind_others_when_two_are_busy(void **state)
+{
+    (void)state;
+    dash(1, true);
+    say(1, DM_SAYS_BUSY);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
+}
+
+/* The others are free already, but the first server is another attempt's: that one has had its turn. */
+static void test_a_dash_does_not_overtake_the_attempt_whose_turn_it_is(void **state)
+{
+    (void)state;
+    dash(6, true);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    say(0, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
+}
+
+/* A try overtakes: it has no second chance; and a server in its grace has no turns. */
+static void test_a_dash_owns_without_the_first_server_when_that_has_no_turns(void **state)
+{
+    (void)state;
+    dash(6, false);
+    say(0, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    dm_quorum_init(&quorum, 3, LEASE_MS, 100);
+    dash(6, true);
+    answer(0, DM_QUORUM_TRY, 0, (struct dm_answer){ .verdict = DM_SAYS_BUSY, .grace_ms = 500 });
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+/* Impatient: a first server that is slow does not hold the majority up. */
+static void test_a_dash_owns_when_the_first_server_is_slow(void **state)
+{
+    (void)state;
+    dash(6, true);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    assert_int_equal(dm_quorum_step(&quorum, false, at(1)), DM_QUORUM_OWNED);
+}
+
+static void test_a_turn_asks_the_first_server_alone(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 1);
+    assert_int_equal(dm_quorum_ask(&quorum, 0, at(0)), DM_QUORUM_NONE);
+    assert_int_equal(dm_quorum_ask(&quorum, 1, at(0)), DM_QUORUM_QUEUE);
+    assert_int_equal(send_all(0), 1);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    answer(1, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = 2 });
+    assert_int_equal(step_at(1), DM_QUORUM_QUEUED);
+}
+
+/* With the first server in hand the others are asked, again and again. */
+static void test_a_turn_asks_the_others_when_the_first_server_is_owned(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 1);
+    send_all(0);
+    answer(1, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 5 });
+    assert_int_equal(step_at(1), DM_QUORUM_MORE);
+    dm_quorum_ask_more(&quorum, at(1));
+    assert_int_equal(send_all(1), 2);
+    assert_int_equal(step_at(2), DM_QUORUM_OPEN);
+    say(0, DM_SAYS_BUSY);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(2), DM_QUORUM_MORE);
+    dm_quorum_ask_more(&quorum, at(3));
+    assert_int_equal(send_all(3), 2);
+    own(2, 3, 6);
+    assert_int_equal(step_at(4), DM_QUORUM_OWNED);
+}
+
+/* A hint was wrong: the attempt still waits, and must not own by the others. */
+static void test_a_confirmation_waits_when_the_first_server_says_queued(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_CONFIRM, true, 0);
+    assert_int_equal(send_all(0), 3);
+    own(1, 0, 5);
+    own(2, 0, 5);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    answer(0, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = 1 });
+    assert_int_equal(step_at(1), DM_QUORUM_QUEUED);
+}
+
+static void test_a_round_is_silent_when_two_do_not_answer(void **state)
+{
+    (void)state;
+    dash(1, true);
+    dm_quorum_take(&quorum, 1, DM_QUORUM_TRY, at(0), NULL);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    dm_quorum_take(&quorum, 2, DM_QUORUM_TRY, at(0), NULL);
+    assert_int_equal(step_at(1), DM_QUORUM_SILENT);
+}
+
+/* The server does not know the script: the same question, which sends the text. */
+static void test_a_server_that_has_done_nothing_is_asked_again(void **state)
+{
+    (void)state;
+    dash(1, false);
+    say(1, DM_SAYS_AGAIN);
+    assert_int_equal(dm_quorum_ask(&quorum, 1, at(1)), DM_QUORUM_TRY);
+    assert_int_equal(dm_quorum_ask(&quorum, 2, at(1)), DM_QUORUM_NONE);
+}
+
+/* ---- Q5: renew only what is certain ------------------------------------------------------ */
+
+static void test_a_renewal_goes_only_to_a_server_that_is_certain(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(dm_quorum_renewal(&quorum, 0, at(CERTAIN_MS) - 1), DM_QUORUM_RENEW);
+    assert_int_equal(dm_quorum_renewal(&quorum, 0, at(CERTAIN_MS)), DM_QUORUM_TRY);
+    assert_int_equal(dm_quorum_renewal(&quorum, 2, at(1)), DM_QUORUM_TRY);
+    renew(1, 300, DM_SAYS_UNKNOWN);
+    assert_int_equal(dm_quorum_renewal(&quorum, 1, at(310)), DM_QUORUM_TRY);
+}
+
+/* ---- Q6: tokens -------------------------------------------------------------------------- */
+
+static void test_a_token_is_the_highest_of_the_first_majority_and_stays(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    own(2, 10, 900);
+    assert_int_equal(step_at(11), DM_QUORUM_OWNED);
+    assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, 102);
+}
+
+/* A server that was given back in an earlier round has no part in the hold. */
+static void test_a_token_is_of_the_servers_that_have_the_hold(void **state)
+{
+    (void)state;
+    dash(4, true);
+    dm_quorum_begin_release(&quorum, -1);
+    dash(3, true);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(dm_quorum_hold(&quorum, at(2)).token, 102);
+}
+
+/* 101 and 102: the token 102 is on one server. A renewal carries it to the other. */
+static void test_a_token_is_firm_when_a_majority_has_it(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_true(dm_quorum_hold(&quorum, at(2)).is_token_soft);
+    renew(1, 10, DM_SAYS_OWNED);
+    assert_true(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+    renew(0, 10, DM_SAYS_OWNED);
+    assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+}
+
+/* A server that comes later with a higher token gives none below the hold's. */
+static void test_a_token_is_firm_when_another_server_has_a_higher_one(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    own(2, 10, 900);
+    assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+}
+
+/* A server that gave the lock away may have lost its data, and its token with it. */
+static void test_a_token_is_soft_again_when_a_server_has_lost_the_hold(void **state)
+{
+    (void)state;
+    dash(7, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    renew(0, 10, DM_SAYS_OWNED);
+    assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+    renew(0, 20, DM_SAYS_UNKNOWN);
+    assert_true(dm_quorum_hold(&quorum, at(22)).is_token_soft);
+    own(0, 30, 50); /* new data */
+    assert_true(dm_quorum_hold(&quorum, at(32)).is_token_soft);
+}
+
+/* ---- Q8: deaths and refusals ------------------------------------------------------------- */
+
+static void test_a_death_is_told_when_one_server_tells_it(void **state)
+{
+    (void)state;
+    dash(1, false);
+    answer(1, DM_QUORUM_TRY, 0, (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 5, .is_owner_dead = true });
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_true(dm_quorum_hold(&quorum, at(1)).is_owner_dead);
+}
+
+/* One server that missed the cleaning leaves a majority; two do not. */
+static void test_a_mutex_is_not_recoverable_when_two_say_so(void **state)
+{
+    (void)state;
+    dash(6, true);
+    say(0, DM_SAYS_NOT_RECOVERABLE);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    dm_quorum_init(&quorum, 3, LEASE_MS, 100);
+    dash(1, true);
+    say(1, DM_SAYS_NOT_RECOVERABLE);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    say(2, DM_SAYS_NOT_RECOVERABLE);
+    assert_int_equal(step_at(1), DM_QUORUM_REFUSED);
+    assert_int_equal(dm_quorum_refusal(&quorum).verdict, DM_SAYS_NOT_RECOVERABLE);
+}
+
+/* ---- Q4: giving back --------------------------------------------------------------------- */
+
+static void release_all(void)
+{
+    dm_quorum_begin_release(&quorum, -1);
+    for (int i = 0; i < quorum.count; i++) {
+        if (quorum.legs[i].is_touched)
+            dm_quorum_send(&quorum, i, DM_QUORUM_RELEASE);
+    }
+}
+
+static void released(int server, enum dm_verdict verdict)
+{
+    answer(server, DM_QUORUM_RELEASE, 0, (struct dm_answer){ .verdict = verdict });
+}
+
+static void test_a_release_is_done_when_a_majority_has_answered(void **state)
+{
+    (void)state;
+    dash(7, false);
+    release_all();
+    assert_false(dm_quorum_is_certain(&quorum, at(1)));
+    released(0, DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOTHING);
+    released(2, DM_SAYS_NOT_OWNER);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, true), DM_SAYS_NOTHING);
+}
+
+static void test_a_release_finds_no_owner_when_no_server_had_the_hold(void **state)
+{
+    (void)state;
+    dash(7, false);
+    release_all();
+    released(0, DM_SAYS_NOT_OWNER);
+    released(2, DM_SAYS_NOT_OWNER);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOT_OWNER);
+}
+
+/* A waiter is on one server alone. */
+static void test_a_release_is_done_when_the_only_server_has_answered(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 1);
+    send_all(0);
+    release_all();
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOTHING);
+    released(1, DM_SAYS_AGAIN);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOTHING);
+    dm_quorum_send(&quorum, 1, DM_QUORUM_RELEASE);
+    released(1, DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, true), DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_DONE);
+    assert_false(quorum.legs[1].is_touched);
+}
+
+/* What is given back may be granted to others at once; the first server, where the attempt waits, is kept. */
+static void test_a_server_that_is_kept_stays_certain(void **state)
+{
+    uint64_t round;
+
+    (void)state;
+    dash(7, true);
+    round = quorum.round;
+    dm_quorum_begin_release(&quorum, 0);
+    assert_int_not_equal(quorum.round, round);
+    assert_int_equal(dm_quorum_renewal(&quorum, 0, at(1)), DM_QUORUM_RENEW);
+    assert_int_equal(dm_quorum_renewal(&quorum, 1, at(1)), DM_QUORUM_TRY);
+}
+
+int main(void)
+{
+#define THREE(test) cmocka_unit_test_setup(test, begin_three)
+#define FIVE(test) cmocka_unit_test_setup(test, begin_five)
+    const struct CMUnitTest tests[] = {
+        THREE(test_an_attempt_owns_when_a_majority_has_answered),
+        FIVE(test_five_servers_need_three),
+        THREE(test_a_hold_is_certain_by_the_second_latest_of_three),
+        FIVE(test_a_hold_of_five_is_certain_by_the_third_latest),
+        THREE(test_an_older_answer_shortens_nothing),
+        THREE(test_a_hold_is_lost_when_less_than_a_majority_is_left),
+        THREE(test_an_answer_from_before_a_loss_is_no_news),
+        THREE(test_a_break_by_force_at_one_server_leaves_a_majority),
+        THREE(test_a_try_fails_when_two_are_busy),
+        THREE(test_a_lock_goes_behind_others_when_two_are_busy),
+        THREE(test_a_dash_does_not_overtake_the_attempt_whose_turn_it_is),
+        THREE(test_a_dash_owns_without_the_first_server_when_that_has_no_turns),
+        THREE(test_a_dash_owns_when_the_first_server_is_slow),
+        THREE(test_a_turn_asks_the_first_server_alone),
+        THREE(test_a_turn_asks_the_others_when_the_first_server_is_owned),
+        THREE(test_a_confirmation_waits_when_the_first_server_says_queued),
+        THREE(test_a_round_is_silent_when_two_do_not_answer),
+        THREE(test_a_server_that_has_done_nothing_is_asked_again),
+        THREE(test_a_renewal_goes_only_to_a_server_that_is_certain),
+        THREE(test_a_token_is_the_highest_of_the_first_majority_and_stays),
+        THREE(test_a_token_is_of_the_servers_that_have_the_hold),
+        THREE(test_a_token_is_firm_when_a_majority_has_it),
+        THREE(test_a_token_is_firm_when_another_server_has_a_higher_one),
+        THREE(test_a_token_is_soft_again_when_a_server_has_lost_the_hold),
+        THREE(test_a_death_is_told_when_one_server_tells_it),
+        THREE(test_a_mutex_is_not_recoverable_when_two_say_so),
+        THREE(test_a_release_is_done_when_a_majority_has_answered),
+        THREE(test_a_release_finds_no_owner_when_no_server_had_the_hold),
+        THREE(test_a_release_is_done_when_the_only_server_has_answered),
+        THREE(test_a_server_that_is_kept_stays_certain),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
