@@ -6,7 +6,7 @@
 
 #include "now.h"
 
-#define PATIENCE_NS 1000000000
+#define PATIENCE_NS 3000000000
 
 /*
  * A thread first counts itself in, then looks for the other kind; so of two threads that come at once, at least one has

@@ -3,7 +3,7 @@
  * Keeps fork() apart from changes that a child must not find half done: each waits for the other.
  *
  * No lock is held meanwhile, and no thread waits for ever: a thread that changes something may hold a lock that a later
- * handler of fork() wants. After a second the change goes on, and the fork() goes on too.
+ * handler of fork() wants. After three seconds the change goes on, and the fork() goes on too.
  */
 #ifndef DM_PRELOAD_GATE_H
 #define DM_PRELOAD_GATE_H

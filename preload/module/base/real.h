@@ -62,7 +62,8 @@
     X(lockf, lockf64, NULL)                                 \
     X(dlopen, dlopen, NULL)                                 \
     X(dlclose, dlclose, NULL)                               \
-    X(munmap, munmap, NULL)
+    X(munmap, munmap, NULL)                                 \
+    X(fork, fork, NULL)
 
 #define REAL_FIELD(field, function, version) __typeof__(function) *field;
 struct real {

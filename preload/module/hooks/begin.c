@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The module's own beginning, and its part in the program's fork(). */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "module/base/gate.h"
+#include "module/base/real.h"
 #include "module/base/settings.h"
 #include "module/names/library.h"
 #include "module/names/lookup.h"
@@ -10,14 +12,9 @@
 #include "module/watch/matches.h"
 #include "module/watch/observe.h"
 #include "module/watch/report.h"
+#include "shared/export.h"
 
 /* ---- fork() ------------------------------------------------------------------------------ */
-
-static void before_fork(void)
-{
-    gate_before_fork();
-    library_before_fork();
-}
 
 static void in_child(void)
 {
@@ -29,12 +26,34 @@ static void in_child(void)
     report_in_child();
 }
 
+static bool has_rules(void)
+{
+    return settings_get()->count > 0 || settings_get()->list_folder;
+}
+
+/*
+ * libc's fork() lists its handlers before calling the first: a thread that opens libdmutex in between would not learn
+ * of the fork() by the handlers of this module.
+ */
+EXPORT pid_t fork(void)
+{
+    pid_t pid;
+
+    if (!has_rules())
+        return real_get()->fork();
+    gate_before_fork();
+    pid = real_get()->fork();
+    if (pid != 0)
+        gate_after_fork();
+    return pid;
+}
+
 /* ---- the module itself ------------------------------------------------------------------- */
 
 __attribute__((constructor)) static void begin(void)
 {
     lookup_begin();
     matches_begin();
-    if (settings_get()->count > 0 || settings_get()->list_folder)
-        pthread_atfork(before_fork, gate_after_fork, in_child);
+    if (has_rules())
+        pthread_atfork(gate_before_fork, gate_after_fork, in_child);
 }

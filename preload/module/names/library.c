@@ -19,8 +19,8 @@ __thread unsigned library_depth;
 
 static struct library library;
 static bool is_open;
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;               /* by libc's own functions */
-static __thread bool was_open __attribute__((tls_model("initial-exec"))); /* when the thread's fork() began */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;              /* by libc's own functions */
+static __thread bool is_told __attribute__((tls_model("initial-exec"))); /* libdmutex knows of the thread's fork() */
 static bool is_torn;
 
 static const struct {
@@ -97,6 +97,32 @@ static void fill_in(void *handle)
     }
 }
 
+/* ---- fork() ------------------------------------------------------------------------------ */
+
+/* libdmutex's own handlers were registered before these, so fork() has called them too if it calls these. */
+static void before_fork(void)
+{
+    is_told = true;
+}
+
+static void in_parent(void)
+{
+    is_told = false;
+}
+
+/* A fork() that began before libdmutex was loaded, and went on after it was used, calls none of its handlers. */
+void library_in_child(void)
+{
+    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+    opening = unlocked;
+    is_torn |= is_open && !is_told;
+    is_open &= !is_torn;
+    is_told = false;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
 static void load(void)
 {
     static bool is_loaded;
@@ -109,6 +135,7 @@ static void load(void)
         if (!handle)
             give_up_library();
         fill_in(handle);
+        pthread_atfork(before_fork, in_parent, NULL);
         is_loaded = true;
     }
     real_get()->mutex_unlock(&opening);
@@ -154,19 +181,4 @@ const struct library *library_get(void)
         errno = error;
     }
     return &library;
-}
-
-void library_before_fork(void)
-{
-    was_open = __atomic_load_n(&is_open, __ATOMIC_ACQUIRE);
-}
-
-/* The library was opened meanwhile by a thread that has not waited: the library has not heard of this fork(). */
-void library_in_child(void)
-{
-    const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-
-    opening = unlocked;
-    is_torn |= is_open && !was_open;
-    is_open &= !is_torn;
 }

@@ -41,7 +41,6 @@ struct library {
 const struct library *library_get(void);
 
 /* Called at fork(). */
-void library_before_fork(void);
 void library_in_child(void);
 
 /*
