@@ -166,6 +166,8 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/driver.c \
     libdmutex/redis/fleet.c \
     libdmutex/redis/fleet.h \
+    libdmutex/redis/fleet_map.c \
+    libdmutex/redis/fleet_parts.h \
     libdmutex/redis/greeting.c \
     libdmutex/redis/greeting.h \
     libdmutex/redis/groups.c \
@@ -191,7 +193,9 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/store_name.c \
     libdmutex/redis/store_parts.h \
     libdmutex/redis/store_post.c \
-    libdmutex/redis/store_view.c
+    libdmutex/redis/store_view.c \
+    libdmutex/redis/vouchers.c \
+    libdmutex/redis/vouchers.h
 nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
 
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.

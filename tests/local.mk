@@ -48,7 +48,8 @@ unit_redis_tests = \
     tests/unit/test_keys \
     tests/unit/test_posting \
     tests/unit/test_reply \
-    tests/unit/test_slots
+    tests/unit/test_slots \
+    tests/unit/test_vouchers
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \

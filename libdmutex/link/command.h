@@ -18,8 +18,9 @@ typedef void (*dm_reply_fn)(void *user, const struct redisReply *reply);
 struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
-    uint64_t peer; /* the number of the server for which the command was written (struct dm_greeter); 0: any */
-    int ahead;     /* so many commands stand before this one in the bytes; nobody wants the replies to those */
+    uint64_t peer;   /* the number of the server for which the command was written (struct dm_greeter); 0: any */
+    bool is_for_any; /* asks what any server can tell: nobody need vouch for the server (struct dm_greeter) */
+    int ahead;       /* so many commands stand before this one in the bytes; nobody wants the replies to those */
 };
 
 /*

@@ -39,6 +39,13 @@ struct dm_greeter {
      */
     bool (*is_current)(void *user, char ret_reason[DM_REASON_ROOM]);
     /*
+     * NULL, or asked before each command is sent, and before each reply and message, except those of commands that are
+     * for any server (struct dm_command, is_for_any): false if nobody vouches for the server now.  Commands wait then,
+     * until dm_link_tell_news(); a reply or a message closes the link, for the reason `doubt`, and counts as none.
+     */
+    bool (*is_vouched)(void *user);
+    const char *doubt;
+    /*
      * NULL, or the command that makes the server confirm all commands sent before; bytes NULL without memory.  Freed by
      * free().  Replies are kept back until the answer: false, with the reason, lets them all count as none.
      */

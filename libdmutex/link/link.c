@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/link.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -229,6 +230,12 @@ void dm_link_end(struct dm_link *link, const char *reason)
 
 /* ---- posts ------------------------------------------------------------------------------- */
 
+bool dm_link_may_send(const struct dm_link *link, const struct dm_command *command)
+{
+    dm_assert_held(DM_RANK_CONN);
+    return command->is_for_any ? dm_session_is_ready(&link->session) : dm_session_is_usable(&link->session);
+}
+
 bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -253,7 +260,7 @@ static enum dm_link_result send_post(struct dm_link *link, const struct dm_comma
     struct dm_slot *slot;
 
     dm_assert_held(DM_RANK_CONN);
-    if (!dm_session_is_ready(&link->session))
+    if (!dm_link_may_send(link, command))
         return DM_LINK_DOWN;
     if (!dm_link_is_for_peer(link, command))
         return DM_LINK_OTHER;
@@ -391,12 +398,22 @@ bool dm_link_look(struct dm_link *link)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
+bool dm_link_is_open(struct dm_link *link)
+{
+    bool is_open;
+
+    enter(link);
+    is_open = link->session.state != DM_SESSION_CLOSED;
+    dm_mutex_unlock(&link->lock); /* quietly */
+    return is_open;
+}
+
 bool dm_link_is_ready(struct dm_link *link)
 {
     bool is_ready;
 
     enter(link);
-    is_ready = dm_session_is_ready(&link->session);
+    is_ready = dm_session_is_usable(&link->session);
     dm_mutex_unlock(&link->lock); /* quietly: callers may hold the state lock */
     return is_ready;
 }
@@ -404,8 +421,13 @@ bool dm_link_is_ready(struct dm_link *link)
 /* Copied under the lock, because the session writes the sentence anew with each failure. */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
+    const struct dm_session *session = &link->session;
+
     enter(link);
-    memcpy(ret_reason, link->session.reason, DM_REASON_ROOM);
+    if (dm_session_is_ready(session) && !dm_session_is_usable(session))
+        snprintf(ret_reason, DM_REASON_ROOM, "%s: %s", session->options.name, session->greeter.doubt);
+    else
+        memcpy(ret_reason, session->reason, DM_REASON_ROOM);
     dm_mutex_unlock(&link->lock);
 }
 

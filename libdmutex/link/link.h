@@ -100,7 +100,10 @@ void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason);
 /* Takes a look at the server if the greeter says so.  True if the link is ready.  Calls nothing. */
 bool dm_link_look(struct dm_link *link);
 
-/* Calls nothing. */
+/* There is a connection, or one is being opened.  Calls nothing. */
+bool dm_link_is_open(struct dm_link *link);
+
+/* Commands can be sent, and somebody vouches for the server (struct dm_greeter).  Calls nothing. */
 bool dm_link_is_ready(struct dm_link *link);
 
 /*

@@ -59,6 +59,9 @@ bool dm_link_has_news(const struct dm_link *link);
 void dm_link_wake(struct dm_link *link, struct dm_caller *call);
 void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_asleep);
 
+/* The link is ready, and somebody vouches for the server if the command needs that. */
+bool dm_link_may_send(const struct dm_link *link, const struct dm_command *command);
+
 /* False if the command was written for another server than the server now connected. */
 bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *command);
 

@@ -273,6 +273,16 @@ static void take_greeting(struct dm_session *session, redisReply *reply)
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
+static bool is_vouched(const struct dm_session *session)
+{
+    return !session->greeter.is_vouched || session->greeter.is_vouched(session->greeter.user);
+}
+
+bool dm_session_is_usable(const struct dm_session *session)
+{
+    return dm_session_is_ready(session) && is_vouched(session);
+}
+
 /* What the kernel does not take needs POLLOUT: the loop thread is told so. */
 static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
 {
@@ -284,10 +294,11 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
     return true;
 }
 
-/* Without memory the look stays due. */
+/* Without memory the look stays due; without somebody to vouch, too, because the reply would close the session. */
 void dm_session_look_if_due(struct dm_session *session)
 {
-    struct dm_slot *slot = session->greeter.look ? dm_pipe_take_slot(&session->pipe) : NULL;
+    bool may_look = session->greeter.look && is_vouched(session);
+    struct dm_slot *slot = may_look ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
     if (!slot)
@@ -387,6 +398,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
         return NULL;
     }
     dm_pipe_push(&session->pipe, slot);
+    slot->is_for_any = command->is_for_any;
     session->sent++;
     ask_to_confirm(session);
     return session->state == DM_SESSION_READY ? slot : NULL;
@@ -455,16 +467,25 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         take_look(session, reply);
 }
 
+/* The first slot is of the next reply; a listener has none. */
+static bool is_for_any(const struct dm_session *session)
+{
+    return session->pipe.first && session->pipe.first->is_for_any;
+}
+
 /* False: the server may have been replaced, and the session is closed. */
 static bool is_believed(struct dm_session *session)
 {
+    const struct dm_greeter *greeter = &session->greeter;
     char reason[DM_REASON_ROOM];
 
-    if (session->state != DM_SESSION_READY || !session->greeter.is_current ||
-        session->greeter.is_current(session->greeter.user, reason))
+    if (session->state != DM_SESSION_READY)
         return true;
-    dm_session_fail(session, "%s", reason);
-    return false;
+    if (greeter->is_current && !greeter->is_current(greeter->user, reason))
+        dm_session_fail(session, "%s", reason);
+    else if (!is_vouched(session) && !is_for_any(session))
+        dm_session_fail(session, "%s", greeter->doubt);
+    return session->state == DM_SESSION_READY;
 }
 
 /* A reply may close the session: the descriptor says so before the next reply is parsed. */

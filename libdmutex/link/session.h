@@ -76,6 +76,9 @@ static inline bool dm_session_is_ready(const struct dm_session *session)
     return session->state == DM_SESSION_READY && !session->is_ended;
 }
 
+/* Commands can be sent, and somebody vouches for the server. */
+bool dm_session_is_usable(const struct dm_session *session);
+
 /* Opens the connection if closed, wanted and due. */
 void dm_session_open_if_due(struct dm_session *session);
 

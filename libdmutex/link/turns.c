@@ -245,7 +245,7 @@ static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user
     const struct dm_command *command = user;
 
     dm_assert_held(DM_RANK_CONN);
-    if (!call->slot && !call->is_done && dm_session_is_ready(&link->session)) {
+    if (!call->slot && !call->is_done && dm_link_may_send(link, command)) {
         if (!dm_link_is_for_peer(link, command)) {
             call->result = DM_LINK_OTHER;
             return true;
@@ -275,7 +275,7 @@ static bool is_ready(struct dm_link *link, struct dm_caller *call, void *user)
 {
     (void)call;
     (void)user;
-    return dm_session_is_ready(&link->session);
+    return dm_session_is_usable(&link->session);
 }
 
 /* The connection may break again before the caller's next step: the answer is a hint. */

@@ -327,7 +327,7 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
  */
 static void watch_member(struct dm_redis *redis, struct dm_member *member, struct dm_watch *watch)
 {
-    bool is_wished = __atomic_load_n(&member->is_wished, __ATOMIC_RELAXED), is_left;
+    bool is_wished = __atomic_load_n(&member->is_wished, __ATOMIC_RELAXED), is_left, is_missed;
     struct dm_link_watch inbox, commands;
 
     watch_link(redis, member, DM_TELLS, false, &inbox);
@@ -337,20 +337,22 @@ static void watch_member(struct dm_redis *redis, struct dm_member *member, struc
     watch_line(&member->commands, false, &commands, watch);
     if (member->node.lookout)
         dm_lookout_watch(member->node.lookout, watch);
-    if (commands.is_closed && (commands.was_wanted || is_wished) && dm_fleet_is_serving(member))
-        __atomic_store_n(&member->fleet->is_wished, true,
-                         __ATOMIC_RELAXED); /* another node serves the slots, perhaps */
+    is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_fleet_is_vouched(member);
+    if (is_missed && dm_fleet_is_serving(member))
+        dm_fleet_wish(member->fleet, NULL); /* another node serves the slots, perhaps */
 }
 
-/* A claim needs a node that is not there: the map is asked for now and then. */
+/* A claim needs masters to vouch; or needs a node that cannot be used: the map is asked for now and then. */
 static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
 {
     unsigned lease_ms;
 
     dm_guide_watch(redis->fleet.guide, watch);
     dm_groups_watch(redis->groups, watch);
-    if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED) &&
-        redis->host.is_in_need(redis->host.user, &lease_ms))
+    if (!redis->host.is_in_need(redis->host.user, &lease_ms))
+        return;
+    dm_watch_until(watch, dm_fleet_ask_due_ns(&redis->fleet));
+    if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED))
         dm_watch_until(watch, redis->fleet.refreshed_ns + MAP_NS);
 }
 
@@ -402,8 +404,7 @@ static void turn_member(struct dm_member *member)
 static void turn_map(struct dm_redis *redis)
 {
     dm_guide_turn(redis->fleet.guide);
-    if (__atomic_exchange_n(&redis->fleet.is_wished, false, __ATOMIC_RELAXED))
-        dm_fleet_refresh(&redis->fleet);
+    dm_fleet_turn(&redis->fleet);
     dm_groups_turn(redis->groups);
 }
 

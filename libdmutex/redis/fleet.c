@@ -3,7 +3,7 @@
  * A reader of the map takes no lock: a slot's owner is a byte, a member stays for good, and a byte that is out of date
  * sends a request to a node that answers MOVED.
  */
-#include "redis/fleet.h"
+#include "redis/fleet_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,6 @@
 #include "link/tls.h"
 #include "link/turns.h"
 #include "redis/reply.h"
-
-/* The map is not asked for more often. */
-#define REFRESH_NS (100 * DM_NS_PER_MS)
 
 /* So long a call waits for a node before it looks for the slot again. */
 #define SLICE_MS 200
@@ -23,19 +20,24 @@
 
 /* ---- the hooks of a node, for the fleet -------------------------------------------------- */
 
+/* In a Cluster a link can be used once others vouch for the node, which is told then. */
 static void commands_ready(void *user)
 {
     struct dm_member *member = user;
 
-    __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
-    member->fleet->hooks.on_ready(member);
+    if (dm_fleet_is_vouched(member)) {
+        __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
+        member->fleet->hooks.on_ready(member);
+    }
+    dm_fleet_ask_around(member->fleet);
 }
 
 static void inbox_ready(void *user)
 {
     struct dm_member *member = user;
 
-    member->fleet->hooks.on_inbox(member);
+    if (dm_fleet_is_vouched(member))
+        member->fleet->hooks.on_inbox(member);
 }
 
 static void message_came(void *user, const char *text, const struct dm_server *server)
@@ -85,11 +87,6 @@ static bool find_tag(void *user, char ret_tag[DM_SLOT_TAG_ROOM], char ret_reason
 
 /* ---- members ----------------------------------------------------------------------------- */
 
-static bool is_clustered(const struct dm_fleet *fleet)
-{
-    return fleet->owners != NULL;
-}
-
 /* The next member, for a server with a URL of its own; not in the list yet.  NULL without memory. */
 static struct dm_member *new_member(struct dm_fleet *fleet, struct dm_url *url)
 {
@@ -100,15 +97,16 @@ static struct dm_member *new_member(struct dm_fleet *fleet, struct dm_url *url)
         .on_inbox = inbox_ready,
         .on_message = message_came,
         .on_change = changed,
-        .find_tag = is_clustered(fleet) ? find_tag : NULL,
-        .on_inbox_reply = is_clustered(fleet) ? inbox_replied : NULL,
+        .find_tag = dm_fleet_is_clustered(fleet) ? find_tag : NULL,
+        .is_vouched = dm_fleet_is_clustered(fleet) ? dm_fleet_is_vouched : NULL,
+        .on_inbox_reply = dm_fleet_is_clustered(fleet) ? inbox_replied : NULL,
         .user = member,
     };
 
     if (!member)
         return NULL;
     *member = (struct dm_member){ .fleet = fleet, .index = fleet->count, .url = url };
-    member->slots = !is_clustered(fleet); /* the only server serves all */
+    member->slots = !dm_fleet_is_clustered(fleet); /* the only server serves all */
     if (dm_node_init(&member->node, url, fleet->channel, &hooks))
         return member;
     free(member);
@@ -126,8 +124,7 @@ static bool is_at(const struct dm_member *member, const char *host, const char *
     return strcmp(member->url->host, host) == 0 && strcmp(member->url->port, port) == 0;
 }
 
-/* The member at this address, a new one if need be; NULL without memory, or with too many nodes. */
-static struct dm_member *member_at(struct dm_fleet *fleet, const char *host, const char *port)
+struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, const char *port)
 {
     struct dm_member *member;
     struct dm_url *url;
@@ -158,116 +155,6 @@ struct dm_member *dm_fleet_any(struct dm_fleet *fleet)
             return fleet->members[i];
     }
     return count ? fleet->members[0] : NULL;
-}
-
-/* ---- the map ----------------------------------------------------------------------------- */
-
-struct dm_member *dm_fleet_of_slot(const struct dm_fleet *fleet, unsigned slot)
-{
-    unsigned owner = fleet->owners ? __atomic_load_n(&fleet->owners[slot], __ATOMIC_ACQUIRE) : 1;
-
-    return owner ? fleet->members[owner - 1] : NULL;
-}
-
-static void give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member *member)
-{
-    struct dm_member *before = dm_fleet_of_slot(fleet, slot);
-
-    dm_assert_held(DM_RANK_FLEET);
-    if (before)
-        __atomic_sub_fetch(&before->slots, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&member->slots, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&fleet->owners[slot], (unsigned char)(member->index + 1), __ATOMIC_RELEASE);
-}
-
-/* A dm_slots_fn.  A slot without a master keeps the owner of before, which may come back. */
-static void take_range(void *user, unsigned first, unsigned last, const char *host, const char *port)
-{
-    struct dm_fleet *fleet = user;
-    struct dm_member *member = member_at(fleet, host, port);
-
-    for (unsigned slot = first; member && slot <= last; slot++)
-        give_slot(fleet, slot, member);
-}
-
-/* Nodes that had no slot before, and calls that wait for the owner of a slot, look again. */
-static void tell_map(struct dm_fleet *fleet)
-{
-    unsigned count = dm_fleet_count(fleet);
-
-    for (unsigned i = 0; i < count; i++) {
-        dm_link_retry_soon(fleet->members[i]->node.commands.link);
-        dm_link_retry_soon(fleet->members[i]->node.inbox.link);
-    }
-    dm_guide_tell_news(fleet->guide);
-    fleet->hooks.on_map(fleet);
-}
-
-static bool take_map(void *user, const redisReply *reply, const char *host)
-{
-    struct dm_fleet *fleet = user;
-    bool is_map;
-
-    dm_mutex_lock(&fleet->lock);
-    is_map = dm_slots_read(reply, host, take_range, fleet);
-    dm_mutex_unlock(&fleet->lock);
-    if (is_map)
-        tell_map(fleet);
-    return is_map;
-}
-
-/* A dm_reply_fn: of a member. */
-static void take_map_of_member(void *user, const redisReply *reply)
-{
-    const struct dm_member *member = user;
-
-    if (reply)
-        take_map(member->fleet, reply, member->url->host);
-}
-
-/* Each time another node with an open link, because a node may be cut off from the others; NULL: there is no node. */
-static struct dm_member *next_to_ask(struct dm_fleet *fleet)
-{
-    dm_assert_held(DM_RANK_FLEET);
-    for (unsigned i = 0; i < fleet->count; i++) {
-        struct dm_member *member = fleet->members[++fleet->asked % fleet->count];
-
-        if (dm_node_is_ready(&member->node))
-            return member;
-    }
-    return NULL;
-}
-
-/* True if the map is to be asked for now. */
-static bool begin_refresh(struct dm_fleet *fleet, struct dm_member **ret_member)
-{
-    int64_t now_ns = dm_clock_boot_ns();
-    bool is_due;
-
-    dm_mutex_lock(&fleet->lock);
-    is_due = now_ns >= fleet->refreshed_ns + REFRESH_NS;
-    if (is_due) {
-        fleet->refreshed_ns = now_ns;
-        *ret_member = next_to_ask(fleet);
-    }
-    dm_mutex_unlock(&fleet->lock);
-    return is_due;
-}
-
-void dm_fleet_refresh(struct dm_fleet *fleet)
-{
-    struct dm_member *member;
-    struct dm_command command;
-
-    if (!is_clustered(fleet) || !begin_refresh(fleet, &member))
-        return;
-    if (!member) {
-        dm_guide_ask(fleet->guide);
-        return;
-    }
-    command = dm_guide_question();
-    dm_link_post(member->node.commands.link, &command, take_map_of_member, member);
-    dm_command_free(&command);
 }
 
 /* ---- names ahead of their slots ---------------------------------------------------------- */
@@ -329,12 +216,12 @@ struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args)
 {
     const char *key = args->texts[FIRST_KEY];
     size_t length = args->lengths[FIRST_KEY];
-    struct dm_member *ahead = is_clustered(fleet) ? take_ahead(fleet, key, length) : NULL;
+    struct dm_member *ahead = dm_fleet_is_clustered(fleet) ? take_ahead(fleet, key, length) : NULL;
 
     args->is_asking = ahead != NULL;
     if (ahead)
         return ahead;
-    return dm_fleet_of_slot(fleet, is_clustered(fleet) ? dm_slot_of(key, length) : 0);
+    return dm_fleet_of_slot(fleet, dm_fleet_is_clustered(fleet) ? dm_slot_of(key, length) : 0);
 }
 
 /* A name that is only ahead of the slot is noted; a slot that has moved changes the map. */
@@ -344,12 +231,12 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
     struct dm_redirect redirect;
     struct dm_member *to;
 
-    if (!is_clustered(fleet) || !dm_redirect_read(error, from->url->host, &redirect))
+    if (!dm_fleet_is_clustered(fleet) || !dm_redirect_read(error, from->url->host, &redirect))
         return false;
     dm_mutex_lock(&fleet->lock);
-    to = redirect.host[0] ? member_at(fleet, redirect.host, redirect.port) : NULL;
+    to = redirect.host[0] ? dm_fleet_member_at(fleet, redirect.host, redirect.port) : NULL;
     if (to && !redirect.is_ask)
-        give_slot(fleet, redirect.slot, to);
+        dm_fleet_give_slot(fleet, redirect.slot, to);
     else if (to && key)
         note_ahead(fleet, key, length, to);
     dm_mutex_unlock(&fleet->lock);
@@ -392,6 +279,8 @@ static bool await_slice(struct dm_fleet *fleet, struct dm_member *member, unsign
 {
     struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
 
+    if (member && !dm_fleet_is_vouched(member))
+        dm_fleet_find_vouchers(fleet);
     if (member)
         return dm_link_await_ready(member->node.commands.link, &slice);
     await_map(fleet, slot, &slice);
@@ -407,7 +296,7 @@ struct dm_member *dm_fleet_await(struct dm_fleet *fleet, struct dm_args *args, c
 {
     struct dm_member *member = dm_fleet_of_args(fleet, args);
 
-    if (!is_clustered(fleet))
+    if (!dm_fleet_is_clustered(fleet))
         return member;
     while (!await_slice(fleet, member, dm_slot_of(args->texts[FIRST_KEY], args->lengths[FIRST_KEY]), deadline)) {
         if (is_over(fleet, deadline))
@@ -462,7 +351,7 @@ static struct dm_url_host find_host(void *user, unsigned number)
 static bool open_guide(struct dm_fleet *fleet)
 {
     const struct dm_guide_hooks hooks = {
-        .find_host = find_host, .on_map = take_map, .on_change = guide_changed, .user = fleet
+        .find_host = find_host, .on_map = dm_fleet_take_map, .on_change = guide_changed, .user = fleet
     };
 
     fleet->owners = calloc(DM_SLOTS, 1);
@@ -483,6 +372,7 @@ bool dm_fleet_init(struct dm_fleet *fleet, struct dm_url *url, const char *chann
 {
     *fleet = (struct dm_fleet){ .url = url, .channel = channel, .hooks = *hooks };
     fleet->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_FLEET);
+    fleet->ask_ns = DM_NEVER;
     if (url->kind == DM_URL_CLUSTER ? open_guide(fleet) : open_only_member(fleet))
         return true;
     free(fleet->owners);

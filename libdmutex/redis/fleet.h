@@ -4,6 +4,7 @@
  *
  *   slots   pure: keys to slots, replies of a Cluster         guide   asks a node for the map of all slots
  *   fleet   the nodes, and which node serves a slot           groups  inboxes of a Cluster, one for each group
+ *   vouchers   pure: which masters have named a node lately
  *
  * A Cluster is as many stores as it has masters: each node has its own links, its own birth and its own grace, and a
  * name is on the node that serves the slot of the name's group (doc/design/cluster.md).
@@ -17,6 +18,7 @@
 #include "redis/guide.h"
 #include "redis/node.h"
 #include "redis/slots.h"
+#include "redis/vouchers.h"
 #include "store/store.h"
 
 #define DM_FLEET_MOST 200 /* nodes of a Cluster; fits a byte */
@@ -39,7 +41,12 @@ struct dm_member {
     struct dm_node node;
     unsigned slots;                     /* that the node serves, by the map.  Atomic */
     bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
-    bool is_wished;                     /* a request wanted the commands' link, and could not open it.  Atomic */
+    bool is_wished;                     /* a request wanted the commands' link, and could not use it.  Atomic */
+
+    /* Of a Cluster. */
+    int64_t vouched_until_ns; /* the node is believed until then.  Atomic */
+    struct dm_vouchers vouchers;
+    int64_t asked_ns; /* the node was asked for the map; 0: no question is under way */
 
     /* The loop thread's. */
     struct dm_watched commands, inbox;
@@ -84,8 +91,11 @@ struct dm_fleet {
     struct dm_ahead ahead[DM_FLEET_AHEAD];
     unsigned ahead_count; /* of those that are in use.  Atomic */
     unsigned ahead_next;
-    int64_t refreshed_ns; /* when the map was last asked for */
-    unsigned asked;       /* the member that was asked last */
+    unsigned masters;     /* members that serve a slot */
+    int64_t refreshed_ns; /* when the map was last asked for, out of turn */
+
+    int64_t ask_ns; /* when the masters are asked again.  Atomic */
+    unsigned asked; /* the member that was asked last.  Atomic */
 };
 
 /* channel: of the inbox, borrowed.  False without memory or descriptors. */
@@ -118,6 +128,9 @@ static inline bool dm_fleet_is_serving(const struct dm_member *member)
     return __atomic_load_n(&member->slots, __ATOMIC_RELAXED) > 0;
 }
 
+/* True if enough masters have named the member lately (redis/vouchers.h); true for the only server.  Takes no lock. */
+bool dm_fleet_is_vouched(void *member);
+
 /* The lowest slot that the node serves; -1: none. */
 int dm_fleet_first_slot(const struct dm_member *member);
 
@@ -139,6 +152,10 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
 
 /* Asks for the map, unless it was asked for just now.  No lock held. */
 void dm_fleet_refresh(struct dm_fleet *fleet);
+
+/* The loop thread calls the turn when the masters are to be asked again, while the process has any claim. */
+int64_t dm_fleet_ask_due_ns(const struct dm_fleet *fleet);
+void dm_fleet_turn(struct dm_fleet *fleet);
 
 /* For people: why the node of a slot is not known. */
 void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM]);

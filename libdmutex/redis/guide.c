@@ -85,6 +85,7 @@ struct dm_command dm_guide_question(void)
     dm_args_text(&args, "CLUSTER");
     dm_args_text(&args, "SLOTS");
     command = dm_args_format(&args);
+    command.is_for_any = true;
     dm_args_free(&args);
     return command;
 }

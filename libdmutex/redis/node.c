@@ -22,6 +22,8 @@
 #define CONFIRM_PART 20
 #define CONFIRM_LEAST_MS 50
 
+static const char no_vouchers[] = "too few masters of the Cluster have named this node lately: this process must reach "
+                                  "the other masters, too";
 static const char no_word[] = "no majority of the sentinels has said lately that this server is the master";
 
 /*
@@ -206,6 +208,13 @@ static enum dm_located find_tag(void *user, struct dm_link_options *options, cha
     return node->hooks.find_tag(node->hooks.user, line->greeting.tag, ret_reason) ? DM_LOCATED : DM_LOCATED_LATER;
 }
 
+static bool is_vouched(void *user)
+{
+    const struct dm_node *node = ((struct dm_node_link *)user)->node;
+
+    return node->hooks.is_vouched(node->hooks.user);
+}
+
 /* The lookout's hooks. */
 static void word_came(void *user)
 {
@@ -355,6 +364,8 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
                   : node->hooks.find_tag ? find_tag
                                          : NULL,
         .is_current = node->lookout ? is_current : NULL,
+        .is_vouched = node->hooks.is_vouched ? is_vouched : NULL,
+        .doubt = no_vouchers,
         .begin = begin,
         .round = next_round,
         .take = take,

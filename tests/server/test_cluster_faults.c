@@ -95,6 +95,46 @@ static void test_a_stopped_master_is_left_for_good(void **state)
     wait_until(side_int(side_of(before), "EXISTS %s", key_of("lock", name)) == 0);
 }
 
+/* Long enough for a request to lie in a socket until the lease has ended; so long are masters believed, at most. */
+#define QUICK "?grace=off&command_timeout=500&switch=14000"
+#define PATIENT "?grace=off&command_timeout=14000&switch=14000"
+#define BELIEVED 7000
+
+/*
+ * A stopped master that goes on answers the requests in its sockets before it hears that it was replaced.  The lease of
+ * the hold has ended there, and the holder has renewed the lease on the new master meanwhile.
+ */
+static void test_a_replaced_master_is_not_believed_when_it_goes_on(void **state)
+{
+    const char *name = shards_name(1, "replaced");
+    int before = shards_master(name), lease_ms = 10 * SHORT_LEASE;
+    int64_t ends_ms;
+
+    (void)state;
+    actor_end(holder);
+    actor_end(waiter);
+    holder = actor_start_at(cluster_url(the_cluster, QUICK));
+    waiter = actor_start_at(cluster_url(the_cluster, PATIENT));
+    actor_do(waiter, "0", "init %s lease=%d", name, lease_ms);
+    shards_use(waiter, name);
+    actor_do(holder, "0", "init %s lease=%d", name, lease_ms);
+    actor_do(holder, "0", "lock %s", name);
+    side_int(side_of(before), "WAIT 1 2000");
+    cluster_stop(the_cluster, before);
+    ends_ms = wait_now_ms() + lease_ms;
+    actor_send(waiter, "trylock %s", name);
+    cluster_await_failover(the_cluster, shards_slot(name), before);
+    if (ends_ms < wait_now_ms() + BELIEVED)
+        ends_ms = wait_now_ms() + BELIEVED;
+    wait_until(wait_now_ms() > ends_ms);
+    assert_true(shards_has("lock", name));
+    assert_true(actor_is_silent(waiter));
+    cluster_cont(the_cluster, before);
+    actor_expect(waiter, "EBUSY");
+    actor_do(holder, "0", "unlock %s", name);
+    assert_int_equal(actor_losses(holder), 0);
+}
+
 /* By the server's clock: the moment of the grant, which the token tells; and since when the node is a master. */
 static long long granted_us(struct actor *actor, const char *name)
 {
@@ -385,6 +425,7 @@ int main(int argc, char **argv)
         test(test_a_hold_and_a_waiter_follow_when_an_operator_switches),
         test(test_a_hold_and_a_waiter_follow_two_switches_in_a_row),
         test(test_a_stopped_master_is_left_for_good),
+        test(test_a_replaced_master_is_not_believed_when_it_goes_on),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_other_nodes_go_on_when_a_node_is_silent),
         test(test_calls_wait_when_the_cluster_is_down),

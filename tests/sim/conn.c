@@ -311,6 +311,11 @@ void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)
     *ret_traffic = conn->traffic;
 }
 
+bool dm_link_is_open(struct dm_link *conn)
+{
+    return conn->state == READY;
+}
+
 bool dm_link_is_ready(struct dm_link *conn)
 {
     return conn->state == READY;

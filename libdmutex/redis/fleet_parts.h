@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the files of redis/fleet.h. */
+#ifndef DM_REDIS_FLEET_PARTS_H
+#define DM_REDIS_FLEET_PARTS_H
+
+#include "redis/fleet.h"
+
+static inline bool dm_fleet_is_clustered(const struct dm_fleet *fleet)
+{
+    return fleet->owners != NULL;
+}
+
+/* The member at this address, a new one if need be; NULL without memory, or with too many nodes.  Lock held. */
+struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, const char *port);
+
+/* False if the member has the slot already.  Lock held. */
+bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member *member);
+
+/* As on_map of struct dm_guide_hooks: takes a map that the guide has got.  No lock held. */
+bool dm_fleet_take_map(void *user, const struct redisReply *reply, const char *host);
+
+/* Asks masters with an open link for the map and their vouchers.  Returns how many were asked.  No lock held. */
+unsigned dm_fleet_ask_around(struct dm_fleet *fleet);
+
+/* The same, and opens links to more masters.  No lock held. */
+void dm_fleet_find_vouchers(struct dm_fleet *fleet);
+
+#endif
