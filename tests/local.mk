@@ -670,6 +670,7 @@ tool_tests = \
     tests/tools/test_top \
     tests/tools/test_views \
     tests/tools/test_words_cluster \
+    tests/tools/test_words_quorum \
     tests/tools/test_words_sentinel
 tool_tls_tests =
 if HAVE_TLS

@@ -48,6 +48,36 @@ void doctor_advise(struct doctor *doctor, const char *format, ...)
     dm_text_clean(finding->advice);
 }
 
+/* True if a finding without a fault says nothing new behind the findings from..to of the first server. */
+static bool is_repetition(const struct doctor *doctor, const struct finding *finding, int from, int to)
+{
+    static const char *const measured[] = { "clock", "round trip", "grace" };
+
+    if (finding->grade != GRADE_OK)
+        return false;
+    for (size_t i = 0; i < DM_COUNT(measured); i++) {
+        if (strcmp(finding->check, measured[i]) == 0)
+            return true;
+    }
+    for (int i = from; i < to; i++) {
+        if (strcmp(finding->check, doctor->findings[i].check) == 0 &&
+            strcmp(finding->text, doctor->findings[i].text) == 0)
+            return true;
+    }
+    return false;
+}
+
+void doctor_leave_out_repetitions(struct doctor *doctor, int first, int first_end, int begin)
+{
+    int kept = begin;
+
+    for (int i = begin; i < doctor->count; i++) {
+        if (!is_repetition(doctor, &doctor->findings[i], first, first_end))
+            doctor->findings[kept++] = doctor->findings[i];
+    }
+    doctor->count = kept;
+}
+
 redisReply *doctor_ask(struct doctor *doctor, const char *const *words)
 {
     char reason[DM_REASON_ROOM];
@@ -104,11 +134,14 @@ void doctor_join_facts(struct facts *facts, const struct facts *others)
 static const char *assumption_of(const struct doctor *doctor)
 {
     if (doctor->kind == DM_URL_SENTINEL)
-        return "failover makes no two holders: if the sentinels know of it within half of the option switch (A8)";
+        return "failover makes no two holders: if the sentinels know of it within half of the option switch (A8), "
+               "and leases are at least five times switch";
     if (doctor->kind == DM_URL_CLUSTER)
-        return "failover makes no two holders: if a master that is cut off stops before its replica is promoted, no "
-               "master is paused for two thirds of a lease and goes on, and no slot leaves a new master within a lease "
-               "and the option switch";
+        return "failover makes no two holders: if a master that is cut off stops before its replica is promoted, "
+               "leases are at least 2.5 times the option switch, and no slot leaves a new master within a lease and "
+               "switch";
+    if (doctor->kind == DM_URL_QUORUM)
+        return "the loss of servers makes no two holders: if fewer than half of them fail at one time";
     return "failover and restart make no two holders: with one master behind the address";
 }
 
@@ -124,7 +157,7 @@ static void judge(const struct doctor *doctor, struct promise ret_promises[5])
         { "P2", UNKNOWN, "the guarded resource stays right: if it refuses old tokens, which no server can tell" },
         { "P3", both(holder, grace), assumption_of(doctor) },
         { "P4", both(holder, facts->survives_power),
-          "locks survive a power failure of the server: appendonly yes, appendfsync always" },
+          "locks survive a power failure of the servers: appendonly yes, appendfsync always" },
     };
 
     memcpy(ret_promises, promises, sizeof promises);
@@ -255,14 +288,7 @@ void doctor_examine(struct doctor *doctor)
 static int examine_only_server(struct doctor *doctor)
 {
     char reason[DM_REASON_ROOM], name[200];
-    const struct dm_url_host *first = doctor->url->hosts;
 
-    if (doctor->kind == DM_URL_QUORUM) {
-        doctor_find(doctor, GRADE_FAIL, "server", "the servers of a quorum are examined one by one");
-        doctor_advise(doctor, "DMUTEX_URL=redis://%s:%s dmutex doctor, and so for each server", first->host,
-                      first->port);
-        return TOOL_USAGE;
-    }
     if (doctor->kind == DM_URL_SENTINEL && !doctor_look_at_sentinels(doctor))
         return TOOL_UNREACHABLE;
     if (!doctor_connect(doctor, doctor->url, reason))
@@ -275,6 +301,15 @@ static int examine_only_server(struct doctor *doctor)
     return 0;
 }
 
+static int examine_servers(struct doctor *doctor)
+{
+    if (doctor->kind == DM_URL_CLUSTER)
+        return doctor_examine_cluster(doctor);
+    if (doctor->kind == DM_URL_QUORUM)
+        return doctor_examine_quorum(doctor);
+    return examine_only_server(doctor);
+}
+
 static int examine(struct doctor *doctor, bool is_json)
 {
     struct promise promises[5];
@@ -282,7 +317,7 @@ static int examine(struct doctor *doctor, bool is_json)
 
     doctor->kind = doctor->url->kind;
     doctor->server = "";
-    status = doctor->kind == DM_URL_CLUSTER ? doctor_examine_cluster(doctor) : examine_only_server(doctor);
+    status = examine_servers(doctor);
     if (status == 0)
         judge(doctor, promises);
     look_at_library(doctor);

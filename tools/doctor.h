@@ -5,6 +5,7 @@
  *   doctor.c             the word: the way through, and the output
  *   doctor_sentinels.c   the sentinels of a group
  *   doctor_cluster.c     the nodes of a Cluster
+ *   doctor_quorum.c      the servers of a quorum
  *   doctor_server.c      answers of INFO and CONFIG GET
  *   doctor_link.c        trials: rights, times, messages
  */
@@ -25,14 +26,14 @@ enum answer { UNKNOWN, NO, YES };
 struct finding {
     enum grade grade;
     char check[16];   /* a word for the thing that was checked */
-    char server[270]; /* of a Cluster: the node that was checked; else "" */
+    char server[270]; /* of a Cluster or a quorum: the server that was checked; else "" */
     char text[640];   /* the fact; cleaned */
     char advice[400]; /* the remedy, or "" */
 };
 
 #define FINDINGS_MOST 1024
 
-/* For the promises: of one server, or of all masters of a Cluster. */
+/* For the promises: of one server, or of all masters of a Cluster, or of all servers of a quorum. */
 struct facts {
     enum answer is_master, keeps_locks, survives_power; /* keeps_locks: evicts nothing */
     enum answer knows_birth;                            /* since when the server is there: grace */
@@ -48,7 +49,7 @@ struct doctor {
     /* The server that is examined. */
     struct dm_url *url;
     struct probe *probe;
-    const char *server;         /* of a Cluster: its address, for the findings; else "" */
+    const char *server;         /* of a Cluster or a quorum: its address, for the findings; else "" */
     char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of the first slot that the server serves; else "" */
 };
 
@@ -83,6 +84,12 @@ bool doctor_look_at_sentinels(struct doctor *doctor);
 
 /* For a Cluster: its nodes, then each master.  0; or the exit status: nothing can be said about the masters. */
 int doctor_examine_cluster(struct doctor *doctor);
+
+/* For a quorum: its servers, and whether they are enough.  As before. */
+int doctor_examine_quorum(struct doctor *doctor);
+
+/* Of the findings behind `begin`, leaves those that tell more than the findings first..first_end of another server. */
+void doctor_leave_out_repetitions(struct doctor *doctor, int first, int first_end, int begin);
 
 /* Copies the value of a line "key:value" of INFO.  False if there is none. */
 #define DOCTOR_VALUE_ROOM 80

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attrs.h"
 #include "core/hold.h"
 #include "doctor.h"
 #include "rights.h"
@@ -246,37 +245,6 @@ static void look_at_slots(struct doctor *doctor, struct survey *survey, const st
 
 /* ---- the masters ------------------------------------------------------------------------- */
 
-/* True if a finding without a fault says nothing new behind the findings from..to of the first master. */
-static bool is_repetition(const struct doctor *doctor, const struct finding *finding, int from, int to)
-{
-    static const char *const measured[] = { "clock", "round trip", "grace" };
-
-    if (finding->grade != GRADE_OK)
-        return false;
-    for (size_t i = 0; i < DM_COUNT(measured); i++) {
-        if (strcmp(finding->check, measured[i]) == 0)
-            return true;
-    }
-    for (int i = from; i < to; i++) {
-        if (strcmp(finding->check, doctor->findings[i].check) == 0 &&
-            strcmp(finding->text, doctor->findings[i].text) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Of the findings behind `begin`, leaves those that differ from the first master's. */
-static void leave_out_repetitions(struct doctor *doctor, int first, int first_end, int begin)
-{
-    int kept = begin;
-
-    for (int i = begin; i < doctor->count; i++) {
-        if (!is_repetition(doctor, &doctor->findings[i], first, first_end))
-            doctor->findings[kept++] = doctor->findings[i];
-    }
-    doctor->count = kept;
-}
-
 /* True if the master could be examined. */
 static bool examine_master(struct doctor *doctor, struct survey *survey, const struct master *master)
 {
@@ -317,7 +285,7 @@ static int examine_masters(struct doctor *doctor, struct survey *survey)
                 first_end = doctor->count;
                 doctor_look_at_tls(doctor);
             } else {
-                leave_out_repetitions(doctor, first, first_end, begin + 1);
+                doctor_leave_out_repetitions(doctor, first, first_end, begin + 1);
             }
         }
         doctor_join_facts(&all, &doctor->facts);

@@ -137,13 +137,16 @@ static void look_at_persistence(struct doctor *doctor, const char *info)
     }
 }
 
-/* The other shards of a Cluster hide that a master is down, but for the names in its slots. */
+/*
+ * The other shards of a Cluster hide that a master is down, but for the names in its slots.  In a quorum the other
+ * servers stand in.
+ */
 static void look_at_replicas(struct doctor *doctor, const char *info)
 {
     int replicas = (int)number_of(info, "connected_slaves");
     bool has_shards = doctor->kind == DM_URL_CLUSTER;
 
-    if (doctor->facts.is_master != YES)
+    if (doctor->facts.is_master != YES || doctor->kind == DM_URL_QUORUM)
         return;
     if ((unsigned)replicas < doctor->url->wait) {
         doctor_find(doctor, GRADE_FAIL, "replicas", "%d, and the URL has wait=%u: no lock can be acquired", replicas,

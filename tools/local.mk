@@ -21,6 +21,7 @@ tools_dmutex_SOURCES = \
     tools/doctor.h \
     tools/doctor_cluster.c \
     tools/doctor_link.c \
+    tools/doctor_quorum.c \
     tools/doctor_sentinels.c \
     tools/doctor_server.c \
     tools/gather.c \

@@ -355,17 +355,22 @@ void dm_quorum_begin_release(struct dm_quorum *quorum, int kept)
 }
 
 /*
- * NOT_OWNER if no server had the attempt any more.  One server that had is enough for DONE: the others may have missed
- * a renewal, or forgotten the hold.
+ * NOT_OWNER if a majority had the attempt no more, or no server had.  With fewer of both, one server that had is enough
+ * for DONE, once no other can decide: the others may have missed a renewal, or forgotten the hold.
  */
 enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
 {
     int done = count_said(quorum, DM_SAYS_DONE), gone = count_said(quorum, DM_SAYS_NOT_OWNER), asked = 0, enough;
+    int majority = dm_quorum_majority(quorum);
 
     for (int i = 0; i < quorum->count; i++)
         asked += quorum->legs[i].is_asked || quorum->legs[i].said.verdict == DM_SAYS_AGAIN;
-    enough = is_all || asked < dm_quorum_majority(quorum) ? asked : dm_quorum_majority(quorum);
+    enough = is_all || asked < majority ? asked : majority;
     if (done + gone < enough)
+        return DM_SAYS_NOTHING;
+    if (gone >= majority)
+        return DM_SAYS_NOT_OWNER;
+    if (done && gone && done < majority && dm_quorum_is_open(quorum, -1))
         return DM_SAYS_NOTHING;
     return done || !asked ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER;
 }

@@ -20,11 +20,22 @@
 
 /* ---- the hooks of a node, for the fleet -------------------------------------------------- */
 
+/*
+ * Another server may be there than before.  A post that the server does not know is asked again by its sender, if the
+ * sender is still there: the release of a quorum's hold is not, once a majority has answered.
+ */
+static void forget_scripts(struct dm_member *member)
+{
+    for (int i = 0; i < DM_POSTED_SCRIPTS; i++)
+        __atomic_store_n(&member->is_unknown[i], true, __ATOMIC_RELAXED);
+}
+
 /* In a Cluster a link can be used once others vouch for the node, which is told then. */
 static void commands_ready(void *user)
 {
     struct dm_member *member = user;
 
+    forget_scripts(member);
     if (dm_fleet_is_vouched(member)) {
         __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
         member->fleet->hooks.on_ready(member);

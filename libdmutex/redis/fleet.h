@@ -39,9 +39,10 @@ struct dm_member {
     unsigned index;
     struct dm_url *url; /* of this server; the store's own if it is the only one */
     struct dm_node node;
-    unsigned slots;                     /* that the node serves, by the map.  Atomic */
-    bool is_unknown[DM_POSTED_SCRIPTS]; /* the server said so: the next post sends the text.  Atomic, a hint */
-    bool is_wished;                     /* a request wanted the commands' link, and could not use it.  Atomic */
+    unsigned slots; /* that the node serves, by the map.  Atomic */
+    bool is_unknown
+        [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server said so, or is new.  Atomic, a hint */
+    bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
 
     /* Of a Cluster. */
     int64_t vouched_until_ns; /* the node is believed until then.  Atomic */

@@ -134,13 +134,13 @@ static void want(struct dm_store *store, const struct dm_place *place, enum dm_w
     }
 }
 
-/* Waits a little for each child that is not able.  Returns how many have no hope. */
-static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way,
+/* Waits a little for each child that is not able, until `needed` are.  Returns how many have no hope. */
+static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way, int needed,
                       const struct dm_deadline *deadline)
 {
     int hopeless = 0;
 
-    for (int i = 0; i < all->count && count_able(all, place, way) < majority(all); i++) {
+    for (int i = 0; i < all->count && count_able(all, place, way) < needed; i++) {
         struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
 
         if (!dm_store_await_able(all->children[i].store, place, way, &slice))
@@ -149,9 +149,9 @@ static int await_each(struct dm_quorum_store *all, const struct dm_place *place,
     return hopeless;
 }
 
-/* Also false before the deadline if so many children have no hope that no majority is left. */
-bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
-                          const struct dm_deadline *deadline)
+/* Also false before the deadline if so many children have no hope that fewer than `needed` are left. */
+static bool await_some(struct dm_store *store, const struct dm_place *place, enum dm_way way, int needed,
+                       const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
     int hopeless = 0;
@@ -159,12 +159,30 @@ bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, 
     if (count_able(all, place, way) == all->count)
         return true;
     want(store, place, way);
-    while (count_able(all, place, way) < majority(all)) {
-        if (dm_deadline_left_ns(deadline) == 0 || hopeless > all->count - majority(all))
+    while (count_able(all, place, way) < needed) {
+        if (dm_deadline_left_ns(deadline) == 0 || hopeless > all->count - needed)
             return false;
-        hopeless = await_each(all, place, way, deadline);
+        hopeless = await_each(all, place, way, needed, deadline);
     }
     return true;
+}
+
+bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline)
+{
+    return await_some(store, place, way, majority(dm_quorum_of(store)), deadline);
+}
+
+void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline)
+{
+    struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
+
+    await_some(store, place, DM_ASKS, dm_quorum_of(store)->count, &soon);
+}
+
+bool dm_quorum_await_any(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    return await_some(store, NULL, DM_ASKS, 1, deadline);
 }
 
 /* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */

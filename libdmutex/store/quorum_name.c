@@ -8,9 +8,6 @@
 
 #include "store/quorum_parts.h"
 
-/* So long the servers that have not got a hold yet are waited for. */
-#define JOIN_NS (200 * DM_NS_PER_MS)
-
 /* So many children have said so. */
 struct votes {
     int done, against, refused;
@@ -53,7 +50,7 @@ static enum dm_verdict decide(struct dm_quorum_store *all, const struct votes *v
  */
 static void join(struct dm_quorum_store *all, const struct dm_ask *ask, const struct dm_deadline *deadline)
 {
-    struct dm_deadline soon = dm_deadline_sooner(deadline, JOIN_NS);
+    struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
     struct dm_renewal renewal = { .place = ask->place,
                                   .thread = ask->thread,
                                   .attempt = ask->attempt,
@@ -98,6 +95,7 @@ enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *p
 
     if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
         return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
+    dm_quorum_await_all(store, place, deadline); /* on a server that is left out the holder goes on */
     for (int i = 0; i < all->count; i++) {
         struct dm_deadline until = share(all, i, deadline);
 
@@ -196,7 +194,10 @@ enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, con
     struct dm_quorum_store *all = dm_quorum_of(store);
     int chosen = 0;
 
-    dm_quorum_await_able(store, NULL, DM_ASKS, deadline);
+    if (!dm_quorum_await_any(store, deadline)) {
+        dm_quorum_reason(store, NULL, DM_ASKS, ret_reason);
+        return DM_SAYS_NOTHING;
+    }
     while (chosen + 1 < all->count && !dm_store_is_able(all->children[chosen].store, NULL, DM_ASKS))
         chosen++;
     return dm_store_view(all->children[chosen].store, view, deadline, ret_reason);

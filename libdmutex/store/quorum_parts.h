@@ -88,6 +88,13 @@ bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enu
 bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline);
 
+/* Waits until all servers can be asked, for DM_QUORUM_JOIN_NS at most; not for a server that cannot be reached. */
+#define DM_QUORUM_JOIN_NS (200 * DM_NS_PER_MS)
+void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline);
+
+/* Waits until one server can be asked. */
+bool dm_quorum_await_any(struct dm_store *store, const struct dm_deadline *deadline);
+
 /* Who is missing, and why. */
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM]);

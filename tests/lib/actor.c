@@ -141,30 +141,12 @@ struct actor *actor_start_program(const struct server *server, char *const *argu
     return start(&strings, server->url, arguments, errors);
 }
 
-/* "init NAME ... lease=MS ...": the process cannot see how late the machine is. */
-static int stretch_lease(char *line, size_t room, int length)
-{
-    char *lease = strncmp(line, "init ", 5) == 0 ? strstr(line, " lease=") : NULL, *end;
-    char rest[ANSWER_ROOM];
-    unsigned ms;
-
-    if (!lease)
-        return length;
-    lease += strlen(" lease=");
-    ms = (unsigned)strtoul(lease, &end, 10);
-    if (late_lease_ms(ms) == ms)
-        return length;
-    snprintf(rest, sizeof rest, "%s", end);
-    return (int)(lease - line) + snprintf(lease, room - (size_t)(lease - line), "%u%s", late_lease_ms(ms), rest);
-}
-
 __attribute__((__format__(__printf__, 2, 0))) static void send_line(struct actor *actor, const char *format,
                                                                     va_list arguments)
 {
     char line[ANSWER_ROOM];
     int length = vsnprintf(line, sizeof line - 1, format, arguments);
 
-    length = stretch_lease(line, sizeof line - 1, length);
     assert_in_range(length, 1, sizeof line - 2);
     line[length++] = '\n';
     assert_int_equal(send(actor->fd, line, (size_t)length, MSG_NOSIGNAL), length);

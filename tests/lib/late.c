@@ -14,11 +14,6 @@
 #define LOOKS_AT_LEAST 10
 #define LOOKS_OF_A_WINDOW 400 /* two seconds */
 
-/* Leases in between are stretched, if they are to be longer by so much: a quiet machine keeps them as they are. */
-#define SHORTEST_LEASE_MS 50
-#define SHORT_LEASE_MS 3000
-#define LATE_MS 200
-
 static bool nap(int fd)
 {
     struct pollfd end = { .fd = fd, .events = POLLIN };
@@ -61,14 +56,6 @@ int late_stretched_ms(int ms)
     if (before_us > worst_us)
         worst_us = before_us;
     return ms + (int)(worst_us / 100);
-}
-
-unsigned late_lease_ms(unsigned ms)
-{
-    bool is_short = ms >= SHORTEST_LEASE_MS && ms <= SHORT_LEASE_MS;
-    unsigned stretched_ms = is_short ? (unsigned)late_stretched_ms((int)ms) : ms;
-
-    return stretched_ms >= ms + LATE_MS ? stretched_ms : ms;
 }
 
 bool late_is_busy(void)

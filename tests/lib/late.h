@@ -26,12 +26,6 @@ void late_watch(struct late *late, int fd);
  */
 int late_stretched_ms(int ms);
 
-/*
- * A lease for a mutex: longer than `ms` on a machine that is late, if the lease is a short one.  For all that make
- * mutexes.
- */
-unsigned late_lease_ms(unsigned ms);
-
 /* True if more threads are ready to run, now, than the machine has processors: each waits for its turn. */
 bool late_is_busy(void);
 

@@ -31,7 +31,7 @@ static void make(dmutex_t *mutex, const char *name, const struct kind *kind, uns
     assert_result(dmutexattr_setrobust(&attr, kind->robust), 0);
     assert_result(dmutexattr_setname_np(&attr, name), 0);
     if (lease_ms)
-        assert_result(dmutexattr_setlease_np(&attr, late_lease_ms(lease_ms)), 0);
+        assert_result(dmutexattr_setlease_np(&attr, lease_ms), 0);
     if (linger_ms)
         assert_result(dmutexattr_setlinger_np(&attr, linger_ms), 0);
     assert_result(dmutexattr_setfairness_np(&attr, fairness), 0);

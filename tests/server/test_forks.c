@@ -111,7 +111,7 @@ static void test_the_child_owns_when_the_parent_unlocks(void **state)
     pid_t pid;
 
     (void)state;
-    make_robust(&mutex, "fork/waits", 400);
+    make_robust(&mutex, "fork/waits", (unsigned)late_stretched_ms(400));
     assert_result(dmutex_lock(&mutex), 0);
     pid = keeper_fork();
     if (pid == 0)

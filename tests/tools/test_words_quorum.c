@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmutex(1) at a quorum of three servers: doctor tells each fault and whether a majority is left; lists tell names. */
+#include "tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SERVERS 3
+#define TIMES "command_timeout=1000&connect_timeout=1000"
+
+static struct server *servers[SERVERS];
+static bool is_down[SERVERS];
+
+static int begin_group(void **state)
+{
+    for (int i = 0; i < SERVERS; i++)
+        servers[i] = server_start_with(true, NULL);
+    return tool_setup(state);
+}
+
+static int end_group(void **state)
+{
+    for (int i = 0; i < SERVERS; i++)
+        server_end(servers[i]);
+    return tool_teardown(state);
+}
+
+static void set_url(const char *options)
+{
+    char url[300];
+
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?%s", servers[0]->port,
+             servers[1]->port, servers[2]->port, options);
+    setenv("URL", url, 1);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    set_url("grace=off&" TIMES);
+    return 0;
+}
+
+static void kill_one(int i)
+{
+    server_kill(servers[i]);
+    is_down[i] = true;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        if (is_down[i])
+            server_restart(servers[i]);
+        is_down[i] = false;
+    }
+    return 0;
+}
+
+static void examine(void)
+{
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+}
+
+/* A line of the output: the first words, the address of a server, and what is behind. */
+static const char *line_of(const char *words, int i, const char *behind)
+{
+    static char line[400];
+
+    snprintf(line, sizeof line, "%s127.0.0.1:%d%s", words, servers[i]->port, behind);
+    return line;
+}
+
+static void assert_no_output(const char *text)
+{
+    if (strstr(ran.output, text))
+        fail_msg("%s", ran.output);
+}
+
+/* ---- doctor ------------------------------------------------------------------------------ */
+
+static void test_doctor_finds_no_fault_when_all_servers_are_well(void **state)
+{
+    (void)state;
+    set_url(TIMES);
+    examine();
+    assert_status(0);
+    for (int i = 0; i < SERVERS; i++)
+        assert_output(line_of("ok    server       ", i, ": answers\n"));
+    assert_output(line_of("ok    rights       ", 0, ": all that locks need\n"));
+    assert_no_output(line_of("rights       ", 1, ""));
+    assert_output("ok    quorum       3 of 3 servers can be used, and a lock needs 2\n");
+    assert_no_output("\nwarn ");
+    assert_no_output("\nfail ");
+    assert_output("P0    yes ");
+    assert_output("P3    yes          the loss of servers makes no two holders: if fewer than half of them fail at ");
+}
+
+static void test_doctor_warns_when_no_more_server_may_fail(void **state)
+{
+    (void)state;
+    kill_one(1);
+    examine();
+    assert_status(0);
+    assert_output(line_of("warn  server       ", 1, ": cannot be opened (Connection refused)\n"));
+    assert_output("-> start the server: until then fewer others may fail\n");
+    assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
+    assert_output("P0    yes ");
+}
+
+static void test_doctor_fails_when_no_majority_is_left(void **state)
+{
+    (void)state;
+    kill_one(0);
+    kill_one(1);
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor --json");
+    assert_status(1);
+    tool_check_json();
+    assert_output(
+        "{\"check\":\"quorum\",\"result\":\"fail\",\"text\":\"1 of 3 servers can be used, and a lock needs 2\"");
+    assert_output("\"promises\":{\"P0\":null,");
+    kill_one(2);
+    examine();
+    assert_status(69);
+    assert_output("fail  quorum       0 of 3 servers can be used, and a lock needs 2\n");
+}
+
+/* A server that may throw locks away has no voice. */
+static void test_doctor_names_the_server_that_has_a_fault(void **state)
+{
+    (void)state;
+    side_text(servers[2]->side, "CONFIG SET maxmemory-policy allkeys-lru");
+    examine();
+    side_text(servers[2]->side, "CONFIG SET maxmemory-policy noeviction");
+    assert_status(1);
+    assert_output(line_of("fail  memory       ", 2, ": maxmemory-policy is allkeys-lru"));
+    assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
+    assert_output("P0    no ");
+}
+
+/* Another name leads to the same server. */
+static void test_doctor_finds_a_server_that_is_named_twice(void **state)
+{
+    char url[300];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,localhost:%d,127.0.0.1:%d?grace=off&" TIMES,
+             servers[0]->port, servers[0]->port, servers[1]->port);
+    setenv("URL", url, 1);
+    examine();
+    assert_status(1);
+    snprintf(url, sizeof url,
+             "fail  server       localhost:%d: is the same server as 127.0.0.1:%d: the two fail together\n",
+             servers[0]->port, servers[0]->port);
+    assert_output(url);
+    assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
+}
+
+/* ---- the other words --------------------------------------------------------------------- */
+
+static void test_all_words_do_when_all_servers_are_well(void **state)
+{
+    (void)state;
+    tool_use_words(getenv("URL"));
+}
+
+/* Names are told by one server; whether a name is held, a majority decides. */
+static void test_lists_tell_the_names_when_a_server_is_down(void **state)
+{
+    struct actor *holder = actor_start_at(getenv("URL"));
+
+    (void)state;
+    kill_one(0);
+    actor_do(holder, "0", "lock q/held");
+    command_run("DMUTEX_URL=$URL exec $dmutex list");
+    assert_status(0);
+    assert_output("q/held");
+    command_run("DMUTEX_URL=$URL exec $dmutex show q/held");
+    assert_status(0);
+    assert_output("held by");
+    kill_one(1);
+    command_run("DMUTEX_URL=$URL exec $dmutex list");
+    assert_status(0);
+    assert_output("q/held");
+    kill_one(2);
+    command_run("DMUTEX_URL=$URL exec $dmutex list");
+    assert_status(69);
+    if (!strstr(ran.errors, "3 of 3 servers cannot be used now"))
+        fail_msg("%s", ran.errors);
+    actor_kill(holder);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test(test_doctor_finds_no_fault_when_all_servers_are_well),
+        test(test_doctor_warns_when_no_more_server_may_fail),
+        test(test_doctor_fails_when_no_majority_is_left),
+        test(test_doctor_names_the_server_that_has_a_fault),
+        test(test_doctor_finds_a_server_that_is_named_twice),
+        test(test_all_words_do_when_all_servers_are_well),
+        test(test_lists_tell_the_names_when_a_server_is_down),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}
