@@ -53,7 +53,7 @@ static void test_recursive_hold_is_renewed_when_locked_three_times(void **state)
         assert_result(dmutex_lock(&mutex), 0);
     token = token_of(&mutex);
     side_set_control(the_server->side, "renewed", 3 * 300);
-    wait_until(side_is_control_over(the_server->side, "renewed"));
+    side_await_control(the_server->side, "renewed");
     assert_in_range(side_int(the_server->side, "PTTL %s", key_of("lock", name)), 1, 300);
     assert_string_equal(side_text(the_server->side, "HGET %s depth", key_of("state", name)), "3");
     assert_true(token_of(&mutex) == token);
@@ -239,7 +239,7 @@ static void test_normal_relock_blocks_for_ever(void **state)
     actor_send(a, "lock ownership/self");
     wait_until(waiters_of(&mutex) == 1);
     side_set_bound(the_server->side, "self", 4 * 300);
-    wait_until(side_is_control_over(the_server->side, "self"));
+    side_await_control(the_server->side, "self");
     assert_true(actor_is_silent(a));
     assert_true(is_locked(&mutex));
     assert_int_equal(waiters_of(&mutex), 1);

@@ -93,7 +93,7 @@ static void test_timedlock_goes_on_when_the_wall_clock_jumps_back(void **state)
     jump(-3600);
     errand_begin_until(&waiter, &mutex, CLOCK_REALTIME, &until);
     side_set_control(the_server->side, "back", 600);
-    wait_until(side_is_control_over(the_server->side, "back"));
+    side_await_control(the_server->side, "back");
     assert_false(errand_is_over(&waiter));
     actor_do(holder, "0", "unlock wallclock/back");
     assert_result(errand_join(&waiter), 0);
@@ -139,7 +139,7 @@ static void test_hold_goes_on_when_the_wall_clock_jumps(void **state)
         jump(jumps[i]);
         assert_in_range(remaining_of(&mutex), 1, 300);
         side_set_control(the_server->side, "hold", 350);
-        wait_until(side_is_control_over(the_server->side, "hold"));
+        side_await_control(the_server->side, "hold");
         assert_in_range(remaining_of(&mutex), 1, 300);
         assert_int_equal(holdcount_of(&mutex), 1);
         assert_true(is_locked(&mutex));

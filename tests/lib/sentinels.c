@@ -108,18 +108,25 @@ int sentinels_master(const struct sentinels *group, int by)
     return -1;
 }
 
-static bool is_switched(const struct sentinels *group, int before)
+/* The greatest number of a promotion that a running sentinel knows; each promotion has a number of its own. */
+static long long epoch_by(const struct sentinels *group, int by)
 {
-    int first = -1;
+    const char *text = side_text(group->sentinel[by]->side, "SENTINEL MASTER mymaster");
+    const char *epoch = strstr(text, "\nconfig-epoch\n");
+
+    return epoch ? atoll(epoch + strlen("\nconfig-epoch\n")) : -1;
+}
+
+long long sentinels_epoch(const struct sentinels *group)
+{
+    long long most = -1;
 
     for (int i = 0; i < SENTINELS; i++) {
-        int master = group->sentinel[i]->side ? sentinels_master(group, i) : first;
+        long long epoch = group->sentinel[i]->side ? epoch_by(group, i) : -1;
 
-        if (master == before || (first >= 0 && master != first))
-            return false;
-        first = master;
+        most = epoch > most ? epoch : most;
     }
-    return first >= 0;
+    return most;
 }
 
 static int any_master(const struct sentinels *group)
@@ -131,17 +138,31 @@ static int any_master(const struct sentinels *group)
     return -1;
 }
 
-int sentinels_await_switch(const struct sentinels *group, int before)
+/* The master itself is no sign: it may be the same again after two promotions. */
+static bool is_switched(const struct sentinels *group, long long epoch)
 {
-    wait_until(is_switched(group, before));
+    int master = any_master(group);
+
+    for (int i = 0; i < SENTINELS; i++) {
+        if (!group->sentinel[i]->side)
+            continue;
+        if (sentinels_master(group, i) != master || epoch_by(group, i) <= epoch)
+            return false;
+    }
+    return master >= 0;
+}
+
+int sentinels_await_switch(const struct sentinels *group, long long epoch)
+{
+    wait_until(is_switched(group, epoch));
     return any_master(group);
 }
 
-bool sentinels_switch_within(const struct sentinels *group, int before, int64_t ms)
+bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms)
 {
     int64_t until_ms = wait_now_ms() + ms;
 
-    while (!is_switched(group, before)) {
+    while (!is_switched(group, epoch)) {
         if (wait_now_ms() > until_ms)
             return false;
         wait_nap();
@@ -152,8 +173,8 @@ bool sentinels_switch_within(const struct sentinels *group, int before, int64_t 
 /* Refused while a failover goes on, and for a while behind one. */
 int sentinels_switch(const struct sentinels *group)
 {
-    int before = sentinels_master(group, 0);
+    long long epoch = sentinels_epoch(group);
 
     wait_until(side_try(group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
-    return sentinels_await_switch(group, before);
+    return sentinels_await_switch(group, epoch);
 }

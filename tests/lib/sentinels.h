@@ -31,11 +31,14 @@ const char *sentinels_url(const struct sentinels *group, const char *options);
 /* The number in `data` of the master, as sentinel `by` says; -1: another address. */
 int sentinels_master(const struct sentinels *group, int by);
 
-/* Waits until all sentinels that run say another master than `before`.  Returns its number. */
-int sentinels_await_switch(const struct sentinels *group, int before);
+/* The number of the newest promotion (config-epoch) that a running sentinel knows. */
+long long sentinels_epoch(const struct sentinels *group);
 
-/* True if all sentinels that run say another master than `before` within so many ms. */
-bool sentinels_switch_within(const struct sentinels *group, int before, int64_t ms);
+/* Waits until all running sentinels know a promotion behind `epoch`, and say one master.  Returns its number. */
+int sentinels_await_switch(const struct sentinels *group, long long epoch);
+
+/* True if all running sentinels know a promotion behind `epoch` within so many ms. */
+bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms);
 
 /* Asks for a failover while all are well, and waits for it.  Returns the new master's number. */
 int sentinels_switch(const struct sentinels *group);

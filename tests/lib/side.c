@@ -309,3 +309,16 @@ bool side_is_control_over(struct side *side, const char *name)
 {
     return side_int(side, "EXISTS control:%s", name) == 0;
 }
+
+/* A control may be longer than the limit of wait_until(). */
+void side_await_control(struct side *side, const char *name)
+{
+    int64_t left_ms = side_int(side, "PTTL control:%s", name);
+    int64_t until_ms = wait_now_ms() + (left_ms > 0 ? left_ms : 0) + WAIT_LIMIT_MS;
+
+    while (!side_is_control_over(side, name)) {
+        if (wait_now_ms() > until_ms)
+            wait_fail("a control ends", __FILE__, __LINE__);
+        wait_nap();
+    }
+}

@@ -60,5 +60,6 @@ int64_t side_calls(struct side *side, const char *command);
 void side_set_control(struct side *side, const char *name, int64_t ms);
 void side_set_bound(struct side *side, const char *name, int ms);
 bool side_is_control_over(struct side *side, const char *name);
+void side_await_control(struct side *side, const char *name);
 
 #endif

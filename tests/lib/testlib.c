@@ -239,12 +239,6 @@ void assert_kept(void)
 
 void let_pass(int ms)
 {
-    int64_t until_ms = wait_now_ms() + ms + WAIT_LIMIT_MS;
-
     side_set_control(the_server->side, "time", ms);
-    while (!side_is_control_over(the_server->side, "time")) {
-        if (wait_now_ms() > until_ms)
-            wait_fail("the time to let pass is over", __FILE__, __LINE__);
-        wait_nap();
-    }
+    side_await_control(the_server->side, "time");
 }

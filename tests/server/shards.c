@@ -141,7 +141,7 @@ void shards_use(struct actor *actor, const char *name)
 void shards_let_pass(int ms)
 {
     side_set_control(cluster_side(the_cluster, "time"), "{time}", ms);
-    wait_until(side_is_control_over(cluster_side(the_cluster, "time"), "{time}"));
+    side_await_control(cluster_side(the_cluster, "time"), "{time}");
 }
 
 void test_nothing_is_left_on_the_nodes(void **state)

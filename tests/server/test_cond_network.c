@@ -304,7 +304,7 @@ static bool is_signalled_unheard(enum proxy_fault fault)
     assert_result(dcond_signal(&cond), 0);
     is_signalled = strstr(side_text(the_server->side, "HVALS %s", key_of("waiter", mutex_name)), "@") != NULL;
     side_set_control(the_server->side, "left", 300 + 500);
-    wait_until(side_is_control_over(the_server->side, "left"));
+    side_await_control(the_server->side, "left");
     assert_result(dmutex_unlock(&mutex), 0);
     return is_signalled;
 }
@@ -346,7 +346,7 @@ static void test_timedwait_owns_when_the_network_is_back_after_its_deadline(void
             proxy_cut(proxy);
         }
         side_set_control(the_server->side, "time", 1200); /* the deadline, and a command_timeout */
-        wait_until(side_is_control_over(the_server->side, "time"));
+        side_await_control(the_server->side, "time");
         assert_true(actor_is_silent(actor));
         promise_within(AT_ONCE);
         proxy_pass(proxy);

@@ -26,7 +26,7 @@ static void assert_kept_by_watch(void)
 static void let_pass_by_watch(int ms)
 {
     side_set_control(watch->side, "time", ms);
-    wait_until(side_is_control_over(watch->side, "time"));
+    side_await_control(watch->side, "time");
 }
 
 static int begin_group(void **state)

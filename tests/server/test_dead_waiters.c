@@ -81,7 +81,7 @@ static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **st
     next = start_waiter("queue/stopped", LONG_LEASE, 2);
     side_set_control(the_server->side, "silence", 1100);
     actor_stop(stopped);
-    wait_until(side_is_control_over(the_server->side, "silence"));
+    side_await_control(the_server->side, "silence");
     promise_within(AT_ONCE);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(next, "0");
@@ -149,7 +149,7 @@ static void test_waiters_keep_their_order_when_they_wait_for_many_leases(void **
     for (int i = 0; i < 4; i++)
         waiters[i] = start_waiter("queue/patient", 100 + 50 * i, i + 1);
     side_set_control(the_server->side, "many", 1200);
-    wait_until(side_is_control_over(the_server->side, "many"));
+    side_await_control(the_server->side, "many");
     assert_int_equal(waiters_of(&mutex), 4);
     assert_result(dmutex_unlock(&mutex), 0);
     for (int i = 0; i < 4; i++) {

@@ -93,7 +93,7 @@ static void test_the_parents_hold_goes_on_when_the_child_exits(void **state)
         exit(0);
     assert_int_equal(keeper_reap(pid), 0);
     side_set_control(the_server->side, "leases", 900);
-    wait_until(side_is_control_over(the_server->side, "leases"));
+    side_await_control(the_server->side, "leases");
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(dmutex_lock(&mutex), 0);

@@ -154,7 +154,7 @@ static void test_lock_waits_when_the_server_has_no_connection_left(void **state)
     assert_false(side_is_control_over(the_server->side, "bound"));
     actor_send(a, "lock limits/full");
     side_set_control(the_server->side, "time", 300);
-    wait_until(side_is_control_over(the_server->side, "time"));
+    side_await_control(the_server->side, "time");
     assert_true(actor_is_silent(a));
     side_text(other->side, "CONFIG SET maxclients 100");
     actor_expect(a, "0");

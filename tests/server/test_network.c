@@ -328,7 +328,7 @@ static void test_lock_owns_when_the_network_is_back(void **state)
         }
         actor_send(actor, "lock net/back");
         promise_within(1200); /* some command_timeouts */
-        wait_until(side_is_control_over(the_server->side, "bound"));
+        side_await_control(the_server->side, "bound");
         assert_true(actor_is_silent(actor));
         promise_within(AT_ONCE);
         proxy_pass(proxy);

@@ -96,13 +96,14 @@ static void test_the_master_is_found_by_its_sentinels(void **state)
 static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **state)
 {
     int before = sentinels_master(the_sentinels, 0);
+    long long epoch = sentinels_epoch(the_sentinels);
     long long token;
 
     (void)state;
     begin_queue("s/killed");
     token = actor_value(holder, "token s/killed");
     server_kill(the_sentinels->data[before]);
-    sentinels_await_switch(the_sentinels, before);
+    sentinels_await_switch(the_sentinels, epoch);
     end_queue("s/killed", token);
     resurrect(the_sentinels->data[before]);
 }
@@ -125,6 +126,7 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
 static void test_a_stopped_master_is_left_for_good(void **state)
 {
     int before = sentinels_master(the_sentinels, 0);
+    long long epoch = sentinels_epoch(the_sentinels);
     struct server *old = the_sentinels->data[before];
     long long token;
 
@@ -132,7 +134,7 @@ static void test_a_stopped_master_is_left_for_good(void **state)
     begin_queue("s/stopped");
     token = actor_value(holder, "token s/stopped");
     server_stop(old);
-    sentinels_await_switch(the_sentinels, before);
+    sentinels_await_switch(the_sentinels, epoch);
     wait_until(is_on(master(), "lock", "s/stopped"));
     server_cont(old);
     end_queue("s/stopped", token);
@@ -144,13 +146,14 @@ static void test_a_stopped_master_is_left_for_good(void **state)
 static void test_nobody_goes_to_a_resurrected_master(void **state)
 {
     int before = sentinels_master(the_sentinels, 0);
+    long long epoch = sentinels_epoch(the_sentinels);
     struct actor *late;
 
     (void)state;
     actor_do(holder, "0", "init s/resurrected lease=%d", LEASE);
     actor_do(holder, "0", "lock s/resurrected");
     server_kill(the_sentinels->data[before]);
-    sentinels_await_switch(the_sentinels, before);
+    sentinels_await_switch(the_sentinels, epoch);
     server_restart(the_sentinels->data[before]);
     late = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
     wait_until(is_on(master(), "lock", "s/resurrected"));
@@ -179,6 +182,7 @@ static long long since_us(struct server *server)
 static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
 {
     int before = sentinels_master(the_sentinels, 0), after;
+    long long epoch = sentinels_epoch(the_sentinels);
     int64_t told_ms;
 
     (void)state;
@@ -194,7 +198,7 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     server_kill(the_sentinels->data[before]);
     actor_kill(holder);
     actor_end(holder);
-    after = sentinels_await_switch(the_sentinels, before);
+    after = sentinels_await_switch(the_sentinels, epoch);
     told_ms = wait_now_ms();
     server_reconnect(the_sentinels->data[after]);
     actor_expect(waiter, "0");
@@ -280,7 +284,7 @@ static void test_sentinels_are_learned_from_the_first(void **state)
     server_kill(the_sentinels->sentinel[0]);
     actor_do(learner, "0", "unlock s/learned");
     side_set_control(master()->side, "word", SWITCH);
-    wait_until(side_is_control_over(master()->side, "word")); /* of the first alone: it counts no more */
+    side_await_control(master()->side, "word"); /* of the first alone: it counts no more */
     actor_do(learner, "0", "lock s/learned");
     actor_do(learner, "0", "unlock s/learned");
     actor_end(learner);

@@ -254,7 +254,7 @@ static void test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches(voi
     for (int i = 0; i < MESSAGES; i++)
         assert_int_equal(side_int(stranger->side, "PUBLISH +switch-master %d", i), 1);
     side_set_control(stranger->side, "read", 500);
-    wait_until(side_is_control_over(stranger->side, "read"));
+    side_await_control(stranger->side, "read");
     actor_do(actor, "0", "unlock f/flood");
     asked = commands_of(the_sentinels->sentinel[0]) - before;
     print_message("# %d messages, %lld commands\n", MESSAGES, (long long)asked);

@@ -234,7 +234,7 @@ static void test_lock_owns_once_when_the_server_was_frozen_for_long(void **state
     server_stop(the_server);
     actor_send(a, "lock fault/thawed");
     side_set_control(clock->side, "thaw", 1200); /* some command_timeouts */
-    wait_until(side_is_control_over(clock->side, "thaw"));
+    side_await_control(clock->side, "thaw");
     server_cont(the_server);
     actor_expect(a, "0");
     assert_int_equal(actor_value(a, "holdcount fault/thawed"), 1);
@@ -322,7 +322,7 @@ static void test_lock_says_eagain_when_the_server_is_out_of_memory(void **state)
         assert_result(ways_to_lock[i].lock(&mutex), EAGAIN);
         assert_non_null(strstr(dmutex_strerror_np(), "memory"));
     }
-    wait_until(side_is_control_over(the_server->side, "leases"));
+    side_await_control(the_server->side, "leases");
     assert_true(remaining_of(&held) > 0);
     assert_result(dmutex_renew_np(&held), 0);
     assert_true(is_locked(&held));
