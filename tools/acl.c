@@ -24,7 +24,7 @@ static const char *next_rule(const struct dm_url *url, bool has_ops, size_t *ind
     while (*index < right_count) {
         const struct right *right = &rights[(*index)++];
 
-        if ((has_ops || !right->is_for_ops) && right_is_of(right, is_of_cluster(url)))
+        if ((has_ops || !right->is_for_ops) && right_is_of(right, is_of_cluster(url), url && url->wait))
             return right->rule;
     }
     return url && url->db && (*index)++ == right_count ? "+select" : NULL;
@@ -101,6 +101,7 @@ const struct word word_acl = {
     .purpose = "print the server's command that makes a user with the least rights",
     .options = "      --ops     with the rights of a person who looks at locks: list, and all checks of doctor\n"
                "\n"
-               "Prefix and database are those of the configured server; a Cluster needs other rights.\n",
+               "Prefix and database are those of the configured server; a Cluster needs other rights, and the\n"
+               "option wait one more.\n",
     .run = run,
 };

@@ -24,6 +24,7 @@ const struct right rights[] = {
     { "+pubsub|shardnumsub", { "PUBSUB", "SHARDNUMSUB", "%c" }, false, RIGHT_OF_CLUSTER },
     { "+asking", { "ASKING" }, false, RIGHT_OF_CLUSTER },
     { "+cluster|slots", { "CLUSTER", "SLOTS" }, false, RIGHT_OF_CLUSTER },
+    { "+wait", { "WAIT", "0", "1" }, false, RIGHT_OF_REPLICAS },
     { "+role", { "ROLE" }, false, RIGHT_ANYWHERE },
     { "+info", { "INFO", "server" }, false, RIGHT_ANYWHERE },
     { "+client|id", { "CLIENT", "ID" }, false, RIGHT_ANYWHERE },
@@ -53,9 +54,18 @@ const size_t right_count = DM_COUNT(rights);
 
 _Static_assert(DM_COUNT(rights) <= RIGHTS_MOST, "all rights can be missing");
 
-bool right_is_of(const struct right *right, bool is_cluster)
+bool right_is_of(const struct right *right, bool is_cluster, bool has_wait)
 {
-    return right->place == RIGHT_ANYWHERE || (right->place == RIGHT_OF_CLUSTER) == is_cluster;
+    switch (right->place) {
+    case RIGHT_OF_SERVER:
+        return !is_cluster;
+    case RIGHT_OF_CLUSTER:
+        return is_cluster;
+    case RIGHT_OF_REPLICAS:
+        return has_wait;
+    default:
+        return true;
+    }
 }
 
 /* In a Cluster each group has inboxes of its own, behind the braces. */
@@ -161,7 +171,8 @@ void rights_try(struct probe *probe, const struct dm_url *url, const char *tag, 
     for (size_t i = 0; i < right_count && is_answered; i++) {
         bool is_hset = strcmp(rights[i].rule, "+hset") == 0;
 
-        if (!rights[i].words[0] || !right_is_of(&rights[i], *tag) || (is_hset && is_missing(&missing, "+del")))
+        if (!rights[i].words[0] || !right_is_of(&rights[i], *tag, url->wait) ||
+            (is_hset && is_missing(&missing, "+del")))
             continue;
         is_answered = try_one(probe, &rights[i], &names, &missing);
         if (is_hset)

@@ -8,8 +8,8 @@
 
 #include "probe.h"
 
-/* Messages of a Cluster go by channels that belong to slots, and have commands of their own. */
-enum right_place { RIGHT_ANYWHERE, RIGHT_OF_SERVER, RIGHT_OF_CLUSTER };
+/* Messages of a Cluster go by channels that belong to slots, and have commands of their own; `wait` is an option. */
+enum right_place { RIGHT_ANYWHERE, RIGHT_OF_SERVER, RIGHT_OF_CLUSTER, RIGHT_OF_REPLICAS };
 
 struct right {
     const char *rule; /* "+hget" */
@@ -22,8 +22,8 @@ struct right {
 extern const struct right rights[];
 extern const size_t right_count;
 
-/* True if a user needs the right, on a node of a Cluster or on a server by itself. */
-bool right_is_of(const struct right *right, bool is_cluster);
+/* True if a user needs the right, on a node of a Cluster or on a server by itself, with the option wait or without. */
+bool right_is_of(const struct right *right, bool is_cluster, bool has_wait);
 
 /* The pattern of the inboxes' channels, without its '&'. */
 void rights_channels(const char *prefix, bool is_cluster, char *ret_pattern, size_t room);

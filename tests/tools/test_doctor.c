@@ -14,6 +14,8 @@ static const char *const needed[] = {
 
 #define NEEDED (sizeof needed / sizeof needed[0])
 
+static const char *url_options = "";
+
 /* doctor as a user with the rights that `dmutex acl` prints, with the options and with the changes. */
 static void examine_as(const char *options, const char *changes)
 {
@@ -25,7 +27,7 @@ static void examine_as(const char *options, const char *changes)
     snprintf(line, sizeof line, "ACL SETUSER app reset on >secret %.*s %s", (int)strcspn(ran.output + 29, "\n"),
              ran.output + 29, changes);
     side_text(the_server->side, line);
-    command_run("DMUTEX_URL='unix://app:secret@%s' exec $dmutex doctor", the_server->path);
+    command_run("DMUTEX_URL='unix://app:secret@%s%s' exec $dmutex doctor", the_server->path, url_options);
 }
 
 static bool says_fail(void)
@@ -53,6 +55,8 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     assert_status(0);
     assert_output("ACL SETUSER bob on >PASSWORD resetkeys ~pp:* resetchannels &pp:inbox:* -@all +eval ");
     assert_output(" +select\n");
+    command_run("DMUTEX_URL='redis://h?wait=1' exec $dmutex acl");
+    assert_output(" +wait ");
     command_run("DMUTEX_URL='redis://h/3' exec $dmutex acl --json");
     tool_check_json();
     assert_output("\"+zcard\",\"+select\"]");
@@ -105,6 +109,19 @@ static void test_doctor_names_each_right_when_it_is_missing(void **state)
     assert_status(0);
     assert_null(strstr(ran.output, " lacks "));
     assert_null(strstr(ran.output, "needs +"));
+}
+
+/* Without the option wait no program waits for replicas. */
+static void test_doctor_names_the_right_to_wait_when_the_url_has_the_option(void **state)
+{
+    (void)state;
+    examine_as("", "-wait");
+    assert_status(0);
+    url_options = "?wait=1";
+    examine_as("", "-wait");
+    url_options = "";
+    assert_status(1);
+    assert_output(" lacks +wait\n");
 }
 
 /* Keys and channels that doctor tries begin with the whole prefix, also with the longest: 64 letters. */
@@ -322,6 +339,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_acl_goes_by_the_url_when_a_server_is_configured),
         cmocka_unit_test(test_acl_prints_other_rights_for_messages_when_the_url_is_of_a_cluster),
         cmocka_unit_test(test_doctor_names_each_right_when_it_is_missing),
+        cmocka_unit_test(test_doctor_names_the_right_to_wait_when_the_url_has_the_option),
         cmocka_unit_test(test_doctor_misses_nothing_when_the_prefix_is_long),
         cmocka_unit_test(test_doctor_names_the_patterns_when_keys_or_channels_are_missing),
         cmocka_unit_test(test_doctor_finds_no_fault_when_there_is_none),
