@@ -378,12 +378,16 @@ bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renew
 
 /* ---- one renewal, awaited ---------------------------------------------------------------- */
 
-/* OWNED only if a majority has confirmed this renewal: then the token is firm, too. */
+/*
+ * OWNED only if a majority has confirmed this renewal, and has the token: a try leaves a lower token on a server that
+ * had the hold before, until the next renewal.
+ */
 static struct dm_answer confirmed_answer(struct dm_quorum_batch *batch)
 {
     struct dm_answer answer = renewal_answer(batch, &batch->items[0], dm_clock_boot_ns());
+    bool is_confirmed = batch->items[0].confirmed > batch->all->count / 2;
 
-    if (answer.verdict == DM_SAYS_OWNED && batch->items[0].confirmed < batch->all->count / 2 + 1)
+    if (answer.verdict == DM_SAYS_OWNED && (!is_confirmed || answer.is_token_soft))
         answer.verdict = DM_SAYS_NOTHING;
     return answer;
 }

@@ -363,7 +363,7 @@ static void test_a_token_is_firm_when_another_server_has_a_higher_one(void **sta
     assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
 }
 
-/* A server that gave the lock away may have lost its data, and its token with it. */
+/* A server that gave the lock away may have lost its data, and its token with it; a renewal brings the token again. */
 static void test_a_token_is_soft_again_when_a_server_has_lost_the_hold(void **state)
 {
     (void)state;
@@ -375,6 +375,8 @@ static void test_a_token_is_soft_again_when_a_server_has_lost_the_hold(void **st
     assert_true(dm_quorum_hold(&quorum, at(22)).is_token_soft);
     own(0, 30, 50); /* new data */
     assert_true(dm_quorum_hold(&quorum, at(32)).is_token_soft);
+    renew(0, 40, DM_SAYS_OWNED);
+    assert_false(dm_quorum_hold(&quorum, at(42)).is_token_soft);
 }
 
 /* ---- Q8: deaths and refusals ------------------------------------------------------------- */
