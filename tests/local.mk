@@ -624,6 +624,7 @@ chaos_tests = \
     tests/chaos/test_check_deaths \
     tests/chaos/test_failovers \
     tests/chaos/test_promotions \
+    tests/chaos/test_quorum \
     tests/chaos/test_slots \
     tests/chaos/test_switches \
     tests/chaos/test_takeover
@@ -636,6 +637,8 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/group.h \
     tests/chaos/history.c \
     tests/chaos/history.h \
+    tests/chaos/masters.c \
+    tests/chaos/masters.h \
     tests/chaos/nemesis.c \
     tests/chaos/nemesis.h \
     tests/chaos/resource.c \
@@ -649,6 +652,11 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/worker.c \
     tests/chaos/worker.h \
     tests/chaos/written.h
+# a module for servers, without a sanitizer: their wall clocks
+tests_chaos_skew_la_SOURCES = tests/chaos/skew.c
+tests_chaos_skew_la_CFLAGS = -std=gnu11 $(WARNING_CFLAGS)
+tests_chaos_skew_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests_chaos_skew_la_LIBADD =
 # stands in for libc's clocks in the programs whose workers move a clock
 tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
@@ -861,7 +869,7 @@ if HAVE_TLS
 check_LTLIBRARIES += tests/lib/libtls.la
 endif
 check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
-check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/tools/libtool.la
+check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
 program_tests += $(sim_tests) $(fuzz_sim_tests)

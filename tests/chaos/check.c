@@ -110,15 +110,21 @@ static struct own *own_of(struct inquiry *inquiry, const struct op *op)
 
 /* ---- a hold's life ----------------------------------------------------------------------- */
 
+/* Tells if the token of a hold could not be told; such a hold is not compared by tokens. */
+static bool is_untold(const struct inquiry *inquiry, uint64_t token)
+{
+    return inquiry->history->may_be_untold && token == 0;
+}
+
 /*
  * A thread that the kernel stops between the return of a lock and the questions about the hold may find the hold lost.
  * How much of the certainty a hold had that the process handed on is not known.
  */
-static bool may_be_lost(const struct op *op)
+static bool may_be_lost(const struct inquiry *inquiry, const struct op *op)
 {
     bool is_handed_on = op->token % TOKENS_OF_A_GRANT > 0;
 
-    return op->token && !op->depth && !op->certain_ns &&
+    return (op->token || is_untold(inquiry, op->token)) && !op->depth && !op->certain_ns &&
            (is_handed_on || op->told_ns - op->began_ns > CERTAIN_LEAST_NS);
 }
 
@@ -135,7 +141,7 @@ static void begin_hold(struct inquiry *inquiry, const struct op *op, unsigned de
                            .is_told_death = op->result == EOWNERDEAD };
     inquiry->verdict->local_holds += op->token % TOKENS_OF_A_GRANT > 0;
     *own_of(inquiry, op) = (struct own){ .hold = hold, .depth = depth, .may_mend = op->result == EOWNERDEAD };
-    if (op->depth != depth && !may_be_lost(op))
+    if (op->depth != depth && !may_be_lost(inquiry, op))
         note(inquiry, FOUND_DEPTH, op, "%u, not %u", op->depth, depth);
 }
 
@@ -460,7 +466,7 @@ static void compare_certain(struct inquiry *inquiry, const struct hold *first, c
                  (unsigned long long)hold->token, (unsigned long long)longest->token,
                  inquiry->history->tracks[longest->track].process, inquiry->history->tracks[longest->track].thread,
                  (double)(longest->until_ns - hold->from_ns) / 1e6);
-        else if (hold->token <= highest)
+        else if (hold->token <= highest && !is_untold(inquiry, hold->token))
             note(inquiry, FOUND_TOKEN, &op, "%llu after %llu", (unsigned long long)hold->token,
                  (unsigned long long)highest);
         if (!longest || hold->until_ns > longest->until_ns)
@@ -490,7 +496,7 @@ static void compare_tokens(struct inquiry *inquiry, const struct hold *first, co
     for (size_t i = 0; i < count; i++) {
         for (; answered < end && answered->from_ns <= asked[i]->asked_ns; answered++)
             before = answered->token > before ? answered->token : before;
-        if (asked[i]->token <= before) {
+        if (asked[i]->token <= before && !is_untold(inquiry, asked[i]->token)) {
             struct op op = op_of(asked[i]);
 
             note(inquiry, FOUND_TOKEN, &op, "%llu, and %llu was there before it asked",
@@ -534,7 +540,8 @@ static void compare_deaths(struct inquiry *inquiry, const struct hold *first, co
     for (size_t i = 0; i < count; i++)
         given[i] = &first[i];
     qsort(given, count, sizeof *given, by_token);
-    for (size_t i = 1; i < count; i++) {
+    /* A hold without a token has no place in the order. */
+    for (size_t i = 1; i < count && !is_untold(inquiry, given[0]->token); i++) {
         if (given[i - 1]->was_killed && !given[i]->is_told_death) {
             struct op op = op_of(given[i]);
 

@@ -53,6 +53,7 @@ void history_clear(struct history *history)
     memset(history->ops, 0, history_size(history) * sizeof history->ops[0]);
     memset(history->surprise, 0, sizeof history->surprise);
     history->may_forget = false;
+    history->may_be_untold = false;
     history->track_count = 0;
     history->op_count = 0;
 }

@@ -74,6 +74,7 @@ struct history {
     uint32_t track_count;
     char surprise[256]; /* the library's sentence about an unexpected result */
     bool may_forget;    /* faults that lose the server's data: a death may be forgotten */
+    bool may_be_untold; /* several servers grant: a hold may be lost before the token can be told, and has token 0 */
     struct track tracks[HISTORY_TRACKS];
     struct op ops[HISTORY_OPS];
 };

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "group.h"
+#include "masters.h"
 #include "slots.h"
 
 /*
@@ -73,8 +74,8 @@ static void cont_process(struct nemesis *nemesis)
 
 static struct proxy *some_network(struct nemesis *nemesis)
 {
-    nemesis->host = (int)below(nemesis, HOSTS);
-    return nemesis->stage->proxies[nemesis->host];
+    nemesis->network = (int)below(nemesis, (unsigned)nemesis->stage->network_count);
+    return nemesis->stage->proxies[nemesis->network];
 }
 
 static enum proxy_way some_ways(struct nemesis *nemesis)
@@ -89,7 +90,7 @@ static enum proxy_side some_side(struct nemesis *nemesis)
 
 static void mend_network(struct nemesis *nemesis)
 {
-    struct proxy *proxy = nemesis->stage->proxies[nemesis->host];
+    struct proxy *proxy = nemesis->stage->proxies[nemesis->network];
 
     proxy_delay(proxy, PROXY_BOTH_WAYS, 0);
     proxy_trickle(proxy, PROXY_BOTH_WAYS, 0);
@@ -364,6 +365,13 @@ static void force_over(struct nemesis *nemesis)
     slots_heal(nemesis->stage);
 }
 
+static void restart_masters(struct nemesis *nemesis)
+{
+    stop_owner(nemesis);
+    masters_restart_all(nemesis->stage);
+    wake_owner(nemesis);
+}
+
 /* ---- choice of faults -------------------------------------------------------------------- */
 
 #define LONG (2 * LEASE)
@@ -417,6 +425,20 @@ static const struct fault faults[] = {
     { "CLUSTER FAILOVER, twice", FAULTS_OF_SHARDS, 3, NULL, NULL, LEASE, slots_fail_over_twice, slots_heal },
     { "FORCE, replica behind", FAULTS_OF_FORCE, 6, force_over, NULL, 0, NULL, NULL },
     { "a move loses keys", FAULTS_OF_LOST_KEYS, 1, NULL, NULL, 0, slots_lose_keys, NULL },
+    { "servers killed, empty", FAULTS_OF_RETURNS, 6, NULL, NULL, LEASE, masters_kill_empty, masters_heal },
+    { "servers killed, AOF", FAULTS_OF_MASTERS, 3, NULL, NULL, LEASE, masters_kill_with_aof, masters_heal },
+    { "servers killed, older RDB", FAULTS_OF_RETURNS, 5, NULL, NULL, LEASE, masters_kill_with_older, masters_heal },
+    { "all servers restarted, empty", FAULTS_OF_RETURNS, 5, restart_masters, NULL, 0, NULL, NULL },
+    { "SIGSTOP of servers", FAULTS_OF_MASTERS, 5, NULL, NULL, LONG, masters_stop, masters_heal },
+    { "CLIENT PAUSE of servers", FAULTS_OF_MASTERS, 3, NULL, NULL, LEASE, masters_pause, masters_heal },
+    { "maxmemory of servers", FAULTS_OF_MASTERS, 3, NULL, NULL, LEASE, masters_fill, masters_heal },
+    { "READONLY servers", FAULTS_OF_MASTERS, 3, NULL, NULL, LEASE, masters_demote, masters_heal },
+    { "CLIENT KILL at all servers", FAULTS_OF_MASTERS, 3, NULL, NULL, 0, masters_kill_connections, NULL },
+    { "SCRIPT FLUSH at all servers", FAULTS_OF_MASTERS, 3, NULL, NULL, 0, masters_forget_scripts, NULL },
+    { "servers restarted an hour off", FAULTS_OF_CLOCKS, 4, NULL, NULL, LONG, masters_restart_with_wrong_clock,
+      masters_heal },
+    { "FLUSHALL of servers", FAULTS_OF_LOSSES, 5, NULL, NULL, LEASE, masters_flush, masters_heal },
+    { "an hour's step of servers", FAULTS_OF_LOSSES, 5, NULL, NULL, LEASE, masters_step_on, masters_heal },
 };
 
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))

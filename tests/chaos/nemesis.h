@@ -9,27 +9,32 @@
 enum faults {
     FAULTS_OF_PROCESSES = 1,
     FAULTS_OF_NETWORKS = 2,
-    FAULTS_OF_SERVER = 4,      /* the server keeps all data */
-    FAULTS_OF_RESTART = 8,     /* with all data, or with none */
-    FAULTS_OF_COPIES = 16,     /* with older data: writes are lost, also signals */
-    FAULTS_OF_PROMOTION = 32,  /* the same by a replica */
-    FAULTS_OF_FAILOVER = 64,   /* a replica with all data takes the master's place, and connections stay */
-    FAULTS_OF_SWITCH = 128,    /* the same by hand: writes on the way to the replica are lost */
-    FAULTS_OF_GROUP = 256,     /* sentinels make another server the master: for a stage with a group */
-    FAULTS_OF_SLOTS = 512,     /* slots move, with all data: for a stage with a Cluster */
-    FAULTS_OF_SHARDS = 1024,   /* replicas take masters' places: likewise */
-    FAULTS_OF_FORCE = 2048,    /* likewise, by replicas that lack writes */
-    FAULTS_OF_LOST_KEYS = 4096 /* a move loses keys, which no promise covers: likewise */
+    FAULTS_OF_SERVER = 4,       /* the server keeps all data */
+    FAULTS_OF_RESTART = 8,      /* with all data, or with none */
+    FAULTS_OF_COPIES = 16,      /* with older data: writes are lost, also signals */
+    FAULTS_OF_PROMOTION = 32,   /* the same by a replica */
+    FAULTS_OF_FAILOVER = 64,    /* a replica with all data takes the master's place, and connections stay */
+    FAULTS_OF_SWITCH = 128,     /* the same by hand: writes on the way to the replica are lost */
+    FAULTS_OF_GROUP = 256,      /* sentinels make another server the master: for a stage with a group */
+    FAULTS_OF_SLOTS = 512,      /* slots move, with all data: for a stage with a Cluster */
+    FAULTS_OF_SHARDS = 1024,    /* replicas take masters' places: likewise */
+    FAULTS_OF_FORCE = 2048,     /* likewise, by replicas that lack writes */
+    FAULTS_OF_LOST_KEYS = 4096, /* a move loses keys, which no promise covers: likewise */
+    FAULTS_OF_MASTERS = 8192,   /* servers end, stop or refuse, and keep all data: for a stage with a quorum */
+    FAULTS_OF_RETURNS = 16384,  /* servers come back with less data, and so with a grace: likewise */
+    FAULTS_OF_CLOCKS = 32768,   /* the same with a wrong clock: likewise */
+    FAULTS_OF_LOSSES = 65536    /* servers lose data and run on, which no promise covers: likewise */
 };
 
 /* Faults that lose no data of a server. */
-#define FAULTS_THAT_KEEP_ALL (FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS | FAULTS_OF_SERVER | FAULTS_OF_SLOTS)
+#define FAULTS_THAT_KEEP_ALL \
+    (FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS | FAULTS_OF_SERVER | FAULTS_OF_SLOTS | FAULTS_OF_MASTERS)
 
 /* Faults by which the server may lose a signal; no promise covers the signal then. */
 #define FAULTS_THAT_LOSE_SIGNALS \
     (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH | FAULTS_OF_GROUP | FAULTS_OF_SHARDS | FAULTS_OF_FORCE)
 
-#define FAULT_KINDS 50
+#define FAULT_KINDS 64
 
 /* A fault's begin and end. */
 struct strike {
@@ -41,8 +46,8 @@ struct strike {
 
 struct nemesis {
     struct stage *stage;
-    unsigned allowed;  /* a set of enum faults */
-    int host, stopped; /* host and process of the faults that last */
+    unsigned allowed;     /* a set of enum faults */
+    int network, stopped; /* network and process of the faults that last */
     long counts[FAULT_KINDS];
     struct strike strikes[STRIKES]; /* the latest */
     unsigned strike_count;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "round.h"
 
+#include "masters.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,10 +61,14 @@ static bool await_all(const struct stage *stage)
 /* Two links to each node that had the slot of a group. */
 #define OF_A_NODE 4
 
+/* The same number for a server of a quorum: the closer waits nowhere. */
+#define OF_A_MASTER OF_A_NODE
+
 /* Descriptors that a process may have beside those of the closer, which knows fewer servers. */
 static int more_servers(const struct stage *stage)
 {
-    return (stage->group ? SENTINELS * OF_A_SENTINEL : 0) + (stage->cluster ? CLUSTER_NODES * OF_A_NODE : 0);
+    return (stage->group ? SENTINELS * OF_A_SENTINEL : 0) + (stage->cluster ? CLUSTER_NODES * OF_A_NODE : 0) +
+           (stage->masters ? stage->masters->count * OF_A_MASTER : 0);
 }
 
 static bool is_as_calm(const struct stage *stage, int place)
@@ -134,7 +140,9 @@ static void print_keys_of(struct side *side)
 /* Prints all keys of mutexes on the server, or on all nodes, after a waiter has waited for ever. */
 static void print_keys(struct stage *stage)
 {
-    if (!stage->cluster)
+    for (int i = 0; stage->masters && i < stage->masters->count; i++)
+        print_keys_of(stage->masters->servers[i]->side);
+    if (!stage->cluster && !stage->masters)
         print_keys_of(stage_side(stage));
     for (int i = 0; stage->cluster && i < stage->cluster->count; i++)
         print_keys_of(stage->cluster->nodes[i]->side);
@@ -173,6 +181,7 @@ static void begin(struct stage *stage, bool may_forget)
 {
     history_clear(stage->history);
     stage->history->may_forget = may_forget;
+    stage->history->may_be_untold = stage->masters != NULL;
     resource_clear(&stage->resource);
     stage->born = 0;
     *stage->phase = PHASE_FLOW;

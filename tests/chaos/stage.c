@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "group.h"
+#include "masters.h"
 #include "slots.h"
 
 #define LOOKS 60 /* for an owner, some ms in all */
@@ -78,6 +79,7 @@ static void open_networks(struct stage *stage)
 {
     for (int i = 0; i < HOSTS; i++)
         stage->proxies[i] = proxy_start(stage->servers[0]);
+    stage->network_count = HOSTS;
 }
 
 static void lead_to_master(struct stage *stage)
@@ -124,7 +126,6 @@ void stage_link(struct stage *stage)
 /* Writes the host's address, without the options of tests. */
 static void write_url(const struct stage *stage, int host, char *ret_url, size_t size)
 {
-    const struct proxy *proxy = stage->proxies[host];
     const char *url;
     char link[80];
 
@@ -136,7 +137,11 @@ static void write_url(const struct stage *stage, int host, char *ret_url, size_t
         snprintf(ret_url, size, "%s", cluster_url(stage->cluster, stage->options));
         return;
     }
-    url = host % 2 ? proxy_tcp_url(proxy) : proxy_url(proxy);
+    if (stage->masters) {
+        masters_write_url(stage, host, ret_url, size);
+        return;
+    }
+    url = host % 2 ? proxy_tcp_url(stage->proxies[host]) : proxy_url(stage->proxies[host]);
     snprintf(link, sizeof link, "unix://%s", stage->link);
     if (stage->link[0] && host == HOSTS - 1)
         url = link;
@@ -156,6 +161,8 @@ struct side *stage_side(struct stage *stage)
         return group_side(stage);
     if (stage->cluster)
         return slots_side(stage);
+    if (stage->masters)
+        return stage->masters->servers[0]->side;
     return master_of(stage)->side;
 }
 
@@ -281,6 +288,7 @@ static void prepare(struct stage *stage, int place)
                                .lease_ms = stage->lease_ms ? stage->lease_ms : LEASE,
                                .seed = stage->seed,
                                .hands_on = stage->hands_on,
+                               .locks_only = stage->masters != NULL,
                                .process = ++stage->born };
     write_url(stage, host, worker->url, sizeof worker->url);
     snprintf(worker->host, sizeof worker->host, "host%d", host);
@@ -401,6 +409,13 @@ void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, co
     begin_all(stage, stage->cluster->nodes[0]->folder);
 }
 
+void stage_begin_quorum(struct stage *stage, int servers, bool has_grace, const char *options)
+{
+    *stage = (struct stage){ .has_grace = has_grace, .has_device = is_isolated };
+    masters_begin(stage, servers, options);
+    begin_all(stage, stage->masters->folder);
+}
+
 static void end_servers(struct stage *stage)
 {
     for (int i = 0; i < HOSTS; i++)
@@ -434,6 +449,8 @@ void stage_end(struct stage *stage)
         group_end(stage);
     else if (stage->cluster)
         slots_end(stage);
+    else if (stage->masters)
+        masters_end(stage);
     else
         end_servers(stage);
     history_free(stage->history);

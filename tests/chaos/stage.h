@@ -16,6 +16,7 @@
 #include "worker.h"
 
 #define HOSTS 4
+#define NETWORKS (5 * HOSTS) /* at most: to each server of a quorum */
 #define PROCESSES 6
 #define LEASE 500
 
@@ -32,13 +33,15 @@ struct stage {
     bool has_aof;       /* the master writes an AOF */
     int names_of_files; /* counted up, so that a restarted server finds nothing */
 
-    struct proxy *proxies[HOSTS];
+    struct proxy *proxies[NETWORKS];
+    int network_count;
     char link[64]; /* address of the last host in place of the proxy: a symbolic link to the master's socket; "" none */
     struct sentinels *group; /* in place of the servers and the proxies, or NULL; the master is an index of its data */
     struct cluster *cluster; /* likewise, or NULL; `master` means nothing */
     int parted_slot, parted_replica;
-    char options[80];  /* of the URL of the group or the Cluster */
-    unsigned lease_ms; /* of all mutexes; 0: LEASE */
+    struct masters *masters; /* likewise, with networks, or NULL */
+    char options[80];        /* of the URL of the group, the Cluster or the quorum */
+    unsigned lease_ms;       /* of all mutexes; 0: LEASE */
     bool has_grace;
     bool hands_on;   /* this round's processes hand mutexes on, and keep leases */
     bool has_device; /* a separate loopback device, to take down */
@@ -67,6 +70,9 @@ void stage_begin_group(struct stage *stage, bool has_grace, const char *options)
 /* The same with a Cluster (slots.h), calm or swift (lib/clusters.h). */
 void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, const char *options);
 
+/* The same with a quorum (masters.h) of so many servers. */
+void stage_begin_quorum(struct stage *stage, int servers, bool has_grace, const char *options);
+
 /* Gives the last host a symbolic link as address, in place of the proxy. */
 void stage_link(struct stage *stage);
 
@@ -76,7 +82,7 @@ void stage_seed(struct stage *stage, uint64_t seed);
 /* Sleeps for a time up to the given time; awaits no event. */
 void stage_rest(struct stage *stage, unsigned most_ms);
 
-/* The plain connection of the master; of a Cluster, of the node that has most mutexes. */
+/* The plain connection of the master; of a Cluster, of the node that has most mutexes; of a quorum, the first. */
 struct side *stage_side(struct stage *stage);
 
 void stage_start_process(struct stage *stage, int place);

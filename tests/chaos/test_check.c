@@ -149,6 +149,27 @@ static void test_two_owners_are_found(void **state)
 }
 
 /* Two holds overlap if the first is certain for one nanosecond of the second; the last nanosecond counts. */
+static void test_two_owners_are_found_when_a_token_may_be_untold(void **state)
+{
+    (void)state;
+    history->may_be_untold = true;
+    lock(0, NAME_NORMAL, 10);
+    lock(1, NAME_NORMAL, 0);
+    unlock(1, NAME_NORMAL);
+    unlock(0, NAME_NORMAL);
+    assert_found(FOUND_OVERLAP);
+}
+
+static void test_a_token_is_found_that_nobody_can_tell(void **state)
+{
+    (void)state;
+    lock(0, NAME_NORMAL, 10);
+    unlock(0, NAME_NORMAL);
+    lock(1, NAME_NORMAL, 0);
+    unlock(1, NAME_NORMAL);
+    assert_found(FOUND_TOKEN);
+}
+
 static void test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more(void **state)
 {
     struct op *first, *second;
@@ -488,6 +509,8 @@ int main(void)
         test(test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlock),
         test(test_nothing_is_found_when_a_wait_gives_a_hold_up),
         test(test_two_owners_are_found),
+        test(test_two_owners_are_found_when_a_token_may_be_untold),
+        test(test_a_token_is_found_that_nobody_can_tell),
         test(test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more),
         test(test_two_owners_are_found_when_the_first_was_confirmed),
         test(test_two_owners_are_found_when_one_is_behind_a_wait),

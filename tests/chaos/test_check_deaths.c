@@ -95,6 +95,21 @@ static void test_nothing_is_found_when_the_server_may_forget(void **state)
     assert_int_equal(judge(), 0);
 }
 
+/* A hold that was lost before its token could be told has no place in the order of tokens. */
+static void test_nothing_is_found_when_a_token_may_be_untold(void **state)
+{
+    (void)state;
+    history->may_be_untold = true;
+    lock(0, NAME_TABLE, 10);
+    kill_track(0);
+    add(1, OP_LOCK, NAME_TABLE, EOWNERDEAD, 0, 1)->certain_ns = now_ns + 2 * MS;
+    now_ns += 4 * MS;
+    add(1, OP_UNLOCK, NAME_TABLE, EPERM, 0, 0);
+    lock(2, NAME_TABLE, 12);
+    unlock(2, NAME_TABLE);
+    assert_int_equal(judge(), 0);
+}
+
 /* Holds by one grant of the server have the grant's token, and numbers that rise. */
 static void test_nothing_is_found_when_threads_hand_a_hold_on(void **state)
 {
@@ -174,6 +189,7 @@ int main(void)
         test(test_nothing_is_found_when_the_mutex_is_not_robust),
         test(test_nothing_is_found_when_one_object_of_the_name_is_not_robust),
         test(test_nothing_is_found_when_the_server_may_forget),
+        test(test_nothing_is_found_when_a_token_may_be_untold),
         test(test_nothing_is_found_when_threads_hand_a_hold_on),
         test(test_a_death_is_found_that_nobody_was_told),
         test(test_a_death_is_found_that_the_next_holder_was_not_told),

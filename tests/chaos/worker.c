@@ -53,23 +53,36 @@ static int64_t left_of(const struct until *until)
     return (until->at.tv_sec - now.tv_sec) * 1000000000 + until->at.tv_nsec - now.tv_nsec;
 }
 
-/* Fills in the hold's state, as told by the library now. */
+/*
+ * Returns the token, or 0: no hold, or a hold that was lost before the token could be told.  A quorum tells a token
+ * once a majority has it, which may take longer than a call.
+ */
+static uint64_t told_token(dmutex_t *mutex)
+{
+    uint64_t token = 0;
+    int64_t left_ms = 0;
+    int result;
+
+    do
+        result = dmutex_token_np(mutex, &token);
+    while (self->locks_only && result == ENOLCK && dmutex_remaining_np(mutex, &left_ms) == 0 && left_ms > 0);
+    return result ? 0 : token;
+}
+
+/* Fills in the hold's state, as told by the library now: the token last, which may ask the servers. */
 static void describe(struct op *op)
 {
     dmutex_t *mutex = &mutexes[op->name];
     int64_t now_ns = history_now_ns(), left_ms = 0;
     unsigned depth = 0;
-    uint64_t token = 0;
 
-    if (dmutex_token_np(mutex, &token))
-        token = 0;
     if (dmutex_remaining_np(mutex, &left_ms))
         left_ms = 0;
     dmutex_holdcount_np(mutex, &depth);
-    op->token = token;
     op->certain_ns = left_ms > 0 ? clocks_true_ns(now_ns, left_ms * 1000000) : 0;
     op->depth = (uint8_t)depth;
     op->told_ns = history_now_ns();
+    op->token = told_token(mutex);
 }
 
 /* The arguments of a call, besides the mutex. */
@@ -82,9 +95,9 @@ struct means {
 
 static int touch(enum name name, const struct means *means)
 {
-    uint64_t token;
+    uint64_t token = told_token(&mutexes[name]);
 
-    return dmutex_token_np(&mutexes[name], &token) ? EACCES : resource_do(means->resource, name, means->wish, token);
+    return token ? resource_do(means->resource, name, means->wish, token) : EACCES;
 }
 
 static int make_call(enum op_kind kind, enum name name, const struct means *means)
@@ -155,6 +168,8 @@ static void tell(struct hand *hand, dcond_t *cond, bool all)
 {
     const struct means means = { .cond = cond };
 
+    if (self->locks_only)
+        return;
     while (call(hand, all ? OP_BROADCAST : OP_SIGNAL, NAME_TABLE, &means) == ENOLCK && phase() < PHASE_OVER)
         nap_us(1000);
 }
@@ -261,7 +276,7 @@ static void pass_by(struct hand *hand)
     struct means means = { .cond = dice_below(&hand->dice, 2) ? &filled : &emptied, .until = soon(hand, 10) };
     int result;
 
-    if (!lock_by(hand, OP_LOCK, NAME_TABLE))
+    if (self->locks_only || !lock_by(hand, OP_LOCK, NAME_TABLE))
         return;
     result = call(hand, OP_TIMEDWAIT, NAME_TABLE, &means);
     if (owns(hand, NAME_TABLE, result))
@@ -402,7 +417,9 @@ static void *play(void *user)
 {
     struct hand *hand = user;
 
-    if (hand->thread == 2)
+    if (self->locks_only)
+        lock_on_and_on(hand);
+    else if (hand->thread == 2)
         work_at_table(hand, make, PHASE_FLOW);
     else if (hand->thread == 3)
         work_at_table(hand, take, PHASE_DRAIN);

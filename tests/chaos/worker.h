@@ -42,8 +42,9 @@ struct worker {
     struct clocks clocks;
     unsigned lease_ms;
     uint64_t seed;
-    int process;   /* a number, unique in the history */
-    bool hands_on; /* six threads, which hand mutexes on, and keep leases; else four with fair mutexes */
+    int process;     /* a number, unique in the history */
+    bool locks_only; /* the store has no conditions */
+    bool hands_on;   /* six threads, which hand mutexes on, and keep leases; else four with fair mutexes */
 };
 
 /* Runs the process in a forked child that has not used the library.  Does not return. */

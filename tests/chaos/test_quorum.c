@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Promises on a quorum: a minority of the servers ends, stops, refuses, or comes back empty or with older data, or all
+ * servers come back empty at once, and no two threads own a mutex, no token comes back, and no waiter waits for ever.
+ * With clocks that are hours apart tokens rise while no server loses data; when servers come back empty with another
+ * clock, tokens may go back, and no two threads own a mutex.  Two threads own a mutex when servers come back without
+ * grace, and when servers lose locks while they run.
+ *
+ * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_QUORUM sets the number of faults.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "masters.h"
+#include "round.h"
+
+#define IN_A_ROUND 5
+#define ENOUGH 200 /* faults without a second owner: then they are harmless */
+#define TIMES "command_timeout=200&connect_timeout=200"
+
+static uint64_t seed;
+static struct stage stage;
+static struct tally tally;
+
+static void strike(unsigned faults)
+{
+    stage_seed(&stage, seed + (uint64_t)tally.rounds);
+    round_run(&stage, &tally, tally.rounds / 2 % 2, faults, IN_A_ROUND, 0);
+}
+
+static void must_two_own(int servers, unsigned faults, bool has_grace)
+{
+    stage_begin_quorum(&stage, servers, has_grace, has_grace ? "?" TIMES : "?grace=off&" TIMES);
+    while (tally.verdict.found[FOUND_OVERLAP] == 0 && nemesis_sum(&tally.nemesis) < ENOUGH)
+        strike(faults);
+    tally_print(&tally, &stage);
+    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+}
+
+static void test_two_own_when_there_is_no_grace(void **state)
+{
+    (void)state;
+    must_two_own(3, FAULTS_OF_RETURNS, false);
+}
+
+/* While threads compete, a hold may have no more servers than it needs. */
+static void test_two_own_when_a_minority_loses_its_locks_and_runs_on(void **state)
+{
+    (void)state;
+    must_two_own(5, FAULTS_OF_LOSSES, true);
+}
+
+static void strike_often(unsigned faults, long count)
+{
+    while (nemesis_sum(&tally.nemesis) < count)
+        strike(faults);
+    tally_print(&tally, &stage);
+    assert_int_equal(tally.stuck, 0);
+}
+
+static void must_nobody_own_beside_another(int servers, long count)
+{
+    stage_begin_quorum(&stage, servers, true, "?" TIMES);
+    strike_often(FAULTS_OF_MASTERS | FAULTS_OF_RETURNS | FAULTS_OF_NETWORKS | FAULTS_OF_PROCESSES, count);
+    assert_int_equal(verdict_sum(&tally.verdict), 0);
+}
+
+static void test_nobody_owns_beside_another_by_three_servers(void **state)
+{
+    (void)state;
+    must_nobody_own_beside_another(3, count_from("DMUTEX_TEST_QUORUM", 25, 250));
+}
+
+static void test_nobody_owns_beside_another_by_five_servers(void **state)
+{
+    (void)state;
+    must_nobody_own_beside_another(5, count_from("DMUTEX_TEST_QUORUM", 15, 150));
+}
+
+static void test_tokens_rise_when_clocks_are_apart(void **state)
+{
+    (void)state;
+    stage_begin_quorum(&stage, 3, true, "?" TIMES);
+    masters_set_clocks_apart(&stage);
+    strike_often(FAULTS_OF_MASTERS | FAULTS_OF_NETWORKS | FAULTS_OF_PROCESSES,
+                 count_from("DMUTEX_TEST_QUORUM", 10, 150));
+    assert_int_equal(verdict_sum(&tally.verdict), 0);
+}
+
+static void test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks(void **state)
+{
+    const long *found = tally.verdict.found;
+
+    (void)state;
+    stage_begin_quorum(&stage, 3, true, "?" TIMES);
+    strike_often(FAULTS_OF_CLOCKS | FAULTS_OF_PROCESSES, count_from("DMUTEX_TEST_QUORUM", 10, 100));
+    assert_int_equal(verdict_sum(&tally.verdict) - found[FOUND_TOKEN] - found[FOUND_STALE], 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    tally = (struct tally){ .rounds = 0 };
+    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    stage_end(&stage);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_two_own_when_there_is_no_grace),
+        TEST(test_two_own_when_a_minority_loses_its_locks_and_runs_on),
+        TEST(test_nobody_owns_beside_another_by_three_servers),
+        TEST(test_nobody_owns_beside_another_by_five_servers),
+        TEST(test_tokens_rise_when_clocks_are_apart),
+        TEST(test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks),
+    };
+
+    stage_isolate(argc);
+    test_begin(argc, argv);
+    signal(SIGPIPE, SIG_IGN); /* a killed server closes the connections of the test, too */
+    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
