@@ -141,6 +141,28 @@ static void note_owned(struct dm_quorum *quorum, struct dm_leg *leg, enum dm_quo
     }
 }
 
+/* An answer that is older than the birth is of the server before. */
+void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question question, struct dm_answer *answer)
+{
+    int64_t age_ms = (answer->store_us - answer->born_us) / 1000, left_ms = quorum->lease_ms - age_ms;
+    bool is_renewal = question == DM_QUORUM_RENEW;
+
+    if (!answer->born_us || age_ms < 0 || left_ms <= 0)
+        return;
+    if (is_renewal && answer->verdict == DM_SAYS_UNKNOWN)
+        answer->grace_ms = left_ms;
+    if (!is_renewal && answer->verdict == DM_SAYS_OWNED)
+        *answer = (struct dm_answer){ .verdict = DM_SAYS_BUSY, .remaining_ms = left_ms, .grace_ms = left_ms };
+}
+
+/* The server has forgotten the hold, and grants nothing before its certainty is over, also by a faster clock. */
+static bool is_harmless(const struct dm_quorum *quorum, const struct dm_leg *leg, int64_t sent_ns, int64_t grace_ms)
+{
+    int64_t certain_ns = quorum->lease_ms * DM_NS_PER_MS * 8 / 10;
+
+    return leg->from_ns + certain_ns <= sent_ns + grace_ms * DM_NS_PER_MS * 8 / 10;
+}
+
 /* AGAIN: the server has done nothing, and is to be asked once more. */
 void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
                     const struct dm_answer *answer)
@@ -159,6 +181,8 @@ void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_questio
         leg->is_touched = false;
     if (question != DM_QUORUM_RELEASE && answer->verdict == DM_SAYS_OWNED)
         note_owned(quorum, leg, question, sent_ns, answer);
+    else if (question == DM_QUORUM_RENEW && answer->grace_ms && is_harmless(quorum, leg, sent_ns, answer->grace_ms))
+        leg->token = 0;
     else
         dm_quorum_lose(quorum, server, sent_ns);
 }

@@ -98,6 +98,13 @@ enum dm_quorum_question dm_quorum_renewal(const struct dm_quorum *quorum, int se
 void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_question question);
 
 /*
+ * A server that is new grants nothing for a lease, its grace.  "Owned" to a try is by a copy of the data then, which
+ * may be older than the attempt's own release: the answer becomes BUSY.  The answer about a hold that the server has
+ * lost gets the rest of the grace, in which the server stays as certain as it was.
+ */
+void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question question, struct dm_answer *answer);
+
+/*
  * The answer to a question of this round that was sent then; NULL: no answer will come.  An answer to a question of
  * another round, or to a question that was not sent by dm_quorum_send(), is to be left out by the caller.
  */

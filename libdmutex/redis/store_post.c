@@ -110,6 +110,16 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
     return false;
 }
 
+/* Since when the server that answers is new; 0: since long, or the question needs no such word. */
+static int64_t birth_us(const struct dm_posting *posting)
+{
+    struct dm_server server = { 0 };
+
+    if (posting->script == DM_POSTS_ACQUIRE || posting->script == DM_POSTS_RENEW)
+        dm_line_server(&posting->member->node.commands, &server);
+    return (int64_t)server.born_us;
+}
+
 /* A dm_reply_fn. */
 static void answered(void *user, const redisReply *reply)
 {
@@ -117,12 +127,14 @@ static void answered(void *user, const redisReply *reply)
     const char *refusal = NULL;
     enum dm_verdict verdict;
     bool is_alike = reply && heed(posting, posting->member, posting->key, reply, &verdict, &refusal);
+    int64_t born_us = reply ? birth_us(posting) : 0;
 
     for (int i = 0; reply && i < posting->count; i++) {
         if (is_alike)
             posting->answers[i].verdict = verdict;
         else
             posting->answers[i] = posting->read(reply, i);
+        posting->answers[i].born_us = born_us;
     }
     posting->handler(posting->user, reply ? posting->answers : NULL, posting->count, refusal);
     dm_posting_free(posting);

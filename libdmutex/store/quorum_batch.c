@@ -219,13 +219,19 @@ static void part_answered(void *user, const struct dm_answer *answers, int count
     struct part *part = user;
     struct dm_quorum_batch *batch = part->batch;
     struct dm_quorum_store *all = batch->all;
+    const struct dm_answer *answer = NULL;
+    struct dm_answer said;
     bool is_last, is_end;
 
     (void)count; /* the part's */
     dm_mutex_lock(&all->lock);
-    dm_quorum_note_answer(part->child, part->kind == DM_QUORUM_TRY ? answers : NULL, refusal, dm_clock_boot_ns());
-    for (int i = 0; i < part->count; i++)
-        take(part, &batch->items[part->index[i]], answers ? &answers[i] : NULL);
+    for (int i = 0; i < part->count; i++) {
+        struct item *item = &batch->items[part->index[i]];
+
+        answer = dm_quorum_doubted(all, item->attempt, part->kind, answers ? &answers[i] : NULL, &said);
+        take(part, item, answer);
+    }
+    dm_quorum_note_answer(part->child, part->kind == DM_QUORUM_TRY ? answer : NULL, refusal, dm_clock_boot_ns());
     is_last = --batch->parts == 0;
     is_end = !batch->is_over && !batch->is_awaited && is_decided(batch);
     if (is_end)

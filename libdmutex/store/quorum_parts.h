@@ -116,6 +116,11 @@ void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns);
 void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
                            int64_t now_ns);
 
+/* The answer, or in `room` what dm_quorum_doubt() makes of it; NULL for NULL. */
+const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t attempt,
+                                          enum dm_quorum_question question, const struct dm_answer *answer,
+                                          struct dm_answer *room);
+
 /* True if an answer of the child is long in coming: other children are waited for first. */
 bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
 

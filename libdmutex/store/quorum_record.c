@@ -135,6 +135,19 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
         child->shunned_until_ns = now_ns + SHUN_NS;
 }
 
+const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t attempt,
+                                          enum dm_quorum_question question, const struct dm_answer *answer,
+                                          struct dm_answer *room)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
+
+    if (!answer || !record)
+        return answer;
+    *room = *answer;
+    dm_quorum_doubt(&record->quorum, question, room);
+    return room;
+}
+
 bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns)
 {
     dm_assert_held(DM_RANK_QUORUM);
@@ -311,9 +324,11 @@ static void question_answered(void *user, const struct dm_answer *answers, int c
 {
     struct question *question = user;
     struct dm_quorum_child *child = question->child;
+    struct dm_answer said;
 
     (void)count; /* 1 */
     dm_mutex_lock(&child->all->lock);
+    answers = dm_quorum_doubted(child->all, question->attempt, question->kind, answers, &said);
     dm_quorum_note_answer(child, answers, refusal, dm_clock_boot_ns());
     dm_mutex_unlock(&child->all->lock);
     answer_question(question, answers);

@@ -6,6 +6,9 @@
  * Time is ticks, which may come between any two steps.  A client asks again and again, so a question may have been sent
  * at any moment since the attempt began: a server executes a question of any such age, and no question has to be kept.
  * The answer is read at once or never, because a later reading proves no more: the lease counts from the sending.
+ *
+ * OLDER: the first server comes back with a copy of its data, and client 0, without a majority, gives all back once and
+ * goes on with its attempt: so the copy may name an attempt that has given the lock back since.
  */
 #define SERVERS 3
 #ifndef MAJORITY
@@ -47,6 +50,10 @@ byte owner[3]; /* as the last hold says, also when its lease has ended */
 byte lease[3]; /* ticks that are left */
 byte grace[3];
 bool has_data[3];
+#ifdef OLDER
+byte copy_owner, copy_lease; /* of the first server; time goes on for the lease in a copy */
+bool has_copy, is_copied, has_given_up;
+#endif
 
 /* ---- the clients --------------------------------------------------------------------------- */
 
@@ -66,8 +73,7 @@ byte restarts, losses;
 
 /* ---- steps of a client --------------------------------------------------------------------- */
 
-/* Gives all back: by unlock, by loss, or for want of a majority. */
-inline give_back(x)
+inline give_up(x)
 {
     j = 0;
     do
@@ -79,7 +85,13 @@ inline give_back(x)
        j++
     :: else -> break
     od;
-    j = 0; age[x] = 0; phase[x] = IDLE; attempt[x]++
+    j = 0; age[x] = 0
+}
+
+/* Gives all back: by unlock, by loss, or for want of a majority. */
+inline give_back(x)
+{
+    give_up(x); phase[x] = IDLE; attempt[x]++
 }
 
 inline lose(x)
@@ -157,6 +169,16 @@ inline serve_renewal(i, who)
 #define is_under_way(x, i, old) \
     (phase[x] != IDLE && owes[leg(x, i)] == 0 && old <= age[x] && !(grace[i] > 0 && old > GRACE - grace[i]))
 
+/* Until the grace ends, a server that has forgotten the hold grants nothing to others. */
+#define is_harmless(x, i) (certain[leg(x, i)] <= grace[i])
+
+/* In the grace a server grants nothing: a try that is "owned" is by a copy that is older than the end of the hold. */
+#ifdef BELIEVES_COPIES
+#define is_believed(i) true
+#else
+#define is_believed(i) (grace[i] == 0)
+#endif
+
 inline renew(x, i, old)
 {
     serve_renewal(i, id_of(x));
@@ -165,6 +187,10 @@ inline renew(x, i, old)
 #endif
     if
     :: is_owned -> confirm(x, i, old)
+    :: !is_owned && is_harmless(x, i)
+#if REACH == 4
+       -> assert(certain[leg(x, i)] == 0)
+#endif
     :: else -> certain[leg(x, i)] = 0; ended[leg(x, i)] = LONG_AGO
     fi;
     is_owned = 0;
@@ -179,7 +205,7 @@ inline try(x, i, old)
     assert(!(is_owned && phase[x] == HOLDS));
 #endif
     if
-    :: is_owned -> confirm(x, i, old)
+    :: is_owned && is_believed(i) -> confirm(x, i, old)
     :: else
     fi;
     is_owned = 0;
@@ -210,6 +236,12 @@ inline release(x, i)
 inline restart(i)
 {
     owner[i] = 0; lease[i] = 0; has_data[i] = 0; grace[i] = GRACE;
+#ifdef OLDER
+    if
+    :: i == 0 -> owner[i] = copy_owner; lease[i] = copy_lease; has_data[i] = has_copy
+    :: else
+    fi;
+#endif
 #ifdef FROM_THE_ANSWER
     is_answered[i] = 0; is_answered[3 + i] = 0;
 #endif
@@ -218,6 +250,9 @@ inline restart(i)
 
 inline tick()
 {
+#ifdef OLDER
+    copy_lease = (copy_lease > 0 -> copy_lease - 1 : 0);
+#endif
     j = 0;
     do
     :: j < SERVERS ->
@@ -283,6 +318,10 @@ end:
     :: d_step { restarts < RESTARTS -> restart(0) }
     :: d_step { restarts < RESTARTS -> restart(1) }
     :: d_step { restarts < RESTARTS -> restart(2) }
+#endif
+#ifdef OLDER
+    :: d_step { !is_copied -> is_copied = 1; copy_owner = owner[0]; copy_lease = lease[0]; has_copy = has_data[0] }
+    :: d_step { phase[0] == ASKS && !has_given_up -> has_given_up = 1; give_up(0) }
 #endif
     calls(0, ATTEMPTS)
     calls(1, 1)

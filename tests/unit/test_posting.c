@@ -246,6 +246,18 @@ static void test_posting_answers_each_question_when_replied(void **state)
 }
 
 /* A renewal writes the mark between lease and label, also of the greatest numbers. */
+static void test_posting_tells_the_birth_when_it_renews(void **state)
+{
+    (void)state;
+    born_us = 77;
+    assert_true(post_renewals());
+    reply_with("*4\r\n:5\r\n:1\r\n:0\r\n:2\r\n");
+    assert_int_equal(got.answers[0].born_us, 77);
+    assert_int_equal(got.answers[1].born_us, 77);
+    assert_int_equal(got.answers[1].store_us, 5);
+    born_us = 0;
+}
+
 static void test_posting_marks_the_hold_when_the_renewal_says_so(void **state)
 {
 #define ID "0123456789abcdef0123456789abcdef:18446744073709551615:18446744073709551615"
@@ -482,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_posting_answers_each_question_when_replied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_tells_the_birth_when_it_renews, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_marks_the_hold_when_the_renewal_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_sends_the_text_when_the_server_does_not_know_the_script, setup,
                                         teardown),

@@ -73,6 +73,17 @@ static void renew(int server, int64_t sent_ms, enum dm_verdict verdict)
     answer(server, DM_QUORUM_RENEW, sent_ms, (struct dm_answer){ .verdict = verdict });
 }
 
+/* The answer of a server that was born so long ago, by its clock, which shows 2000 s. */
+static void answer_newly(int server, enum dm_quorum_question question, int64_t sent_ms, enum dm_verdict verdict,
+                         int64_t age_ms)
+{
+    struct dm_answer said = { .verdict = verdict, .token = 1, .store_us = 2000000000 };
+
+    said.born_us = said.store_us - age_ms * 1000;
+    dm_quorum_doubt(&quorum, question, &said);
+    answer(server, question, sent_ms, said);
+}
+
 static enum dm_quorum_step step_at(int64_t ms)
 {
     return dm_quorum_step(&quorum, false, at(ms));
@@ -304,7 +315,7 @@ static void test_a_server_that_has_done_nothing_is_asked_again(void **state)
     assert_int_equal(dm_quorum_ask(&quorum, 2, at(1)), DM_QUORUM_NONE);
 }
 
-/* ---- Q5: renew only what is certain ------------------------------------------------------ */
+/* ---- Q5: renew only what is certain; servers that come back ------------------------------- */
 
 static void test_a_renewal_goes_only_to_a_server_that_is_certain(void **state)
 {
@@ -315,6 +326,46 @@ static void test_a_renewal_goes_only_to_a_server_that_is_certain(void **state)
     assert_int_equal(dm_quorum_renewal(&quorum, 2, at(1)), DM_QUORUM_TRY);
     renew(1, 300, DM_SAYS_UNKNOWN);
     assert_int_equal(dm_quorum_renewal(&quorum, 1, at(310)), DM_QUORUM_TRY);
+}
+
+/* The first version took an older copy's word, and two attempts owned: the copy named one that had given back since. */
+static void test_a_try_is_not_owned_when_the_server_is_in_its_grace(void **state)
+{
+    (void)state;
+    dash(2, false);
+    answer_newly(0, DM_QUORUM_TRY, 0, DM_SAYS_OWNED, LEASE_MS - 1);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_REFUSED);
+    assert_true(quorum.legs[0].is_touched);
+}
+
+static void test_a_try_is_owned_when_the_grace_is_over(void **state)
+{
+    (void)state;
+    dash(2, false);
+    answer_newly(0, DM_QUORUM_TRY, 0, DM_SAYS_OWNED, LEASE_MS);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+/* A server that came back with older data has forgotten the hold, and grants nothing before the hold's end. */
+static void test_a_hold_stays_certain_when_a_new_server_has_forgotten_the_hold(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    answer_newly(0, DM_QUORUM_RENEW, 300, DM_SAYS_UNKNOWN, 100);
+    assert_certain_until(CERTAIN_MS);
+    assert_true(dm_quorum_hold(&quorum, at(310)).is_token_soft);
+}
+
+static void test_a_hold_is_lost_when_the_grace_ends_too_soon(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    answer_newly(0, DM_QUORUM_RENEW, 300, DM_SAYS_UNKNOWN, 400);
+    assert_false(dm_quorum_is_certain(&quorum, at(300)));
 }
 
 /* ---- Q6: tokens -------------------------------------------------------------------------- */
@@ -523,6 +574,10 @@ int main(void)
         THREE(test_a_round_is_silent_when_two_do_not_answer),
         THREE(test_a_server_that_has_done_nothing_is_asked_again),
         THREE(test_a_renewal_goes_only_to_a_server_that_is_certain),
+        THREE(test_a_try_is_not_owned_when_the_server_is_in_its_grace),
+        THREE(test_a_try_is_owned_when_the_grace_is_over),
+        THREE(test_a_hold_stays_certain_when_a_new_server_has_forgotten_the_hold),
+        THREE(test_a_hold_is_lost_when_the_grace_ends_too_soon),
         THREE(test_a_token_is_the_highest_of_the_first_majority_and_stays),
         THREE(test_a_token_is_of_the_servers_that_have_the_hold),
         THREE(test_a_token_is_firm_when_a_majority_has_it),
