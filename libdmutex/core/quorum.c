@@ -84,6 +84,7 @@ static void forget_round(struct dm_quorum *quorum)
 void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, bool may_queue, int first)
 {
     forget_round(quorum);
+    quorum->token = 0; /* a majority of an earlier round came too late, and others may have held since */
     quorum->manner = manner;
     quorum->may_queue = may_queue;
     quorum->first = first;
@@ -262,7 +263,7 @@ static bool is_refused(const struct dm_quorum *quorum)
     return dm_quorum_refusal(quorum).verdict != DM_SAYS_BUSY;
 }
 
-/* The token of the hold, once; servers that come later may have higher tokens. */
+/* The token of the hold, once in a round; servers that come later may have higher tokens. */
 static enum dm_quorum_step own(struct dm_quorum *quorum)
 {
     if (quorum->token)

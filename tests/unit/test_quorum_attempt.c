@@ -381,6 +381,20 @@ static void test_a_token_is_the_highest_of_the_first_majority_and_stays(void **s
 }
 
 /* A server that was given back in an earlier round has no part in the hold. */
+/* The process was stopped, and learns of the majority too late: another hold has come and gone on server 2. */
+static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    dm_quorum_begin(&quorum, DM_QUORUM_DASH, false, 0);
+    assert_int_equal(send_all(2000), 3);
+    own(0, 2000, 101);
+    own(2, 2000, 900);
+    assert_int_equal(step_at(2001), DM_QUORUM_OWNED);
+    assert_int_equal(dm_quorum_hold(&quorum, at(2001)).token, 900);
+}
+
 static void test_a_token_is_of_the_servers_that_have_the_hold(void **state)
 {
     (void)state;
@@ -579,6 +593,7 @@ int main(void)
         THREE(test_a_hold_stays_certain_when_a_new_server_has_forgotten_the_hold),
         THREE(test_a_hold_is_lost_when_the_grace_ends_too_soon),
         THREE(test_a_token_is_the_highest_of_the_first_majority_and_stays),
+        THREE(test_a_token_is_new_when_the_attempt_asks_anew),
         THREE(test_a_token_is_of_the_servers_that_have_the_hold),
         THREE(test_a_token_is_firm_when_a_majority_has_it),
         THREE(test_a_token_is_firm_when_another_server_has_a_higher_one),

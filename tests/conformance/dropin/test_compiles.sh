@@ -14,6 +14,14 @@ compile()
         2>>"$scratch/complaints" || echo "does not compile: $*" >>"$scratch/complaints"
 }
 
+# The oldest, the usual and the newest; in long runs all.
+c_standards="c99 gnu11 c17"
+cxx_standards="c++98 gnu++11 c++20"
+if [ "${DMUTEX_TEST_LONG:-0}" != 0 ]; then
+    c_standards="c99 c11 c17 gnu99 gnu11 gnu17"
+    cxx_standards="c++98 gnu++11 c++14 c++17 c++20"
+fi
+
 given="-include dmutex/pthread.h"
 included="#include <dmutex/pthread.h>"
 
@@ -24,7 +32,7 @@ in_c()
     flags=$2
     shift 2
     printf '%s\n' "$@" | cat - "$sources/uses.c" >"$scratch/unit"
-    for standard in c99 c11 c17 gnu99 gnu11 gnu17; do
+    for standard in $c_standards; do
         compile $CC -x c -std=$standard $flags <"$scratch/unit"
     done
     result "C: $sentence"
@@ -38,7 +46,7 @@ in_cxx()
     flags=$2
     shift 2
     printf '%s\n' "$@" | cat - "$scratch/headers" "$sources/uses.c" >"$scratch/unit"
-    for standard in c++98 gnu++11 c++14 c++17 c++20; do
+    for standard in $cxx_standards; do
         compile $CXX -x c++ -std=$standard $flags <"$scratch/unit"
     done
     result "C++: $sentence"
