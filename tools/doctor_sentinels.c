@@ -136,6 +136,7 @@ bool doctor_look_at_sentinels(struct doctor *doctor)
     url = master ? dm_url_of_server(doctor->url, master->host, master->port) : NULL;
     if (!url)
         return false;
+    dm_url_free(doctor->url);
     doctor->url = url;
     return true;
 }

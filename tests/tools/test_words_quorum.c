@@ -190,6 +190,7 @@ static void test_lists_tell_the_names_when_a_server_is_down(void **state)
     if (!strstr(ran.errors, "3 of 3 servers cannot be used now"))
         fail_msg("%s", ran.errors);
     actor_kill(holder);
+    actor_end(holder);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
