@@ -185,6 +185,8 @@ static void test_children_find_sentinels_by_name(void **state)
     char url[256];
 
     (void)state;
+    if (IS_THREAD_SANITIZED)
+        return;
     snprintf(url, sizeof url, "redis+sentinel://localhost:%d,localhost:%d,localhost:%d/mymaster?" LONG_TIMES,
              port_of(0), port_of(1), port_of(2));
     actor = actor_start_at(url);
