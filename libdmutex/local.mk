@@ -218,6 +218,7 @@ lua_scripts = \
     libdmutex/redis/lua/view.lua
 lua_includes = \
     libdmutex/redis/lua/_base.lua \
+    libdmutex/redis/lua/_birth.lua \
     libdmutex/redis/lua/_clock.lua \
     libdmutex/redis/lua/_condition.lua \
     libdmutex/redis/lua/_grant.lua \

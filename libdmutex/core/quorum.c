@@ -85,6 +85,8 @@ void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, boo
 {
     forget_round(quorum);
     quorum->token = 0; /* a majority of an earlier round came too late, and others may have held since */
+    for (int i = 0; i < quorum->count; i++)
+        quorum->legs[i].had_hold = false;
     quorum->manner = manner;
     quorum->may_queue = may_queue;
     quorum->first = first;
@@ -374,14 +376,31 @@ void dm_quorum_begin_release(struct dm_quorum *quorum, int kept)
 {
     forget_round(quorum);
     for (int i = 0; i < quorum->count; i++) {
+        struct dm_leg *leg = &quorum->legs[i];
+
+        leg->had_hold = leg->had_hold || leg->from_ns;
         if (i != kept)
-            quorum->legs[i].from_ns = 0;
+            leg->from_ns = 0;
     }
 }
 
+/* The servers that have the attempt no more: of those that had the hold, or of all if none had. */
+static int count_lost(const struct dm_quorum *quorum)
+{
+    int lost = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        lost += quorum->legs[i].had_hold && quorum->legs[i].said.verdict == DM_SAYS_NOT_OWNER;
+    for (int i = 0; i < quorum->count; i++) {
+        if (quorum->legs[i].had_hold)
+            return lost;
+    }
+    return count_said(quorum, DM_SAYS_NOT_OWNER);
+}
+
 /*
- * NOT_OWNER if a majority had the attempt no more, or no server had.  With fewer of both, one server that had is enough
- * for DONE, once no other can decide: the others may have missed a renewal, or forgotten the hold.
+ * NOT_OWNER if a majority has lost the attempt, or no server had the attempt.  With fewer of both, one server that had
+ * is enough for DONE, once no other can decide: the others may have missed a renewal, or forgotten the hold.
  */
 enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
 {
@@ -393,9 +412,9 @@ enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
     enough = is_all || asked < majority ? asked : majority;
     if (done + gone < enough)
         return DM_SAYS_NOTHING;
-    if (gone >= majority)
+    if (count_lost(quorum) >= majority)
         return DM_SAYS_NOT_OWNER;
-    if (done && gone && done < majority && dm_quorum_is_open(quorum, -1))
+    if (gone && done < majority && dm_quorum_is_open(quorum, -1))
         return DM_SAYS_NOTHING;
     return done || !asked ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER;
 }

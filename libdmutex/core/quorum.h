@@ -60,6 +60,7 @@ struct dm_leg {
     uint64_t token;     /* the server's; it gives no token up to this one again */
     bool is_owner_dead; /* the server tells a death */
     bool is_touched;    /* the server may have the attempt, in the lock or in the queue */
+    bool had_hold;      /* when a release began */
 
     /* Of the round. */
     bool is_asked, is_open; /* a question went out; its answer is to come */

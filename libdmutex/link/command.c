@@ -105,12 +105,15 @@ void dm_args_run(struct dm_args *args)
 }
 
 /* May be called again for another server: texts and lengths are written anew, in the same room of `digits`. */
-void dm_args_set_server(struct dm_args *args, uint64_t born_us, uint64_t run)
+void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run)
 {
     char *born = (char *)args->texts[args->born_at], *run_id = (char *)args->texts[args->run_at];
 
+    if (args->born_at && born_us < 0)
+        *born = '-';
     if (args->born_at)
-        args->lengths[args->born_at] = (size_t)(write_number(born, born_us) - born);
+        args->lengths[args->born_at] =
+            (size_t)(write_number(born + (born_us < 0), (uint64_t)(born_us < 0 ? -born_us : born_us)) - born);
     if (args->run_at)
         args->lengths[args->run_at] = (size_t)(write_run(run_id, run) - run_id);
 }

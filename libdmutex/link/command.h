@@ -52,12 +52,12 @@ char *dm_args_room(struct dm_args *args, int numbers);
 
 /*
  * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when the
- * server is there, a number, and the server's run id, 16 hexadecimal digits.  Each argument counts as a number of
- * dm_args_init().
+ * server is there, a number, negative for a server of a quorum; and the server's run id, 16 hexadecimal digits.  Each
+ * argument counts as a number of dm_args_init().
  */
 void dm_args_born(struct dm_args *args);
 void dm_args_run(struct dm_args *args);
-void dm_args_set_server(struct dm_args *args, uint64_t born_us, uint64_t run);
+void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run);
 
 struct dm_command dm_args_format(const struct dm_args *args);
 void dm_command_free(struct dm_command *command);

@@ -132,6 +132,13 @@ static void plan_second_round(struct dm_greeting *greeting)
         plan(greeting, DM_STEP_KILL);
 }
 
+/* Words without numbers, up to NULL. */
+static void write_words(struct dm_args *args, const char *const *words)
+{
+    while (*words)
+        dm_args_text(args, *words++);
+}
+
 /*
  * By text, not by hash: the probe also tries whether scripts may be loaded.  Its keys are random, so no other client's
  * key is in the way.
@@ -172,13 +179,8 @@ static void write_born(const struct dm_greeting *greeting, struct dm_args *args,
     dm_args_text(args, room);
     if (greeting->config)
         dm_args_number(args, greeting->config);
-}
-
-/* Words without numbers, up to NULL. */
-static void write_words(struct dm_args *args, const char *const *words)
-{
-    while (*words)
-        dm_args_text(args, *words++);
+    if (greeting->url->is_part)
+        write_words(args, (const char *const[]){ "", "part", NULL });
 }
 
 static void write_login(struct dm_login login, struct dm_args *args)

@@ -474,16 +474,16 @@ void dm_node_fork_child(struct dm_node *node)
 
 /*
  * Writes the command for the server that is there now.  A master that was replaced may be believed for `switch`, so the
- * grace begins so much later (R3).
+ * grace begins so much later (R3).  A server of a quorum looks at its mark (lua/_birth.lua).
  */
 static struct dm_command format(struct dm_node *node, struct dm_args *args)
 {
     struct dm_command command;
     struct dm_server server;
-    uint64_t number = dm_line_server(&node->commands, &server), born_us;
+    uint64_t number = dm_line_server(&node->commands, &server);
+    int64_t born_us = server.born_us ? (int64_t)(server.born_us + node->url->switch_ms * UINT64_C(1000)) : 0;
 
-    born_us = server.born_us ? server.born_us + node->url->switch_ms * UINT64_C(1000) : 0;
-    dm_args_set_server(args, born_us, server.run);
+    dm_args_set_server(args, node->url->is_part ? -born_us : born_us, server.run);
     command = dm_args_format(args);
     if (args->born_at || args->run_at)
         command.peer = number;

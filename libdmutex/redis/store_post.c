@@ -110,13 +110,19 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
     return false;
 }
 
-/* Since when the server that answers is new; 0: since long, or the question needs no such word. */
-static int64_t birth_us(const struct dm_posting *posting)
+/*
+ * Since when the server that answers is new; 0: since long, or the question needs no such word.  A server of a quorum
+ * may have become new behind the greeting, because its data were deleted.
+ */
+static int64_t birth_us(const struct dm_posting *posting, const redisReply *reply)
 {
+    size_t usual = (size_t)posting->count + 1;
     struct dm_server server = { 0 };
 
     if (posting->script == DM_POSTS_ACQUIRE || posting->script == DM_POSTS_RENEW)
         dm_line_server(&posting->member->node.commands, &server);
+    if (server.born_us && posting->script == DM_POSTS_RENEW && reply->elements > usual)
+        return dm_store_time_at(reply, usual);
     return (int64_t)server.born_us;
 }
 
@@ -127,7 +133,7 @@ static void answered(void *user, const redisReply *reply)
     const char *refusal = NULL;
     enum dm_verdict verdict;
     bool is_alike = reply && heed(posting, posting->member, posting->key, reply, &verdict, &refusal);
-    int64_t born_us = reply ? birth_us(posting) : 0;
+    int64_t born_us = reply ? birth_us(posting, reply) : 0;
 
     for (int i = 0; reply && i < posting->count; i++) {
         if (is_alike)

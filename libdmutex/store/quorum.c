@@ -436,6 +436,8 @@ static bool open_child(struct dm_quorum_child *child, const struct dm_url *list,
     };
 
     child->url = dm_url_of_server(list, list->hosts[child->index].host, list->hosts[child->index].port);
+    if (child->url)
+        child->url->is_part = true;
     child->store = child->url ? dm_redis_open(child->url, ident, &host) : NULL;
     return child->store != NULL;
 }

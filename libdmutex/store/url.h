@@ -45,6 +45,7 @@ struct dm_url {
     unsigned command_timeout_ms;
     bool may_evict; /* accept a server that may evict keys */
     bool has_grace; /* a new server grants nothing before the owners have come back */
+    bool is_part;   /* of a quorum's list; no text says so */
 
     bool has_tls;
     bool is_verified;          /* by TLS: the server's certificate is checked */

@@ -50,9 +50,10 @@ void masters_forget_scripts(struct stage *stage);
  */
 void masters_restart_with_wrong_clock(struct stage *stage);
 
-/* A running server loses its locks, without grace: no promise covers that while threads compete. */
-void masters_step_on(struct stage *stage); /* the wall clock, by an hour */
 void masters_flush(struct stage *stage);
+
+/* The wall clock of a running server goes on by an hour: no promise covers that while threads compete. */
+void masters_step_on(struct stage *stage);
 
 void masters_heal(struct stage *stage);
 

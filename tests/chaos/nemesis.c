@@ -437,8 +437,8 @@ static const struct fault faults[] = {
     { "SCRIPT FLUSH at all servers", FAULTS_OF_MASTERS, 3, NULL, NULL, 0, masters_forget_scripts, NULL },
     { "servers restarted an hour off", FAULTS_OF_CLOCKS, 4, NULL, NULL, LONG, masters_restart_with_wrong_clock,
       masters_heal },
-    { "FLUSHALL of servers", FAULTS_OF_LOSSES, 5, NULL, NULL, LEASE, masters_flush, masters_heal },
-    { "an hour's step of servers", FAULTS_OF_LOSSES, 5, NULL, NULL, LEASE, masters_step_on, masters_heal },
+    { "FLUSHALL of servers", FAULTS_OF_RETURNS, 5, NULL, NULL, LEASE, masters_flush, masters_heal },
+    { "an hour's step of servers", FAULTS_OF_STEPS, 5, NULL, NULL, LEASE, masters_step_on, masters_heal },
 };
 
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))

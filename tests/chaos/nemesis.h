@@ -21,9 +21,9 @@ enum faults {
     FAULTS_OF_FORCE = 2048,     /* likewise, by replicas that lack writes */
     FAULTS_OF_LOST_KEYS = 4096, /* a move loses keys, which no promise covers: likewise */
     FAULTS_OF_MASTERS = 8192,   /* servers end, stop or refuse, and keep all data: for a stage with a quorum */
-    FAULTS_OF_RETURNS = 16384,  /* servers come back with less data, and so with a grace: likewise */
+    FAULTS_OF_RETURNS = 16384,  /* servers come back with less data, or are flushed, and have a grace: likewise */
     FAULTS_OF_CLOCKS = 32768,   /* the same with a wrong clock: likewise */
-    FAULTS_OF_LOSSES = 65536    /* servers lose data and run on, which no promise covers: likewise */
+    FAULTS_OF_STEPS = 65536     /* clocks are set forward meanwhile, which no promise covers: likewise */
 };
 
 /* Faults that lose no data of a server. */

@@ -3,6 +3,7 @@
  * A quorum of three servers: locks go on while a minority is down, stopped, flushed or empty; nobody owns by less than
  * a majority.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,7 +149,23 @@ static void test_a_pair_costs_each_server_two_scripts(void **state)
         assert_int_equal(side_calls(servers[i]->side, "evalsha") - before[i], 40);
 }
 
-/* The owner's lease ends on all servers; a waiter that is robust is told. */
+/* True if the same attempt has the lock on all servers. */
+static bool is_one_hold(const char *name)
+{
+    char first[100] = "";
+    int alike = 0;
+
+    for (int i = 0; i < SERVERS; i++) {
+        const char *text = side_text(servers[i]->side, "HGET %s hold", key_of("state", name)), *hold = text ? text : "";
+
+        if (i == 0)
+            snprintf(first, sizeof first, "%.*s", (int)strcspn(hold, " "), hold);
+        alike += *hold && strncmp(hold, first, strcspn(hold, " ")) == 0;
+    }
+    return alike == SERVERS;
+}
+
+/* The owner's lease ends on all servers, not at one moment; a waiter that is robust is told. */
 static void test_a_death_is_told_when_the_holder_was_killed(void **state)
 {
     (void)state;
@@ -159,6 +176,7 @@ static void test_a_death_is_told_when_the_holder_was_killed(void **state)
     wait_until(count_on("queue", "q/death") == 1);
     actor_kill(holder);
     actor_expect(waiter, "EOWNERDEAD");
+    wait_until(is_one_hold("q/death"));
     actor_do(waiter, "0", "consistent q/death");
     actor_do(waiter, "0", "unlock q/death");
     actor_do(waiter, "0", "lock q/death");
@@ -345,6 +363,33 @@ static void test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one(voi
     actor_end(other);
 }
 
+/* A server without its mark is new, for clients of before and for clients that come then. */
+static void test_a_hold_excludes_when_all_servers_are_flushed(void **state)
+{
+    struct actor *owner = actor_start_at(url_of_all("?" TIMES)), *old = actor_start_at(url_of_all("?" TIMES)), *new;
+
+    (void)state;
+    actor_do(owner, "0", "init q/flushed lease=3000 fair");
+    actor_do(old, "0", "init q/flushed lease=3000 fair");
+    actor_do(owner, "0", "lock q/flushed");
+    wait_until(is_one_hold("q/flushed"));
+    actor_do(old, "EBUSY", "trylock q/flushed");
+    for (int i = 0; i < SERVERS; i++)
+        side_text(servers[i]->side, "FLUSHALL");
+    actor_do(old, "EBUSY", "trylock q/flushed");
+    new = actor_start_at(url_of_all("?" TIMES));
+    actor_do(new, "0", "init q/flushed lease=3000 fair");
+    actor_do(new, "EBUSY", "trylock q/flushed");
+    wait_until(is_one_hold("q/flushed"));
+    assert_int_equal(actor_losses(owner), 0);
+    actor_do(owner, "0", "unlock q/flushed");
+    actor_do(new, "0", "lock q/flushed");
+    actor_do(new, "0", "unlock q/flushed");
+    actor_end(owner);
+    actor_end(old);
+    actor_end(new);
+}
+
 /* The token that a majority has confirmed is on two servers at least; the next hold gets its own from any two. */
 static void test_a_told_token_is_on_a_majority(void **state)
 {
@@ -426,6 +471,7 @@ int main(int argc, char **argv)
         USUAL(test_a_waiter_gets_the_lock_when_any_server_is_killed),
         USUAL(test_a_hold_excludes_when_any_server_is_flushed),
         USUAL(test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one),
+        USUAL(test_a_hold_excludes_when_all_servers_are_flushed),
         USUAL(test_a_told_token_is_on_a_majority),
         USUAL(test_a_token_is_not_told_when_no_majority_confirms_it),
         USUAL(test_calls_say_who_is_missing_when_a_majority_is_down),

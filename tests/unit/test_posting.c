@@ -255,6 +255,9 @@ static void test_posting_tells_the_birth_when_it_renews(void **state)
     assert_int_equal(got.answers[0].born_us, 77);
     assert_int_equal(got.answers[1].born_us, 77);
     assert_int_equal(got.answers[1].store_us, 5);
+    assert_true(post_renewals());
+    reply_with("*5\r\n:900\r\n:1\r\n:0\r\n:2\r\n:800\r\n"); /* its data were deleted since */
+    assert_int_equal(got.answers[1].born_us, 800);
     born_us = 0;
 }
 

@@ -503,6 +503,7 @@ static void test_a_release_is_done_when_a_majority_has_answered(void **state)
 /* One server had the hold, and one had not: as behind `dmutex break`, which may have missed a server. */
 static void check_last(enum dm_verdict last, enum dm_verdict result)
 {
+    dm_quorum_init(&quorum, 3, LEASE_MS, 100);
     dash(7, false);
     release_all();
     released(0, DM_SAYS_DONE);
@@ -521,6 +522,21 @@ static void test_the_last_server_decides_when_the_others_differ(void **state)
     check_last(DM_SAYS_DONE, DM_SAYS_DONE);
     check_last(DM_SAYS_NOT_OWNER, DM_SAYS_NOT_OWNER);
     check_last(DM_SAYS_NOTHING, DM_SAYS_DONE);
+}
+
+/* A server that was busy, and one that has forgotten the hold, are no majority that has lost the hold. */
+static void test_a_release_is_done_when_one_of_two_servers_has_forgotten_the_hold(void **state)
+{
+    (void)state;
+    dash(3, false);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    release_all();
+    released(1, DM_SAYS_NOT_OWNER);
+    released(2, DM_SAYS_NOT_OWNER);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOTHING);
+    released(0, DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_DONE);
 }
 
 static void test_a_release_finds_no_owner_when_no_server_had_the_hold(void **state)
@@ -602,6 +618,7 @@ int main(void)
         THREE(test_a_mutex_is_not_recoverable_when_two_say_so),
         THREE(test_a_release_is_done_when_a_majority_has_answered),
         THREE(test_the_last_server_decides_when_the_others_differ),
+        THREE(test_a_release_is_done_when_one_of_two_servers_has_forgotten_the_hold),
         THREE(test_a_release_finds_no_owner_when_no_server_had_the_hold),
         THREE(test_a_release_is_done_when_the_only_server_has_answered),
         THREE(test_a_server_that_is_kept_stays_certain),

@@ -11,6 +11,7 @@ local function text(number) return string.format('%.0f', number) end
 
 local function circumstances(inbox, born, server)
   --@include _clock
+  --@include _birth
   return { now = now, now_text = now_text, inbox = inbox, born = tonumber(born or 0), server = server }
 end
 

@@ -3,6 +3,7 @@
 -- server.  Sets handed_over; if false, nothing was written.
 local request, lease, robust, heard, seen, label = (call('HGET', waiter, id) or ''):match(words_form)
 --@include _clock
+--@include _birth
 local last, token, handed_over = tonumber(newest or 0), now - epoch_us, false
 local uuid, attempt = id:match(id_form)
 if request and attempt and last and last < token and tonumber(seen) < token and now - born >= lease * 1000 then

@@ -15,6 +15,7 @@ local id, lease, seen, request, robust, manner, back, inbox, born, server, label
 --@include _state
 local ttl = call('PTTL', lock) -- -2: there is no lock
 --@include _clock
+--@include _birth
 
 -- The two usual cases, on plain names: tables and functions for the rest would take longer than the work.  Nobody died,
 -- nothing is owed, and the clock makes a token and an arrival that are new to all.

@@ -4,9 +4,10 @@
 -- server, though the run id is unchanged: a promotion draws a new master_replid, and keeps the id before as the second.
 -- In a group of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own
 -- data, unchanged; only the sentinels know of that, by the epoch of the failover.
+-- A server of a quorum is new without a mark, however long the server has run: its data may have been deleted.
 --@unguarded
 -- KEYS  the server's mark, a hash
--- ARGV  of a group of Sentinel: the epoch
+-- ARGV  of a group of Sentinel: the epoch; of a quorum: '' and 'part'
 -- Answer us of the server's clock; 0: the server does not say its identity
 local call = redis.call
 local info = redis.pcall('INFO', 'server', 'replication')
@@ -15,7 +16,7 @@ local id, uptime = info:match('run_id:(%x+)'), info:match('uptime_in_seconds:(-?
 if not (id and uptime) then return 0 end
 local second = info:match('master_replid2:(%x+)') or ''
 local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -- '-': not promoted, or long ago
-local config = ARGV[1]
+local config, is_part = ARGV[1] ~= '' and ARGV[1] or nil, ARGV[2] == 'part'
 local noted, noted_since, mark_of_first, noted_config =
   unpack(call('HMGET', KEYS[1], 'mark', 'since', 'server', 'config'))
 local mark, since, t = noted or '', tonumber(noted_since or nil), call('TIME')
@@ -28,7 +29,7 @@ end
 if is_same then return since end
 -- mark_of_first: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may
 -- have been empty, in the middle of a synchronisation, while the master had owners.
-since = (noted or mark_of_first or epoch ~= '-') and now or
+since = (noted or noted_since or mark_of_first or is_part or epoch ~= '-') and now or
   now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
 call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since
