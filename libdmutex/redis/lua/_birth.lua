@@ -5,6 +5,6 @@ if tostring(born):byte() == 45 then -- '-'
   born = call('HGET', mark, 'since')
   if not born then
     born = now_text
-    call('HSET', mark, 'since', born)
+    redis.pcall('HSET', mark, 'since', born) -- fails in a script that only reads
   end
 end
