@@ -1,6 +1,6 @@
 -- Step: `born`, since when the server is there.  A negative number is of a server of a quorum: a server that has lost
 -- its mark (born.lua) has lost all locks while it ran, and is new from now on.
-if tostring(born):byte() == 45 then -- '-'
+if KEYS[1] and tostring(born):byte() == 45 then -- '-'
   local mark = KEYS[1]:match('^(.-):{') .. ':server'
   born = call('HGET', mark, 'since')
   if not born then
