@@ -242,6 +242,12 @@ int side_count_keys(struct side *side, const char *pattern)
     return count_elements(redisCommand(side->context, "KEYS %s", pattern));
 }
 
+void side_await_replicas(struct side *side, const char *key, int replicas)
+{
+    side_text(side, "SET %s 1 PX 100", key);
+    wait_until(side_int(side, "WAIT %d 1000", replicas) >= replicas);
+}
+
 int side_count_channels(struct side *side)
 {
     return count_elements(redisCommand(side->context, "PUBSUB CHANNELS"));

@@ -90,12 +90,7 @@ int shards_inboxes(const char *name)
 /* Tests without grace: a replica that lacks the hold would grant the lock once more, if it is promoted. */
 static void await_replica(const char *name)
 {
-    struct side *side = shards_side(name);
-    char control[80];
-
-    snprintf(control, sizeof control, "{%s}", group_of(name));
-    side_set_control(side, control, 1000);
-    side_int(side, "WAIT 1 2000");
+    side_await_replicas(shards_side(name), key_of("written", name), 1);
 }
 
 void shards_begin_queue(const char *name, int lease_ms)
