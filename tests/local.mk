@@ -31,6 +31,7 @@ unit_core_tests = \
     tests/unit/test_hold_store \
     tests/unit/test_hold_walk \
     tests/unit/test_quorum_attempt \
+    tests/unit/test_quorum_held \
     tests/unit/test_tenure
 unit_store_tests = \
     tests/unit/test_url \
@@ -74,7 +75,7 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_loop_rearm \
     -Wl,--wrap=dm_loop_wake_at
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
-EXTRA_DIST += tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
+EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
 # parts and the whole on a server of their own
 server_tests = \
@@ -645,6 +646,7 @@ tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/resource.h \
     tests/chaos/round.c \
     tests/chaos/round.h \
+    tests/chaos/runs.h \
     tests/chaos/slots.c \
     tests/chaos/slots.h \
     tests/chaos/stage.c \

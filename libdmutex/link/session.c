@@ -14,9 +14,6 @@
 
 #define PIECES_AT_ONCE 4
 
-/* The reason while no failure is known. */
-#define NO_ANSWER "gave no answer"
-
 /* Opens nothing: a process that never locks has no socket. */
 void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
                      const struct dm_greeter *greeter)
@@ -27,7 +24,7 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
     session->kept.end = &session->kept.first;
     session->lent.fd = -1;
     dm_pipe_init(&session->pipe);
-    dm_session_note_reason(session, NO_ANSWER);
+    dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
 }
 
 /* ---- closing ----------------------------------------------------------------------------- */
@@ -182,7 +179,7 @@ static const char *hint(const struct dm_session *session)
 }
 
 /* The stream's own sentence tells more than an errno value. */
-static void fail_by_stream(struct dm_session *session, const char *what)
+void dm_session_fail_by_stream(struct dm_session *session, const char *what)
 {
     const char *reason = dm_stream_reason(&session->pipe.stream);
     int error = errno;
@@ -208,69 +205,6 @@ void dm_session_forget(struct dm_session *session)
     session->is_ended = true;
 }
 
-/* ---- greeting ---------------------------------------------------------------------------- */
-
-/* The addresses are looked up anew for the next connection, because the server may have moved. */
-static void become_ready(struct dm_session *session)
-{
-    session->peer = session->greeter.ready(session->greeter.user);
-    dm_session_forget_addresses(session);
-    session->state = DM_SESSION_READY;
-    session->openings++;
-    session->retry.ready_ns = dm_clock_boot_ns();
-    dm_session_note_reason(session, NO_ANSWER);
-    session->is_ready_news = session->is_change_news = session->is_state_news = true;
-}
-
-/* One slot for each reply to the round. */
-static bool push_greetings(struct dm_session *session)
-{
-    for (int i = 0; i < session->greetings; i++) {
-        struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
-
-        if (!slot)
-            return false;
-        slot->kind = DM_SLOT_GREETING;
-        dm_pipe_push(&session->pipe, slot);
-    }
-    return true;
-}
-
-/* The next round of the greeting, or ready. */
-void dm_session_greet(struct dm_session *session)
-{
-    struct dm_command round = { 0 };
-    bool is_written;
-
-    session->state = DM_SESSION_GREETING;
-    session->greetings = session->greeter.round(session->greeter.user, &round);
-    if (session->greetings == 0) {
-        free(round.bytes);
-        become_ready(session);
-        return;
-    }
-    is_written = round.bytes && dm_pipe_write(&session->pipe, round.bytes, round.length);
-    session->is_change_news |= session->pipe.out_length > 0;
-    free(round.bytes);
-    if (!is_written)
-        fail_by_stream(session, "broke in the greeting");
-    else if (!push_greetings(session))
-        dm_session_fail(session, "cannot be opened (out of memory)");
-}
-
-/* `greetings` counts the replies left of the round. */
-static void take_greeting(struct dm_session *session, redisReply *reply)
-{
-    char reason[DM_REASON_ROOM];
-    bool is_good = session->greeter.take(session->greeter.user, reply, reason);
-
-    freeReplyObject(reply);
-    if (!is_good)
-        dm_session_fail(session, "%s", reason);
-    else if (--session->greetings == 0)
-        dm_session_greet(session);
-}
-
 /* ---- sending ----------------------------------------------------------------------------- */
 
 static bool is_vouched(const struct dm_session *session)
@@ -287,7 +221,7 @@ bool dm_session_is_usable(const struct dm_session *session)
 static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
 {
     if (!dm_pipe_write(&session->pipe, bytes, length)) {
-        fail_by_stream(session, "broke while sending");
+        dm_session_fail_by_stream(session, "broke while sending");
         return false;
     }
     session->is_change_news |= session->pipe.out_length > 0;
@@ -357,7 +291,7 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
     bool is_confirmed = session->greeter.take_confirm(session->greeter.user, reply, reason);
 
     freeReplyObject(reply);
-    dm_session_note_reason(session, "%s", is_confirmed ? NO_ANSWER : reason);
+    dm_session_note_reason(session, "%s", is_confirmed ? DM_SESSION_NO_ANSWER : reason);
     give_kept(session, is_confirmed);
     session->kept.is_under_way = false;
     if (session->kept.is_behind)
@@ -414,7 +348,7 @@ void dm_session_say(struct dm_session *session, const struct dm_command *command
 static void flush(struct dm_session *session)
 {
     if (!dm_pipe_flush(&session->pipe))
-        fail_by_stream(session, "broke while sending");
+        dm_session_fail_by_stream(session, "broke while sending");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -460,7 +394,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     if (kind == DM_SLOT_AHEAD)
         freeReplyObject(reply);
     else if (kind == DM_SLOT_GREETING)
-        take_greeting(session, reply);
+        dm_session_take_greeting(session, reply);
     else if (kind == DM_SLOT_CONFIRM)
         take_confirm(session, reply);
     else
@@ -524,7 +458,7 @@ static bool read_piece(struct dm_session *session)
         dm_session_fail(session, "was closed by the server%s", hint(session));
         return false;
     case DM_PIPE_BROKEN:
-        fail_by_stream(session, "broke");
+        dm_session_fail_by_stream(session, "broke");
         return false;
     case DM_PIPE_ENDLESS:
         dm_session_fail(session, "sent a reply without end: is this a Redis server?");

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a session, for session.c and session_open.c alone. */
+/* The inside of a session, for session.c, session_greet.c and session_open.c alone. */
 #ifndef DM_LINK_SESSION_PARTS_H
 #define DM_LINK_SESSION_PARTS_H
 
 #include "link/session.h"
 
+/* The reason while no failure is known. */
+#define DM_SESSION_NO_ANSWER "gave no answer"
+
 /* Connected: the next round of the greeting, or ready. */
 void dm_session_greet(struct dm_session *session);
+
+/* A reply to the greeting; `greetings` counts the replies left of the round. */
+void dm_session_take_greeting(struct dm_session *session, struct redisReply *reply);
+
+/* Fails with the reason of the stream; what: "broke while sending". */
+void dm_session_fail_by_stream(struct dm_session *session, const char *what);
 
 /* DM_SESSION_CONNECTING: goes on if the connect has ended. */
 void dm_session_check_connect(struct dm_session *session);

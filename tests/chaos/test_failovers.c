@@ -6,16 +6,9 @@
  *
  * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the number of changes.
  */
-#include <stdio.h>
-#include <time.h>
-
-#include "round.h"
+#include "runs.h"
 
 #define IN_A_ROUND 4
-
-static uint64_t seed;
-static struct stage stage;
-static struct tally tally;
 
 static void change_places(unsigned faults, bool has_grace)
 {
@@ -24,12 +17,9 @@ static void change_places(unsigned faults, bool has_grace)
     stage_begin(&stage, has_grace);
     stage_link(&stage);
     while (stage.promotions < switches) {
-        stage_seed(&stage, seed + (uint64_t)tally.rounds);
-        round_run(&stage, &tally, ((uint64_t)tally.rounds + seed) % 2, faults, IN_A_ROUND, 0);
+        runs_strike(((uint64_t)tally.rounds + seed) % 2, faults, IN_A_ROUND, 0);
     }
-    tally_print(&tally, &stage);
-    assert_int_equal(verdict_sum(&tally.verdict), 0);
-    assert_int_equal(tally.stuck, 0);
+    runs_assert_nothing_found();
 }
 
 static void test_nobody_owns_beside_another_when_the_server_fails_over(void **state)
@@ -52,33 +42,15 @@ static void test_nobody_owns_beside_another_when_servers_are_switched_by_hand(vo
     round_check_end(&stage);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    tally = (struct tally){ .rounds = 0 };
-    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    stage_end(&stage);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
-        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over, begin, end),
-        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_the_server_fails_over_without_grace, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_servers_are_switched_by_hand, begin, end),
+        RUNS_TEST(test_nobody_owns_beside_another_when_the_server_fails_over),
+        RUNS_TEST(test_nobody_owns_beside_another_when_the_server_fails_over_without_grace),
+        RUNS_TEST(test_nobody_owns_beside_another_when_servers_are_switched_by_hand),
     };
 
-    stage_isolate(argc);
-    test_begin(argc, argv);
-    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    runs_prepare(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,22 +6,14 @@
  *
  * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the number of promotions.
  */
-#include <stdio.h>
-#include <time.h>
-
-#include "round.h"
+#include "runs.h"
 
 #define IN_A_ROUND 5
 #define ENOUGH 100 /* promotions without a second owner: then promotions are harmless */
 
-static uint64_t seed;
-static struct stage stage;
-static struct tally tally;
-
 static void promote(bool hands_on)
 {
-    stage_seed(&stage, seed + (uint64_t)tally.rounds);
-    round_run(&stage, &tally, hands_on, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
+    runs_strike(hands_on, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
 }
 
 static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **state)
@@ -32,19 +24,16 @@ static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **st
     stage_begin(&stage, true);
     while (stage.promotions < promotions)
         promote(tally.rounds % 2);
-    tally_print(&tally, &stage);
-    assert_int_equal(verdict_sum(&tally.verdict), 0);
-    assert_int_equal(tally.stuck, 0);
+    runs_assert_nothing_found();
     round_check_end(&stage);
 }
 
 static void promote_until_two_own(bool hands_on)
 {
     stage_begin(&stage, false);
-    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.promotions < ENOUGH)
+    while (!runs_have_two_owners() && stage.promotions < ENOUGH)
         promote(hands_on);
-    tally_print(&tally, &stage);
-    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+    runs_assert_two_owners();
     assert_int_equal(tally.stuck, 0);
 }
 
@@ -60,32 +49,15 @@ static void test_two_own_when_there_is_no_grace_and_leases_are_kept(void **state
     promote_until_two_own(true);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    tally = (struct tally){ .rounds = 0 };
-    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    stage_end(&stage);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
-        cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace, begin, end),
-        cmocka_unit_test_setup_teardown(test_two_own_when_there_is_no_grace_and_leases_are_kept, begin, end),
-        cmocka_unit_test_setup_teardown(test_nobody_owns_beside_another_when_replicas_are_promoted, begin, end),
+        RUNS_TEST(test_two_own_when_there_is_no_grace),
+        RUNS_TEST(test_two_own_when_there_is_no_grace_and_leases_are_kept),
+        RUNS_TEST(test_nobody_owns_beside_another_when_replicas_are_promoted),
     };
 
-    stage_isolate(argc);
-    test_begin(argc, argv);
-    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
+    runs_prepare(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

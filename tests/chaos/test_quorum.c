@@ -9,33 +9,25 @@
  * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_QUORUM sets the number of faults.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <time.h>
 
 #include "masters.h"
-#include "round.h"
+#include "runs.h"
 
 #define IN_A_ROUND 5
 #define ENOUGH 200 /* faults without a second owner: then they are harmless */
 #define TIMES "command_timeout=200&connect_timeout=200"
 
-static uint64_t seed;
-static struct stage stage;
-static struct tally tally;
-
 static void strike(unsigned faults)
 {
-    stage_seed(&stage, seed + (uint64_t)tally.rounds);
-    round_run(&stage, &tally, tally.rounds / 2 % 2, faults, IN_A_ROUND, 0);
+    runs_strike(tally.rounds / 2 % 2, faults, IN_A_ROUND, 0);
 }
 
 static void must_two_own(int servers, unsigned faults, bool has_grace)
 {
     stage_begin_quorum(&stage, servers, has_grace, has_grace ? "?" TIMES : "?grace=off&" TIMES);
-    while (tally.verdict.found[FOUND_OVERLAP] == 0 && nemesis_sum(&tally.nemesis) < ENOUGH)
+    while (!runs_have_two_owners() && nemesis_sum(&tally.nemesis) < ENOUGH)
         strike(faults);
-    tally_print(&tally, &stage);
-    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+    runs_assert_two_owners();
 }
 
 static void test_two_own_when_there_is_no_grace(void **state)
@@ -55,15 +47,13 @@ static void strike_often(unsigned faults, long count)
 {
     while (nemesis_sum(&tally.nemesis) < count)
         strike(faults);
-    tally_print(&tally, &stage);
-    assert_int_equal(tally.stuck, 0);
 }
 
 static void must_nobody_own_beside_another(int servers, long count)
 {
     stage_begin_quorum(&stage, servers, true, "?" TIMES);
     strike_often(FAULTS_OF_MASTERS | FAULTS_OF_RETURNS | FAULTS_OF_NETWORKS | FAULTS_OF_PROCESSES, count);
-    assert_int_equal(verdict_sum(&tally.verdict), 0);
+    runs_assert_nothing_found();
 }
 
 static void test_nobody_owns_beside_another_by_three_servers(void **state)
@@ -85,7 +75,7 @@ static void test_tokens_rise_when_clocks_are_apart(void **state)
     masters_set_clocks_apart(&stage);
     strike_often(FAULTS_OF_MASTERS | FAULTS_OF_NETWORKS | FAULTS_OF_PROCESSES,
                  count_from("DMUTEX_TEST_QUORUM", 10, 150));
-    assert_int_equal(verdict_sum(&tally.verdict), 0);
+    runs_assert_nothing_found();
 }
 
 static void test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks(void **state)
@@ -95,40 +85,23 @@ static void test_nobody_owns_beside_another_when_servers_come_back_with_wrong_cl
     (void)state;
     stage_begin_quorum(&stage, 3, true, "?" TIMES);
     strike_often(FAULTS_OF_CLOCKS | FAULTS_OF_PROCESSES, count_from("DMUTEX_TEST_QUORUM", 10, 100));
+    tally_print(&tally, &stage);
+    assert_int_equal(tally.stuck, 0);
     assert_int_equal(verdict_sum(&tally.verdict) - found[FOUND_TOKEN] - found[FOUND_STALE], 0);
 }
-
-static int begin(void **state)
-{
-    (void)state;
-    tally = (struct tally){ .rounds = 0 };
-    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    stage_end(&stage);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_two_own_when_there_is_no_grace),
-        TEST(test_two_own_when_the_clocks_of_a_minority_are_set_forward),
-        TEST(test_nobody_owns_beside_another_by_three_servers),
-        TEST(test_nobody_owns_beside_another_by_five_servers),
-        TEST(test_tokens_rise_when_clocks_are_apart),
-        TEST(test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks),
+        RUNS_TEST(test_two_own_when_there_is_no_grace),
+        RUNS_TEST(test_two_own_when_the_clocks_of_a_minority_are_set_forward),
+        RUNS_TEST(test_nobody_owns_beside_another_by_three_servers),
+        RUNS_TEST(test_nobody_owns_beside_another_by_five_servers),
+        RUNS_TEST(test_tokens_rise_when_clocks_are_apart),
+        RUNS_TEST(test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks),
     };
 
-    stage_isolate(argc);
-    test_begin(argc, argv);
+    runs_prepare(argc, argv);
     signal(SIGPIPE, SIG_IGN); /* a killed server closes the connections of the test, too */
-    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

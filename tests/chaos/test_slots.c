@@ -9,10 +9,8 @@
  * that fails again and again on a busy machine holds up the usual run.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <time.h>
 
-#include "round.h"
+#include "runs.h"
 
 #define MOVES_IN_A_ROUND 5
 #define IN_A_ROUND 2
@@ -21,21 +19,9 @@
 #define LONG_LEASE 1500 /* longer than a failover by force takes */
 #define TIMES "command_timeout=200&connect_timeout=200&switch=400"
 
-static uint64_t seed;
-static struct stage stage;
-static struct tally tally;
-
 static void strike(unsigned faults, int count, int calls)
 {
-    stage_seed(&stage, seed + (uint64_t)tally.rounds);
-    round_run(&stage, &tally, tally.rounds % 2, faults, count, calls);
-}
-
-static void assert_nothing_is_found(void)
-{
-    tally_print(&tally, &stage);
-    assert_int_equal(verdict_sum(&tally.verdict), 0);
-    assert_int_equal(tally.stuck, 0);
+    runs_strike(tally.rounds % 2, faults, count, calls);
 }
 
 static void test_two_own_when_there_is_no_grace(void **state)
@@ -43,20 +29,18 @@ static void test_two_own_when_there_is_no_grace(void **state)
     (void)state;
     stage_begin_cluster(&stage, CLUSTER_SWIFT_MS, false, "?grace=off&" TIMES);
     stage.lease_ms = LONG_LEASE;
-    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.promotions < ENOUGH)
+    while (!runs_have_two_owners() && stage.promotions < ENOUGH)
         strike(FAULTS_OF_FORCE, IN_A_ROUND, 0);
-    tally_print(&tally, &stage);
-    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+    runs_assert_two_owners();
 }
 
 static void test_two_own_when_a_move_loses_keys(void **state)
 {
     (void)state;
     stage_begin_cluster(&stage, CLUSTER_CALM_MS, false, "?grace=off&" TIMES);
-    while (tally.verdict.found[FOUND_OVERLAP] == 0 && stage.moves < ENOUGH)
+    while (!runs_have_two_owners() && stage.moves < ENOUGH)
         strike(FAULTS_OF_LOST_KEYS, IN_A_ROUND, 0);
-    tally_print(&tally, &stage);
-    assert_true(tally.verdict.found[FOUND_OVERLAP] > 0);
+    runs_assert_two_owners();
 }
 
 /* No data is lost: all waiters come by themselves. */
@@ -68,7 +52,7 @@ static void test_nothing_is_lost_when_slots_move(void **state)
     stage_begin_cluster(&stage, CLUSTER_CALM_MS, true, "?" TIMES);
     while (stage.moves < moves)
         strike(FAULTS_OF_SLOTS | (tally.rounds % 2 ? FAULTS_OF_PROCESSES : 0), MOVES_IN_A_ROUND, 0);
-    assert_nothing_is_found();
+    runs_assert_nothing_found();
 }
 
 static long failovers;
@@ -80,39 +64,20 @@ static void test_nobody_owns_beside_another_when_shards_fail_over(void **state)
     stage.lease_ms = LONG_LEASE;
     while (stage.promotions < failovers)
         strike(FAULTS_OF_SHARDS | FAULTS_OF_FORCE | (tally.rounds % 2 ? FAULTS_OF_PROCESSES : 0), IN_A_ROUND, CALLS);
-    assert_nothing_is_found();
+    runs_assert_nothing_found();
 }
-
-static int begin(void **state)
-{
-    (void)state;
-    tally = (struct tally){ .rounds = 0 };
-    print_message("# DM_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    stage_end(&stage);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_two_own_when_there_is_no_grace), TEST(test_two_own_when_a_move_loses_keys),
-        TEST(test_nothing_is_lost_when_slots_move),
-        TEST(test_nobody_owns_beside_another_when_shards_fail_over), /* the last: left out without failovers */
+        RUNS_TEST(test_two_own_when_there_is_no_grace), RUNS_TEST(test_two_own_when_a_move_loses_keys),
+        RUNS_TEST(test_nothing_is_lost_when_slots_move),
+        RUNS_TEST(test_nobody_owns_beside_another_when_shards_fail_over), /* the last: left out without failovers */
     };
     size_t count = sizeof tests / sizeof tests[0];
 
-    stage_isolate(argc);
-    test_begin(argc, argv);
+    runs_prepare(argc, argv);
     signal(SIGPIPE, SIG_IGN); /* a node that is replaced may close the connections of the test, too */
-    seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
     failovers = count_from("DMUTEX_TEST_SHARDS", 0, 100);
     return _cmocka_run_group_tests("tests", tests, failovers ? count : count - 1, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void examine(const char *url)
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
 }
 
-/* A line of the output: the first words, the address of a node, and what is behind. */
+/* A line of the output: the first words, the address of a node, and the rest. */
 static const char *line_of(const char *words, int node, const char *behind)
 {
     static char line[400];
@@ -93,7 +93,7 @@ static void test_doctor_finds_no_fault_when_the_cluster_is_well(void **state)
     assert_output("P4    no ");
 }
 
-/* The first master is told in full, the others by what differs. */
+/* The first master is told in full, the others by the differences. */
 static void test_doctor_tells_of_the_other_masters_what_differs(void **state)
 {
     struct side *side;

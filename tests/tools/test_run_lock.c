@@ -200,7 +200,7 @@ static void test_run_ends_by_a_signal_when_it_waits(void **state)
 
 /* ---- on a terminal ----------------------------------------------------------------------- */
 
-/* Reads what the terminal's program writes until the text has come, or the program has ended: then false. */
+/* Reads the output of the terminal's program until the text has come, or the program has ended: then false. */
 static bool read_until(int terminal, const char *text)
 {
     static char screen[COMMAND_ROOM];

@@ -64,7 +64,7 @@ static void examine(void)
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
 }
 
-/* A line of the output: the first words, the address of a server, and what is behind. */
+/* A line of the output: the first words, the address of a server, and the rest. */
 static const char *line_of(const char *words, int i, const char *behind)
 {
     static char line[400];

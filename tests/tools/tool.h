@@ -45,7 +45,7 @@ struct tool_word {
 #define TOOL_WORDS 12
 extern const struct tool_word tool_words[TOOL_WORDS];
 
-/* Each word at this URL does what it should. */
+/* Each word at this URL does its work. */
 void tool_use_words(const char *url);
 
 /*

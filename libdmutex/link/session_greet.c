@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The greeting of a session: rounds of commands by the greeter, until the greeter has no more. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "link/session_parts.h"
+
+/* The addresses are looked up anew for the next connection, because the server may have moved. */
+static void become_ready(struct dm_session *session)
+{
+    session->peer = session->greeter.ready(session->greeter.user);
+    dm_session_forget_addresses(session);
+    session->state = DM_SESSION_READY;
+    session->openings++;
+    session->retry.ready_ns = dm_clock_boot_ns();
+    dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
+    session->is_ready_news = session->is_change_news = session->is_state_news = true;
+}
+
+/* One slot for each reply to the round. */
+static bool push_greetings(struct dm_session *session)
+{
+    for (int i = 0; i < session->greetings; i++) {
+        struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
+
+        if (!slot)
+            return false;
+        slot->kind = DM_SLOT_GREETING;
+        dm_pipe_push(&session->pipe, slot);
+    }
+    return true;
+}
+
+void dm_session_greet(struct dm_session *session)
+{
+    struct dm_command round = { 0 };
+    bool is_written;
+
+    session->state = DM_SESSION_GREETING;
+    session->greetings = session->greeter.round(session->greeter.user, &round);
+    if (session->greetings == 0) {
+        free(round.bytes);
+        become_ready(session);
+        return;
+    }
+    is_written = round.bytes && dm_pipe_write(&session->pipe, round.bytes, round.length);
+    session->is_change_news |= session->pipe.out_length > 0;
+    free(round.bytes);
+    if (!is_written)
+        dm_session_fail_by_stream(session, "broke in the greeting");
+    else if (!push_greetings(session))
+        dm_session_fail(session, "cannot be opened (out of memory)");
+}
+
+void dm_session_take_greeting(struct dm_session *session, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_good = session->greeter.take(session->greeter.user, reply, reason);
+
+    freeReplyObject(reply);
+    if (!is_good)
+        dm_session_fail(session, "%s", reason);
+    else if (--session->greetings == 0)
+        dm_session_greet(session);
+}
