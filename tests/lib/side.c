@@ -242,10 +242,16 @@ int side_count_keys(struct side *side, const char *pattern)
     return count_elements(redisCommand(side->context, "KEYS %s", pattern));
 }
 
-void side_await_replicas(struct side *side, const char *key, int replicas)
+bool side_has_replicas(struct side *side, const char *key, int replicas)
 {
-    side_text(side, "SET %s 1 PX 100", key);
-    wait_until(side_int(side, "WAIT %d 1000", replicas) >= replicas);
+    redisReply *reply = NULL;
+    bool has;
+
+    if (side_try(side, "SET %s 1 PX 100", key))
+        reply = redisCommand(side->context, "WAIT %d 1000", replicas);
+    has = reply && reply->type == REDIS_REPLY_INTEGER && reply->integer >= replicas;
+    freeReplyObject(reply);
+    return has;
 }
 
 int side_count_channels(struct side *side)

@@ -42,10 +42,10 @@ const char *side_keys(struct side *side);
 int side_count_keys(struct side *side, const char *pattern);
 
 /*
- * Writes the key, and awaits that so many replicas have this write, and so all writes before.  (WAIT alone is about the
- * writes of its own connection.)
+ * Writes the key; true if so many replicas have this write, and so all writes before; false also of a replica.  (WAIT
+ * alone is about the writes of its own connection.)
  */
-void side_await_replicas(struct side *side, const char *key, int replicas);
+bool side_has_replicas(struct side *side, const char *key, int replicas);
 
 /* Number of subscribed channels: inboxes. */
 int side_count_channels(struct side *side);

@@ -90,7 +90,7 @@ int shards_inboxes(const char *name)
 /* Tests without grace: a replica that lacks the hold would grant the lock once more, if it is promoted. */
 static void await_replica(const char *name)
 {
-    side_await_replicas(shards_side(name), key_of("written", name), 1);
+    wait_until(side_has_replicas(shards_side(name), key_of("written", name), 1));
 }
 
 void shards_begin_queue(const char *name, int lease_ms)

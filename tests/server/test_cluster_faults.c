@@ -119,7 +119,7 @@ static void test_a_replaced_master_is_not_believed_when_it_goes_on(void **state)
     shards_use(waiter, name);
     actor_do(holder, "0", "init %s lease=%d", name, lease_ms);
     actor_do(holder, "0", "lock %s", name);
-    side_await_replicas(side_of(before), key_of("written", name), 1);
+    wait_until(side_has_replicas(side_of(before), key_of("written", name), 1));
     cluster_stop(the_cluster, before);
     ends_ms = wait_now_ms() + lease_ms;
     actor_send(waiter, "trylock %s", name);

@@ -69,7 +69,7 @@ static void begin_queue(const char *name)
     actor_do(holder, "0", "lock %s", name);
     actor_send(waiter, "lock %s", name);
     wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", name)));
-    side_await_replicas(master()->side, key_of("written", name), 2);
+    wait_until(side_has_replicas(master()->side, key_of("written", name), 2));
 }
 
 /* The holder's hold is the same as before, and goes to the waiter. */
