@@ -94,6 +94,23 @@ static void ask(struct doctor *doctor, struct assembly *assembly, const struct d
     freeReplyObject(details);
 }
 
+/*
+ * A sentinel opens a lost connection again once a second, and a new master closes all connections: with less time,
+ * the sentinels often promote another replica at once.
+ */
+#define DOWN_AFTER_LEAST_MS 2000
+
+static void judge_down_after(struct doctor *doctor, long long ms)
+{
+    doctor_find(doctor, ms < DOWN_AFTER_LEAST_MS ? GRADE_WARN : GRADE_OK, "failover",
+                "a master that is silent for %lld ms is replaced; new locks then wait for a lease and %u ms more", ms,
+                doctor->url->switch_ms);
+    if (ms < DOWN_AFTER_LEAST_MS)
+        doctor_advise(doctor,
+                      "set down-after-milliseconds to %d or more: with less, sentinels often replace a new master, too",
+                      DOWN_AFTER_LEAST_MS);
+}
+
 /* Whether the sentinels can agree, and on which master. */
 static const struct dm_master *judge(struct doctor *doctor, const struct assembly *assembly)
 {
@@ -118,9 +135,7 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
     if (size < 3)
         doctor_advise(doctor, "run three sentinels or more: with fewer, the loss of one ends all failovers");
     if (assembly->down_after)
-        doctor_find(doctor, GRADE_OK, "failover",
-                    "a master that is silent for %lld ms is replaced; new locks then wait for a lease and %u ms more",
-                    assembly->down_after, doctor->url->switch_ms);
+        judge_down_after(doctor, assembly->down_after);
     return &assembly->masters[best];
 }
 

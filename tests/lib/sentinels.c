@@ -23,7 +23,7 @@ static struct server *start_sentinel(const struct server *master, const char *li
 
     snprintf(text, sizeof text,
              "sentinel monitor mymaster 127.0.0.1 %d 2\n"
-             "sentinel down-after-milliseconds mymaster 500\n"
+             "sentinel down-after-milliseconds mymaster 2000\n"
              "sentinel failover-timeout mymaster 3000\n"
              "%s\n",
              master->port, lines);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A group of Sentinel: a master with two replicas, and three sentinels that promote one of the replicas when the master
- * has been silent for half a second; all on loopback.
+ * has been silent for two seconds; all on loopback.
  */
 #ifndef TEST_SENTINELS_H
 #define TEST_SENTINELS_H

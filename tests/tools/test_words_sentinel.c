@@ -35,9 +35,22 @@ static void test_words_find_the_master_when_the_group_is_well(void **state)
              group.sentinel[2]->port, group.data[0]->port);
     assert_output(wanted);
     assert_output("ok    sentinels    3 of 3 agree on the master\n");
-    assert_output("ok    failover     a master that is silent for 500 ms is replaced");
+    assert_output("ok    failover     a master that is silent for 2000 ms is replaced");
     assert_output("ok    role ");
     assert_output("(A8)");
+}
+
+static void test_doctor_warns_when_sentinels_replace_a_master_too_soon(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(side_try(group.sentinel[i]->side, "SENTINEL SET mymaster down-after-milliseconds 500"));
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(0);
+    assert_output("warn  failover     a master that is silent for 500 ms is replaced");
+    assert_output("set down-after-milliseconds to 2000 or more");
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(side_try(group.sentinel[i]->side, "SENTINEL SET mymaster down-after-milliseconds 2000"));
 }
 
 static void test_doctor_warns_and_words_go_on_when_a_sentinel_is_down(void **state)
@@ -81,6 +94,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_find_the_master_when_the_group_is_well),
+        cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
         cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
         cmocka_unit_test(test_words_say_so_when_a_server_stands_in_the_place_of_sentinels),
