@@ -170,11 +170,20 @@ bool sentinels_switch_within(const struct sentinels *group, long long epoch, int
     return true;
 }
 
-/* Refused while a failover goes on, and for a while behind one. */
+/* Above failover-timeout, at which the sentinels give up a failover whose replica does not answer. */
+#define FAILOVER_MS 4000
+
+static bool is_switched_when_asked(const struct sentinels *group, long long epoch)
+{
+    return side_try(group->sentinel[0]->side, "SENTINEL FAILOVER mymaster") &&
+           sentinels_switch_within(group, epoch, FAILOVER_MS);
+}
+
+/* Refused while a failover goes on, and for a while behind one; and the sentinels do not retry a failover by hand. */
 int sentinels_switch(const struct sentinels *group)
 {
     long long epoch = sentinels_epoch(group);
 
-    wait_until(side_try(group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
-    return sentinels_await_switch(group, epoch);
+    wait_until(is_switched_when_asked(group, epoch));
+    return any_master(group);
 }
