@@ -79,9 +79,10 @@ EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/random.h 
 
 # parts and the whole on a server of their own
 server_tests = \
+    tests/server/test_sentinel \
+    tests/server/test_cluster_faults \
     $(server_inner_tests) \
     tests/server/test_cluster \
-    tests/server/test_cluster_faults \
     tests/server/test_cluster_moves \
     tests/server/test_cond_cancel \
     tests/server/test_cond_crowd \
@@ -125,7 +126,6 @@ server_tests = \
     tests/server/test_quorum \
     tests/server/test_remains \
     tests/server/test_replicas \
-    tests/server/test_sentinel \
     tests/server/test_sentinel_faults \
     tests/server/test_sentinel_holds \
     tests/server/test_server_faults \
@@ -625,10 +625,12 @@ chaos_tests = \
     tests/chaos/test_check_deaths \
     tests/chaos/test_failovers \
     tests/chaos/test_promotions \
+    tests/chaos/test_takeover
+# with groups of servers, and for half a minute each: not in TESTS, but `make check-groups`
+group_tests = \
     tests/chaos/test_quorum \
     tests/chaos/test_slots \
-    tests/chaos/test_switches \
-    tests/chaos/test_takeover
+    tests/chaos/test_switches
 tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/check.c \
     tests/chaos/check.h \
@@ -662,8 +664,8 @@ tests_chaos_skew_la_LIBADD =
 # stands in for libc's clocks in the programs whose workers move a clock
 tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
-$(chaos_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
-$(chaos_tests): $(chaos_libs)
+$(chaos_tests) $(group_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
+$(chaos_tests) $(group_tests): $(chaos_libs)
 # with a control that takes a part of the library away
 tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/runtime/lifetime.c
 tests_chaos_test_switches_LDADD = $(chaos_libs) $(test_libs) $(up_to_api)
@@ -863,7 +865,7 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 # How they run
 # ---------------------------------------------------------------------------
-# The groups that have the longest tests begin, so that the short ones fill the end.
+# The groups that have the longest tests begin, so that the short ones fill the end; and first those that wait most.
 program_tests =
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload/libparts.la tests/server/libhelp.la
@@ -874,18 +876,21 @@ check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
-program_tests += $(sim_tests) $(fuzz_sim_tests)
 check_PROGRAMS += tests/sim/sim
 endif
-program_tests += $(chaos_tests) $(fault_tests) $(server_tests) $(preload_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests) $(conformance_tests)
+program_tests += $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests) $(fault_tests)
+if HAVE_LIBLUA
+program_tests += $(sim_tests) $(fuzz_sim_tests)
+endif
+program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
-check_PROGRAMS += $(program_tests) $(short_tests)
+check_PROGRAMS += $(program_tests) $(short_tests) $(group_tests)
 second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker tests/server/loads_late
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
-TESTS = $(program_tests) $(second_runs) $(script_tests) $(short_tests)
+TESTS = $(program_tests) $(script_tests) $(second_runs) $(short_tests)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 
@@ -917,7 +922,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Where the results are; for build-aux/sum-tests.
 print-results:
-	@echo $(TEST_LOGS:.log=.trs)
+	@echo $(TEST_LOGS:.log=.trs) $(group_tests:=.trs)
 
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j6 on two
 # cores the four parts go on together: the longest tests first, and programs that wait for minutes of the clock.
@@ -928,7 +933,7 @@ check-long:
 	$(MAKE) long-tests long-programs long-sim long-models
 long-tests:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600 \
-	    TESTS='$(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS)) $(long_linger_tests)'
+	    TESTS='$(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS)) $(group_tests) $(long_linger_tests)'
 long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
 long-sim:
@@ -937,6 +942,10 @@ long-models:
 	$(MAKE) check-model DMUTEX_TEST_LONG=1
 long_first = $(foreach test,tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))
 long_sim = $(filter tests/sim/test_sim,$(TESTS))
+
+# Sentinel, Cluster and a quorum under chaos.
+check-groups: all
+	$(MAKE) check TESTS='$(group_tests)' TEST_SUITE_LOG=tests/groups.log
 
 # Unmodified programs, on two hosts.
 check-programs: all
@@ -1005,6 +1014,6 @@ EXTRA_DIST += \
 
 clean-local:
 	rm -rf asan tsan html tests/fuzz/clang
-	rm -f tests/programs.log tests/sim.log
+	rm -f tests/programs.log tests/groups.log tests/sim.log
 
-.PHONY: print-results print-debian-results check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan
+.PHONY: print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan

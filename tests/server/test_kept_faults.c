@@ -204,12 +204,20 @@ static void test_a_relocked_hold_is_lost_when_the_network_is_gone(void **state)
 
 /* ---- another server ---------------------------------------------------------------------- */
 
+/* The keeper uses the mutex; true if the server got no command. */
+static bool is_used_without_a_command(const char *name)
+{
+    int64_t commands = kept_commands();
+
+    kept_use(keeper, name);
+    return kept_commands() == commands;
+}
+
 /* A server without data gets the kept lease back, with its mark: no other process owns meanwhile, or waits for long. */
 static void test_a_kept_lease_comes_back_when_the_server_is_empty(void **state)
 {
     const char *name = "faults/empty";
     uint64_t before;
-    int64_t commands;
 
     (void)state;
     kept_begin(NULL, name, LONG_LEASE);
@@ -217,9 +225,7 @@ static void test_a_kept_lease_comes_back_when_the_server_is_empty(void **state)
     server_kill(the_server);
     server_restart(the_server);
     wait_until(kept_is_marked(name));
-    commands = kept_commands();
-    kept_use(keeper, name);
-    assert_int_equal(kept_commands(), commands);
+    wait_until(is_used_without_a_command(name)); /* the mark may be there before the keeper has its answer */
     actor_do(other, "EBUSY", "trylock %s", name);
     kept_take(name, before);
     assert_int_equal(actor_losses(keeper), 0);
