@@ -627,10 +627,18 @@ chaos_tests = \
     tests/chaos/test_promotions \
     tests/chaos/test_takeover
 # with groups of servers, and for half a minute each: not in TESTS, but `make check-groups`
-group_tests = \
+group_programs = \
     tests/chaos/test_quorum \
     tests/chaos/test_slots \
     tests/chaos/test_switches
+# by scripts: for programs, automake has rules for those in TESTS only
+group_tests = \
+    tests/groups/chaos/test_quorum.sh \
+    tests/groups/chaos/test_slots.sh \
+    tests/groups/chaos/test_switches.sh
+tests/groups/%.sh:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'exec tests/$*' >$@
+CLEANFILES += $(group_tests)
 tests_chaos_libchaos_la_SOURCES = \
     tests/chaos/check.c \
     tests/chaos/check.h \
@@ -664,8 +672,8 @@ tests_chaos_skew_la_LIBADD =
 # stands in for libc's clocks in the programs whose workers move a clock
 tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
-$(chaos_tests) $(group_tests): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
-$(chaos_tests) $(group_tests): $(chaos_libs)
+$(chaos_tests) $(group_programs): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
+$(chaos_tests) $(group_programs): $(chaos_libs)
 # with a control that takes a part of the library away
 tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/runtime/lifetime.c
 tests_chaos_test_switches_LDADD = $(chaos_libs) $(test_libs) $(up_to_api)
@@ -884,7 +892,7 @@ program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
-check_PROGRAMS += $(program_tests) $(short_tests) $(group_tests)
+check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker tests/server/loads_late
 check_PROGRAMS += $(dropin_programs)
@@ -922,7 +930,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Where the results are; for build-aux/sum-tests.
 print-results:
-	@echo $(TEST_LOGS:.log=.trs) $(group_tests:=.trs)
+	@echo $(TEST_LOGS:.log=.trs) $(group_tests:.sh=.trs)
 
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j6 on two
 # cores the four parts go on together: the longest tests first, and programs that wait for minutes of the clock.
@@ -964,8 +972,10 @@ valgrind_flags = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds
 # A sanitized tree is built below this one, with the same compiler and switches.
 check-asan: asan/Makefile
 	$(MAKE) -C asan check TEST_TIMEOUT=600
+	$(MAKE) -C asan check-groups TEST_TIMEOUT=600
 check-tsan: tsan/Makefile
 	$(MAKE) -C tsan check TEST_TIMEOUT=600 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
+	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
 asan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=address,undefined
