@@ -632,10 +632,12 @@ group_programs = \
     tests/chaos/test_slots \
     tests/chaos/test_switches
 # by scripts: for programs, automake has rules for those in TESTS only
+if HAVE_CMOCKA
 group_tests = \
     tests/groups/chaos/test_quorum.sh \
     tests/groups/chaos/test_slots.sh \
     tests/groups/chaos/test_switches.sh
+endif
 tests/groups/%.sh:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'exec tests/$*' >$@
 CLEANFILES += $(group_tests)

@@ -67,7 +67,6 @@ static void test_a_token_is_the_highest_of_the_first_majority_and_stays(void **s
     assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, 102);
 }
 
-/* A server that was given back in an earlier round has no part in the hold. */
 /* The process was stopped, and learns of the majority too late: another hold has come and gone on server 2. */
 static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
 {
@@ -82,6 +81,7 @@ static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
     assert_int_equal(dm_quorum_hold(&quorum, at(2001)).token, 900);
 }
 
+/* A server that was given back in an earlier round has no part in the hold. */
 static void test_a_token_is_of_the_servers_that_have_the_hold(void **state)
 {
     (void)state;
