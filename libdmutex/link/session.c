@@ -298,14 +298,15 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
         ask_to_confirm(session);
 }
 
-bool dm_session_push_slots(struct dm_session *session, enum dm_slot_kind kind, int count)
+/* Slots for the replies that nobody wants, before the slot of the command. */
+static bool push_ahead(struct dm_session *session, int count)
 {
     for (int i = 0; i < count; i++) {
         struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
 
         if (!slot)
             return false;
-        slot->kind = kind;
+        slot->kind = DM_SLOT_AHEAD;
         dm_pipe_push(&session->pipe, slot);
     }
     return true;
@@ -320,7 +321,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     if (!dm_session_is_ready(session))
         return NULL;
     slot = dm_pipe_take_slot(&session->pipe);
-    if (!slot || !dm_session_push_slots(session, DM_SLOT_AHEAD, command->ahead)) {
+    if (!slot || !push_ahead(session, command->ahead)) {
         if (slot)
             dm_pipe_spare_slot(&session->pipe, slot);
         dm_session_fail(session, "cannot be used (out of memory)");

@@ -17,6 +17,20 @@ static void become_ready(struct dm_session *session)
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
 }
 
+/* One slot for each reply to the round. */
+static bool push_greetings(struct dm_session *session)
+{
+    for (int i = 0; i < session->greetings; i++) {
+        struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
+
+        if (!slot)
+            return false;
+        slot->kind = DM_SLOT_GREETING;
+        dm_pipe_push(&session->pipe, slot);
+    }
+    return true;
+}
+
 void dm_session_greet(struct dm_session *session)
 {
     struct dm_command round = { 0 };
@@ -34,7 +48,7 @@ void dm_session_greet(struct dm_session *session)
     free(round.bytes);
     if (!is_written)
         dm_session_fail_by_stream(session, "broke in the greeting");
-    else if (!dm_session_push_slots(session, DM_SLOT_GREETING, session->greetings))
+    else if (!push_greetings(session))
         dm_session_fail(session, "cannot be opened (out of memory)");
 }
 

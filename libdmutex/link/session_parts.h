@@ -11,9 +11,6 @@
 /* Connected: the next round of the greeting, or ready. */
 void dm_session_greet(struct dm_session *session);
 
-/* Pushes a slot for each of so many replies that no command waits for; false: memory is short. */
-bool dm_session_push_slots(struct dm_session *session, enum dm_slot_kind kind, int count);
-
 /* A reply to the greeting; `greetings` counts the replies left of the round. */
 void dm_session_take_greeting(struct dm_session *session, struct redisReply *reply);
 
