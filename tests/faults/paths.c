@@ -350,5 +350,5 @@ const struct path paths[PATH_COUNT] = {
     { .name = "fork", .take = take_fork },
     { .name = "reconnect", .take = take_reconnect },
     { .name = "local", .take = take_local, .is_local = true },
-    { .name = "testserver", .take = take_testserver, .is_local = true },
+    { .name = "testserver", .take = take_testserver, .is_local = true, .starts_servers = true },
 };

@@ -16,9 +16,10 @@
 struct path {
     const char *name; /* the name used by hand */
     void (*take)(void);
-    bool is_tcp;   /* the run's server has a host name, not a socket's path */
-    bool is_tls;   /* by TLS, with a client certificate */
-    bool is_local; /* the run has a separate server and folder: without either, ENOLCK */
+    bool is_tcp;         /* the run's server has a host name, not a socket's path */
+    bool is_tls;         /* by TLS, with a client certificate */
+    bool is_local;       /* the run has a separate server and folder: without either, ENOLCK */
+    bool starts_servers; /* each run starts two servers */
 };
 
 /* The state that a run leaves for the test. */
@@ -70,15 +71,15 @@ bool is_failing(enum fail_kind kind);
 int run_check(const char *call, int result, int wanted, bool is_excused);
 void run_complain(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-#define await(expression)                                     \
-    do {                                                      \
-        int64_t await_ms = wait_now_ms() + WAIT_LIMIT_MS / 2; \
-                                                              \
-        while (!(expression)) {                               \
-            if (wait_now_ms() > await_ms)                     \
-                run_complain("never: %s", #expression);       \
-            wait_nap();                                       \
-        }                                                     \
+#define await(expression)                                           \
+    do {                                                            \
+        int64_t await_began_ms = wait_now_ms();                     \
+                                                                    \
+        while (!(expression)) {                                     \
+            if (wait_now_ms() > await_began_ms + WAIT_LIMIT_MS / 2) \
+                run_complain("never: %s", #expression);             \
+            wait_pause(await_began_ms);                             \
+        }                                                           \
     } while (0)
 
 /* Locks and unlocks the spare, with and without a wait: afterwards both connections are open. */

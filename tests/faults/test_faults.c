@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each call that can fail fails once: on each of the main paths the first call of each kind, then
- * the second, until a run ends before a call fails.  After each failure the path's calls return the
- * promised results, the path ends, the next lock and unlock work, and nothing is left: no
- * descriptor, no thread, no key, and in sanitized builds no memory.
+ * Each call that can fail fails once: on each of the main paths the first call of each kind, then the second, until a
+ * run ends before a call fails.  On a path whose runs start servers, one call of three fails; in long runs each.  After
+ * each failure the path's calls return the promised results, the path ends, the next lock and unlock work, and nothing
+ * is left: no descriptor, no thread, no key, and in sanitized builds no memory.
  *
  *     DM_FAIL=network:17 tests/faults/test_faults handoff     one run, by hand
  */
@@ -50,7 +50,7 @@ static void run_usual(const struct path *path, enum fail_kind kind)
 static unsigned fail_each(const struct path *path, enum fail_kind kind)
 {
     struct run runs[AT_ONCE] = { { .pid = 0 } };
-    unsigned started = 0, ended = 0, failed = 0;
+    unsigned started = 0, ended = 0, failed = 0, step = path->starts_servers && repetitions(1) == 1 ? 3 : 1;
     bool is_through = false;
 
     while (!is_through || ended < started) {
@@ -58,7 +58,7 @@ static unsigned fail_each(const struct path *path, enum fail_kind kind)
 
         if (!is_through && started - ended < AT_ONCE) {
             run = &runs[started % AT_ONCE];
-            *run = (struct run){ .path = path, .kind = kind, .nth = ++started, .usual = &outcomes[AT_ONCE] };
+            *run = (struct run){ .path = path, .kind = kind, .nth = 1 + started++ * step, .usual = &outcomes[AT_ONCE] };
             run->outcome = &outcomes[run - runs];
             run_start(run);
             continue;

@@ -9,7 +9,7 @@
 static const char *const seeds[] = { "", NULL };
 static const char *const words[] = { NULL };
 
-const struct fuzzer fuzzer = { "sim", seeds, words, 1000, 30000 };
+const struct fuzzer fuzzer = { "sim", seeds, words, 500, 30000 };
 
 int __lsan_is_turned_off(void);
 

@@ -401,12 +401,12 @@ int cluster_replica(const struct cluster *cluster, int slot)
 
 static bool is_failed_over_soon(const struct cluster *cluster, int slot, int before)
 {
-    int64_t until_ms = wait_now_ms() + FAILOVER_MS;
+    int64_t began_ms = wait_now_ms();
 
     while (!is_failed_over(cluster, slot, before)) {
-        if (wait_now_ms() > until_ms)
+        if (wait_now_ms() > began_ms + FAILOVER_MS)
             return false;
-        wait_nap();
+        wait_pause(began_ms);
     }
     return true;
 }
@@ -422,14 +422,14 @@ static void show_nodes(const struct cluster *cluster)
 
 static void command_replica(const struct cluster *cluster, int replica, const char *command, int slot, int before)
 {
-    int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
+    int64_t began_ms = wait_now_ms();
 
     while (!side_try(side_of(cluster, replica), command) && !is_failed_over(cluster, slot, before)) {
-        if (wait_now_ms() > until_ms) {
+        if (wait_now_ms() > began_ms + WAIT_LIMIT_MS) {
             show_nodes(cluster);
             fail_msg("%s to node %d: %s", command, replica, side_error(side_of(cluster, replica)));
         }
-        wait_nap();
+        wait_pause(began_ms);
     }
 }
 

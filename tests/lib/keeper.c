@@ -181,16 +181,17 @@ pid_t keeper_fork(void)
 
 int keeper_reap(pid_t pid)
 {
+    int64_t began_ms = wait_now_ms();
     int status = 0;
 
-    for (int waited_ms = 0; waitpid(pid, &status, WNOHANG) == 0; waited_ms++) {
-        if (waited_ms >= REAP_LIMIT_MS) {
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (wait_now_ms() > began_ms + REAP_LIMIT_MS) {
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
             status = SIGALRM;
             break;
         }
-        wait_nap();
+        wait_pause(began_ms);
     }
     keeper_forget(pid);
     return status;

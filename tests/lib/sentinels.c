@@ -160,12 +160,12 @@ int sentinels_await_switch(const struct sentinels *group, long long epoch)
 
 bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms)
 {
-    int64_t until_ms = wait_now_ms() + ms;
+    int64_t began_ms = wait_now_ms();
 
     while (!is_switched(group, epoch)) {
-        if (wait_now_ms() > until_ms)
+        if (wait_now_ms() > began_ms + ms)
             return false;
-        wait_nap();
+        wait_pause(began_ms);
     }
     return true;
 }

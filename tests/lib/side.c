@@ -325,12 +325,11 @@ bool side_is_control_over(struct side *side, const char *name)
 /* A control may be longer than the limit of wait_until(). */
 void side_await_control(struct side *side, const char *name)
 {
-    int64_t left_ms = side_int(side, "PTTL control:%s", name);
-    int64_t until_ms = wait_now_ms() + (left_ms > 0 ? left_ms : 0) + WAIT_LIMIT_MS;
+    int64_t left_ms = side_int(side, "PTTL control:%s", name), began_ms = wait_now_ms();
 
     while (!side_is_control_over(side, name)) {
-        if (wait_now_ms() > until_ms)
+        if (wait_now_ms() > began_ms + (left_ms > 0 ? left_ms : 0) + WAIT_LIMIT_MS)
             wait_fail("a control ends", __FILE__, __LINE__);
-        wait_nap();
+        wait_pause(began_ms);
     }
 }

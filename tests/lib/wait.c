@@ -8,6 +8,13 @@ void wait_nap(void)
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
+void wait_pause(int64_t began_ms)
+{
+    int64_t lasted_ms = wait_now_ms() - began_ms, ms = lasted_ms < 400 ? 1 + lasted_ms / 20 : 20;
+
+    nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
 int64_t wait_now_us(void)
 {
     struct timespec now;

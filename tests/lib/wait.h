@@ -18,18 +18,21 @@
 /* A millisecond's pause between two looks. */
 void wait_nap(void);
 
+/* A pause between two looks, which began at the time: a millisecond, and longer the longer they last. */
+void wait_pause(int64_t began_ms);
+
 /* CLOCK_MONOTONIC. */
 int64_t wait_now_ms(void);
 int64_t wait_now_us(void);
 
 #define wait_until(expression)                                 \
     do {                                                       \
-        int64_t wait_until_ms = wait_now_ms() + WAIT_LIMIT_MS; \
+        int64_t wait_began_ms = wait_now_ms();                 \
                                                                \
         while (!(expression)) {                                \
-            if (wait_now_ms() > wait_until_ms)                 \
+            if (wait_now_ms() > wait_began_ms + WAIT_LIMIT_MS) \
                 wait_fail(#expression, __FILE__, __LINE__);    \
-            wait_nap();                                        \
+            wait_pause(wait_began_ms);                         \
         }                                                      \
     } while (0)
 

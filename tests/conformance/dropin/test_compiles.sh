@@ -146,7 +146,7 @@ build()
 }
 
 if [ -n "$CXX" ]; then
-    for standard in c++98 c++11 c++20; do
+    for standard in $cxx_standards; do
         build layout.cc libc -std=$standard
         build layout.cc ours -std=$standard $given
         "$scratch/libc" >"$scratch/sizes"
