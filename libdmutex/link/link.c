@@ -383,6 +383,25 @@ void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
     dm_link_leave(link);
 }
 
+void dm_link_refuse_answer(struct dm_link *link, const char *reason)
+{
+    enter(link);
+    if (dm_session_is_ready(&link->session)) {
+        link->session.is_answer_refused = true;
+        dm_session_fail(&link->session, "%s", reason);
+    }
+    dm_link_leave(link);
+}
+
+void dm_link_accept_answer(struct dm_link *link)
+{
+    enter(link);
+    link->session.is_answer_refused = false;
+    if (dm_session_is_ready(&link->session))
+        dm_session_note_reason(&link->session, DM_SESSION_NO_ANSWER);
+    dm_mutex_unlock(&link->lock); /* quietly */
+}
+
 /* May find the connection broken: the handlers of the lost slots wait for the next dm_link_work(). */
 bool dm_link_look(struct dm_link *link)
 {

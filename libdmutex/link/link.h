@@ -97,6 +97,10 @@ void dm_link_close(struct dm_link *link, const char *reason);
 /* If the link is ready, and connected to server number `peer` (0: any): connects anew. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason);
 
+/* The server's answer is of no use: connects anew.  The reason stays the link's until dm_link_accept_answer(). */
+void dm_link_refuse_answer(struct dm_link *link, const char *reason);
+void dm_link_accept_answer(struct dm_link *link);
+
 /* Takes a look at the server if the greeter says so.  True if the link is ready.  Calls nothing. */
 bool dm_link_look(struct dm_link *link);
 

@@ -53,6 +53,7 @@ struct dm_session {
     bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
     bool had_reached;            /* the same of the round of addresses before, as long as this round goes on */
     bool has_answered;           /* the server of this connection has */
+    bool is_answer_refused;      /* the last answer of all connections: `reason` tells why */
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
@@ -116,6 +117,9 @@ void dm_session_end(struct dm_session *session, const char *reason);
 
 /* In a forked child: ends the copy; the parent's connection goes on.  Frees nothing, and needs no lock. */
 void dm_session_forget(struct dm_session *session);
+
+/* The reason while no failure is known. */
+#define DM_SESSION_NO_ANSWER "gave no answer"
 
 /* Copies into `reason` of the session: the server's address, and the failure. */
 void dm_session_note_reason(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);

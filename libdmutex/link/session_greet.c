@@ -13,7 +13,8 @@ static void become_ready(struct dm_session *session)
     session->state = DM_SESSION_READY;
     session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();
-    dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
+    if (!session->is_answer_refused)
+        dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
 }
 

@@ -5,9 +5,6 @@
 
 #include "link/session.h"
 
-/* The reason while no failure is known. */
-#define DM_SESSION_NO_ANSWER "gave no answer"
-
 /* Connected: the next round of the greeting, or ready. */
 void dm_session_greet(struct dm_session *session);
 

@@ -96,11 +96,15 @@ static void take_map(void *user, const struct redisReply *reply)
     struct dm_guide *guide = user;
     char reason[DM_REASON_ROOM];
 
-    if (!reply || guide->hooks.on_map(guide->hooks.user, reply, guide->asked.host))
+    if (!reply)
         return;
+    if (guide->hooks.on_map(guide->hooks.user, reply, guide->asked.host)) {
+        dm_link_accept_answer(guide->link);
+        return;
+    }
     snprintf(reason, sizeof reason, "does not tell the slots of a Cluster: %.150s",
              reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to CLUSTER SLOTS is none of ours");
-    dm_link_distrust(guide->link, 0, reason);
+    dm_link_refuse_answer(guide->link, reason);
 }
 
 static void post_question(struct dm_guide *guide)

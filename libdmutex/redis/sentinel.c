@@ -269,10 +269,11 @@ static void take_master(void *user, const redisReply *reply)
     struct dm_master master;
 
     if (reply && read_master(reply, &master)) {
+        dm_link_accept_answer(sentinel->asks);
         master.epoch = sentinel->epoch;
         sentinel->hooks->on_master(sentinel->hooks->user, sentinel, &master, question->sent_ns);
     } else if (reply) {
-        dm_link_distrust(sentinel->asks, 0, "does not say who the master is: is this a sentinel?");
+        dm_link_refuse_answer(sentinel->asks, "does not say who the master is: is this a sentinel?");
     }
     free(question);
 }

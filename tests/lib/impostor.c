@@ -66,6 +66,11 @@ static void say_map(int fd)
 {
     char text[160];
 
+    if (fake.manner == MANNER_REFUSING_ONCE) {
+        if (fake.said++ == 0)
+            say_text(fd, "-NOPERM this user may not ask\r\n");
+        return;
+    }
     snprintf(text, sizeof text, "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$40\r\n%040d\r\n",
              fake.port, 7);
     say_text(fd, text);
@@ -77,7 +82,7 @@ static void say_info(int fd)
         "# Server\r\nredis_mode:cluster\r\nrun_id:0123456789012345678901234567890123456789\r\n";
     char text[160];
 
-    if (fake.manner == MANNER_REDIRECTING)
+    if (fake.manner == MANNER_REDIRECTING || fake.manner == MANNER_REFUSING_ONCE)
         snprintf(text, sizeof text, "$%zu\r\n%s\r\n", sizeof of_node - 1, of_node);
     else
         snprintf(text, sizeof text, "$0\r\n\r\n");
@@ -151,6 +156,7 @@ static bool serve(int guest, const char *bytes, size_t length)
     case MANNER_FLAPPING:
     case MANNER_LYING:
     case MANNER_REDIRECTING:
+    case MANNER_REFUSING_ONCE:
         redisReaderFeed(fake.guests[guest].reader, bytes, length);
         while (redisReaderGetReply(fake.guests[guest].reader, &command) == REDIS_OK && command) {
             is_welcome = is_welcome && serve_command(fd, command);

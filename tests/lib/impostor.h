@@ -15,7 +15,8 @@ enum manner {
     MANNER_CLOSING_HALFWAY, /* answers properly, by half, and closes */
     MANNER_FLAPPING,        /* a proper server that closes on a script */
     MANNER_LYING,           /* a proper server, but scripts are answered with the nonsense */
-    MANNER_REDIRECTING      /* a node of a Cluster that sends each script to another address */
+    MANNER_REDIRECTING,     /* a node of a Cluster that sends each script to another address */
+    MANNER_REFUSING_ONCE    /* a node of a Cluster that refuses to tell the slots, and is silent when asked again */
 };
 
 /* Silent at first. */

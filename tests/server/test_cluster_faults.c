@@ -410,6 +410,25 @@ static void test_a_lock_waits_when_a_stranger_sends_it_around(void **state)
     impostor_end();
 }
 
+/* The first node's refusal is the reason, also while a later connection waits for an answer. */
+static void test_the_reason_is_told_when_the_map_is_refused(void **state)
+{
+    struct actor *actor;
+    char url[120];
+
+    (void)state;
+    impostor_begin(server_of(0)->folder);
+    impostor_be(MANNER_REFUSING_ONCE, "", 0);
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d?grace=off", impostor_port());
+    actor = actor_start_at(url);
+    while (impostor_said() < 2)
+        actor_do(actor, "ETIMEDOUT", "timedlock refused/x 100");
+    actor_do(actor, "ETIMEDOUT", "timedlock refused/x 100");
+    actor_assert_words(actor, "NOPERM this user may not ask");
+    actor_end(actor);
+    impostor_end();
+}
+
 static int end_test(void **state)
 {
     cluster_heal(the_cluster);
@@ -435,6 +454,7 @@ int main(int argc, char **argv)
         test(test_a_lock_waits_when_a_move_is_known_to_one_node_alone),
         test(test_a_lock_waits_when_an_address_leads_nowhere),
         test(test_a_lock_waits_when_a_stranger_sends_it_around),
+        test(test_the_reason_is_told_when_the_map_is_refused),
         test(test_a_lock_waits_when_a_single_server_stands_behind_cluster),
     };
 

@@ -223,6 +223,7 @@ static void test_force_on_a_kept_lease_is_silent(void **state)
 static void test_keeper_asks_anew_when_the_lease_ended_in_a_pause(void **state)
 {
     uint64_t before, after;
+    int losses; /* on a busy machine a hold with a short lease may be lost, too */
 
     (void)state;
     kept_begin(NULL, "kept/stop", SHORT_LEASE);
@@ -231,18 +232,19 @@ static void test_keeper_asks_anew_when_the_lease_ended_in_a_pause(void **state)
     actor_do(keeper, "0", "lock kept/stop");
     before = (uint64_t)actor_value(keeper, "token kept/stop") >> 12;
     actor_do(keeper, "0", "unlock kept/stop");
+    losses = actor_losses(keeper);
     actor_stop(keeper);
     promise_within(AT_ONCE);
     actor_do(other, "0", "lock kept/stop");
     assert_kept();
     actor_cont(keeper);
     actor_do(keeper, "EBUSY", "trylock kept/stop");
+    assert_int_equal(actor_losses(keeper), losses);
     actor_do(other, "0", "unlock kept/stop");
     actor_do(keeper, "0", "lock kept/stop");
     after = (uint64_t)actor_value(keeper, "token kept/stop") >> 12;
     assert_true(after > before);
     actor_do(keeper, "0", "unlock kept/stop");
-    assert_int_equal(actor_losses(keeper), 0);
     kept_end();
 }
 

@@ -299,6 +299,16 @@ void dm_link_distrust(struct dm_link *conn, uint64_t peer, const char *reason)
     conn_leave(conn);
 }
 
+void dm_link_refuse_answer(struct dm_link *conn, const char *reason)
+{
+    dm_link_distrust(conn, 0, reason);
+}
+
+void dm_link_accept_answer(struct dm_link *conn)
+{
+    (void)conn;
+}
+
 /* A server here does not change while connections to it stay open. */
 bool dm_link_look(struct dm_link *conn)
 {
