@@ -110,7 +110,9 @@ static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask
             dm_quorum_read(all, ask->attempt, open, deadline);
         dm_mutex_lock(&all->lock);
         record = dm_quorum_find(all, ask->attempt);
-        servers = record ? ask_again(record, &open) : 0;
+        servers = open = 0;
+        if (record)
+            servers = ask_again(record, &open);
         answer.verdict = record ? dm_quorum_released(&record->quorum, is_all) : DM_SAYS_NOTHING;
         for (int i = 0; record && i < all->count; i++)
             answer.is_wanted = answer.is_wanted || record->quorum.legs[i].said.is_wanted;
@@ -444,7 +446,7 @@ static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
 
     if (!asking->give_up_ns)
         asking->give_up_ns = now_ns + GIVE_UP_NS + chance(asking, GIVE_UP_SPAN_NS);
-    if (now_ns >= asking->give_up_ns)
+    if (now_ns >= asking->give_up_ns || dm_deadline_left_ns(asking->deadline) == 0)
         return on_behind(asking, ret_answer);
     pause(asking);
     dm_mutex_lock(&asking->all->lock);

@@ -106,6 +106,16 @@ static struct dm_answer renewal_answer(struct dm_quorum_batch *batch, const stru
     return answer;
 }
 
+/* Not while a thread asks or gives back, nor if the attempt has come to own since the poll was sent. */
+static void drop_record(struct dm_quorum_store *all, const struct item *item)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, item->attempt);
+
+    if (record && record->quorum.round == item->round && !record->quorum.token &&
+        !dm_quorum_is_open(&record->quorum, -1))
+        dm_quorum_drop_record(all, item->attempt);
+}
+
 /* The batch is the caller's from here on: dm_quorum_batch_tell() follows, without the lock. */
 static void end(struct dm_quorum_batch *batch)
 {
@@ -120,7 +130,7 @@ static void end(struct dm_quorum_batch *batch)
 
         batch->answers[i] = batch->is_polls ? poll_answer(item) : renewal_answer(batch, item, now_ns);
         if (batch->is_polls && item->polled.verdict == DM_SAYS_UNKNOWN)
-            dm_quorum_drop_record(batch->all, item->attempt);
+            drop_record(batch->all, item);
     }
 }
 
@@ -406,7 +416,7 @@ static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline
     bool is_end;
 
     dm_mutex_lock(&all->lock);
-    is_end = is_decided(batch) || dm_deadline_left_ns(deadline) == 0;
+    is_end = is_decided(batch) || !dm_quorum_find(all, batch->items[0].attempt) || dm_deadline_left_ns(deadline) == 0;
     if (is_end) {
         *ret_answer = confirmed_answer(batch);
         batch->is_over = true;
@@ -478,8 +488,10 @@ bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int 
 
         batch->items[i].attempt = asks[i].attempt;
         servers[i] = (uint8_t)server_of(all, &asks[i]);
-        if (record)
+        if (record) {
+            batch->items[i].round = record->quorum.round;
             record->used_ns = dm_clock_boot_ns();
+        }
     }
     for (int i = 0; batch && i < all->count; i++)
         post_polls_to(batch, &all->children[i], asks, servers, room);
