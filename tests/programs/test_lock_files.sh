@@ -10,10 +10,12 @@ exec lckdo "$HERE/job" "$JOB"
 END
 
 # ---------------------------------------------------------------------------
-# logrotate: a state file per host, one log
+# logrotate: a state file, a log and a configuration per host; the directory of lock files is anybody's, the log's is not
 # ---------------------------------------------------------------------------
-cat >"$scratch/logrotate.conf" <<END
-$scratch/log {
+locked logrotate "is already locked" <<END
+mkdir -p -m 755 "\$HERE/logs"
+cat >"\$HERE/logs/conf" <<CONF
+\$HERE/logs/log {
     rotate 9
     nocompress
     create
@@ -21,13 +23,10 @@ $scratch/log {
         $job
     endscript
 }
-END
-chmod 600 "$scratch/logrotate.conf"
-for _ in 1 2 3 4; do
-    echo line
-done >"$scratch/log"
-locked logrotate "is already locked" <<END
-exec logrotate -f -s "\$HERE/logrotate.status" $scratch/logrotate.conf
+CONF
+chmod 600 "\$HERE/logs/conf"
+echo line >"\$HERE/logs/log"
+exec logrotate -f -s "\$HERE/logrotate.status" "\$HERE/logs/conf"
 END
 
 # ---------------------------------------------------------------------------
