@@ -138,8 +138,11 @@ static void begin_again(struct known *known)
         known->lost_token = known->ever_token;
 }
 
+/* A quorum keeps its promises when a server loses its data. */
 void check_forgive(enum forgiven what)
 {
+    if (server_count() > 1)
+        return;
     if (what == CLOCK_SET_BACK) {
         for (int i = 0; i < check.count; i++)
             check.names[i].has_revived = check.names[i].has_revived || look_has_orphans(&check.names[i]);
@@ -167,6 +170,9 @@ void check_entered(int name, const struct dm_claim *claim)
 
     if (!dm_hold_is_certain(&claim->hold, dm_clock_boot_ns()))
         return; /* certainty ended on the way out of the call; the end could as well come just after the call */
+    counters.holds += server_count() > 1;
+    if (claim->hold.is_token_soft)
+        return;
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->hold.thread,
              claim->hold.serial);
     hash = look_hash(id, strlen(id));

@@ -21,9 +21,25 @@ int64_t process_true_ns(const struct process *process, int64_t local_ns)
 
 const struct dm_deadline dm_deadline_endless = { .is_endless = true };
 
+/* A thread that looks at the clock again and again, and never gives way, would never end. */
+#define LOOKS_MAX 1000000
+
+static void count_looks(void)
+{
+    static uint64_t looks, events;
+
+    looks = counters.events == events ? looks + 1 : 0;
+    events = counters.events;
+    if (looks < LOOKS_MAX || !thread_current())
+        return;
+    world_break("liveness: a thread spins");
+    thread_wait(DM_NEVER);
+}
+
 /* Behind the swap and before the look at the clock anything may happen; soon, where a control waits for it. */
 int64_t dm_clock_boot_ns(void)
 {
+    count_looks();
     if (thread_current() && thread_current()->is_swift) {
         if (chance_one_in(CHANCE_THREADS, hooks_has(SWIFT_IGNORES_TIME) ? 2 : 16))
             thread_pass(chance_delay(CHANCE_THREADS, DM_NS_PER_MS, DM_NS_PER_S));

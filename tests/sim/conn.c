@@ -25,7 +25,8 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     struct dm_link *conn = world_new(sizeof *conn);
 
     conn->process = process_current();
-    conn->process->links[options->is_listening] = conn;
+    conn->server = options->address.port ? atoi(options->address.port) : 0;
+    conn->process->links[2 * conn->server + options->is_listening] = conn;
     conn->options = *options;
     conn->greeter = *greeter;
     conn->hooks = *hooks;
@@ -383,14 +384,14 @@ void dm_link_work(struct dm_link *conn)
 
 /* ---- of link/link.h, without effect here ------------------------------------------------------- */
 
-/* Called where a lookout says that the server was replaced; no world has sentinels. */
+/* Called where a lookout says that the server was replaced; the simulator has no sentinels. */
 void dm_link_close(struct dm_link *conn, const char *reason)
 {
     (void)conn;
     (void)reason;
 }
 
-/* Called in a Cluster, for inboxes of groups; no world has a Cluster. */
+/* Called in a Cluster, for inboxes of groups; the simulator has no Cluster. */
 void dm_link_say(struct dm_link *conn, const struct dm_command *command)
 {
     (void)conn;

@@ -39,7 +39,7 @@ void conn_open_if_due(struct dm_link *conn)
     conn->deadline_ns = dm_clock_boot_ns() + conn->options.connect_timeout_ms * DM_NS_PER_MS;
     dm_reader_begin(&conn->reader);
     conn->greeter.begin(conn->greeter.user);
-    conn->link = net_connect(conn);
+    conn->link = net_connect(conn, conn->server);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */

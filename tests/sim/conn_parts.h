@@ -32,6 +32,7 @@ struct slot {
 
 struct dm_link {
     struct process *process;
+    int server; /* the number of the server */
     struct dm_link_options options;
     struct dm_greeter greeter;
     struct dm_link_hooks hooks;

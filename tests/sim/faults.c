@@ -140,7 +140,7 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    for (int i = 0; i < 2 && process->links[i]; i++)
+    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
         blacken(process->links[i]);
     process_kill(process);
 }
@@ -235,17 +235,17 @@ static void promote_back(const struct fault *fault)
     check_forgive(has_grace ? DATA_GRACED : DATA_BACK);
 }
 
-static void end_monitor(void *object, uint64_t number)
+static void end_monitor(void *object, uint64_t server)
 {
     (void)object;
-    (void)number;
+    server_choose((uint32_t)server);
     server_set_monitor(false);
 }
 
 static void monitor(const struct fault *fault)
 {
     server_set_monitor(true);
-    world_at(world_now() + (int64_t)fault->b * 3 * MS, end_monitor, NULL, 0);
+    world_at(world_now() + (int64_t)fault->b * 3 * MS, end_monitor, NULL, server_number());
 }
 
 static void flush_data(const struct fault *fault)
@@ -261,17 +261,17 @@ static void evict(const struct fault *fault)
     check_forgive(DATA_TORN);
 }
 
-static void empty_again(void *object, uint64_t number)
+static void empty_again(void *object, uint64_t server)
 {
     (void)object;
-    (void)number;
+    server_choose((uint32_t)server);
     server_set_full(false);
 }
 
 static void fill(const struct fault *fault)
 {
     server_set_full(true);
-    world_at(world_now() + (int64_t)fault->b * MS, empty_again, NULL, 0);
+    world_at(world_now() + (int64_t)fault->b * MS, empty_again, NULL, server_number());
 }
 
 static void step_back(const struct fault *fault)
@@ -365,6 +365,23 @@ static void happen_to_plain(const struct fault *fault)
     }
 }
 
+/* Of a quorum's servers each is alone, and its clock runs on. */
+static void happen_to_quorum(const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_PROMOTE:
+    case FAULT_PROMOTE_OLD:
+    case FAULT_PROMOTE_BACK:
+    case FAULT_EVICT:
+    case FAULT_STEP_BACK:
+    case FAULT_STEP_LITTLE:
+    case FAULT_STEP_FAR:
+        break;
+    default:
+        kinds[fault->kind].happens(fault);
+    }
+}
+
 static void happen(void *object, uint64_t number)
 {
     const struct fault *fault = object;
@@ -373,8 +390,11 @@ static void happen(void *object, uint64_t number)
     counters.faults++;
     counters.fault_kinds[fault->kind]++;
     world_note("FAULT %s %u %u", fault_name(fault->kind), fault->a, fault->b);
+    server_choose(fault->a >> 16);
     if (plain_is_there())
         happen_to_plain(fault);
+    else if (server_count() > 1)
+        happen_to_quorum(fault);
     else
         kinds[fault->kind].happens(fault);
 }
@@ -394,10 +414,13 @@ void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
 
 void faults_end(void)
 {
-    server_set_full(false);
-    server_set_monitor(false);
-    server_load(0);
-    server_stall(0);
+    for (int i = server_count() - 1; i >= 0; i--) {
+        server_choose((uint32_t)i);
+        server_set_full(false);
+        server_set_monitor(false);
+        server_load(0);
+        server_stall(0);
+    }
     plain_stall(0);
     if (server_right_clock())
         check_forgive(CLOCK_STEPPED);

@@ -249,7 +249,8 @@ void check_told(struct text channel, struct text message)
 {
     struct text uuid = { memrchr(channel.bytes, ':', channel.length), 0 };
 
-    if (!uuid.bytes || message.length < 7 || memcmp(message.bytes, "wanted ", 7) != 0 || check.told_count == TOLD_MAX)
+    if (server_count() > 1 || !uuid.bytes || message.length < 7 || memcmp(message.bytes, "wanted ", 7) != 0 ||
+        check.told_count == TOLD_MAX)
         return;
     uuid.length = channel.length - (size_t)(uuid.bytes - channel.bytes);
     snprintf(check.told[check.told_count++], sizeof check.told[0], "%.*s %.*s", (int)uuid.length - 1, uuid.bytes + 1,
@@ -379,11 +380,13 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
 {
     struct script_call call = { scripting_name(script), keys, key_count, arguments, argument_count, false };
 
+    check_soon();
+    if (server_count() > 1)
+        return; /* a quorum is judged by its processes */
     call.is_back = strcmp(call.name, "renew") == 0 ||
                    (strcmp(call.name, "acquire") == 0 && argument_count > 6 && arguments[6].length > 0);
     for (int i = 0; i < check.count; i++)
         check_name(&check.names[i], i, &call);
     if (strcmp(call.name, "release") == 0)
         look_note_over(arguments[0]);
-    check_soon();
 }

@@ -133,11 +133,12 @@ static void reach_server(void *object, uint64_t number)
         world_at(world_now() + net_delay(), closed, link, 0);
 }
 
-struct link *net_connect(struct dm_link *conn)
+struct link *net_connect(struct dm_link *conn, int server)
 {
     struct link *link = world_new(sizeof *link);
 
     link->conn = conn;
+    link->server = server;
     link->older = newest;
     newest = link;
     link->streams[TO_SERVER].bytes_left = link->streams[TO_CLIENT].bytes_left = -1;

@@ -29,14 +29,14 @@ struct link {
     bool is_known_to_server;
 
     /* The server's side. */
-    int node; /* the index of the link's server */
+    int server, node; /* the indices of the link's server, and of its node */
     uint64_t client_id;
     char channel[80]; /* subscribed, or "" */
     struct bytes in;
 };
 
-/* Asks for a connection; conn_connected() or conn_closed() follows, or nothing. */
-struct link *net_connect(struct dm_link *conn);
+/* Asks for a connection to the server of this number; conn_connected() or conn_closed() follows, or nothing. */
+struct link *net_connect(struct dm_link *conn, int server);
 
 void net_send(struct link *link, enum way way, const char *bytes, size_t length);
 

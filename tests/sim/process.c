@@ -18,6 +18,7 @@
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/swift.h"
+#include "store/calls.h"
 #include "store/drivers.h"
 #include "work.h"
 #include "world.h"
@@ -297,9 +298,12 @@ static void run_loop(struct thread *thread)
     for (;;) {
         dm_watch_clear(&watch);
         dm_store_watch(runtime->store, &watch);
-        if (!loop->is_nudged && loop->due_ns > dm_clock_boot_ns())
-            thread_wait(loop->due_ns);
+        dm_watch_until(&watch, loop->due_ns);
+        if (!loop->is_nudged && watch.due_ns > dm_clock_boot_ns())
+            thread_wait(watch.due_ns);
         loop->is_nudged = false;
+        if (server_count() > 1)
+            dm_store_turn(runtime->store);
         if (loop->due_ns <= dm_clock_boot_ns())
             dm_pump_run(runtime);
     }
@@ -389,10 +393,23 @@ static void open_store(struct dm_runtime *runtime)
 
     if (plain_is_there())
         runtime->store = plain_open(process_current(), &host);
+    else if (server_count() > 1)
+        runtime->store = dm_quorum_open(runtime->url, &runtime->ident, &host);
     else
         runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
     marks_put(runtime->store);
     hooks_put(runtime->store);
+}
+
+/* Several servers are a quorum's, each by its number. */
+static void list_servers(struct dm_url *url)
+{
+    static const char *const numbers[SERVERS_MAX] = { "0", "1", "2", "3", "4" };
+
+    url->kind = DM_URL_QUORUM;
+    url->host_count = server_count();
+    for (int i = 0; i < url->host_count; i++)
+        url->hosts[i] = (struct dm_url_host){ (char *)"server", (char *)numbers[i] };
 }
 
 static void make_runtime(struct process *process)
@@ -404,6 +421,8 @@ static void make_runtime(struct process *process)
                                     .connect_timeout_ms = 400,
                                     .has_grace = has_grace,
                                     .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
+    if (server_count() > 1)
+        list_servers(&process->url);
     process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
     runtime->pid = getpid();
     runtime->url = &process->url;
@@ -480,7 +499,7 @@ void process_kill(struct process *process)
             fiber_forget(thread->fiber);
         thread->fiber = NULL;
     }
-    for (int i = 0; i < 2 && process->links[i]; i++)
+    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
         conn_forget(process->links[i]);
     dm_store_free_unused(process->runtime.store);
     process->runtime.store = NULL;
@@ -555,7 +574,7 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    for (int i = 0; i < 2 && process->links[i]; i++)
+    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
         conn_look(process->links[i]);
 }
 

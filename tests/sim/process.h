@@ -14,6 +14,7 @@
 #define SIM_PROCESS_H
 
 #include "runtime/runtime.h"
+#include "server.h"
 
 struct dm_link;
 struct fiber;
@@ -25,6 +26,8 @@ struct dm_loop {
     bool is_nudged;
 };
 
+#define LINKS_MAX (2 * SERVERS_MAX)
+
 struct process {
     struct process *next; /* of all of this run, the oldest first */
     int number;
@@ -35,7 +38,7 @@ struct process {
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
-    struct dm_link *links[2]; /* of the commands, of the inbox; NULL: plain.h */
+    struct dm_link *links[LINKS_MAX]; /* to each server: of the commands, of the inbox; NULL: no more */
     uint64_t last_serial;
     struct thread *threads, *loop_thread;
     struct delivery *deliveries, **last_delivery; /* arrived while the process was stopped */

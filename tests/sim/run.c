@@ -22,7 +22,12 @@
 /* Almost a fifth slower than the server's clock. */
 #define SLOWEST_PPM 820000
 
+/* Servers of a quorum whose clocks are apart. */
+#define APART_US INT64_C(3600000000)
+
 static struct work_plan work;
+static int servers;
+static bool are_apart;
 
 /* Returns the run's longest lease. */
 static int64_t lease_ns(void)
@@ -58,11 +63,33 @@ static uint32_t below(uint32_t limit)
     return chance_below(CHANCE_WORK, limit);
 }
 
+/*
+ * A quorum has no conditions.  Its servers' clocks are right where servers lose their data: tokens of a server without
+ * data are by its clock alone.
+ */
+static void plan_quorum(bool is_unsafe)
+{
+    servers = below(2) ? 5 : 3;
+    are_apart = !is_unsafe;
+    work.has_conditions = work.has_mixed_leases = false;
+    work.has_grace = true;
+}
+
+static void set_clocks_apart(void)
+{
+    for (int i = 0; i < servers; i++) {
+        server_choose((uint32_t)i);
+        server_set_clock((int64_t)(chance_word(CHANCE_WORK) % (2 * APART_US)) - APART_US);
+    }
+}
+
 /* Makes the plan: some runs are calm, some stormy; some have clocks at wrong rates, others small steps of a clock. */
 static void plan(struct run *run)
 {
     static const int64_t every_ms[] = { 20, 50, 100, 200, 400 };
     bool has_steps = below(3) == 0 && !run->has_slow_clocks; /* the margin does not cover both */
+    bool is_unsafe;
+    int64_t every_ns;
 
     work = (struct work_plan){
         .processes = 2 + (int)below(3),
@@ -80,8 +107,13 @@ static void plan(struct run *run)
     if (run->bytes)
         work.until_ns = (300 + below(700)) * MS;
     world_set_rate(run->has_slow_clocks ? SLOWEST_PPM : has_steps ? 1000000 : 0);
-    faults_plan(&run->faults, every_ms[below(5)] * MS, work.until_ns,
-                !run->is_safe && (below(5) < 2 || run->has_losses), has_steps);
+    is_unsafe = !run->is_safe && (below(5) < 2 || run->has_losses);
+    every_ns = every_ms[below(5)] * MS;
+    servers = 1;
+    are_apart = false;
+    if (run->is_quorum)
+        plan_quorum(is_unsafe);
+    faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
 }
 
 /* ---- the course of a run ----------------------------------------------------------------- */
@@ -148,7 +180,9 @@ static void run_plan(struct run *run)
 {
     hooks_set(run->defect);
     net_begin();
-    server_begin(run->scripting);
+    server_begin(run->scripting, servers);
+    if (are_apart)
+        set_clocks_apart();
     if (run->defect == SERVER_HAS_GHOSTS)
         server_let_ghosts_live();
     if (run->is_plain)
@@ -189,6 +223,7 @@ static bool still_fails(struct run *run)
                          .defect = run->defect,
                          .is_safe = run->is_safe,
                          .is_plain = run->is_plain,
+                         .is_quorum = run->is_quorum,
                          .has_slow_clocks = run->has_slow_clocks };
 
     world_begin(run->seed, run->bytes, run->length);

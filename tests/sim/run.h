@@ -16,6 +16,7 @@ struct run {
     bool is_safe;         /* only faults under which every promise holds */
     bool has_losses;      /* always faults that lose data, and a grace behind them */
     bool is_plain;        /* on the plain store, without scripts */
+    bool is_quorum;       /* of three or five servers */
     bool has_slow_clocks; /* of all processes: as slow as clocks may be */
 
     /* Results. */

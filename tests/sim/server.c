@@ -17,20 +17,41 @@ struct node {
     uint32_t known_scripts; /* a set of bits */
 };
 
-static struct {
-    struct scripting *scripting;
+/* A server: a group of two nodes, one of which is the master. */
+struct server {
     struct store store, copy;
     struct node nodes[2], *master;
     struct link *links;                             /* of both nodes, the newest first */
     uint64_t last_run, ends, replid, replid_before; /* 0: never promoted */
     int64_t ahead_us, most_ahead_us;                /* ahead of true time: now, and at most so far */
     int64_t stalled_until_ns, loading_until_ns;
-    bool is_full, is_down, has_ghosts, has_monitor;
-} server;
+    bool is_full, is_down, has_monitor;
+};
+
+static struct server servers[SERVERS_MAX];
+static int total;
+static struct server *server; /* the one to which things happen now */
+static struct scripting *interpreter;
+static bool has_ghosts;
+
+void server_choose(uint32_t number)
+{
+    server = &servers[number % (uint32_t)total];
+}
+
+uint32_t server_number(void)
+{
+    return (uint32_t)(server - servers);
+}
+
+int server_count(void)
+{
+    return total;
+}
 
 int64_t server_now_us(void)
 {
-    return START_US + world_now() / 1000 + server.ahead_us;
+    return START_US + world_now() / 1000 + server->ahead_us;
 }
 
 uint64_t server_now_token(void)
@@ -40,8 +61,8 @@ uint64_t server_now_token(void)
 
 struct store *server_store(void)
 {
-    server.store.now_ms = server_now_us() / 1000;
-    return &server.store;
+    server->store.now_ms = server_now_us() / 1000;
+    return &server->store;
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -53,7 +74,7 @@ static bool equals(struct text text, const char *word)
 
 static bool is_at_master(const struct link *link)
 {
-    return &server.nodes[link->node] == server.master;
+    return &server->nodes[link->node] == server->master;
 }
 
 static int subscribers(void *user, struct text channel)
@@ -61,7 +82,7 @@ static int subscribers(void *user, struct text channel)
     int count = 0;
 
     (void)user;
-    for (struct link *link = server.links; link; link = link->next)
+    for (struct link *link = server->links; link; link = link->next)
         count += is_at_master(link) && link->channel[0] && equals(channel, link->channel);
     return count;
 }
@@ -72,7 +93,7 @@ static int publish(void *user, struct text channel, struct text message)
     struct bytes bytes = { 0 };
 
     check_told(channel, message);
-    for (struct link *link = server.links; link; link = link->next) {
+    for (struct link *link = server->links; link; link = link->next) {
         if (!link->channel[0] || !equals(channel, link->channel))
             continue;
         bytes.length = 0;
@@ -82,12 +103,12 @@ static int publish(void *user, struct text channel, struct text message)
         counters.messages++;
     }
     free(bytes.data);
-    return subscribers(user, channel) + server.has_monitor;
+    return subscribers(user, channel) + server->has_monitor;
 }
 
 bool server_hears(struct text uuid)
 {
-    for (struct link *link = server.links; link; link = link->next) {
+    for (struct link *link = server->links; link; link = link->next) {
         size_t length = strlen(link->channel);
 
         if (is_at_master(link) && length >= uuid.length &&
@@ -108,8 +129,8 @@ static const char *info_text(const struct node *node)
     snprintf(text, sizeof text,
              "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
              "# Replication\r\nrole:%s\r\nmaster_replid:%016llx\r\nmaster_replid2:%016llx\r\n",
-             (unsigned long long)node->run, uptime, node == server.master ? "master" : "slave",
-             (unsigned long long)server.replid, (unsigned long long)server.replid_before);
+             (unsigned long long)node->run, uptime, node == server->master ? "master" : "slave",
+             (unsigned long long)server->replid, (unsigned long long)server->replid_before);
     return text;
 }
 
@@ -122,7 +143,7 @@ static void info(const struct node *node, struct bytes *reply)
 
 static void role(const struct node *node, struct bytes *reply)
 {
-    if (node == server.master)
+    if (node == server->master)
         bytes_print(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
     else
         bytes_print(reply, "*5\r\n$5\r\nslave\r\n$6\r\nmaster\r\n:1\r\n$9\r\nconnected\r\n:0\r\n");
@@ -133,21 +154,25 @@ static void run_script(int script, const struct text *words, int count, struct b
 {
     struct site site = { .store = server_store(),
                          .now_us = server_now_us(),
-                         .info = info_text(server.master),
+                         .info = info_text(server->master),
                          .publish = publish,
                          .subscribers = subscribers };
     int keys = atoi(words[0].bytes);
 
     if (keys > count - 1)
         abort(); /* bytes are missing in between, impossible with TCP */
-    if (server.is_full && scripting_needs_memory(script)) {
+    if (server->is_full && scripting_needs_memory(script)) {
         bytes_print(reply, "-OOM allow-oom flag is not set on the script\r\n");
         return;
     }
     counters.scripts++;
-    world_note("script %s", scripting_name(script));
+    if (total > 1)
+        world_note("server %u: script %s, %s", server_number(), scripting_name(script),
+                   count > keys + 1 ? words[keys + 1].bytes : "");
+    else
+        world_note("script %s", scripting_name(script));
     check_before_script(script, words + 1 + keys, count - 1 - keys);
-    scripting_run(server.scripting, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
+    scripting_run(interpreter, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }
 
@@ -159,7 +184,7 @@ static void eval(struct node *node, const struct text *words, int count, bool by
         bytes_print(reply, "-ERR this script is none of the library's\r\n");
     } else if (!by_text && !(node->known_scripts & 1u << script)) {
         bytes_print(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    } else if (node != server.master) {
+    } else if (node != server->master) {
         bytes_print(reply, "-READONLY You can't write against a read only replica.\r\n");
     } else {
         node->known_scripts |= 1u << script;
@@ -169,9 +194,9 @@ static void eval(struct node *node, const struct text *words, int count, bool by
 
 static int kill_client(int node, uint64_t id)
 {
-    for (struct link *link = server.links; link; link = link->next) {
+    for (struct link *link = server->links; link; link = link->next) {
         if (link->node == node && link->client_id == id) {
-            if (!server.has_ghosts)
+            if (!has_ghosts)
                 net_reset(link);
             return 1;
         }
@@ -187,10 +212,10 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
 
 static void run_command(struct link *link, const struct text *words, int count)
 {
-    struct node *node = &server.nodes[link->node];
+    struct node *node = &server->nodes[link->node];
     struct bytes reply = { 0 };
 
-    if (node == server.master && server.loading_until_ns > world_now())
+    if (node == server->master && server->loading_until_ns > world_now())
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (equals(words[0], "EVALSHA") || equals(words[0], "EVAL"))
         eval(node, words, count, words[0].length == 4, &reply);
@@ -255,7 +280,7 @@ static void work_on(struct link *link)
     size_t at = 0, length;
     int count;
 
-    if (server.stalled_until_ns > world_now())
+    if (server->stalled_until_ns > world_now())
         return;
     while (link->is_known_to_server && (length = take_command(&link->in, at, words, &count)) > 0) {
         end_words(words, count);
@@ -270,6 +295,7 @@ void server_bytes(struct link *link, const char *bytes, size_t length)
 {
     if (!link->is_known_to_server)
         return;
+    server = &servers[link->server];
     bytes_add(&link->in, bytes, length);
     work_on(link);
 }
@@ -278,20 +304,21 @@ void server_bytes(struct link *link, const char *bytes, size_t length)
 
 bool server_accept(struct link *link)
 {
-    if (server.is_down)
+    server = &servers[link->server];
+    if (server->is_down)
         return false;
-    link->node = (int)(server.master - server.nodes);
-    link->client_id = ++server.master->last_client_id;
+    link->node = (int)(server->master - server->nodes);
+    link->client_id = ++server->master->last_client_id;
     link->is_known_to_server = true;
-    link->next = server.links;
-    server.links = link;
+    link->next = server->links;
+    server->links = link;
     return true;
 }
 
 /* Removes a client; commands read from the client and not run yet are never run: work_on() runs known links only. */
 void server_gone(struct link *link)
 {
-    struct link **at = &server.links;
+    struct link **at = &servers[link->server].links;
 
     if (!link->is_known_to_server)
         return;
@@ -304,10 +331,10 @@ void server_gone(struct link *link)
 
 struct link *server_link(uint32_t number)
 {
-    struct link *link = server.links;
+    struct link *link = server->links;
     uint32_t count = 0;
 
-    for (struct link *each = server.links; each; each = each->next)
+    for (struct link *each = server->links; each; each = each->next)
         count++;
     for (number = count ? number % count : 0; link && number > 0; number--)
         link = link->next;
@@ -326,10 +353,11 @@ void server_kill_client(uint32_t number)
 
 static void wake(void *object, uint64_t number)
 {
-    struct link *link = server.links;
+    struct link *link;
 
-    (void)object;
     (void)number;
+    server = object;
+    link = server->links;
     while (link) {
         struct link *next = link->next;
 
@@ -341,18 +369,18 @@ static void wake(void *object, uint64_t number)
 
 void server_stall(int64_t for_ns)
 {
-    server.stalled_until_ns = world_now() + for_ns;
-    world_at(server.stalled_until_ns, wake, NULL, 0);
+    server->stalled_until_ns = world_now() + for_ns;
+    world_at(server->stalled_until_ns, wake, server, 0);
 }
 
 void server_load(int64_t for_ns)
 {
-    server.loading_until_ns = world_now() + for_ns;
+    server->loading_until_ns = world_now() + for_ns;
 }
 
 static struct link *some_link_of_master(bool is_inbox_too)
 {
-    struct link *link = server.links;
+    struct link *link = server->links;
 
     while (link && !(is_at_master(link) && (is_inbox_too || !link->channel[0])))
         link = link->next;
@@ -369,60 +397,61 @@ static void reset_links_of_master(bool is_inbox_too)
 
 static void come_up(void *object, uint64_t number)
 {
-    (void)object;
-    if (number == server.ends)
-        server.is_down = false;
+    struct server *back = object;
+
+    if (number == back->ends)
+        back->is_down = false;
 }
 
 static void go_down(int64_t down_ns)
 {
-    server.stalled_until_ns = server.loading_until_ns = 0;
-    server.is_down = true;
-    world_at(world_now() + down_ns, come_up, NULL, ++server.ends);
+    server->stalled_until_ns = server->loading_until_ns = 0;
+    server->is_down = true;
+    world_at(world_now() + down_ns, come_up, server, ++server->ends);
 }
 
 /* Begins a node's life under another run id. */
 static void begin_node(struct node *node, int64_t started_us)
 {
-    *node = (struct node){ .run = ++server.last_run, .started_us = started_us };
+    *node = (struct node){ .run = ++server->last_run, .started_us = started_us };
 }
 
 void server_restart(enum keeps keeps, int64_t down_ns)
 {
     reset_links_of_master(true);
     if (keeps == KEEPS_NOTHING)
-        store_clear(&server.store);
+        store_clear(&server->store);
     if (keeps == KEEPS_COPY)
-        store_copy(&server.store, &server.copy);
-    begin_node(server.master, server_now_us() + down_ns / 1000);
-    server.replid = ++server.last_run;
-    server.replid_before = 0;
+        store_copy(&server->store, &server->copy);
+    begin_node(server->master, server_now_us() + down_ns / 1000);
+    server->replid = ++server->last_run;
+    server->replid_before = 0;
     go_down(down_ns);
 }
 
 static void draw_replid(void)
 {
-    server.replid_before = server.replid;
-    server.replid = ++server.last_run;
+    server->replid_before = server->replid;
+    server->replid = ++server->last_run;
 }
 
 void server_promote(enum keeps keeps)
 {
-    if (server.is_down)
+    if (server->is_down)
         return;
     if (keeps == KEEPS_COPY)
-        store_copy(&server.store, &server.copy);
-    server.master = &server.nodes[server.master == server.nodes];
+        store_copy(&server->store, &server->copy);
+    server->master = &server->nodes[server->master == server->nodes];
     draw_replid();
-    server.stalled_until_ns = server.loading_until_ns = 0;
+    server->stalled_until_ns = server->loading_until_ns = 0;
 }
 
 void server_promote_and_back(int64_t down_ns)
 {
-    if (server.is_down)
+    if (server->is_down)
         return;
     reset_links_of_master(false);
-    store_copy(&server.store, &server.copy);
+    store_copy(&server->store, &server->copy);
     draw_replid();
     draw_replid();
     go_down(down_ns);
@@ -430,47 +459,52 @@ void server_promote_and_back(int64_t down_ns)
 
 void server_set_monitor(bool is_there)
 {
-    server.has_monitor = is_there;
+    server->has_monitor = is_there;
 }
 
 void server_copy(void)
 {
-    store_copy(&server.copy, &server.store);
+    store_copy(&server->copy, &server->store);
 }
 
 void server_step_clock(int64_t us)
 {
-    server.ahead_us += us;
-    if (server.ahead_us > server.most_ahead_us)
-        server.most_ahead_us = server.ahead_us;
+    server->ahead_us += us;
+    if (server->ahead_us > server->most_ahead_us)
+        server->most_ahead_us = server->ahead_us;
+}
+
+void server_set_clock(int64_t us)
+{
+    server->ahead_us = server->most_ahead_us = us;
 }
 
 bool server_right_clock(void)
 {
-    bool was_wrong = server.ahead_us < server.most_ahead_us;
+    bool was_wrong = server->ahead_us < server->most_ahead_us;
 
-    server.ahead_us = server.most_ahead_us;
+    server->ahead_us = server->most_ahead_us;
     return was_wrong;
 }
 
 void server_let_ghosts_live(void)
 {
-    server.has_ghosts = true;
+    has_ghosts = true;
 }
 
 void server_set_full(bool is_full)
 {
-    server.is_full = is_full;
+    server->is_full = is_full;
 }
 
 void server_flush_scripts(void)
 {
-    server.master->known_scripts = 0;
+    server->master->known_scripts = 0;
 }
 
 void server_flush_data(void)
 {
-    store_clear(&server.store);
+    store_clear(&server->store);
 }
 
 void server_evict(uint32_t number)
@@ -479,24 +513,35 @@ void server_evict(uint32_t number)
     int count = store_list(server_store(), keys, 64);
 
     if (count)
-        store_delete(&server.store,
+        store_delete(&server->store,
                      (struct text){ keys[number % (uint32_t)count]->name, keys[number % (uint32_t)count]->length });
 }
 
 /* ---- beginning and end ------------------------------------------------------------------- */
 
-void server_begin(struct scripting *scripting)
+static void begin(struct server *new, int number)
 {
-    memset(&server, 0, sizeof server);
-    server.scripting = scripting;
-    server.master = server.nodes;
+    server = new;
+    *server = (struct server){ .last_run = (uint64_t)number * 1000000 };
+    server->master = server->nodes;
     for (int i = 0; i < 2; i++)
-        begin_node(&server.nodes[i], START_US);
-    server.replid = ++server.last_run;
+        begin_node(&server->nodes[i], START_US);
+    server->replid = ++server->last_run;
+}
+
+void server_begin(struct scripting *scripting, int count)
+{
+    interpreter = scripting;
+    has_ghosts = false;
+    total = count;
+    for (int i = count - 1; i >= 0; i--)
+        begin(&servers[i], i);
 }
 
 void server_end(void)
 {
-    store_clear(&server.store);
-    store_clear(&server.copy);
+    for (int i = 0; i < total; i++) {
+        store_clear(&servers[i].store);
+        store_clear(&servers[i].copy);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The server: data, clock, clients and faults.
+ * The servers: data, clock, clients and faults.  In most runs there is one; of a quorum there are several, which know
+ * nothing of each other.  What is said below is of the chosen server.
  *
  * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
  * all messages of the master.  New connections come to the master, as by an address that follows the master; an open
@@ -12,8 +13,17 @@
 #include "net.h"
 #include "store.h"
 
-void server_begin(struct scripting *scripting);
+#define SERVERS_MAX 5
+
+/* The first is chosen. */
+void server_begin(struct scripting *scripting, int count);
 void server_end(void);
+
+int server_count(void);
+
+/* Chooses a server, by its number modulo their count; an event of a server chooses that server. */
+void server_choose(uint32_t number);
+uint32_t server_number(void);
 
 /* The network's side. */
 bool server_accept(struct link *link);
@@ -48,6 +58,7 @@ void server_stall(int64_t for_ns);
 /* Answers LOADING for a while. */
 void server_load(int64_t for_ns);
 
+void server_set_clock(int64_t us); /* ahead of true time, from the beginning on */
 void server_step_clock(int64_t us);
 bool server_right_clock(void); /* no longer behind its highest time; true if the clock was behind */
 void server_set_full(bool is_full);

@@ -27,8 +27,15 @@ int __lsan_is_turned_off(void)
     return 1;
 }
 
-/* Controls run on the plain store. */
-static bool is_plain;
+/* Controls run on one server, unless a test says otherwise for its own time. */
+static bool is_plain, is_quorum;
+
+static int back_to_one_server(void **state)
+{
+    (void)state;
+    is_plain = is_quorum = false;
+    return 0;
+}
 
 /* Fails unless a promise of the list `promises` is broken within some seeds.  has_losses: data is lost too. */
 static void must_break_when(const char *what, const struct mutation *mutations, enum core_defect defect,
@@ -41,6 +48,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.defect = defect;
     run.has_losses = has_losses;
     run.is_plain = is_plain;
+    run.is_quorum = is_quorum;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
@@ -77,7 +85,6 @@ static void test_sim_notices_a_defect_when_the_store_is_a_plain_one(void **state
     must_break("plain: a released mutex counts as held", NULL, CORE_KEEPS_ALL, "I1 I2");
     must_break_when("plain: a new server without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
     must_break("plain: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
-    is_plain = false;
 }
 
 /* The plain store's marks: told of the first waiter, and no death. */
@@ -89,7 +96,15 @@ static void test_sim_notices_a_defect_when_the_plain_store_marks_holds(void **st
     must_break("plain: each waiter is told", NULL, STORE_TELLS_EACH_TIME, "I6");
     must_break("plain: a death in spite of the mark", NULL, STORE_FORGETS_MARKS, "I9");
     must_break("plain: a death that nobody is told of", NULL, STORE_TELLS_NO_DEATH, "I9");
-    is_plain = false;
+}
+
+static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
+{
+    (void)state;
+    is_quorum = true;
+    must_break("quorum: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
+    must_break("quorum: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
+    must_break_when("quorum: new servers without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
 /* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */
@@ -338,8 +353,9 @@ static void test_sim_notices_when_a_signal_goes_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sim_notices_a_defect_when_the_store_is_a_plain_one),
-        cmocka_unit_test(test_sim_notices_a_defect_when_the_plain_store_marks_holds),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),

@@ -125,6 +125,15 @@ static void note_result(const char *what, int name, int result)
     world_note("p%d t%d %s x%d: %d", process_current()->number, (int)thread_current()->self.serial, what, name, result);
 }
 
+/* As dmutex_token_np(): a quorum's token is told once a majority has it. */
+static struct dm_claim *ask_token(const struct dm_target *target, struct dm_claim *claim)
+{
+    if (!claim->hold.is_token_soft || below(2))
+        return claim;
+    dm_release_reclaim(runtime(), claim->hold.serial);
+    return own_claim(target->key);
+}
+
 /* Checks the result of a call; true: the caller has the mutex. */
 static bool came_with_mutex(int name, const struct dm_target *target, int result)
 {
@@ -136,7 +145,9 @@ static bool came_with_mutex(int name, const struct dm_target *target, int result
         world_break("p%d: a call returned %d without the mutex x%d", process_current()->number, result, name);
         return false;
     }
-    check_entered(name, claim);
+    claim = ask_token(target, claim);
+    if (claim)
+        check_entered(name, claim);
     if (result == EOWNERDEAD)
         mend(target);
     return true;
