@@ -536,8 +536,13 @@ sim_sources = \
     tests/sim/process.h \
     tests/sim/run.c \
     tests/sim/run.h \
+    tests/sim/runtime.c \
+    tests/sim/sentinels.c \
+    tests/sim/sentinels.h \
     tests/sim/server.c \
     tests/sim/server.h \
+    tests/sim/words.c \
+    tests/sim/words.h \
     tests/sim/work.c \
     tests/sim/work.h \
     tests/sim/world.c \
@@ -545,6 +550,7 @@ sim_sources = \
 sim_wraps = \
     -Wl,--wrap=dm_hold_look_at \
     -Wl,--wrap=dm_hold_step \
+    -Wl,--wrap=dm_lookout_is_fresh \
     -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \

@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "fiber.h"
+#include "hooks.h"
 #include "redis/store_parts.h"
 
 #define RETRY_MIN_NS (10 * MS)
@@ -25,8 +26,9 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     struct dm_link *conn = world_new(sizeof *conn);
 
     conn->process = process_current();
-    conn->server = options->address.port ? atoi(options->address.port) : 0;
-    conn->process->links[2 * conn->server + options->is_listening] = conn;
+    if (conn->process->link_count == LINKS_MAX)
+        abort();
+    conn->process->links[conn->process->link_count++] = conn;
     conn->options = *options;
     conn->greeter = *greeter;
     conn->hooks = *hooks;
@@ -152,11 +154,12 @@ void conn_fail(struct dm_link *conn, const char *reason)
     conn_wake_waiting(conn);
 }
 
-/* A posted request is a block of the store's, which names one of the pump's. */
-static void free_posting(struct dm_posting *posting)
+/* A posted request is a block of the store's, which names one of the pump's.  A sentinel's questions are leaked. */
+static void free_posting(const struct dm_link *conn, struct dm_posting *posting)
 {
-    if (posting)
-        free(posting->user);
+    if (!posting || conn_server(conn) >= SERVERS_MAX)
+        return;
+    free(posting->user);
     free(posting);
 }
 
@@ -168,10 +171,10 @@ void conn_forget(struct dm_link *conn)
     for (struct slot *slot = conn->finished; slot; slot = slot->next) {
         if (slot->reply)
             freeReplyObject(slot->reply);
-        free_posting(slot->user);
+        free_posting(conn, slot->user);
     }
     for (struct slot *slot = conn->first; slot; slot = slot->next)
-        free_posting(slot->user);
+        free_posting(conn, slot->user);
     conn->first = conn->finished = NULL;
     conn->link = NULL;
     conn->state = CLOSED;
@@ -300,6 +303,13 @@ void dm_link_distrust(struct dm_link *conn, uint64_t peer, const char *reason)
     conn_leave(conn);
 }
 
+void dm_link_close(struct dm_link *conn, const char *reason)
+{
+    if (conn->state != CLOSED && !hooks_has(WORDS_COUNT_FOR_EVER))
+        conn_fail(conn, reason);
+    conn_leave(conn);
+}
+
 void dm_link_refuse_answer(struct dm_link *conn, const char *reason)
 {
     dm_link_distrust(conn, 0, reason);
@@ -383,13 +393,6 @@ void dm_link_work(struct dm_link *conn)
 }
 
 /* ---- of link/link.h, without effect here ------------------------------------------------------- */
-
-/* Called where a lookout says that the server was replaced; the simulator has no sentinels. */
-void dm_link_close(struct dm_link *conn, const char *reason)
-{
-    (void)conn;
-    (void)reason;
-}
 
 /* Called in a Cluster, for inboxes of groups; the simulator has no Cluster. */
 void dm_link_say(struct dm_link *conn, const struct dm_command *command)

@@ -31,15 +31,32 @@ static void greet(struct dm_link *conn)
         conn_push(conn, 0)->is_greeting = true;
 }
 
+/* False: the server's address is not known now. */
+static bool locate(struct dm_link *conn)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (!conn->greeter.locate || conn->greeter.locate(conn->greeter.user, &conn->options, reason) == DM_LOCATED)
+        return true;
+    conn_fail(conn, reason);
+    conn->is_wanted = true; /* tries again */
+    return false;
+}
+
+int conn_server(const struct dm_link *conn)
+{
+    return conn->options.address.port ? atoi(conn->options.address.port) - 1 : 0;
+}
+
 void conn_open_if_due(struct dm_link *conn)
 {
-    if (conn->state != CLOSED || !conn->is_wanted || dm_clock_boot_ns() < conn->retry_ns)
+    if (conn->state != CLOSED || !conn->is_wanted || dm_clock_boot_ns() < conn->retry_ns || !locate(conn))
         return;
     conn->state = CONNECTING;
     conn->deadline_ns = dm_clock_boot_ns() + conn->options.connect_timeout_ms * DM_NS_PER_MS;
     dm_reader_begin(&conn->reader);
     conn->greeter.begin(conn->greeter.user);
-    conn->link = net_connect(conn, conn->server);
+    conn->link = net_connect(conn, conn_server(conn));
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
@@ -108,10 +125,25 @@ static void take_greeting(struct dm_link *conn, redisReply *reply)
         greet(conn);
 }
 
+/* False closes the link: the server may have been replaced. */
+static bool is_believed(struct dm_link *conn)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (conn->state != READY || !conn->greeter.is_current || conn->greeter.is_current(conn->greeter.user, reason))
+        return true;
+    conn_fail(conn, reason);
+    return false;
+}
+
 static void take_reply(struct dm_link *conn, redisReply *reply)
 {
     struct slot *slot;
 
+    if (!is_believed(conn)) {
+        freeReplyObject(reply);
+        return;
+    }
     if (conn->options.is_listening && conn->state == READY) {
         slot = world_new(sizeof *slot);
         slot->is_message = true;

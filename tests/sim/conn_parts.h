@@ -32,7 +32,6 @@ struct slot {
 
 struct dm_link {
     struct process *process;
-    int server; /* the number of the server */
     struct dm_link_options options;
     struct dm_greeter greeter;
     struct dm_link_hooks hooks;
@@ -74,6 +73,9 @@ void conn_fail(struct dm_link *conn, const char *reason);
 /* ---- conn_come.c ------------------------------------------------------------------------- */
 
 void conn_open_if_due(struct dm_link *conn);
+
+/* The number of the link's server; its port is that number and one. */
+int conn_server(const struct dm_link *conn);
 
 /* The connection's next deadline, in the time of the connection's process; the connection fails then. */
 int64_t conn_due_ns(const struct dm_link *conn);

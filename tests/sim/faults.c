@@ -5,13 +5,14 @@
 #include "fiber.h"
 #include "plain.h"
 #include "process.h"
+#include "sentinels.h"
 #include "server.h"
 #include "work.h"
 #include "world.h"
 
 static uint32_t lease_ms;
 static bool has_grace;
-static int64_t last_step_ns, slow_until_ns, lossy_until_ns;
+static int64_t last_step_ns, last_switch_ns, slow_until_ns, lossy_until_ns;
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
@@ -140,7 +141,7 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
+    for (int i = 0; i < process->link_count; i++)
         blacken(process->links[i]);
     process_kill(process);
 }
@@ -382,6 +383,45 @@ static void happen_to_quorum(const struct fault *fault)
     }
 }
 
+/* Beside sentinels a master that is replaced becomes a replica some leases later. */
+static void fail_over_group(const struct fault *fault, enum old_master old)
+{
+    if (world_now() - last_switch_ns > 3 * (int64_t)lease_ms * MS || fault->b % 4 == 0) {
+        last_switch_ns = world_now();
+        sentinels_fail_over(fault->a, old, (int64_t)fault->b * 4 * MS);
+    }
+}
+
+/* Of a group with sentinels; faults that no promise covers are other sentinels' here. */
+static void happen_to_group(const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_PROMOTE:
+        fail_over_group(fault, OLD_GOES_ON);
+        break;
+    case FAULT_MONITOR:
+    case FAULT_PROMOTE_OLD:
+        fail_over_group(fault, OLD_STALLS);
+        break;
+    case FAULT_COPY:
+    case FAULT_FAIL_OVER:
+    case FAULT_PROMOTE_BACK:
+        fail_over_group(fault, OLD_RESTARTS);
+        break;
+    case FAULT_STEP_BACK:
+    case FAULT_FLUSH_DATA:
+    case FAULT_EVICT:
+        sentinels_lose(fault->a, false, (int64_t)fault->b * MS);
+        break;
+    case FAULT_STEP_LITTLE:
+    case FAULT_STEP_FAR:
+        sentinels_lose(fault->a, true, (int64_t)fault->b * 4 * MS);
+        break;
+    default:
+        kinds[fault->kind].happens(fault);
+    }
+}
+
 static void happen(void *object, uint64_t number)
 {
     const struct fault *fault = object;
@@ -393,6 +433,8 @@ static void happen(void *object, uint64_t number)
     server_choose(fault->a >> 16);
     if (plain_is_there())
         happen_to_plain(fault);
+    else if (sentinels_are_there())
+        happen_to_group(fault);
     else if (server_count() > 1)
         happen_to_quorum(fault);
     else
@@ -403,7 +445,7 @@ void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
 {
     lease_ms = lease;
     has_grace = is_graced;
-    last_step_ns = -4 * LEASE_MAX_MS * MS;
+    last_step_ns = last_switch_ns = -4 * LEASE_MAX_MS * MS;
     slow_until_ns = lossy_until_ns = 0;
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);
     for (int i = 0; i < plan->count; i++) {

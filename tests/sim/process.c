@@ -9,17 +9,12 @@
 #include "base/error.h"
 #include "check.h"
 #include "fiber.h"
-#include "hooks.h"
-#include "marks.h"
 #include "plain.h"
 #include "runtime/ending.h"
-#include "runtime/inbox.h"
-#include "runtime/lifetime.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/swift.h"
 #include "store/calls.h"
-#include "store/drivers.h"
 #include "work.h"
 #include "world.h"
 
@@ -34,7 +29,6 @@ static struct process *first, *last;
 static struct process *current_process;
 static struct thread *current_thread;
 static int count;
-static bool has_grace;
 
 /* ---- the running thread ------------------------------------------------------------------ */
 
@@ -309,131 +303,6 @@ static void run_loop(struct thread *thread)
     }
 }
 
-/* ---- runtime/runtime.c ------------------------------------------------------------------- */
-
-static void lost(const char *name, uint64_t token, void *user)
-{
-    (void)user;
-    check_lost(name, token);
-}
-
-struct dm_runtime *dm_runtime_peek(void)
-{
-    return current_process ? &current_process->runtime : NULL;
-}
-
-void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
-{
-    *ret_lost = lost;
-    *ret_user = NULL;
-}
-
-void dm_runtime_count(dmutex_stats_t *ret_stats)
-{
-    *ret_stats = (dmutex_stats_t){ .struct_size = sizeof *ret_stats };
-    dm_stats_add(&process_current()->runtime, ret_stats);
-}
-
-struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
-{
-    return dm_deadline_in_ms(runtime->url->command_timeout_ms);
-}
-
-bool dm_runtime_pause(const struct dm_deadline *deadline)
-{
-    struct dm_deadline pause = dm_deadline_sooner(deadline, 5 * MS);
-
-    dm_self_sleep(dm_self_get(), &pause);
-    return dm_deadline_left_ns(deadline) > 0;
-}
-
-void dm_runtime_fork_prepare(void)
-{
-}
-
-void dm_runtime_fork_parent(void)
-{
-}
-
-void dm_runtime_fork_child(void)
-{
-}
-
-static void store_ready(void *user)
-{
-    dm_pump_reconnected(user);
-}
-
-static void store_tells(void *user)
-{
-    dm_pump_resubscribed(user);
-}
-
-static void changed(void *user)
-{
-    dm_loop_nudge(((struct dm_runtime *)user)->loop);
-}
-
-static bool is_in_need(void *user, unsigned *ret_lease_ms)
-{
-    *ret_lease_ms = 0; /* the made-up connections plan their tries without leases */
-    return ((struct dm_runtime *)user)->registry.claims != NULL;
-}
-
-static void open_store(struct dm_runtime *runtime)
-{
-    const struct dm_host host = {
-        .user = runtime,
-        .on_ready = store_ready,
-        .on_inbox = store_tells,
-        .on_message = dm_inbox_take,
-        .on_change = changed,
-        .is_in_need = is_in_need,
-    };
-
-    if (plain_is_there())
-        runtime->store = plain_open(process_current(), &host);
-    else if (server_count() > 1)
-        runtime->store = dm_quorum_open(runtime->url, &runtime->ident, &host);
-    else
-        runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
-    marks_put(runtime->store);
-    hooks_put(runtime->store);
-}
-
-/* Several servers are a quorum's, each by its number. */
-static void list_servers(struct dm_url *url)
-{
-    static const char *const numbers[SERVERS_MAX] = { "0", "1", "2", "3", "4" };
-
-    url->kind = DM_URL_QUORUM;
-    url->host_count = server_count();
-    for (int i = 0; i < url->host_count; i++)
-        url->hosts[i] = (struct dm_url_host){ (char *)"server", (char *)numbers[i] };
-}
-
-static void make_runtime(struct process *process)
-{
-    struct dm_runtime *runtime = &process->runtime;
-
-    process->url = (struct dm_url){ .kind = DM_URL_TCP,
-                                    .prefix = (char *)"d",
-                                    .connect_timeout_ms = 400,
-                                    .has_grace = has_grace,
-                                    .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
-    if (server_count() > 1)
-        list_servers(&process->url);
-    process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
-    runtime->pid = getpid();
-    runtime->url = &process->url;
-    runtime->loop = &process->loop;
-    snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,
-             (unsigned long long)chance_word(CHANCE_WORK));
-    snprintf(runtime->ident.label, sizeof runtime->ident.label, "%d host sim", process->number);
-    open_store(runtime);
-    dm_registry_init(&runtime->registry, runtime->store, UINT64_C(9223372036854770000) + process->number);
-}
-
 /* ---- a process --------------------------------------------------------------------------- */
 
 /* The rate of a clock: half of the clocks are right, the other half within a fifth of the server's clock. */
@@ -456,7 +325,7 @@ struct process *process_new(void)
         first = process;
     last = process;
     before = process_enter(process);
-    make_runtime(process);
+    process_make_runtime(process);
     process->loop_thread = thread_new(process, run_loop);
     process_leave(before);
     return process;
@@ -499,7 +368,7 @@ void process_kill(struct process *process)
             fiber_forget(thread->fiber);
         thread->fiber = NULL;
     }
-    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
+    for (int i = 0; i < process->link_count; i++)
         conn_forget(process->links[i]);
     dm_store_free_unused(process->runtime.store);
     process->runtime.store = NULL;
@@ -574,16 +443,11 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    for (int i = 0; i < LINKS_MAX && process->links[i]; i++)
+    for (int i = 0; i < process->link_count; i++)
         conn_look(process->links[i]);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
-
-void process_set_grace(bool has)
-{
-    has_grace = has;
-}
 
 void processes_begin(void)
 {

@@ -26,7 +26,7 @@ struct dm_loop {
     bool is_nudged;
 };
 
-#define LINKS_MAX (2 * SERVERS_MAX)
+#define LINKS_MAX 32 /* two to each server; to a sentinel as many, and again when it is learned */
 
 struct process {
     struct process *next; /* of all of this run, the oldest first */
@@ -38,7 +38,8 @@ struct process {
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
-    struct dm_link *links[LINKS_MAX]; /* to each server: of the commands, of the inbox; NULL: no more */
+    struct dm_link *links[LINKS_MAX];
+    int link_count;
     uint64_t last_serial;
     struct thread *threads, *loop_thread;
     struct delivery *deliveries, **last_delivery; /* arrived while the process was stopped */
@@ -70,6 +71,9 @@ struct process *processes(void);
 
 /* Sets the grace that the URL of all later processes asks for. */
 void process_set_grace(bool has_grace);
+
+/* Makes the runtime of a new process, which is current. */
+void process_make_runtime(struct process *process);
 
 /* Makes a process with an own clock, without a thread yet. */
 struct process *process_new(void);

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "plain.h"
 #include "process.h"
+#include "sentinels.h"
 #include "server.h"
 #include "work.h"
 #include "world.h"
@@ -75,6 +76,16 @@ static void plan_quorum(bool is_unsafe)
     work.has_grace = true;
 }
 
+/* A lease is five times `switch`, and a test needs some leases: a failover costs one, and `switch`. */
+static void plan_sentinels(void)
+{
+    servers = SENTINELS_SERVERS;
+    work.lease_ms = 5 * SENTINELS_SWITCH_MS + below(1000);
+    work.until_ns *= 2;
+    work.has_conditions = work.has_mixed_leases = false;
+    work.has_grace = true;
+}
+
 static void set_clocks_apart(void)
 {
     for (int i = 0; i < servers; i++) {
@@ -113,6 +124,8 @@ static void plan(struct run *run)
     are_apart = false;
     if (run->is_quorum)
         plan_quorum(is_unsafe);
+    if (run->has_sentinels)
+        plan_sentinels();
     faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
 }
 
@@ -181,6 +194,9 @@ static void run_plan(struct run *run)
     hooks_set(run->defect);
     net_begin();
     server_begin(run->scripting, servers);
+    sentinels_none();
+    if (run->has_sentinels)
+        sentinels_begin();
     if (are_apart)
         set_clocks_apart();
     if (run->defect == SERVER_HAS_GHOSTS)
@@ -224,6 +240,7 @@ static bool still_fails(struct run *run)
                          .is_safe = run->is_safe,
                          .is_plain = run->is_plain,
                          .is_quorum = run->is_quorum,
+                         .has_sentinels = run->has_sentinels,
                          .has_slow_clocks = run->has_slow_clocks };
 
     world_begin(run->seed, run->bytes, run->length);
@@ -291,6 +308,8 @@ void counters_print(void)
            counters.events, counters.scripts, counters.messages, counters.states, counters.checks);
     printf("# without the state lock: %" PRIu64 " locks, %" PRIu64 " unlocks, %" PRIu64 " locks in vain\n",
            counters.swift_locks, counters.swift_unlocks, counters.swift_mistakes);
+    if (counters.switches)
+        printf("# switches %" PRIu64 "\n", counters.switches);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {
         if (counters.fault_kinds[i])

@@ -17,6 +17,7 @@ struct run {
     bool has_losses;      /* always faults that lose data, and a grace behind them */
     bool is_plain;        /* on the plain store, without scripts */
     bool is_quorum;       /* of three or five servers */
+    bool has_sentinels;   /* and three servers that are a group */
     bool has_slow_clocks; /* of all processes: as slow as clocks may be */
 
     /* Results. */

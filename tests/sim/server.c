@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "check.h"
+#include "sentinels.h"
+#include "words.h"
 #include "world.h"
 
-#define WORDS_MAX 2048
 #define START_US INT64_C(1700000000000000)
 
 struct node {
@@ -17,7 +18,7 @@ struct node {
     uint32_t known_scripts; /* a set of bits */
 };
 
-/* A server: a group of two nodes, one of which is the master. */
+/* A server: two nodes, one of which is the master.  Beside sentinels one node is used, and the servers are a group. */
 struct server {
     struct store store, copy;
     struct node nodes[2], *master;
@@ -26,6 +27,7 @@ struct server {
     int64_t ahead_us, most_ahead_us;                /* ahead of true time: now, and at most so far */
     int64_t stalled_until_ns, loading_until_ns;
     bool is_full, is_down, has_monitor;
+    bool is_replica; /* of another server */
 };
 
 static struct server servers[SERVERS_MAX];
@@ -67,9 +69,9 @@ struct store *server_store(void)
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-static bool equals(struct text text, const char *word)
+static bool is_master(const struct node *node)
 {
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+    return node == server->master && !server->is_replica;
 }
 
 static bool is_at_master(const struct link *link)
@@ -83,7 +85,7 @@ static int subscribers(void *user, struct text channel)
 
     (void)user;
     for (struct link *link = server->links; link; link = link->next)
-        count += is_at_master(link) && link->channel[0] && equals(channel, link->channel);
+        count += is_at_master(link) && link->channel[0] && word_is(channel, link->channel);
     return count;
 }
 
@@ -94,7 +96,7 @@ static int publish(void *user, struct text channel, struct text message)
 
     check_told(channel, message);
     for (struct link *link = server->links; link; link = link->next) {
-        if (!link->channel[0] || !equals(channel, link->channel))
+        if (!link->channel[0] || !word_is(channel, link->channel))
             continue;
         bytes.length = 0;
         bytes_print(&bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%.*s\r\n", channel.length, link->channel,
@@ -129,7 +131,7 @@ static const char *info_text(const struct node *node)
     snprintf(text, sizeof text,
              "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
              "# Replication\r\nrole:%s\r\nmaster_replid:%016llx\r\nmaster_replid2:%016llx\r\n",
-             (unsigned long long)node->run, uptime, node == server->master ? "master" : "slave",
+             (unsigned long long)node->run, uptime, is_master(node) ? "master" : "slave",
              (unsigned long long)server->replid, (unsigned long long)server->replid_before);
     return text;
 }
@@ -143,7 +145,7 @@ static void info(const struct node *node, struct bytes *reply)
 
 static void role(const struct node *node, struct bytes *reply)
 {
-    if (node == server->master)
+    if (is_master(node))
         bytes_print(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
     else
         bytes_print(reply, "*5\r\n$5\r\nslave\r\n$6\r\nmaster\r\n:1\r\n$9\r\nconnected\r\n:0\r\n");
@@ -184,7 +186,7 @@ static void eval(struct node *node, const struct text *words, int count, bool by
         bytes_print(reply, "-ERR this script is none of the library's\r\n");
     } else if (!by_text && !(node->known_scripts & 1u << script)) {
         bytes_print(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    } else if (node != server->master) {
+    } else if (!is_master(node)) {
         bytes_print(reply, "-READONLY You can't write against a read only replica.\r\n");
     } else {
         node->known_scripts |= 1u << script;
@@ -217,17 +219,17 @@ static void run_command(struct link *link, const struct text *words, int count)
 
     if (node == server->master && server->loading_until_ns > world_now())
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
-    else if (equals(words[0], "EVALSHA") || equals(words[0], "EVAL"))
+    else if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
         eval(node, words, count, words[0].length == 4, &reply);
-    else if (equals(words[0], "ROLE"))
+    else if (word_is(words[0], "ROLE"))
         role(node, &reply);
-    else if (equals(words[0], "INFO"))
+    else if (word_is(words[0], "INFO"))
         info(node, &reply);
-    else if (equals(words[0], "SUBSCRIBE"))
+    else if (word_is(words[0], "SUBSCRIBE"))
         subscribe(link, words[1], &reply);
-    else if (equals(words[0], "CLIENT") && equals(words[1], "ID"))
+    else if (word_is(words[0], "CLIENT") && word_is(words[1], "ID"))
         bytes_print(&reply, ":%llu\r\n", (unsigned long long)link->client_id);
-    else if (equals(words[0], "CLIENT") && equals(words[1], "KILL"))
+    else if (word_is(words[0], "CLIENT") && word_is(words[1], "KILL"))
         bytes_print(&reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
     else
         bytes_print(&reply, "-ERR unknown command\r\n");
@@ -237,64 +239,20 @@ static void run_command(struct link *link, const struct text *words, int count)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* Reads "*3\r\n" or "$5\r\n" at *at; false if the line is not complete. */
-static bool take_number(const struct bytes *in, size_t *at, long *ret_number)
-{
-    const char *end = *at < in->length ? memchr(in->data + *at, '\n', in->length - *at) : NULL;
-
-    if (!end)
-        return false;
-    *ret_number = strtol(in->data + *at + 1, NULL, 10);
-    *at = (size_t)(end - in->data) + 1;
-    return true;
-}
-
-/* Returns the length of the command, 0 if the command is not complete. */
-static size_t take_command(const struct bytes *in, size_t at, struct text words[WORDS_MAX], int *ret_count)
-{
-    size_t begin = at;
-    long count, length;
-
-    if (!take_number(in, &at, &count) || count > WORDS_MAX)
-        return 0;
-    for (int i = 0; i < count; i++) {
-        if (!take_number(in, &at, &length) || at + (size_t)length + 2 > in->length)
-            return 0;
-        words[i] = (struct text){ in->data + at, (size_t)length };
-        at += (size_t)length + 2;
-    }
-    *ret_count = (int)count;
-    return at - begin;
-}
-
-static void end_words(const struct text *words, int count)
-{
-    for (int i = 0; i < count; i++)
-        ((char *)words[i].bytes)[words[i].length] = '\0'; /* over the CR */
-}
-
-/* Runs a connection's commands; a command that kills its own connection is the last. */
 static void work_on(struct link *link)
 {
-    static struct text words[WORDS_MAX];
-    size_t at = 0, length;
-    int count;
-
-    if (server->stalled_until_ns > world_now())
-        return;
-    while (link->is_known_to_server && (length = take_command(&link->in, at, words, &count)) > 0) {
-        end_words(words, count);
-        run_command(link, words, count);
-        at += length;
-    }
-    memmove(link->in.data, link->in.data + at, link->in.length - at);
-    link->in.length -= at;
+    if (server->stalled_until_ns <= world_now())
+        words_run(link, run_command);
 }
 
 void server_bytes(struct link *link, const char *bytes, size_t length)
 {
     if (!link->is_known_to_server)
         return;
+    if (link->server >= SERVERS_MAX) {
+        sentinel_bytes(link, bytes, length);
+        return;
+    }
     server = &servers[link->server];
     bytes_add(&link->in, bytes, length);
     work_on(link);
@@ -304,6 +262,8 @@ void server_bytes(struct link *link, const char *bytes, size_t length)
 
 bool server_accept(struct link *link)
 {
+    if (link->server >= SERVERS_MAX)
+        return sentinel_accept(link);
     server = &servers[link->server];
     if (server->is_down)
         return false;
@@ -318,7 +278,7 @@ bool server_accept(struct link *link)
 /* Removes a client; commands read from the client and not run yet are never run: work_on() runs known links only. */
 void server_gone(struct link *link)
 {
-    struct link **at = &servers[link->server].links;
+    struct link **at = link->server >= SERVERS_MAX ? sentinel_links(link) : &servers[link->server].links;
 
     if (!link->is_known_to_server)
         return;
@@ -455,6 +415,38 @@ void server_promote_and_back(int64_t down_ns)
     draw_replid();
     draw_replid();
     go_down(down_ns);
+}
+
+bool server_is_down(void)
+{
+    return server->is_down;
+}
+
+void server_take_over(void)
+{
+    if (server->is_replica)
+        draw_replid();
+    server->is_replica = false;
+    reset_links_of_master(true);
+}
+
+void server_follow(uint32_t number)
+{
+    const struct server *master = &servers[number];
+
+    server->is_replica = true;
+    store_copy(&server->store, &master->store);
+    server->replid = master->replid;
+    server->replid_before = master->replid_before;
+    reset_links_of_master(true);
+}
+
+void server_catch_up(uint32_t number)
+{
+    const struct server *master = &servers[number];
+
+    if (server->is_replica && !server->is_down && !master->is_down && server->stalled_until_ns <= world_now())
+        store_copy(&server->store, &master->store);
 }
 
 void server_set_monitor(bool is_there)

@@ -36,6 +36,7 @@ enum keeps { KEEPS_ALL, KEEPS_COPY, KEEPS_NOTHING }; /* data kept by a restart *
 
 /* Ends now, and is there again after `down_ns`, as another run. */
 void server_restart(enum keeps keeps, int64_t down_ns);
+bool server_is_down(void);
 
 /* Makes the copy that KEEPS_COPY goes back to: the data of a replica, or of a snapshot. */
 void server_copy(void);
@@ -48,6 +49,14 @@ void server_promote(enum keeps keeps);
  * replica; the way there and back takes `down_ns`.  Commands' connections end, inboxes stay.
  */
 void server_promote_and_back(int64_t down_ns);
+
+/*
+ * Of a group, beside sentinels: REPLICAOF NO ONE, which changes nothing for a master; REPLICAOF the server of this
+ * number, with its data; the data of that master reach the replica.  Both REPLICAOF end all connections.
+ */
+void server_take_over(void);
+void server_follow(uint32_t number);
+void server_catch_up(uint32_t number);
 
 /* Somebody has subscribed to all channels by a pattern. */
 void server_set_monitor(bool is_there);

@@ -31,6 +31,7 @@ int main(int argc, char **argv)
     run.is_safe = getenv("DM_SAFE") != NULL;
     run.is_plain = getenv("DM_PLAIN") != NULL;
     run.is_quorum = getenv("DM_QUORUM") != NULL;
+    run.has_sentinels = getenv("DM_SENTINELS") != NULL;
     for (uint64_t i = 0; i < count; i++) {
         run.seed = seed + i;
         run_seed(&run);

@@ -232,6 +232,19 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
     assert_true(counters.swift_locks > 0 && counters.deaths > 0 && counters.losses > 0);
 }
 
+/* A group of three servers with replication that lags, and three sentinels with views of their own. */
+static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000);
+
+    (void)state;
+    begin();
+    run.has_sentinels = true;
+    keep_promises(first_seed(), seeds);
+    must_have_tried();
+    assert_true(counters.switches > seeds && counters.swift_locks > 0 && counters.losses > 0);
+}
+
 /* Findings 95 and 96; the seeds of 94 are 9 and 27. */
 static void test_sim_keeps_every_promise_at_seeds_that_failed_once(void **state)
 {
@@ -265,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),
         cmocka_unit_test(test_sim_keeps_every_promise_at_seeds_that_failed_once),
     };
 

@@ -28,12 +28,12 @@ int __lsan_is_turned_off(void)
 }
 
 /* Controls run on one server, unless a test says otherwise for its own time. */
-static bool is_plain, is_quorum;
+static bool is_plain, is_quorum, has_sentinels;
 
 static int back_to_one_server(void **state)
 {
     (void)state;
-    is_plain = is_quorum = false;
+    is_plain = is_quorum = has_sentinels = false;
     return 0;
 }
 
@@ -49,6 +49,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.has_losses = has_losses;
     run.is_plain = is_plain;
     run.is_quorum = is_quorum;
+    run.has_sentinels = has_sentinels;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
@@ -105,6 +106,15 @@ static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
     must_break("quorum: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
     must_break("quorum: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
     must_break_when("quorum: new servers without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+}
+
+static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
+{
+    (void)state;
+    has_sentinels = true;
+    must_break_when("sentinels: a word counts for ever", NULL, WORDS_COUNT_FOR_EVER, "I1 I2", true);
+    must_break_when("sentinels: without epochs", NULL, SENTINELS_TELL_NO_EPOCH, "I1 I2", true);
+    must_break_when("sentinels: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
 /* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */
@@ -356,6 +366,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),
