@@ -6,7 +6,7 @@
 #     run-models.sh TEXT...    only the runs with one of the texts in the line
 #
 # Needs spin (package spin) and a C compiler at run time.  DMUTEX_TEST_LONG=1: also the runs marked "long".
-# DMUTEX_MODEL_JOBS: runs at a time (2); each may take DMUTEX_MODEL_MIB (4800), the need of the largest long run, and
+# DMUTEX_MODEL_JOBS: runs at a time (2); each may take DMUTEX_MODEL_MIB (5200), the need of the largest long run, and
 # DMUTEX_MODEL_SECONDS (1800).
 # Two at a time stay below 8 GiB.
 
@@ -16,7 +16,7 @@ export LC_ALL
 here=${srcdir:+$srcdir/tests/model}
 here=$(cd "${here:-$(dirname "$0")}" && pwd)
 jobs=${DMUTEX_MODEL_JOBS:-2}
-mib=${DMUTEX_MODEL_MIB:-4800}
+mib=${DMUTEX_MODEL_MIB:-5200}
 seconds_at_most=${DMUTEX_MODEL_SECONDS:-1800}
 cc=${CC:-cc}
 
