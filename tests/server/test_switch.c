@@ -55,6 +55,16 @@ static void use(struct user *user, dmutex_t *mutex)
         dmutex_unlock(mutex);
 }
 
+/* Rests longer than the use has lasted, also on a busy machine: else somebody would hold or wait at every moment. */
+static void use_and_rest(struct user *user, dmutex_t *mutex)
+{
+    int64_t began_us = wait_now_us(), rest_us;
+
+    use(user, mutex);
+    rest_us = 1000 + 2 * (wait_now_us() - began_us);
+    nanosleep(&(struct timespec){ .tv_sec = rest_us / 1000000, .tv_nsec = rest_us % 1000000 * 1000 }, NULL);
+}
+
 static void *use_all_the_time(void *argument)
 {
     struct user *user = argument;
@@ -64,10 +74,8 @@ static void *use_all_the_time(void *argument)
     snprintf(name, sizeof name, "switch/own%d", user->number);
     dmutex_init_np(&own, name, NULL);
     while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE) && !user->call) {
-        use(user, &own);
-        wait_nap(); /* else somebody would hold or wait at every moment */
-        use(user, &shared);
-        wait_nap();
+        use_and_rest(user, &own);
+        use_and_rest(user, &shared);
     }
     return NULL;
 }
