@@ -106,7 +106,10 @@ static struct dm_answer renewal_answer(struct dm_quorum_batch *batch, const stru
     return answer;
 }
 
-/* Not while a thread asks or gives back, nor if the attempt has come to own since the poll was sent. */
+/*
+ * The poll's answer was "not known".  The record stays while a thread asks or gives back, and if the attempt has come
+ * to own since the poll was sent.
+ */
 static void drop_record(struct dm_quorum_store *all, const struct item *item)
 {
     const struct dm_quorum_record *record = dm_quorum_find(all, item->attempt);

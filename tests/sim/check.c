@@ -138,10 +138,10 @@ static void begin_again(struct known *known)
         known->lost_token = known->ever_token;
 }
 
-/* A quorum keeps its promises when a server loses its data. */
+/* A quorum, and a group beside sentinels, keep their promises when a server loses its data. */
 void check_forgive(enum forgiven what)
 {
-    if (server_count() > 1)
+    if (!server_is_judged())
         return;
     if (what == CLOCK_SET_BACK) {
         for (int i = 0; i < check.count; i++)
@@ -170,7 +170,7 @@ void check_entered(int name, const struct dm_claim *claim)
 
     if (!dm_hold_is_certain(&claim->hold, dm_clock_boot_ns()))
         return; /* certainty ended on the way out of the call; the end could as well come just after the call */
-    counters.holds += server_count() > 1;
+    counters.holds += !server_is_judged();
     if (claim->hold.is_token_soft)
         return;
     snprintf(id, sizeof id, "%s:%" PRIu64 ":%" PRIu64, process_current()->runtime.ident.uuid, claim->hold.thread,

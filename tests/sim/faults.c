@@ -392,7 +392,7 @@ static void fail_over_group(const struct fault *fault, enum old_master old)
     }
 }
 
-/* Of a group with sentinels; faults that no promise covers are other sentinels' here. */
+/* Beside sentinels some kinds stand for another fault: a failover of some sort, or the loss of a sentinel. */
 static void happen_to_group(const struct fault *fault)
 {
     switch (fault->kind) {

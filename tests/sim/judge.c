@@ -249,7 +249,7 @@ void check_told(struct text channel, struct text message)
 {
     struct text uuid = { memrchr(channel.bytes, ':', channel.length), 0 };
 
-    if (server_count() > 1 || !uuid.bytes || message.length < 7 || memcmp(message.bytes, "wanted ", 7) != 0 ||
+    if (!server_is_judged() || !uuid.bytes || message.length < 7 || memcmp(message.bytes, "wanted ", 7) != 0 ||
         check.told_count == TOLD_MAX)
         return;
     uuid.length = channel.length - (size_t)(uuid.bytes - channel.bytes);
@@ -381,8 +381,8 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
     struct script_call call = { scripting_name(script), keys, key_count, arguments, argument_count, false };
 
     check_soon();
-    if (server_count() > 1)
-        return; /* a quorum is judged by its processes */
+    if (!server_is_judged())
+        return;
     call.is_back = strcmp(call.name, "renew") == 0 ||
                    (strcmp(call.name, "acquire") == 0 && argument_count > 6 && arguments[6].length > 0);
     for (int i = 0; i < check.count; i++)

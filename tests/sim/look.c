@@ -178,7 +178,7 @@ void look_at_queue(struct known *known)
 void check_before_script(int script, const struct text *arguments, int argument_count)
 {
     named_check(script, arguments, argument_count);
-    if (server_count() > 1)
+    if (!server_is_judged())
         return;
     check.told_count = 0;
     for (int i = 0; i < check.count; i++)

@@ -15,7 +15,7 @@
 #define SENTINELS_SWITCH_MS 200
 #define SENTINELS_SERVERS 3
 
-/* The first server is the master; the others are its replicas.  */
+/* The first server is the master; the others are its replicas. */
 void sentinels_begin(void);
 void sentinels_none(void); /* no sentinels in this run */
 bool sentinels_are_there(void);

@@ -51,6 +51,11 @@ int server_count(void)
     return total;
 }
 
+bool server_is_judged(void)
+{
+    return total == 1;
+}
+
 int64_t server_now_us(void)
 {
     return START_US + world_now() / 1000 + server->ahead_us;

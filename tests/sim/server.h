@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The servers: data, clock, clients and faults.  In most runs there is one; of a quorum there are several, which know
- * nothing of each other.  What is said below is of the chosen server.
+ * nothing of each other, and beside sentinels a group (sentinels.h).  What is said below is of the chosen server.
  *
  * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
  * all messages of the master.  New connections come to the master, as by an address that follows the master; an open
@@ -20,6 +20,9 @@ void server_begin(struct scripting *scripting, int count);
 void server_end(void);
 
 int server_count(void);
+
+/* False: what one of several servers stores says nothing about the locks, so the processes alone are judged. */
+bool server_is_judged(void);
 
 /* Chooses a server, by its number modulo their count; an event of a server chooses that server. */
 void server_choose(uint32_t number);

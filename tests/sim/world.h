@@ -65,8 +65,9 @@ struct counters {
         refusals;
     uint64_t faults, fault_kinds[32];
     uint64_t states, checks;
-    uint64_t brief_locks, brief_unlocks;                           /* calls that took the state lock twice */
-    uint64_t swift_locks, swift_unlocks, swift_mistakes, switches; /* without the state lock; entered in vain */
+    uint64_t brief_locks, brief_unlocks;                 /* calls that took the state lock twice */
+    uint64_t swift_locks, swift_unlocks, swift_mistakes; /* without the state lock; entered in vain */
+    uint64_t switches;                                   /* failovers beside sentinels */
 };
 extern struct counters counters;
 
