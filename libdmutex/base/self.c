@@ -13,9 +13,10 @@ static __thread int ends_seen;
 
 __thread struct dm_self_swift dm_self_swift;
 
-/* The process ends; by this thread. */
+/* The process ends; by this thread; and other threads' questions are given up. */
 static bool is_ending;
 static __thread bool is_ending_here;
+static bool are_questions_over;
 
 static uint64_t last_serial;
 /* Written once, by the library's constructor, before the first thread is known: read without a lock. */
@@ -122,6 +123,16 @@ bool dm_self_must_park(void)
     return dm_self_is_ending() && !is_ending_here;
 }
 
+void dm_self_end_questions(void)
+{
+    __atomic_store_n(&are_questions_over, true, __ATOMIC_RELAXED);
+}
+
+bool dm_self_is_given_up(void)
+{
+    return __atomic_load_n(&are_questions_over, __ATOMIC_RELAXED) && !is_ending_here;
+}
+
 void dm_self_park(void)
 {
     for (;;)
@@ -134,7 +145,7 @@ void dm_self_park(void)
  */
 void dm_self_fork_child(void)
 {
-    is_ending = is_ending_here = false;
+    is_ending = is_ending_here = are_questions_over = false;
     if (self.serial == 0)
         return;
     sem_init(&self.wake, 0, 1); /* a wait that the fork has interrupted, in a handler, looks again, and ends */

@@ -77,6 +77,15 @@ bool dm_self_is_ending(void);
 /* True if the process ends, and not by the calling thread. */
 bool dm_self_must_park(void);
 
+/*
+ * Questions of other threads are given up, by the thread that ends the process: a question that has not been sent is
+ * never sent, because the releases of all claims go out next.
+ */
+void dm_self_end_questions(void);
+
+/* True if the calling thread's questions are given up.  A thread looks before each sending. */
+bool dm_self_is_given_up(void);
+
 /* Sleeps until the process is gone; handlers of signals run.  No lock held. */
 void dm_self_park(void) __attribute__((__noreturn__));
 

@@ -13,13 +13,11 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
 
     if (!block)
         return -1;
-    args->texts = (const char **)block;
-    args->lengths = (size_t *)(block + pointers);
-    args->digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths);
-    args->is_asking = false;
-    args->count = args->numbers = args->born_at = args->run_at = 0;
-    args->room = count;
-    args->numbers_room = numbers;
+    *args = (struct dm_args){ .texts = (const char **)block,
+                              .lengths = (size_t *)(block + pointers),
+                              .digits = (char(*)[DM_ARG_DIGITS])(block + pointers + lengths),
+                              .room = count,
+                              .numbers_room = numbers };
     return 0;
 }
 
@@ -156,7 +154,9 @@ struct dm_command dm_args_format(const struct dm_args *args)
         *at++ = '\n';
     }
     *at = '\0'; /* for people and debuggers */
-    return (struct dm_command){ .bytes = bytes, .length = (size_t)(at - bytes), .ahead = args->is_asking };
+    return (struct dm_command){
+        .bytes = bytes, .length = (size_t)(at - bytes), .is_for_ending = args->is_for_ending, .ahead = args->is_asking
+    };
 }
 
 /* Sets NULL, so that a second call frees nothing. */

@@ -18,9 +18,10 @@ typedef void (*dm_reply_fn)(void *user, const struct redisReply *reply);
 struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
-    uint64_t peer;   /* the number of the server for which the command was written (struct dm_greeter); 0: any */
-    bool is_for_any; /* asks what any server can tell: nobody need vouch for the server (struct dm_greeter) */
-    int ahead;       /* so many commands stand before this one in the bytes; nobody wants the replies to those */
+    uint64_t peer;      /* the number of the server for which the command was written (struct dm_greeter); 0: any */
+    bool is_for_any;    /* asks what any server can tell: nobody need vouch for the server (struct dm_greeter) */
+    bool is_for_ending; /* sent also by a thread whose questions are given up (base/self.h) */
+    int ahead;          /* so many commands stand before this one in the bytes; nobody wants the replies to those */
 };
 
 /*
@@ -30,7 +31,8 @@ struct dm_command {
 #define DM_ARG_DIGITS 21
 
 struct dm_args {
-    bool is_asking; /* the command follows "ASKING": the slot is on its way to this node of a Cluster */
+    bool is_asking;     /* the command follows "ASKING": the slot is on its way to this node of a Cluster */
+    bool is_for_ending; /* as the command's */
     const char **texts;
     size_t *lengths;
     char (*digits)[DM_ARG_DIGITS];

@@ -238,7 +238,8 @@ static bool run_call(struct dm_link *link, struct dm_caller *call, const struct 
 
 /*
  * Sends as soon as the link is ready, and once: a command that was sent is never sent again by the link, because it may
- * have been executed.
+ * have been executed.  A question that is given up is not sent: the thread that gave the question up sends a release by
+ * this lock next, and the question would come behind.
  */
 static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user)
 {
@@ -246,6 +247,8 @@ static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user
 
     dm_assert_held(DM_RANK_CONN);
     if (!call->slot && !call->is_done && dm_link_may_send(link, command)) {
+        if (dm_self_is_given_up() && !command->is_for_ending)
+            return true;
         if (!dm_link_is_for_peer(link, command)) {
             call->result = DM_LINK_OTHER;
             return true;

@@ -395,6 +395,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
 {
     if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 5, 3))
         return false;
+    args->is_for_ending = true;
     dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->id);

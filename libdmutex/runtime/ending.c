@@ -128,7 +128,7 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
 
 /*
  * exit() waits for command_timeout at most: half of it for threads that have a question under way, and the rest with
- * their questions given up.
+ * their questions given up: no question that waits for a connection follows the release of its claim.
  */
 void dm_ending_process(struct dm_runtime *runtime)
 {
@@ -141,6 +141,7 @@ void dm_ending_process(struct dm_runtime *runtime)
     sooner = dm_deadline_sooner(&deadline, dm_deadline_left_ns(&deadline) / 2);
     give_back_everything(runtime, false);
     await_all(runtime, &sooner);
+    dm_self_end_questions();
     give_back_everything(runtime, true); /* a signal handler may keep a thread in its question */
     await_all(runtime, &deadline);
     dm_metrics_end(runtime);

@@ -128,10 +128,15 @@ static void give_back(struct asking *asking, int kept)
     release(asking->all, asking->ask, DM_END_UNLOCKED, kept, true, &soon);
 }
 
+/* A record with a posted release is dropped by the answers to the release. */
 static void drop(struct dm_quorum_store *all, uint64_t attempt)
 {
+    struct dm_quorum_record *record;
+
     dm_mutex_lock(&all->lock);
-    dm_quorum_drop_record(all, attempt);
+    record = dm_quorum_find(all, attempt);
+    if (record && !record->on_released)
+        dm_quorum_drop_record(all, attempt);
     dm_mutex_unlock(&all->lock);
 }
 
@@ -260,7 +265,7 @@ static unsigned post_questions(struct asking *asking, struct dm_quorum_record *r
     return open;
 }
 
-/* Asks until the answers have a consequence. */
+/* Asks until the answers have a consequence.  A thread that is given up asks nothing: its release may be under way. */
 static enum dm_quorum_step await_step(struct asking *asking)
 {
     struct dm_quorum_record *record;
@@ -271,7 +276,7 @@ static enum dm_quorum_step await_step(struct asking *asking)
         int64_t now_ns = dm_clock_boot_ns();
 
         dm_mutex_lock(&asking->all->lock);
-        record = dm_quorum_find(asking->all, asking->ask->attempt);
+        record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->ask->attempt);
         if (record)
             open = post_questions(asking, record, now_ns);
         step = record ? dm_quorum_step(&record->quorum, now_ns < asking->patient_until_ns, now_ns) : DM_QUORUM_SILENT;
@@ -457,8 +462,11 @@ static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
+/* A thread that is given up leaves all to its release, which is posted already. */
 static bool follow(struct asking *asking, enum dm_quorum_step step, struct dm_answer *ret_answer)
 {
+    if (dm_self_is_given_up())
+        return ENDED;
     switch (step) {
     case DM_QUORUM_OWNED:
         return on_owned(asking, ret_answer);

@@ -4,6 +4,7 @@
  * nobody is told of a false death, no call of another thread returns any more.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #define AT_ONCE 5000
 #define MOST_THREADS 4
 
+#define AT_END 4 /* the last word that a child tells */
+
 static dmutex_t mutex;
 static dcond_t cond = DCOND_INITIALIZER("exit/cond");
 
@@ -29,7 +32,7 @@ static struct shared {
     volatile enum place places[MOST_THREADS];
     volatile long returned; /* calls that came back */
     volatile pid_t tids[MOST_THREADS];
-    volatile bool is_told[4];
+    volatile bool is_told[AT_END + 1];
 } * shared;
 
 static int begin_group(void **state)
@@ -67,6 +70,7 @@ static void *lock_again_and_again(void *user)
 {
     int index = (int)(intptr_t)user;
 
+    shared->tids[index] = (pid_t)syscall(SYS_gettid);
     for (;;) {
         shared->places[index] = LOCKING;
         if (dmutex_lock(&mutex) == EOWNERDEAD)
@@ -117,6 +121,27 @@ static void end_by(void (*end)(int))
     end(0);
 }
 
+/*
+ * exit() flushes streams last, behind all destructors: until then no thread of the test is in user space.  A thread
+ * sleeps where the library has parked it, or with a question that has no answer.  quick_exit() flushes none.
+ */
+static ssize_t let_threads_come_to_rest(void *user, const char *bytes, size_t count)
+{
+    (void)user;
+    (void)bytes;
+    tell(AT_END);
+    for (int i = 0; i < MOST_THREADS; i++) {
+        while (shared->tids[i] && proc_state(shared->tids[i]) != 'S')
+            sched_yield();
+    }
+    return (ssize_t)count;
+}
+
+static void await_rest_at_end(void)
+{
+    fputs("for exit()", fopencookie(NULL, "w", (cookie_io_functions_t){ .write = let_threads_come_to_rest }));
+}
+
 static void (*const ways_to_end[])(int) = { exit, quick_exit };
 #define ENDS 2
 
@@ -144,6 +169,7 @@ static void assert_free(bool may_be_dead)
 
 static void exit_beside_lockers(void (*end)(int), int rounds)
 {
+    await_rest_at_end();
     for (int i = 0; i < MOST_THREADS; i++)
         start(lock_again_and_again, i);
     while (shared->returned < rounds)
@@ -151,12 +177,14 @@ static void exit_beside_lockers(void (*end)(int), int rounds)
     end_by(end);
 }
 
-static bool was_any_inside(void)
+/* A thread that quick_exit() has met behind the return of lock may not have said so. */
+static bool was_any_inside(bool is_at_rest)
 {
     bool is_any = false;
 
     for (int i = 0; i < MOST_THREADS; i++)
-        is_any |= shared->places[i] == INSIDE || shared->places[i] == UNLOCKING;
+        is_any |= shared->places[i] == INSIDE || shared->places[i] == UNLOCKING ||
+                  (shared->places[i] == LOCKING && !is_at_rest);
     return is_any;
 }
 
@@ -172,7 +200,7 @@ static void test_the_next_process_owns_at_once_when_one_exits_beside_lockers(voi
         if (pid == 0)
             exit_beside_lockers(ways_to_end[i % ENDS], 1 + i);
         reap(pid);
-        assert_free(was_any_inside());
+        assert_free(was_any_inside(is_told(AT_END)));
     }
 }
 
@@ -332,6 +360,63 @@ static void test_a_late_answer_is_given_back_when_the_process_exits_before_it(vo
     }
 }
 
+/* ---- behind a question that is given up -------------------------------------------------- */
+
+enum { IS_CONNECTED, IS_AWAY, IS_IN_HANDLER, IS_BACK };
+
+/* Awake in user space: the first sleep behind the return is the library's. */
+static void stay_in_handler(int signal)
+{
+    (void)signal;
+    tell(IS_IN_HANDLER);
+    while (!is_told(AT_END))
+        continue;
+}
+
+static void exit_with_a_question_given_up(void)
+{
+    char url[sizeof the_server->url + 32];
+    pthread_t thread;
+
+    snprintf(url, sizeof url, "%s&command_timeout=500", the_server->url);
+    if (dmutex_configure_np(url) != 0 || dmutex_trylock(&mutex) != 0 || dmutex_unlock(&mutex) != 0)
+        abort();
+    tell(IS_CONNECTED);
+    signal(SIGUSR1, stay_in_handler);
+    await_rest_at_end();
+    await_told(IS_AWAY);
+    thread = start(lock_once, 0);
+    while (!shared->tids[0] || proc_state(shared->tids[0]) != 'S')
+        wait_nap();
+    pthread_kill(thread, SIGUSR1);
+    await_told(IS_BACK);
+    exit(0);
+}
+
+/*
+ * Finding 97: the server is away when the thread asks, and a signal handler keeps the thread from sending its question
+ * until exit() has given the question up.  The question must not follow the release: nobody would have the lock.
+ */
+static void test_a_question_is_not_sent_when_exit_has_given_it_up(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    begin("exit/given-up");
+    pid = keeper_fork();
+    if (pid == 0)
+        exit_with_a_question_given_up();
+    wait_until(is_told(IS_CONNECTED));
+    server_kill(the_server);
+    tell(IS_AWAY);
+    wait_until(is_told(IS_IN_HANDLER));
+    server_restart(the_server);
+    tell(IS_BACK);
+    reap(pid);
+    side_text(the_server->side, "PING"); /* the server has read before the answer what the process has sent */
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("state", "exit/given-up")), 0);
+}
+
 /* ---- handlers ---------------------------------------------------------------------------- */
 
 static pthread_t worker;
@@ -427,6 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_queue_is_empty_at_once_when_a_waiting_process_exits),
         cmocka_unit_test(test_nobody_waits_on_the_condition_when_a_waiting_process_exits),
         cmocka_unit_test(test_a_late_answer_is_given_back_when_the_process_exits_before_it),
+        cmocka_unit_test(test_a_question_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_handler_joins_a_thread_that_locks_when_the_process_exits),
         cmocka_unit_test(test_waiting_threads_stay_in_lock_when_handlers_take_long),
         cmocka_unit_test(test_nothing_is_left),

@@ -230,6 +230,8 @@ enum dm_link_result dm_link_call(struct dm_link *conn, const struct dm_command *
     check_no_lock("dm_link_call");
     thread_preempt();
     while (!slot || !slot->is_done) {
+        if (!slot && dm_self_is_given_up() && !command->is_for_ending)
+            return DM_LINK_LATE;
         if (!slot && conn->state == READY && !is_for_peer(conn, command))
             return DM_LINK_OTHER;
         if (!slot && conn->state == READY) {

@@ -296,6 +296,8 @@ bool plain_call(struct request *request, const struct dm_deadline *deadline, cha
     thread_preempt();
     request->caller = thread_current();
     while (!request->is_done && dm_deadline_left_ns(deadline) > 0) {
+        if (!is_sent && dm_self_is_given_up() && request->items[request->count - 1].act != RELEASE)
+            break;
         if (!is_sent && plain->at_client) {
             send_request(request);
             is_sent = true;

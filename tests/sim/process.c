@@ -225,6 +225,17 @@ bool dm_self_must_park(void)
     return current_process->ender && current_process->ender != current_thread;
 }
 
+void dm_self_end_questions(void)
+{
+    if (current_process)
+        current_process->are_questions_over = true;
+}
+
+bool dm_self_is_given_up(void)
+{
+    return current_process->are_questions_over && dm_self_must_park();
+}
+
 void dm_self_park(void)
 {
     for (;;)

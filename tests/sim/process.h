@@ -33,8 +33,9 @@ struct process {
     int number;
     bool is_alive, is_stopped;
     struct thread *ender; /* the thread that exits the process */
-    int64_t clock_ns;     /* CLOCK_BOOTTIME at the beginning of the run */
-    int64_t rate_ppm;     /* speed of the clock: 1000000 is right */
+    bool are_questions_over;
+    int64_t clock_ns; /* CLOCK_BOOTTIME at the beginning of the run */
+    int64_t rate_ppm; /* speed of the clock: 1000000 is right */
     struct dm_runtime runtime;
     struct dm_url url;
     struct dm_loop loop;
