@@ -549,6 +549,7 @@ sim_sources = \
     tests/sim/world.h
 sim_wraps = \
     -Wl,--wrap=dm_hold_look_at \
+    -Wl,--wrap=dm_line_take_back \
     -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_lookout_is_fresh \
     -Wl,--wrap=dm_redis_hear \

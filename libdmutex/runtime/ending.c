@@ -11,10 +11,12 @@ static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const 
                       enum dm_event_kind kind)
 {
     dm_line_sync(claim);
-    if (claim->holder == self->serial)
-        dm_step_kind(runtime, claim, kind);
-    else
+    if (claim->holder != self->serial) {
         dm_line_follow(runtime, claim);
+        return;
+    }
+    dm_line_take_back(claim);
+    dm_step_kind(runtime, claim, kind);
 }
 
 /* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
@@ -87,6 +89,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
             continue;
         if (claim->hold.is_attended)
             dm_self_wake(claim->self);
+        dm_line_take_back(claim);
         dm_step_kind(runtime, claim, DM_EV_PROCESS_ENDS);
     }
 }

@@ -149,6 +149,7 @@ static int go_on_with(struct dm_wait *wait, struct dm_claim *claim)
     uint64_t me = dm_self_get()->serial;
 
     wait->claim = claim;
+    claim->is_passed = false;
     if (dm_claim_is_inside(claim, me))
         dm_step_kind(wait->runtime, claim, DM_EV_TIME);
     if (!dm_claim_is_inside(claim, me))

@@ -112,6 +112,7 @@ static void set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns)
     if (thread)
         dm_hold_step(&claim->hold, &(struct dm_event){ .kind = DM_EV_ENTERED }, now_ns);
     claim->holder = thread;
+    claim->is_passed = false;
     dm_registry_set_self(claim, NULL);
     dm_tenure_publish(claim->tenure, thread, 0);
 }
@@ -286,6 +287,7 @@ static void pass(struct dm_claim *claim)
     dm_line_stand_up(line, seat);
     seat->claim = claim;
     dm_line_enter(claim, seat->self->serial);
+    claim->is_passed = true;
     dm_self_wake(seat->self);
 }
 
@@ -406,6 +408,13 @@ void dm_line_end_keeping(struct dm_runtime *runtime, struct dm_name *name)
         dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
     else
         dm_line_publish(claim);
+}
+
+void dm_line_take_back(struct dm_claim *claim)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (claim->is_passed && claim->hold.phase == DM_HELD)
+        set_inside(claim, 0, dm_clock_boot_ns());
 }
 
 void dm_line_end_all_keeping(struct dm_runtime *runtime)

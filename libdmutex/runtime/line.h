@@ -83,6 +83,9 @@ void dm_line_look(struct dm_runtime *runtime, struct dm_claim *claim);
 void dm_line_end_keeping(struct dm_runtime *runtime, struct dm_name *name);
 void dm_line_end_all_keeping(struct dm_runtime *runtime);
 
+/* The process ends: a hold that was passed to a seat is nobody's, if the thread has not come back from its seat. */
+void dm_line_take_back(struct dm_claim *claim);
+
 /* The calling thread has entered a tenure by mistake, and leaves it. */
 void dm_line_put_back(struct dm_runtime *runtime);
 

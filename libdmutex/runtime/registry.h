@@ -41,6 +41,7 @@ struct dm_claim {
     struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
     struct dm_tenure *tenure;  /* of a claim that is or was a line's; NULL: the claim of one thread alone */
     bool is_counted;           /* among line.lost of the name */
+    bool is_passed;            /* the holder is on its seat yet, and has not returned from lock */
     uint64_t holder;           /* the thread that is inside, or in a call about the claim; 0: none */
     int64_t since_ns;          /* when the hold since_number was taken by the state lock; 0: none was */
     uint32_t since_number;

@@ -20,19 +20,20 @@
 #define AT_ONCE 5000
 #define MOST_THREADS 4
 
-#define AT_END 4 /* the last word that a child tells */
-
 static dmutex_t mutex;
 static dcond_t cond = DCOND_INITIALIZER("exit/cond");
 
 enum place { OUTSIDE, LOCKING, INSIDE, UNLOCKING };
+
+/* What is told between test and child; other tests count from 0. */
+enum { IS_CONNECTED, IS_AWAY, IS_IN_HANDLER, IS_BACK, AT_END, WORDS };
 
 /* Words of a child's threads, in memory shared with the test. */
 static struct shared {
     volatile enum place places[MOST_THREADS];
     volatile long returned; /* calls that came back */
     volatile pid_t tids[MOST_THREADS];
-    volatile bool is_told[AT_END + 1];
+    volatile bool is_told[WORDS];
 } * shared;
 
 static int begin_group(void **state)
@@ -114,6 +115,21 @@ static pthread_t start(void *(*run)(void *), int index)
     if (pthread_create(&thread, NULL, run, (void *)(intptr_t)index) != 0)
         abort();
     return thread;
+}
+
+/* Awake in user space: the first sleep behind the return is the library's. */
+static void stay_in_handler(int signal)
+{
+    (void)signal;
+    tell(IS_IN_HANDLER);
+    while (!is_told(AT_END))
+        continue;
+}
+
+static void await_asleep(int index)
+{
+    while (!shared->tids[index] || proc_state(shared->tids[index]) != 'S')
+        wait_nap();
 }
 
 static void end_by(void (*end)(int))
@@ -360,18 +376,44 @@ static void test_a_late_answer_is_given_back_when_the_process_exits_before_it(vo
     }
 }
 
-/* ---- behind a question that is given up -------------------------------------------------- */
+/* ---- with a hold that was passed --------------------------------------------------------- */
 
-enum { IS_CONNECTED, IS_AWAY, IS_IN_HANDLER, IS_BACK };
-
-/* Awake in user space: the first sleep behind the return is the library's. */
-static void stay_in_handler(int signal)
+/* The thread is on its seat, and a handler keeps it there; a robust mutex is passed to the seat. */
+static void exit_behind_a_pass(void (*end)(int))
 {
-    (void)signal;
-    tell(IS_IN_HANDLER);
-    while (!is_told(AT_END))
-        continue;
+    pthread_t thread;
+
+    signal(SIGUSR1, stay_in_handler);
+    await_rest_at_end();
+    dmutex_lock(&mutex);
+    thread = start(lock_once, 0);
+    await_asleep(0);
+    pthread_kill(thread, SIGUSR1);
+    await_told(IS_IN_HANDLER);
+    dmutex_unlock(&mutex);
+    end_by(end);
 }
+
+/* Finding 98: the thread never returns from lock, so its end is no death. */
+static void test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ENDS; i++) {
+        pid_t pid;
+
+        begin("exit/passed");
+        make_handed(&mutex, "exit/passed", &(struct kind){ PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, "robust" },
+                    LONG_LEASE, 0);
+        pid = keeper_fork();
+        if (pid == 0)
+            exit_behind_a_pass(ways_to_end[i]);
+        reap(pid);
+        assert_int_equal(shared->returned, 0);
+        assert_free(false);
+    }
+}
+
+/* ---- behind a question that is given up -------------------------------------------------- */
 
 static void exit_with_a_question_given_up(void)
 {
@@ -386,8 +428,7 @@ static void exit_with_a_question_given_up(void)
     await_rest_at_end();
     await_told(IS_AWAY);
     thread = start(lock_once, 0);
-    while (!shared->tids[0] || proc_state(shared->tids[0]) != 'S')
-        wait_nap();
+    await_asleep(0);
     pthread_kill(thread, SIGUSR1);
     await_told(IS_BACK);
     exit(0);
@@ -512,6 +553,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_queue_is_empty_at_once_when_a_waiting_process_exits),
         cmocka_unit_test(test_nobody_waits_on_the_condition_when_a_waiting_process_exits),
         cmocka_unit_test(test_a_late_answer_is_given_back_when_the_process_exits_before_it),
+        cmocka_unit_test(test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit),
         cmocka_unit_test(test_a_question_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_handler_joins_a_thread_that_locks_when_the_process_exits),
         cmocka_unit_test(test_waiting_threads_stay_in_lock_when_handlers_take_long),

@@ -198,6 +198,18 @@ void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt
     counters.holds++;
 }
 
+/* I9: a thread that has not returned from lock, and never will, was not inside. */
+void check_told_death(const struct dm_claim *claim)
+{
+    const struct thread *thread = process_current()->threads;
+    int name = atoi(strchr(claim->name->key, 'x') + 1);
+
+    while (thread && thread->self.serial != claim->holder)
+        thread = thread->next;
+    if (!thread || !(thread->is_entering || thread->levels[name] > 0))
+        world_break("I9: p%d exits and tells of a death, and no thread had x%d", process_current()->number, name);
+}
+
 void check_lost(const char *name, uint64_t token)
 {
     world_note("lost %s %" PRIu64, name, token);

@@ -12,7 +12,6 @@
 #include "process.h"
 #include "store.h"
 
-#define NAMES_MAX 4
 #define LEASE_MAX_MS 2500
 
 void check_begin(int names);
@@ -31,6 +30,9 @@ void check_told(struct text channel, struct text message);
 
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
+
+/* The current process exits, and tells the store of a death, with this hold. */
+void check_told_death(const struct dm_claim *claim);
 
 /* Without faults: no process keeps an idle lease much beyond its linger time. */
 void check_kept(int64_t lease_ns);

@@ -12,7 +12,7 @@
 
 static uint32_t lease_ms;
 static bool has_grace;
-static int64_t last_step_ns, last_switch_ns, slow_until_ns, lossy_until_ns;
+static int64_t last_step_ns, last_switch_ns, slow_until_ns, lossy_until_ns, promoted_until_ns;
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
@@ -206,22 +206,24 @@ static void fail_over(const struct fault *fault)
 }
 
 /*
- * The library looks at the server's identity each second of use.  A promotion that loses data, and the way back within
- * the second, are not seen by a connection that was idle meanwhile: no promise covers such a case.
+ * The library looks at the server's identity each second of use.  A promotion and the way back within the second, of
+ * which one loses data, are not seen by a connection that was idle meanwhile: no promise covers such a case.
  */
 #define UNSEEN_NS (4000 * MS)
 
 static void promote(const struct fault *fault)
 {
     (void)fault;
-    if (world_now() >= lossy_until_ns)
-        server_promote(KEEPS_ALL);
+    if (world_now() < lossy_until_ns)
+        return;
+    promoted_until_ns = world_now() + UNSEEN_NS;
+    server_promote(KEEPS_ALL);
 }
 
 static void promote_old(const struct fault *fault)
 {
     (void)fault;
-    if (world_now() < lossy_until_ns)
+    if (world_now() < lossy_until_ns || world_now() < promoted_until_ns)
         return;
     lossy_until_ns = world_now() + UNSEEN_NS;
     server_promote(KEEPS_COPY);
@@ -446,7 +448,7 @@ void faults_begin(const struct fault_plan *plan, uint32_t lease, bool is_graced)
     lease_ms = lease;
     has_grace = is_graced;
     last_step_ns = last_switch_ns = -4 * LEASE_MAX_MS * MS;
-    slow_until_ns = lossy_until_ns = 0;
+    slow_until_ns = lossy_until_ns = promoted_until_ns = 0;
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);
     for (int i = 0; i < plan->count; i++) {
         if (!plan->faults[i].is_left_out)

@@ -84,6 +84,16 @@ void __wrap_dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
         __real_dm_hold_look_at(hold, look_ns);
 }
 
+/* Called by the linker's --wrap when a process exits. */
+void __real_dm_line_take_back(struct dm_claim *claim);
+void __wrap_dm_line_take_back(struct dm_claim *claim);
+
+void __wrap_dm_line_take_back(struct dm_claim *claim)
+{
+    if (defect != LINE_TAKES_NONE_BACK)
+        __real_dm_line_take_back(claim);
+}
+
 /* Called by the linker's --wrap at every step of every attempt. */
 unsigned __real_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);
 unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);
@@ -95,6 +105,8 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
     struct dm_event changed = *event;
     unsigned actions;
 
+    if (event->kind == DM_EV_PROCESS_ENDS && dm_hold_is_certain(hold, now_ns) && hold->is_entered)
+        check_told_death((const struct dm_claim *)(const void *)hold); /* its first member */
     if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
         changed.request = hold->last_request;
     actions = __real_dm_hold_step(hold, &changed, now_ns);

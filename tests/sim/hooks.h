@@ -17,6 +17,7 @@ enum core_defect {
     WAITS_NAME_CALLERS,     /* the runtime's: a wait on a condition names the hold by the calling thread */
     SWIFT_IGNORES_TIME,     /* the lock-free way's: a thread enters a hold whose end has come */
     LINE_NEVER_LOOKS,       /* the runtime's: no end of a linger time is planned */
+    LINE_TAKES_NONE_BACK,   /* the runtime's: at exit() a hold that was passed to a seat is the seat's */
     STORE_TELLS_NOBODY,     /* the plain store's: no holder of a marked hold is told of a waiter */
     STORE_TELLS_EACH_TIME,  /* the plain store's: such a holder is told of each waiter */
     STORE_FORGETS_MARKS,    /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */

@@ -26,6 +26,7 @@ struct dm_loop {
     bool is_nudged;
 };
 
+#define NAMES_MAX 4
 #define LINKS_MAX 32 /* two to each server; to a sentinel as many, and again when it is learned */
 
 struct process {
@@ -61,6 +62,7 @@ struct thread {
     struct dm_self_swift swift; /* dm_self_swift, while another thread runs */
     bool is_swift;              /* on the lock-free way, where each look at the clock may give way */
     bool is_entering;           /* by the lock-free way */
+    int levels[NAMES_MAX];      /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
     struct job *job;            /* work.c */
 };
 

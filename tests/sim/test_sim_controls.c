@@ -138,6 +138,13 @@ static void test_sim_notices_when_a_lease_is_kept_for_ever(void **state)
     must_break("a lease is kept for ever", NULL, LINE_NEVER_LOOKS, "liveness");
 }
 
+/* A hold may have been passed to the seat of a thread that exit() parks. */
+static void test_sim_notices_when_exit_tells_of_a_death_that_was_none(void **state)
+{
+    (void)state;
+    must_break("a thread on its seat dies inside", NULL, LINE_TAKES_NONE_BACK, "I9");
+}
+
 static void test_sim_notices_when_a_grant_counts_from_any_request(void **state)
 {
     (void)state;
@@ -370,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),
+        cmocka_unit_test(test_sim_notices_when_exit_tells_of_a_death_that_was_none),
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),

@@ -236,8 +236,10 @@ static bool lock(int name, const struct dm_target *target)
     note_result(thread_current()->job->what, name, result);
     if (result == ENOTRECOVERABLE)
         recover(target);
-    if (result == 0 || result == EOWNERDEAD)
+    if (result == 0 || result == EOWNERDEAD) {
+        thread_current()->levels[name] = 1;
         return came_with_mutex(name, target, result);
+    }
     counters.refusals++;
     return false;
 }
@@ -249,6 +251,10 @@ static void unlock(int name, const struct dm_target *target)
 
     say("unlock", name);
     result = release(target);
+    if (result == 0)
+        thread_current()->levels[name]--;
+    else
+        thread_current()->levels[name] = 0; /* lost: one unlock clears all levels */
     counters.brief_unlocks += result == 0 && thread_current()->locks - locks == 2;
     note_result("unlock", name, result);
 }
@@ -300,6 +306,7 @@ static bool relock(int name, const struct dm_target *target)
 
     counters.operations++;
     result = acquire(name, target, true, &dm_deadline_endless);
+    thread_current()->levels[name] += result == 0 || result == EOWNERDEAD;
     if (result == EOWNERDEAD)
         mend(target);
     return result == 0 || result == EOWNERDEAD;
@@ -405,7 +412,7 @@ static void work(struct thread *thread)
         some_job()(name);
         thread->job->what = "thinking";
         thread_pass(chance_delay(CHANCE_WORK, plan.think_ns, plan.think_ns * 20));
-        if (below(400) == 0)
+        if (below(100) == 0)
             process_exit();
         if (below(200) == 0) { /* the thread ends as an owner, and a new thread takes the place */
             struct dm_target target = target_of(name);
