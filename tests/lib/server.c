@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,16 +24,31 @@ static void add(struct server *server, const char *argument)
     server->arguments[server->argument_count++] = strdup(argument);
 }
 
+/* Below the ports that the kernel gives to connections, of which other tests make thousands. */
+enum { PORT_LEAST = 10000, PORT_SPAN = 20000 };
+
+static bool is_free(int port)
+{
+    struct sockaddr_in address = { AF_INET, htons((uint16_t)port), { htonl(INADDR_LOOPBACK) }, { 0 } };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_bound = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+
+    assert_return_code(fd, errno);
+    close(fd);
+    return is_bound;
+}
+
 int server_free_port(void)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int port;
 
-    assert_return_code(bind(fd, (struct sockaddr *)&address, size), errno);
-    assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), errno);
-    close(fd);
-    return ntohs(address.sin_port);
+    do {
+        unsigned chance = 0;
+
+        assert_return_code(getrandom(&chance, sizeof chance, 0), errno);
+        port = PORT_LEAST + (int)(chance % PORT_SPAN);
+    } while (!is_free(port));
+    return port;
 }
 
 static void add_standard(struct server *server)
