@@ -84,20 +84,18 @@ static const char *const marks[] = {
     [DM_MARK_TELL_NO_DEATH] = "- ",
 };
 
-/* Attempts are told apart by uuid, thread and number; the label is for people, and never compared. */
-void dm_store_identify_marked(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
-                              uint64_t attempt, uint32_t lease_ms, enum dm_mark mark)
+/* Attempts are told apart by uuid, thread and number. */
+void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt)
 {
-    snprintf(identity->owner, sizeof identity->owner, "%s:%" PRIu64, dm_redis(store)->uuid, thread);
-    snprintf(identity->id, sizeof identity->id, "%s:%" PRIu64, identity->owner, attempt);
-    snprintf(identity->hold, sizeof identity->hold, "%s %" PRIu32 " %s%s", identity->id, lease_ms, marks[mark],
-             dm_redis(store)->label);
+    snprintf(identity->text, sizeof identity->text, "%s:%" PRIu64 ":%" PRIu64, dm_redis(store)->uuid, thread, attempt);
 }
 
-void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
-                       uint32_t lease_ms)
+/* The label is for people, and never compared. */
+void dm_store_identify_hold(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
+                            uint64_t attempt, uint32_t lease_ms, enum dm_mark mark)
 {
-    dm_store_identify_marked(identity, store, thread, attempt, lease_ms, DM_MARK_NONE);
+    snprintf(identity->text, sizeof identity->text, "%s:%" PRIu64 ":%" PRIu64 " %" PRIu32 " %s%s",
+             dm_redis(store)->uuid, thread, attempt, lease_ms, marks[mark], dm_redis(store)->label);
 }
 
 /* As the scripts compare flags: a text of one digit. */
@@ -377,9 +375,9 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
 
     if (!dm_store_begin(&args, script, DM_KEY_COUNT, 4, 2))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_identify(&identity, store, ask->thread, ask->attempt);
     dm_store_put_keys(&args, ask->place, DM_KEY_COUNT);
-    dm_args_text(&args, identity.id);
+    dm_args_text(&args, identity.text);
     dm_args_number(&args, ask->lease_ms);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_born(&args);
@@ -389,16 +387,16 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
-/* Shared by the awaited and the posted release.  The lease is 0 in the identity, because only the id is sent. */
+/* Shared by the awaited and the posted release. */
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                           struct dm_identity *identity, struct dm_args *args)
 {
     if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 5, 3))
         return false;
     args->is_for_ending = true;
-    dm_store_identify(identity, store, ask->thread, ask->attempt, 0);
+    dm_store_identify(identity, store, ask->thread, ask->attempt);
     dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->id);
+    dm_args_text(args, identity->text);
     dm_args_number(args, end);
     dm_args_text(args, ask->place->inbox);
     dm_args_born(args);

@@ -26,7 +26,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
                         const struct dm_identity *identity)
 {
     dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->id);
+    dm_args_text(args, identity->text);
     dm_args_number(args, ask->lease_ms);
     dm_args_number(args, ask->seen);
     dm_args_number(args, ask->request.serial);
@@ -62,7 +62,7 @@ static bool write_acquire(const struct dm_store *store, const struct acquiring *
     if (!dm_store_begin(args, SCRIPT(store, acquire), dm_store_count_keys(ask), 11 + owed_count,
                         6 + OWED_NUMBERS * owed_count))
         return false;
-    dm_store_identify(identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_identify(identity, store, ask->thread, ask->attempt);
     put_acquire(args, store, ask, acquiring->may_queue, identity);
     for (int i = 0; i < owed_count; i++)
         put_owed(args, &acquiring->owed[i]);

@@ -93,8 +93,8 @@ static bool write_polls(const struct dm_store *store, const void *questions, int
     dm_args_born(args);
     dm_args_run(args);
     for (int i = 0; i < count; i++) {
-        dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt, 0);
-        dm_args_text(args, identities[i].id);
+        dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt);
+        dm_args_text(args, identities[i].text);
         dm_args_number(args, asks[i].request.serial);
         dm_args_number(args, asks[i].lease_ms);
         dm_args_text(args, dm_store_flag(asks[i].is_robust));
@@ -149,9 +149,9 @@ static bool write_renewals(const struct dm_store *store, const void *questions, 
     for (int i = 0; i < count; i++)
         dm_store_put_keys(args, renewals[i].place, RENEW_KEYS);
     for (int i = 0; i < count; i++) {
-        dm_store_identify_marked(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms,
-                                 renewals[i].mark);
-        dm_args_text(args, identities[i].hold);
+        dm_store_identify_hold(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms,
+                               renewals[i].mark);
+        dm_args_text(args, identities[i].text);
         dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);
         put_token(args, &renewals[i]);

@@ -24,12 +24,12 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
 
     if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 11, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify(&hold, store, leaving->thread, leaving->attempt, 0);
-    dm_store_identify(&waiter, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_identify(&hold, store, leaving->thread, leaving->attempt);
+    dm_store_identify_hold(&waiter, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
     dm_store_put_all_keys(&args, ask);
-    dm_args_text(&args, hold.id);
+    dm_args_text(&args, hold.text);
     dm_args_number(&args, leaving->end);
-    dm_args_text(&args, waiter.hold);
+    dm_args_text(&args, waiter.text);
     dm_args_number(&args, ask->lease_ms);
     dm_args_number(&args, ask->seen);
     dm_args_number(&args, ask->request.serial);
@@ -60,9 +60,9 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
 
     if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 8, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_identify_hold(&identity, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
     dm_store_put_all_keys(&args, ask);
-    dm_args_text(&args, identity.hold);
+    dm_args_text(&args, identity.text);
     dm_args_number(&args, ask->lease_ms);
     dm_args_number(&args, ask->seen);
     dm_args_number(&args, ask->request.serial);

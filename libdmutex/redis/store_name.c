@@ -22,9 +22,9 @@ enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask 
 
     if (!dm_store_begin(&args, SCRIPT(store, consistent), 1, 1, 0))
         return dm_store_no_memory(ret_reason);
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, 0);
+    dm_store_identify(&identity, store, ask->thread, ask->attempt);
     dm_args_bytes(&args, ask->place->text[DM_KEY_STATE], ask->place->length[DM_KEY_STATE]);
-    dm_args_text(&args, identity.id);
+    dm_args_text(&args, identity.text);
     return dm_store_run_for_number(store, &args, SCRIPT(store, consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
@@ -120,9 +120,9 @@ enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, 
 
     if (!dm_store_begin(&args, SCRIPT(store, info), 3, 3, 2))
         return dm_store_no_memory(ret_reason);
-    dm_store_identify(&identity, store, ask->thread, ask->attempt, ask->lease_ms);
+    dm_store_identify(&identity, store, ask->thread, ask->attempt);
     dm_store_put_keys(&args, ask->place, 3);
-    dm_args_text(&args, ask->attempt ? identity.id : "");
+    dm_args_text(&args, ask->attempt ? identity.text : "");
     dm_args_number(&args, ask->lease_ms);
     dm_args_born(&args);
     verdict = dm_store_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);

@@ -108,21 +108,18 @@ struct dm_script {
     (dm_redis(store)->is_cluster ? (struct dm_script){ dm_sha_##name##_cluster, dm_lua_##name##_cluster } \
                                  : (struct dm_script){ dm_sha_##name, dm_lua_##name })
 
-/* Identifies an attempt to the server: see lua/_base.lua. */
+/* Identifies an attempt to the server, as the script of the request wants: see lua/_numbers.lua. */
 struct dm_identity {
-    char owner[DM_UUID_LENGTH + DM_ARG_DIGITS + 1];                    /* <uuid>:<thread> */
-    char id[DM_UUID_LENGTH + 2 * DM_ARG_DIGITS + 2];                   /* <owner>:<attempt> */
-    char hold[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6]; /* <id> <lease> <mark><label> */
+    char text[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6];
 };
 
 /*
- * Writes all three forms; a request borrows the form that its script wants, until the arguments are formatted.  Lease
- * 0: the request sends no hold.
+ * The id, "<uuid>:<thread>:<attempt>"; and the hold, "<id> <lease> <mark><label>".  A request borrows the text until
+ * the arguments are formatted.
  */
-void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt,
-                       uint32_t lease_ms);
-void dm_store_identify_marked(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
-                              uint64_t attempt, uint32_t lease_ms, enum dm_mark mark);
+void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt);
+void dm_store_identify_hold(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
+                            uint64_t attempt, uint32_t lease_ms, enum dm_mark mark);
 
 /*
  * EVALSHA sha n.  `arguments` follow the keys, `numbers` of them by dm_args_number().  False without
