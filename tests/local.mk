@@ -723,6 +723,7 @@ script_tests = \
     tests/conformance/dropin/test_compiles.sh \
     tests/conformance/dropin/test_names.sh \
     tests/conformance/test_sentences.sh \
+    tests/floors/test_dist.sh \
     tests/floors/test_floors.sh \
     tests/floors/test_packages.sh \
     tests/floors/test_preload_floors.sh \
@@ -845,6 +846,7 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/command.h \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
+    tests/lib/fleet_of_one.h \
     tests/lib/impostor.c \
     tests/lib/impostor.h \
     tests/lib/keeper.c \
@@ -941,6 +943,9 @@ AM_TESTS_ENVIRONMENT = \
 print-results:
 	@echo $(TEST_LOGS:.log=.trs) $(group_tests:.sh=.trs)
 
+print-dist:
+	@echo $(DISTFILES)
+
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j6 on two
 # cores the four parts go on together: the longest tests first, and programs that wait for minutes of the clock.
 # The simulator and the models only compute, and are not niced for it: where the kernel has autogroups, others would
@@ -1035,4 +1040,4 @@ clean-local:
 	rm -rf asan tsan html tests/fuzz/clang
 	rm -f tests/programs.log tests/groups.log tests/sim.log
 
-.PHONY: print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan
+.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan

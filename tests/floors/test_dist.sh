@@ -1,0 +1,21 @@
+#!/bin/sh
+# `make dist` takes all sources along: without one of them no package can be built.
+# Speaks TAP. Run by `make check` in the build directory.
+
+. "$srcdir/tests/lib/tap.sh"
+
+# In the list are files, and folders of which all is taken.
+env -u MAKEFLAGS -u MFLAGS make -s print-dist | tr ' ' '\n' | sed "s,^$srcdir/,," | sort -u >"$scratch/listed"
+[ "$(wc -l <"$scratch/listed")" -gt 900 ] || complain "only $(wc -l <"$scratch/listed") files are in the list"
+result "make tells the list"
+
+(cd "$srcdir" && find include libdmutex preload tools tests bench examples doc debian \
+    \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cc' -o -name '*.lua' -o -name '*.sh' -o -name '*.awk' -o -name '*.pml' \
+    -o -name '*.md' -o -name '*.mk' -o -name '*.py' -o -name '*.[1-8]' \) ! -path libdmutex/redis/scripts.c) |
+    sort >"$scratch/there"
+awk 'NR == FNR { listed[$0]; next }
+     { for (at = $0; !(at in listed) && at ~ /\//; sub(/\/[^\/]*$/, "", at)) continue
+       if (!(at in listed)) print "in no list for make dist: " $0 }' "$scratch/listed" "$scratch/there" >"$scratch/complaints"
+result "each source is in the list"
+
+finish
