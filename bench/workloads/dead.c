@@ -30,6 +30,7 @@ struct board {
     atomic_long locked[LIVING * 16]; /* each in separate cache lines */
 };
 
+/* Fair: each waiting thread is in the server's queue, and dies there. */
 static void make_mutex(dmutex_t *mutex, const char *leaf)
 {
     char name[64];
@@ -38,6 +39,7 @@ static void make_mutex(dmutex_t *mutex, const char *leaf)
     snprintf(name, sizeof name, "bench/%s", leaf);
     bench_must(dmutexattr_init(&attr));
     bench_must(dmutexattr_setlease_np(&attr, LEASE_MS));
+    bench_must(dmutexattr_setfairness_np(&attr, DMUTEX_FAIR_NP));
     bench_must(dmutex_init_np(mutex, name, &attr));
 }
 
