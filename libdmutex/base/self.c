@@ -69,10 +69,6 @@ bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
 }
 
 /*
- * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
- * there.
- */
-/*
  * The sleeper sets the bell, then looks for a post; dm_self_wake() posts, then looks for a bell.  All three change the
  * bell in one step, the last one by adding nothing, so that of two the later sees what the earlier did before.  Not by
  * fences, which ThreadSanitizer cannot follow.
@@ -97,6 +93,10 @@ bool dm_self_take_post(struct dm_self *sleeper)
     return sem_trywait(&sleeper->wake) == 0;
 }
 
+/*
+ * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
+ * there.
+ */
 void dm_self_wake(struct dm_self *sleeper)
 {
     int *bell;
