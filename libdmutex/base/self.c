@@ -39,10 +39,12 @@ static void thread_ends(void *value)
     }
 }
 
-void dm_self_on_thread_end(void (*report)(struct dm_self *))
+bool dm_self_on_thread_end(void (*report)(struct dm_self *))
 {
+    if (pthread_key_create(&end_key, thread_ends) != 0)
+        return false;
     end_report = report;
-    pthread_key_create(&end_key, thread_ends);
+    return true;
 }
 
 struct dm_self *dm_self_get(void)

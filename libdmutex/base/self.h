@@ -89,8 +89,8 @@ bool dm_self_is_given_up(void);
 /* Sleeps until the process is gone; handlers of signals run.  No lock held. */
 void dm_self_park(void) __attribute__((__noreturn__));
 
-/* Called once, early: sets the function to run when a thread that used the library ends. */
-void dm_self_on_thread_end(void (*report)(struct dm_self *self));
+/* Called once, early: sets the function to run when a thread that used the library ends.  False: no key is left. */
+bool dm_self_on_thread_end(void (*report)(struct dm_self *self));
 
 /* In a forked child: the calling thread's semaphore is new, the thread has no claims. */
 void dm_self_fork_child(void);

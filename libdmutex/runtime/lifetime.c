@@ -11,6 +11,7 @@
 
 /* The process in which the library was loaded, or a child made of such a process by fork(). */
 static pid_t own_pid;
+static bool is_told;
 
 /* False in a child of vfork() or clone(), which shares memory or descriptors and must not speak for its parent. */
 static bool is_own_process(void)
@@ -49,7 +50,12 @@ static void forked(void)
 __attribute__((constructor)) static void register_ends(void)
 {
     own_pid = getpid();
-    dm_self_on_thread_end(thread_ends);
-    pthread_atfork(dm_runtime_fork_prepare, dm_runtime_fork_parent, forked);
-    at_quick_exit(process_ends);
+    is_told = dm_self_on_thread_end(thread_ends) &&
+              pthread_atfork(dm_runtime_fork_prepare, dm_runtime_fork_parent, forked) == 0 &&
+              at_quick_exit(process_ends) == 0;
+}
+
+bool dm_lifetime_is_told(void)
+{
+    return is_told;
 }

@@ -3,6 +3,14 @@
 #ifndef DM_RUNTIME_LIFETIME_H
 #define DM_RUNTIME_LIFETIME_H
 
+#include <stdbool.h>
+
+/*
+ * True if the process tells the library of all ends.  A runtime asks before it begins; the question also brings
+ * lifetime.c into a program that is linked with our archives, from which the linker takes only what is named.
+ */
+bool dm_lifetime_is_told(void);
+
 /* runtime.c: the tables and sockets around fork(). */
 void dm_runtime_fork_prepare(void);
 void dm_runtime_fork_parent(void);

@@ -119,6 +119,8 @@ static bool start_runtime(struct dm_runtime *runtime)
     uint64_t random;
 
     errno = 0;
+    if (!dm_lifetime_is_told())
+        return false;
     runtime->store = open_store(runtime);
     if (!runtime->store)
         return false;

@@ -36,13 +36,20 @@ static void count_looks(void)
     thread_wait(DM_NEVER);
 }
 
-/* Behind the swap and before the look at the clock anything may happen; soon, where a control waits for it. */
+/* Behind the swap and before the look at the clock anything may happen: much time passes where a control needs it. */
+static void pause_behind_swap(void)
+{
+    bool is_control = hooks_has(SWIFT_IGNORES_TIME);
+
+    if (chance_one_in(CHANCE_THREADS, is_control ? 2 : 16))
+        thread_pass(chance_delay(CHANCE_THREADS, is_control ? DM_NS_PER_S : DM_NS_PER_MS, DM_NS_PER_S));
+}
+
 int64_t dm_clock_boot_ns(void)
 {
     count_looks();
     if (thread_current() && thread_current()->is_swift) {
-        if (chance_one_in(CHANCE_THREADS, hooks_has(SWIFT_IGNORES_TIME) ? 2 : 16))
-            thread_pass(chance_delay(CHANCE_THREADS, DM_NS_PER_MS, DM_NS_PER_S));
+        pause_behind_swap();
         if (thread_current()->is_entering && hooks_has(SWIFT_IGNORES_TIME))
             return 0;
     }

@@ -242,9 +242,10 @@ void dm_self_park(void)
         thread_wait(DM_NEVER);
 }
 
-void dm_self_on_thread_end(void (*report)(struct dm_self *self))
+bool dm_self_on_thread_end(void (*report)(struct dm_self *self))
 {
     report_end = report;
+    return true;
 }
 
 void dm_self_fork_child(void)

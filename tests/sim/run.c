@@ -86,6 +86,14 @@ static void plan_sentinels(void)
     work.has_grace = true;
 }
 
+/* Threads that pass a robust mutex, for a control of that. */
+static void plan_passing(void)
+{
+    work.threads = 3;
+    work.names = 1;
+    work.has_robust = true;
+}
+
 static void set_clocks_apart(void)
 {
     for (int i = 0; i < servers; i++) {
@@ -122,6 +130,8 @@ static void plan(struct run *run)
     every_ns = every_ms[below(5)] * MS;
     servers = 1;
     are_apart = false;
+    if (run->defect == LINE_TAKES_NONE_BACK)
+        plan_passing();
     if (run->is_quorum)
         plan_quorum(is_unsafe);
     if (run->has_sentinels)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "hooks.h"
 #include "runtime/acquire.h"
 #include "runtime/condition.h"
 #include "runtime/line.h"
@@ -412,7 +413,7 @@ static void work(struct thread *thread)
         some_job()(name);
         thread->job->what = "thinking";
         thread_pass(chance_delay(CHANCE_WORK, plan.think_ns, plan.think_ns * 20));
-        if (below(100) == 0)
+        if (below(hooks_has(LINE_TAKES_NONE_BACK) ? 10 : 100) == 0)
             process_exit();
         if (below(200) == 0) { /* the thread ends as an owner, and a new thread takes the place */
             struct dm_target target = target_of(name);

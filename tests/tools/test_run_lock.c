@@ -47,6 +47,19 @@ static void test_run_ends_as_the_command_when_it_ends(void **state)
     }
 }
 
+/* The file of counters is written at the end, when the lock was given back: with the time that the lock was held. */
+static void test_run_writes_its_counters_when_the_command_has_ended(void **state)
+{
+    static const char *const commands[] = { "true", "sh -c 'kill -TERM $$'" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        command_run("DMUTEX_METRICS=$F/run.prom exec $dmutex run t/metrics -- %s", commands[i]);
+        command_run("grep '^dmutex_hold_seconds_count' $F/run.prom | sed 's/.*} //'; rm $F/run.prom*; ls $F/*.tmp");
+        assert_string_equal(ran.output, "1\n");
+    }
+}
+
 /* Options behind the name are the command's. */
 static void test_run_leaves_arguments_alone_when_they_look_like_options(void **state)
 {
@@ -251,6 +264,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_tells_the_command_name_and_token_when_it_has_the_lock),
         cmocka_unit_test(test_run_ends_as_the_command_when_it_ends),
+        cmocka_unit_test(test_run_writes_its_counters_when_the_command_has_ended),
         cmocka_unit_test(test_run_leaves_arguments_alone_when_they_look_like_options),
         cmocka_unit_test(test_run_refuses_when_the_usage_is_wrong),
         cmocka_unit_test(test_run_refuses_when_the_configuration_is_wrong),
