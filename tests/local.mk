@@ -128,6 +128,7 @@ server_tests = \
     tests/server/test_replicas \
     tests/server/test_sentinel_faults \
     tests/server/test_sentinel_holds \
+    tests/server/test_sentinel_partitions \
     tests/server/test_server_faults \
     tests/server/test_server_refusals \
     tests/server/test_server_states \
@@ -848,6 +849,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
     tests/lib/fleet_of_one.h \
+    tests/lib/hosts.c \
+    tests/lib/hosts.h \
     tests/lib/impostor.c \
     tests/lib/impostor.h \
     tests/lib/keeper.c \

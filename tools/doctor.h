@@ -25,10 +25,10 @@ enum answer { UNKNOWN, NO, YES };
 
 struct finding {
     enum grade grade;
-    char check[16];   /* a word for the thing that was checked */
-    char server[270]; /* of a Cluster or a quorum: the server that was checked; else "" */
-    char text[640];   /* the fact; cleaned */
-    char advice[400]; /* the remedy, or "" */
+    char check[16];             /* a word for the thing that was checked */
+    char server[DM_PLACE_ROOM]; /* of a Cluster or a quorum: the server that was checked; else "" */
+    char text[640];             /* the fact; cleaned */
+    char advice[400];           /* the remedy, or "" */
 };
 
 #define FINDINGS_MOST 1024

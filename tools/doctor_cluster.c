@@ -15,7 +15,7 @@
 
 struct master {
     char host[256], port[8];
-    char name[270];
+    char name[DM_PLACE_ROOM];
     unsigned first, slots; /* by the map that is used; 0 slots: by another map alone */
 };
 
@@ -53,7 +53,7 @@ static unsigned char number_of(struct survey *survey, const char *host, const ch
         master = &survey->masters[survey->master_count++];
         snprintf(master->host, sizeof master->host, "%s", host);
         snprintf(master->port, sizeof master->port, "%s", port);
-        snprintf(master->name, sizeof master->name, "%s:%s", host, port);
+        snprintf(master->name, sizeof master->name, "%s", dm_url_place(host, port).text);
     }
     return (unsigned char)(i + 1);
 }
@@ -135,14 +135,14 @@ static void look_at_node(struct doctor *doctor, struct survey *survey, int index
 {
     const struct dm_url_host *host = &survey->list->hosts[index];
     struct dm_url *url = dm_url_of_server(survey->list, host->host, host->port);
-    char reason[DM_REASON_ROOM] = "out of memory", name[270];
+    char reason[DM_REASON_ROOM] = "out of memory", name[DM_PLACE_ROOM];
 
     if (!url || !doctor_connect(doctor, url, reason)) {
         survey->status =
             doctor_tell_unusable(doctor, GRADE_WARN, "node", reason, "start the node, or take it out of the URL");
         return;
     }
-    snprintf(name, sizeof name, "%s:%s", host->host, host->port);
+    snprintf(name, sizeof name, "%s", dm_url_place(host->host, host->port).text);
     doctor->server = name;
     if (read_map(doctor, survey, &survey->maps[index], host->host)) {
         look_at_state(doctor);
@@ -192,8 +192,8 @@ static void compare_maps(struct doctor *doctor, const struct survey *survey, con
 
         if (count == 0)
             continue;
-        doctor_find(doctor, GRADE_WARN, "map", "%s:%s tells another master of %u slots, or none",
-                    survey->list->hosts[i].host, survey->list->hosts[i].port, count);
+        doctor_find(doctor, GRADE_WARN, "map", "%s tells another master of %u slots, or none",
+                    dm_url_place(survey->list->hosts[i].host, survey->list->hosts[i].port).text, count);
         doctor_advise(doctor, "ask again when all slots have moved; then look at CLUSTER NODES there: the node may be "
                               "cut off, or of another Cluster");
     }

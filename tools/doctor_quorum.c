@@ -7,7 +7,7 @@
 #include "tool.h"
 
 struct voter {
-    char name[270];
+    char name[DM_PLACE_ROOM];
     char run[DOCTOR_VALUE_ROOM]; /* the server's run id; "": not known */
     bool is_usable;
 };
@@ -99,7 +99,7 @@ static void look_at_voter(struct doctor *doctor, struct quorum *quorum, int inde
     struct voter *voter = &quorum->voters[index];
     char reason[DM_REASON_ROOM] = "out of memory";
 
-    snprintf(voter->name, sizeof voter->name, "%s:%s", host->host, host->port);
+    snprintf(voter->name, sizeof voter->name, "%s", dm_url_place(host->host, host->port).text);
     if (!url || !doctor_connect(doctor, url, reason)) {
         quorum->status = doctor_tell_unusable(doctor, GRADE_WARN, "server", reason,
                                               "start the server: until then fewer others may fail");

@@ -66,8 +66,9 @@ static void take(struct doctor *doctor, struct assembly *assembly, const char *n
         assembly->others = others;
     assembly->down_after = atoll(value_of(details, "down-after-milliseconds"));
     count(assembly, address->element[0]->str, address->element[1]->str);
-    doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s:%s, with %s replicas and %lld other sentinels", name,
-                address->element[0]->str, address->element[1]->str, value_of(details, "num-slaves"), others);
+    doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s, with %s replicas and %lld other sentinels", name,
+                dm_url_place(address->element[0]->str, address->element[1]->str).text, value_of(details, "num-slaves"),
+                others);
 }
 
 static void ask(struct doctor *doctor, struct assembly *assembly, const struct dm_url_host *host)
@@ -79,7 +80,7 @@ static void ask(struct doctor *doctor, struct assembly *assembly, const struct d
     char reason[DM_REASON_ROOM] = "out of memory", name[300];
     redisReply *address = NULL, *details = NULL;
 
-    snprintf(name, sizeof name, "%s:%s", host->host, host->port);
+    snprintf(name, sizeof name, "%s", dm_url_place(host->host, host->port).text);
     if (probe && probe_connect(probe, reason))
         address = probe_ask(probe, address_words, reason);
     if (address)

@@ -4,7 +4,9 @@
  * (without XDG_CONFIG_HOME: $HOME/.config).  The user's file is read last, and the keys of the user's file win.
  *
  * A file is used if root or the user owns the file, nobody else can write the file, and nobody else can put
- * another file in the same place (base/place.h).  A file that exists and cannot be used is a failure, never ignored.
+ * another file in the same place (base/place.h).  A file that exists and cannot be used is a failure, never ignored;
+ * but a user's file in a folder that this user may not enter is another user's, as for a daemon that has given root's
+ * rights up and still has root's HOME: that file is passed over.
  */
 #ifndef DM_BASE_CONFFILE_H
 #define DM_BASE_CONFFILE_H
@@ -23,6 +25,7 @@ struct dm_conffile {
     uint32_t lease_ms;                        /* 0: not said */
     bool forbids_local;                       /* Local=forbid */
     char forbidden_by[DM_CONFFILE_PATH_ROOM]; /* path of the file with Local=forbid */
+    char passed_over[DM_CONFFILE_PATH_ROOM];  /* path of the user's file that is out of reach; "": none */
 };
 
 /*

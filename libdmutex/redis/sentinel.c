@@ -188,7 +188,8 @@ static struct dm_link *open_link(struct dm_sentinel *sentinel, struct dm_sentine
 
     if (!url->servername)
         options.tls.name = sentinel->host;
-    snprintf(options.name, sizeof options.name, "the sentinel %s:%s", sentinel->host, sentinel->port);
+    snprintf(options.name, sizeof options.name, "the sentinel %.90s",
+             dm_url_place(sentinel->host, sentinel->port).text);
     return dm_link_new(&options, &greeter, &hooks);
 }
 

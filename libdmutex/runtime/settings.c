@@ -158,6 +158,8 @@ int dm_settings_url(const char *configured, struct dm_settings *settings, struct
     is_good = dm_conffile_read_all(file, reason);
     if (is_good)
         settings->lease_ms = file->lease_ms;
+    if (is_good && *file->passed_over)
+        dm_log_info("%s is not looked at: this user may not enter a folder on the way", file->passed_over);
     if (is_named && !is_good)
         dm_log_alarm("the configuration file is not used: %s", reason);
     if (is_named)

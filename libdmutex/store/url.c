@@ -368,16 +368,30 @@ void dm_url_free(struct dm_url *url)
     free(url);
 }
 
+struct dm_place_text dm_url_place(const char *host, const char *port)
+{
+    bool is_v6 = strchr(host, ':');
+    struct dm_place_text place;
+
+    snprintf(place.text, sizeof place.text, "%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    return place;
+}
+
+static struct dm_place_text first_place(const struct dm_url *url)
+{
+    return dm_url_place(url->hosts[0].host, url->hosts[0].port);
+}
+
 void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
 {
     if (url->kind == DM_URL_TCP)
-        snprintf(buf, size, "%s:%s", url->host, url->port);
+        snprintf(buf, size, "%s", dm_url_place(url->host, url->port).text);
     else if (url->kind == DM_URL_SENTINEL)
-        snprintf(buf, size, "%s of the sentinel %s:%s", url->master, url->hosts[0].host, url->hosts[0].port);
+        snprintf(buf, size, "%s of the sentinel %s", url->master, first_place(url).text);
     else if (url->kind == DM_URL_CLUSTER)
-        snprintf(buf, size, "the Cluster of %s:%s", url->hosts[0].host, url->hosts[0].port);
+        snprintf(buf, size, "the Cluster of %s", first_place(url).text);
     else if (url->kind == DM_URL_QUORUM)
-        snprintf(buf, size, "%d servers, %s:%s the first", url->host_count, url->hosts[0].host, url->hosts[0].port);
+        snprintf(buf, size, "%d servers, %s the first", url->host_count, first_place(url).text);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

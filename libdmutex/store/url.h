@@ -68,6 +68,15 @@ void dm_url_free(struct dm_url *url);
 struct dm_url *dm_url_of_server(const struct dm_url *list, const char *host, const char *port);
 struct dm_url *dm_url_of_sentinel(const struct dm_url *list, const char *host, const char *port);
 
+#define DM_PLACE_ROOM 280 /* a host name of 255 bytes */
+
+struct dm_place_text {
+    char text[DM_PLACE_ROOM];
+};
+
+/* HOST:PORT, as in a URL: an address of IPv6 has brackets. */
+struct dm_place_text dm_url_place(const char *host, const char *port);
+
 /*
  * For people, without secrets: "host:port", the socket's path, the first sentinel and the master's name, or the first
  * node of a Cluster.

@@ -5,17 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/hosts.h"
+
 static struct server *master_of(const struct stage *stage)
 {
     return stage->group->data[stage->master];
 }
+
+/* The master can be cut off with a sentinel or without, and the majority of the sentinels. */
+static const int data_hosts[] = { 0, 1, 1 }, sentinel_hosts[] = { 0, 2, 2 };
 
 void group_begin(struct stage *stage, const char *options)
 {
     stage->group = calloc(1, sizeof *stage->group);
     assert_non_null(stage->group);
     /* Sentinels open a lost connection once a second: with less than that they often promote twice, one more fault. */
-    sentinels_start(stage->group, "sentinel down-after-milliseconds mymaster 500");
+    sentinels_start_on(stage->group, "sentinel down-after-milliseconds mymaster 500", data_hosts, sentinel_hosts);
     snprintf(stage->options, sizeof stage->options, "%s", options);
 }
 
@@ -138,11 +143,47 @@ void group_kill_master_of_stopped(struct stage *stage)
     await_switch(stage, epoch);
 }
 
+/* ---- the network ------------------------------------------------------------------------- */
+
+static void cut(struct stage *stage, int host)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        stage->group->is_out[i] = sentinel_hosts[i] == host;
+    stage->cut_host = host;
+    hosts_cut(host);
+}
+
+static void join(struct stage *stage)
+{
+    if (stage->cut_host < 0)
+        return;
+    hosts_join(stage->cut_host);
+    stage->cut_host = -1;
+    memset(stage->group->is_out, 0, sizeof stage->group->is_out);
+}
+
+/* The processes of the master's host go on beside the old master, and the others beside the new one. */
+void group_part_master(struct stage *stage)
+{
+    long long epoch = sentinels_epoch(stage->group);
+
+    cut(stage, master_of(stage)->host);
+    await_switch(stage, epoch);
+}
+
+/* Nobody is promoted, and no word of the sentinels is fresh. */
+void group_part_sentinels(struct stage *stage)
+{
+    cut(stage, sentinel_hosts[SENTINELS - 1]);
+    stage_rest(stage, 2000);
+}
+
 /* ---- the way back ------------------------------------------------------------------------ */
 
 /* Nobody waits until all follow: a replaced master may be promoted again at once. */
 void group_heal(struct stage *stage)
 {
+    join(stage);
     for (int i = 0; i <= REPLICAS; i++) {
         struct server *server = stage->group->data[i];
 

@@ -24,6 +24,10 @@ void group_fail_over_twice(struct stage *stage);
 void group_restart_sentinel(struct stage *stage);       /* and kills the master while one sentinel is away */
 void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stopped a while before */
 
+/* Where the stage has hosts. */
+void group_part_master(struct stage *stage);    /* and the processes of its host */
+void group_part_sentinels(struct stage *stage); /* two of three */
+
 /* Waits until all other servers follow the master. */
 void group_heal(struct stage *stage);
 

@@ -413,6 +413,8 @@ static const struct fault faults[] = {
     { "SENTINEL FAILOVER, twice", FAULTS_OF_GROUP, 3, NULL, NULL, LEASE, group_fail_over_twice, group_heal },
     { "a sentinel is restarted", FAULTS_OF_GROUP, 4, NULL, NULL, LEASE, group_restart_sentinel, group_heal },
     { "replicas stopped before", FAULTS_OF_GROUP, 4, NULL, NULL, LEASE, group_kill_master_of_stopped, group_heal },
+    { "the master's host is cut off", FAULTS_OF_HOSTS, 6, NULL, NULL, LEASE, group_part_master, group_heal },
+    { "two sentinels are cut off", FAULTS_OF_HOSTS, 3, NULL, NULL, LEASE, group_part_sentinels, group_heal },
     { "a slot moves", FAULTS_OF_SLOTS, 6, NULL, NULL, 0, slots_move, NULL },
     { "a slot moves there and back", FAULTS_OF_SLOTS, 4, NULL, NULL, 0, slots_move_there_and_back, NULL },
     { "two slots move", FAULTS_OF_SLOTS, 3, NULL, NULL, 0, slots_move_both, NULL },

@@ -23,7 +23,8 @@ enum faults {
     FAULTS_OF_MASTERS = 8192,   /* servers end, stop or refuse, and keep all data: for a stage with a quorum */
     FAULTS_OF_RETURNS = 16384,  /* servers come back with less data, or are flushed, and have a grace: likewise */
     FAULTS_OF_CLOCKS = 32768,   /* the same with a wrong clock: likewise */
-    FAULTS_OF_STEPS = 65536     /* clocks are set forward meanwhile, which no promise covers: likewise */
+    FAULTS_OF_STEPS = 65536,    /* clocks are set forward meanwhile, which no promise covers: likewise */
+    FAULTS_OF_HOSTS = 131072    /* a host is cut off: for a stage with a group on hosts */
 };
 
 /* Faults that lose no data of a server. */
@@ -31,8 +32,9 @@ enum faults {
     (FAULTS_OF_PROCESSES | FAULTS_OF_NETWORKS | FAULTS_OF_SERVER | FAULTS_OF_SLOTS | FAULTS_OF_MASTERS)
 
 /* Faults by which the server may lose a signal; no promise covers the signal then. */
-#define FAULTS_THAT_LOSE_SIGNALS \
-    (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH | FAULTS_OF_GROUP | FAULTS_OF_SHARDS | FAULTS_OF_FORCE)
+#define FAULTS_THAT_LOSE_SIGNALS                                                                      \
+    (FAULTS_OF_COPIES | FAULTS_OF_PROMOTION | FAULTS_OF_SWITCH | FAULTS_OF_GROUP | FAULTS_OF_SHARDS | \
+     FAULTS_OF_FORCE | FAULTS_OF_HOSTS)
 
 #define FAULT_KINDS 64
 

@@ -2,18 +2,15 @@
 #include "stage.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../lib/hosts.h"
 #include "group.h"
 #include "masters.h"
 #include "slots.h"
@@ -24,55 +21,16 @@
 
 static bool is_isolated;
 
-static bool set_loopback(bool is_up)
-{
-    struct ifreq request = { .ifr_name = "lo" };
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result;
-
-    if (fd < 0)
-        return false;
-    request.ifr_flags = is_up ? IFF_UP | IFF_RUNNING : 0;
-    result = ioctl(fd, SIOCSIFFLAGS, &request);
-    close(fd);
-    return result == 0;
-}
-
-static void write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return;
-    if (write(fd, text, strlen(text)) < 0)
-        perror(path);
-    close(fd);
-}
-
-/* Gets a network namespace for a user without rights, as root of a namespace of users. */
-static bool unshare_as_user(void)
-{
-    char map[64];
-
-    snprintf(map, sizeof map, "0 %d 1", (int)getuid());
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-        return false;
-    write_file("/proc/self/setgroups", "deny");
-    write_file("/proc/self/uid_map", map);
-    snprintf(map, sizeof map, "0 %d 1", (int)getgid());
-    write_file("/proc/self/gid_map", map);
-    return true;
-}
-
 void stage_isolate(int argc)
 {
     if (argc == 1)
-        is_isolated = (unshare(CLONE_NEWNET) == 0 || unshare_as_user()) && set_loopback(true);
+        is_isolated = hosts_isolate();
 }
 
 void stage_set_device(struct stage *stage, bool is_up)
 {
     if (stage->has_device)
-        assert_true(set_loopback(is_up));
+        assert_true(hosts_set_loopback(is_up));
 }
 
 static void open_networks(struct stage *stage)
@@ -298,9 +256,11 @@ static void prepare(struct stage *stage, int place)
 void stage_start_process(struct stage *stage, int place)
 {
     prepare(stage, place);
+    hosts_enter(place % HOSTS_ALL);
     stage->places[place].pid = keeper_fork();
     if (stage->places[place].pid == 0)
         worker_run(&stage->places[place].worker);
+    hosts_enter(0);
 }
 
 void stage_start_closer(struct stage *stage, bool must_wake)
@@ -397,7 +357,7 @@ void stage_begin(struct stage *stage, bool has_grace)
 
 void stage_begin_group(struct stage *stage, bool has_grace, const char *options)
 {
-    *stage = (struct stage){ .has_grace = has_grace };
+    *stage = (struct stage){ .has_grace = has_grace, .cut_host = -1 };
     group_begin(stage, options);
     begin_all(stage, stage->group->data[0]->folder);
 }

@@ -39,6 +39,7 @@ struct stage {
     struct sentinels *group; /* in place of the servers and the proxies, or NULL; the master is an index of its data */
     struct cluster *cluster; /* likewise, or NULL; `master` means nothing */
     int parted_slot, parted_replica;
+    int cut_host;            /* of a group's hosts (lib/hosts.h), cut off from the others; -1: none */
     struct masters *masters; /* likewise, with networks, or NULL */
     char options[80];        /* of the URL of the group, the Cluster or the quorum */
     unsigned lease_ms;       /* of all mutexes; 0: LEASE */

@@ -7,6 +7,7 @@
  */
 #include <signal.h>
 
+#include "../lib/hosts.h"
 #include "group.h"
 #include "link/link.h"
 #include "redis/lookout.h"
@@ -38,9 +39,12 @@ void __wrap_dm_link_close(struct dm_link *link, const char *reason)
 
 /* ------------------------------------------------------------------------------------------- */
 
+/* 0: the machine allows no hosts. */
+static unsigned faults_of_hosts;
+
 static void strike(unsigned faults)
 {
-    runs_strike(tally.rounds % 2, faults, IN_A_ROUND, 0);
+    runs_strike(tally.rounds % 2, faults | faults_of_hosts, IN_A_ROUND, 0);
 }
 
 static void test_two_own_when_nobody_asks_the_sentinels(void **state)
@@ -73,6 +77,10 @@ int main(int argc, char **argv)
     };
 
     runs_prepare(argc, argv);
+    if (hosts_begin())
+        faults_of_hosts = FAULTS_OF_HOSTS;
+    else
+        print_message("# hosts need network namespaces and ip(8), package iproute2: nobody is cut off\n");
     signal(SIGPIPE, SIG_IGN); /* sentinels close the connections of the test, too, at any moment */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

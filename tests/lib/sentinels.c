@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hosts.h"
 #include "testlib.h"
 
-static struct server *start_data(int master_port)
+static struct server *start_data(const struct server *master)
 {
     char port[16];
 
-    if (!master_port)
+    if (!master)
         return server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
-    snprintf(port, sizeof port, "%d", master_port);
-    return server_start_with(true, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", port, NULL);
+    snprintf(port, sizeof port, "%d", master->port);
+    return server_start_with(true, "--repl-diskless-sync-delay", "0", "--replicaof", master->address, port, NULL);
 }
 
 static struct server *start_sentinel(const struct server *master, const char *lines)
@@ -22,11 +23,11 @@ static struct server *start_sentinel(const struct server *master, const char *li
     char text[1024];
 
     snprintf(text, sizeof text,
-             "sentinel monitor mymaster 127.0.0.1 %d 2\n"
+             "sentinel monitor mymaster %s %d 2\n"
              "sentinel down-after-milliseconds mymaster 2000\n"
              "sentinel failover-timeout mymaster 3000\n"
              "%s\n",
-             master->port, lines);
+             master->address, master->port, lines);
     return server_start_by_file(text, "--sentinel");
 }
 
@@ -40,24 +41,37 @@ static bool knows_all(const struct server *sentinel)
 {
     char wanted[64];
 
-    snprintf(wanted, sizeof wanted, "status=ok,address=127.0.0.1:");
-    if (!info_says(sentinel, wanted))
+    if (!info_says(sentinel, "status=ok,address="))
         return false;
     snprintf(wanted, sizeof wanted, "slaves=%d,sentinels=%d", REPLICAS, SENTINELS);
     return info_says(sentinel, wanted);
 }
 
-void sentinels_start(struct sentinels *group, const char *lines)
+static void enter(const int *hosts, int number)
 {
-    group->data[0] = start_data(0);
-    for (int i = 1; i <= REPLICAS; i++)
-        group->data[i] = start_data(group->data[0]->port);
+    if (hosts)
+        hosts_enter(hosts[number]);
+}
+
+void sentinels_start_on(struct sentinels *group, const char *lines, const int *data_hosts, const int *sentinel_hosts)
+{
+    for (int i = 0; i <= REPLICAS; i++) {
+        enter(data_hosts, i);
+        group->data[i] = start_data(i ? group->data[0] : NULL);
+    }
     for (int i = 1; i <= REPLICAS; i++)
         wait_until(info_says(group->data[i], "master_link_status:up"));
-    for (int i = 0; i < SENTINELS; i++)
+    for (int i = 0; i < SENTINELS; i++) {
+        enter(sentinel_hosts, i);
         group->sentinel[i] = start_sentinel(group->data[0], lines);
+    }
     for (int i = 0; i < SENTINELS; i++)
         wait_until(knows_all(group->sentinel[i]));
+}
+
+void sentinels_start(struct sentinels *group, const char *lines)
+{
+    sentinels_start_on(group, lines, NULL, NULL);
 }
 
 void sentinels_end(struct sentinels *group)
@@ -91,8 +105,8 @@ const char *sentinels_url(const struct sentinels *group, const char *options)
 {
     static char url[512];
 
-    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/mymaster%s",
-             group->sentinel[0]->port, group->sentinel[1]->port, group->sentinel[2]->port, options);
+    snprintf(url, sizeof url, "redis+sentinel://%s,%s,%s/mymaster%s", server_place(group->sentinel[0]),
+             server_place(group->sentinel[1]), server_place(group->sentinel[2]), options);
     return url;
 }
 
@@ -108,7 +122,7 @@ int sentinels_master(const struct sentinels *group, int by)
     return -1;
 }
 
-/* The greatest number of a promotion that a running sentinel knows; each promotion has a number of its own. */
+/* The greatest number of a promotion that a sentinel knows; each promotion has a number of its own. */
 static long long epoch_by(const struct sentinels *group, int by)
 {
     const char *text = side_text(group->sentinel[by]->side, "SENTINEL MASTER mymaster");
@@ -117,12 +131,17 @@ static long long epoch_by(const struct sentinels *group, int by)
     return epoch ? atoll(epoch + strlen("\nconfig-epoch\n")) : -1;
 }
 
+static bool is_asked(const struct sentinels *group, int number)
+{
+    return group->sentinel[number]->side && !group->is_out[number];
+}
+
 long long sentinels_epoch(const struct sentinels *group)
 {
     long long most = -1;
 
     for (int i = 0; i < SENTINELS; i++) {
-        long long epoch = group->sentinel[i]->side ? epoch_by(group, i) : -1;
+        long long epoch = is_asked(group, i) ? epoch_by(group, i) : -1;
 
         most = epoch > most ? epoch : most;
     }
@@ -132,7 +151,7 @@ long long sentinels_epoch(const struct sentinels *group)
 static int any_master(const struct sentinels *group)
 {
     for (int i = 0; i < SENTINELS; i++) {
-        if (group->sentinel[i]->side)
+        if (is_asked(group, i))
             return sentinels_master(group, i);
     }
     return -1;
@@ -144,7 +163,7 @@ static bool is_switched(const struct sentinels *group, long long epoch)
     int master = any_master(group);
 
     for (int i = 0; i < SENTINELS; i++) {
-        if (!group->sentinel[i]->side)
+        if (!is_asked(group, i))
             continue;
         if (sentinels_master(group, i) != master || epoch_by(group, i) <= epoch)
             return false;

@@ -14,10 +14,14 @@
 struct sentinels {
     struct server *data[1 + REPLICAS]; /* the first is the master at first */
     struct server *sentinel[SENTINELS];
+    bool is_out[SENTINELS]; /* cut off from the others by the test: nobody asks them what the others do */
 };
 
 /* Starts all, and waits until every sentinel knows all.  `lines`: further lines of the sentinels' files, or "". */
 void sentinels_start(struct sentinels *group, const char *lines);
+
+/* The same on hosts (hosts.h): of each server with data and of each sentinel the host. */
+void sentinels_start_on(struct sentinels *group, const char *lines, const int *data_hosts, const int *sentinel_hosts);
 void sentinels_end(struct sentinels *group);
 
 /* A group for a whole group of tests. */
@@ -31,13 +35,15 @@ const char *sentinels_url(const struct sentinels *group, const char *options);
 /* The number in `data` of the master, as sentinel `by` says; -1: another address. */
 int sentinels_master(const struct sentinels *group, int by);
 
-/* The number of the newest promotion (config-epoch) that a running sentinel knows. */
+/* Below, sentinels are those that run and are not out. */
+
+/* The number of the newest promotion (config-epoch) that a sentinel knows. */
 long long sentinels_epoch(const struct sentinels *group);
 
-/* Waits until all running sentinels know a promotion behind `epoch`, and say one master.  Returns its number. */
+/* Waits until all sentinels know a promotion behind `epoch`, and say one master.  Returns its number. */
 int sentinels_await_switch(const struct sentinels *group, long long epoch);
 
-/* True if all running sentinels know a promotion behind `epoch` within so many ms. */
+/* True if all sentinels know a promotion behind `epoch` within so many ms. */
 bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms);
 
 /* Asks for a failover while all are well, and waits for it.  Returns the new master's number. */

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "keeper.h"
 #include "testlib.h"
 
@@ -29,7 +30,7 @@ enum { PORT_LEAST = 10000, PORT_SPAN = 20000 };
 
 static bool is_free(int port)
 {
-    struct sockaddr_in address = { AF_INET, htons((uint16_t)port), { htonl(INADDR_LOOPBACK) }, { 0 } };
+    struct sockaddr_in address = { AF_INET, htons((uint16_t)port), { htonl(INADDR_ANY) }, { 0 } };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool is_bound = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
 
@@ -51,6 +52,22 @@ int server_free_port(void)
     return port;
 }
 
+/* ---- the address ------------------------------------------------------------------------- */
+
+const char *server_place(const struct server *server)
+{
+    static char texts[4][32];
+    static int last;
+    bool is_v6 = strchr(server->address, ':');
+
+    last = (last + 1) % 4;
+    snprintf(texts[last], sizeof texts[last], "%s%s%s:%d", is_v6 ? "[" : "", server->address, is_v6 ? "]" : "",
+             server->port);
+    return texts[last];
+}
+
+/* ---- the process ------------------------------------------------------------------------- */
+
 static void add_standard(struct server *server)
 {
     const char *program = getenv("DMUTEX_TEST_SERVER");
@@ -62,7 +79,9 @@ static void add_standard(struct server *server)
         "--port",
         port,
         "--bind",
-        "127.0.0.1",
+        server->address,
+        "--protected-mode",
+        "no",
         "--unixsocket",
         server->path,
         "--unixsocketperm",
@@ -97,15 +116,17 @@ static void spawn(struct server *server)
 {
     posix_spawn_file_actions_t actions;
     char log[64];
-    int error;
+    int here = hosts_here(), error;
 
     snprintf(log, sizeof log, "%s/log", server->folder);
+    hosts_enter(server->host);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
     error = posix_spawnp(&server->pid, server->arguments[0], &actions, NULL, server->arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    hosts_enter(here);
     if (error)
         print_error("%s cannot be started: %s\n", server->arguments[0], strerror(error));
     assert_int_equal(error, 0);
@@ -131,11 +152,13 @@ static struct server *prepare(int port)
 
     assert_non_null(server);
     server->port = port;
+    server->host = hosts_here();
+    snprintf(server->address, sizeof server->address, "%s", hosts_address());
     keeper_make_folder(server->folder, sizeof server->folder);
     snprintf(server->path, sizeof server->path, "%s/s", server->folder);
     snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->path);
     if (port)
-        snprintf(server->tcp_url, sizeof server->tcp_url, "redis://127.0.0.1:%d?grace=off", port);
+        snprintf(server->tcp_url, sizeof server->tcp_url, "redis://%s?grace=off", server_place(server));
     add_standard(server);
     return server;
 }
@@ -170,13 +193,15 @@ struct server *server_start_by_file(const char *lines, const char *option)
 
     assert_non_null(server);
     server->port = server_free_port();
+    server->host = hosts_here();
+    snprintf(server->address, sizeof server->address, "%s", hosts_address());
     keeper_make_folder(server->folder, sizeof server->folder);
     snprintf(server->path, sizeof server->path, "%s/s", server->folder);
     snprintf(path, sizeof path, "%s/conf", server->folder);
     file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\nunixsocket %s\n%s", server->port, server->folder, server->path,
-            lines);
+    fprintf(file, "port %d\nbind %s\ndir %s\nunixsocket %s\n%s", server->port, server->address, server->folder,
+            server->path, lines);
     fclose(file);
     add(server, program && *program ? program : "redis-server");
     add(server, path);

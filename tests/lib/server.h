@@ -13,10 +13,12 @@
 #include "side.h"
 
 struct server {
-    char folder[32];   /* logs, sockets, any files of a test */
-    char path[64];     /* of the socket */
-    char url[112];     /* unix://...?grace=off: options are added with & */
-    char tcp_url[64];  /* redis://127.0.0.1:port, "" without has_tcp */
+    char folder[32];  /* logs, sockets, any files of a test */
+    char path[64];    /* of the socket */
+    char url[112];    /* unix://...?grace=off: options are added with & */
+    char tcp_url[64]; /* redis://127.0.0.1:port, "" without has_tcp */
+    char address[24]; /* 127.0.0.1, or the host's (hosts.h) */
+    int host;
     int port;          /* 0: none */
     struct side *side; /* a plain connection of the test's own; for one thread at a time */
 
@@ -39,7 +41,10 @@ struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__))
 /* A server with these lines in a file of its own, which the server may rewrite, and one more option: "--sentinel". */
 struct server *server_start_by_file(const char *lines, const char *option);
 
-/* A port of 127.0.0.1, free now; between the return and the server's bind another process could take the port. */
+/* ADDRESS:PORT, as in a URL, which has IPv6 in brackets.  Valid until the fourth call from now. */
+const char *server_place(const struct server *server);
+
+/* A port of this machine, free now; between the return and the server's bind another process could take the port. */
 int server_free_port(void);
 
 /* SIGKILL, and the end is awaited: clients see their connections close. */

@@ -11,7 +11,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static char folder[32], path[64];
+static char folder[32], path[DM_CONFFILE_PATH_ROOM];
 static char reason[DM_CONFFILE_REASON_ROOM];
 static struct dm_conffile conf;
 
@@ -207,6 +207,38 @@ static void test_the_users_path_follows_the_environment(void **state)
     assert_false(dm_conffile_user_path(user));
 }
 
+/* Exits with 0 if all files are read, and the user's file is passed over. */
+static void read_all_as_another_user(void)
+{
+    if (geteuid() == 0 && (setgid(12345) != 0 || setuid(12345) != 0))
+        _exit(2);
+    _exit(dm_conffile_read_all(&conf, reason) && strcmp(conf.passed_over, path) == 0 ? 0 : 1);
+}
+
+/* A daemon gives root's rights up, and still has root's HOME. */
+static void test_the_users_file_is_passed_over_when_its_folder_is_closed(void **state)
+{
+    char home[64];
+    pid_t pid;
+
+    (void)state;
+    setenv("XDG_CONFIG_HOME", folder, 1);
+    assert_true(dm_conffile_user_path(path));
+    snprintf(home, sizeof home, "%s/dmutex", folder);
+    assert_return_code(mkdir(home, 0700), errno);
+    write_file("[server]\nUrl=redis://h\n");
+    assert_true(dm_conffile_read_all(&conf, reason));
+    assert_string_equal(conf.url, "redis://h");
+    assert_string_equal(conf.passed_over, "");
+    assert_return_code(chmod(folder, 0600), errno);
+    pid = keeper_fork();
+    if (pid == 0)
+        read_all_as_another_user();
+    assert_int_equal(keeper_reap(pid), 0);
+    assert_return_code(chmod(folder, 0700), errno);
+    unsetenv("XDG_CONFIG_HOME");
+}
+
 #define with_a_folder(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(int argc, char **argv)
@@ -220,6 +252,7 @@ int main(int argc, char **argv)
         with_a_folder(test_a_file_is_refused_when_others_can_change_it),
         with_a_folder(test_a_fifo_is_refused),
         with_a_folder(test_a_file_is_refused_when_it_is_of_another_user),
+        with_a_folder(test_the_users_file_is_passed_over_when_its_folder_is_closed),
         cmocka_unit_test(test_the_users_path_follows_the_environment),
     };
 

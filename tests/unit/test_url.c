@@ -373,6 +373,10 @@ static void test_url_description_has_no_secret_when_there_is_one(void **state)
     dm_url_describe(url, text, sizeof text);
     assert_string_equal(text, "/run/s");
     dm_url_free(url);
+    url = parse("redis://[fd77::1]:7000");
+    dm_url_describe(url, text, sizeof text);
+    assert_string_equal(text, "[fd77::1]:7000");
+    dm_url_free(url);
 }
 
 static void write_file(const char *path, const char *content, size_t length)
