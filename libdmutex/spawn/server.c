@@ -102,13 +102,18 @@ static int spawn_program(const struct dm_server_plan *plan, const char *program,
 int dm_server_spawn(const struct dm_server_plan *plan, pid_t *ret_pid, const char **ret_program)
 {
     static const char *const programs[] = { "redis-server", "valkey-server" };
-    int error = ENOENT;
+    int result = ENOENT;
 
-    for (size_t i = 0; i < DM_COUNT(programs) && error == ENOENT; i++) {
-        error = spawn_program(plan, programs[i], ret_pid);
+    for (size_t i = 0; i < DM_COUNT(programs); i++) {
+        int error = spawn_program(plan, programs[i], ret_pid);
+
         *ret_program = programs[i];
+        if (error != ENOENT && error != EACCES)
+            return error;
+        if (error == EACCES)
+            result = EACCES;
     }
-    return error;
+    return result;
 }
 
 bool dm_server_answers(const char *path)

@@ -28,7 +28,10 @@ struct dm_server_plan {
 int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon);
 void dm_server_plan_clear(struct dm_server_plan *plan);
 
-/* 0, ENOENT when neither program is installed, or another errno value. */
+/*
+ * 0, ENOENT when neither program is installed, or another errno value.  A folder of PATH that this user
+ * may not enter gives EACCES for a program that is nowhere: the other program is tried, too.
+ */
 int dm_server_spawn(const struct dm_server_plan *plan, pid_t *ret_pid, const char **ret_program);
 
 /* True if somebody listens on a socket. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The private server that is started on demand: `local:`, and the failures that must not happen there. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,11 +292,15 @@ static const char *find_program(const char *name)
     return found;
 }
 
-/* Where there is no redis-server, valkey-server is the server. */
+/*
+ * Where there is no redis-server, valkey-server is the server; also if a folder of PATH may not be entered, which the
+ * kernel tells as it tells a file that may not be run.
+ */
 static void test_valkey_server_is_started_when_there_is_no_redis_server(void **state)
 {
     char program[512], path[128];
     struct actor *a;
+    int fd;
 
     (void)state;
     snprintf(program, sizeof program, "%s", find_program("redis-server"));
@@ -304,6 +309,9 @@ static void test_valkey_server_is_started_when_there_is_no_redis_server(void **s
     assert_true(program[0] == '/');
     assert_return_code(mkdir(in_folder("bin"), 0700), errno);
     assert_return_code(symlink(program, in_folder("bin/valkey-server")), errno);
+    fd = open(in_folder("bin/redis-server"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_return_code(fd, errno);
+    close(fd);
     snprintf(path, sizeof path, "PATH=%s", in_folder("bin"));
     a = start_lost(path);
     actor_do(a, "0", "lock local/valkey");
