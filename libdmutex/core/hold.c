@@ -562,6 +562,9 @@ unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_
         return on_answer(hold, event->request, event->answer, now_ns);
     case DM_EV_GRANTED:
         return on_owned(hold, event->request, event->answer, now_ns);
+    case DM_EV_RENEWED_BY_THREAD:
+        close_question(hold, now_ns);
+        return on_renewed(hold, event->request, event->answer, now_ns);
     case DM_EV_RENEWED:
         return on_renewed(hold, event->request, event->answer, now_ns);
     case DM_EV_RELEASED:

@@ -124,10 +124,11 @@ struct dm_hold {
 
 enum dm_event_kind {
     /* Answers; `request`, `answer` and `server`. */
-    DM_EV_ANSWER,   /* to the thread's question; NOTHING: no answer, or an answer without news */
-    DM_EV_POLLED,   /* to a poll */
-    DM_EV_RENEWED,  /* to a renewal: OWNED, UNKNOWN; AGAIN or any other: no answer */
-    DM_EV_RELEASED, /* to a release: DONE, NOT_OWNER; AGAIN or any other: no answer */
+    DM_EV_ANSWER,            /* to the thread's question; NOTHING: no answer, or an answer without news */
+    DM_EV_POLLED,            /* to a poll */
+    DM_EV_RENEWED,           /* to a renewal: OWNED, UNKNOWN; AGAIN or any other: no answer */
+    DM_EV_RENEWED_BY_THREAD, /* the same, to the renewal of dm_hold_ask() */
+    DM_EV_RELEASED,          /* to a release: DONE, NOT_OWNER; AGAIN or any other: no answer */
 
     /* Messages. */
     DM_EV_GRANTED,   /* `request`, `answer` (token, is_owner_dead) and `server` */
@@ -194,6 +195,12 @@ void dm_hold_rename(struct dm_hold *hold, uint64_t serial);
  * RELEASE: has no number.  NOTHING: a question beside the plan, such as a cancel.
  */
 struct dm_request dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t now_ns);
+
+/*
+ * The thread itself sends the renewal of dm_hold_send() and awaits the answer, DM_EV_RENEWED_BY_THREAD.  No release
+ * goes out before the answer, except by the end of the thread or of the process.
+ */
+void dm_hold_ask(struct dm_hold *hold);
 
 /* Takes the event in and returns the actions to do. */
 unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns);

@@ -133,6 +133,12 @@ struct dm_request dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t 
     return number(hold, now_ns);
 }
 
+void dm_hold_ask(struct dm_hold *hold)
+{
+    DM_BUG(hold->phase != DM_HELD);
+    hold->is_asked = true;
+}
+
 void dm_hold_set_depth(struct dm_hold *hold, unsigned depth)
 {
     DM_BUG(hold->phase != DM_HELD || depth == 0 || depth > DM_DEPTH_MAX);

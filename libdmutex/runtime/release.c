@@ -158,8 +158,8 @@ static bool may_renew(struct dm_runtime *runtime, uint64_t attempt)
 }
 
 /*
- * While the hold is certain: a later renewal could bring a hold back that is over, on a new server.  State lock held,
- * and given up meanwhile.
+ * While the hold is certain: a later renewal could bring a hold back that is over, on a new server; so could one behind
+ * the release of a process that exits.  State lock held, and given up meanwhile.
  */
 static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
                               char ret_reason[DM_REASON_ROOM])
@@ -170,6 +170,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     struct dm_call call;
 
     deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
+    dm_hold_ask(&claim->hold);
     dm_call_submit(&call, runtime, claim, renewal.request);
 
     do
@@ -177,10 +178,12 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline) && may_renew(runtime, renewal.attempt));
 
     dm_call_return(&call);
+    dm_ending_check(runtime);
     claim = dm_registry_attempt(&runtime->registry, renewal.attempt);
     if (claim)
         dm_step(runtime, claim,
-                &(struct dm_event){ .kind = DM_EV_RENEWED, .request = renewal.request.serial, .answer = &answer });
+                &(struct dm_event){
+                    .kind = DM_EV_RENEWED_BY_THREAD, .request = renewal.request.serial, .answer = &answer });
     return answer;
 }
 

@@ -415,19 +415,39 @@ static void test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit(void *
 
 /* ---- behind a question that is given up -------------------------------------------------- */
 
-static void exit_with_a_question_given_up(void)
+static void *lock_when_away(void *user)
+{
+    if (dmutex_trylock(&mutex) != 0 || dmutex_unlock(&mutex) != 0)
+        abort();
+    tell(IS_CONNECTED);
+    await_told(IS_AWAY);
+    return lock_once(user);
+}
+
+static void *renew_when_away(void *user)
+{
+    if (dmutex_trylock(&mutex) != 0)
+        abort();
+    tell(IS_CONNECTED);
+    await_told(IS_AWAY);
+    shared->tids[(intptr_t)user] = (pid_t)syscall(SYS_gettid);
+    dmutex_renew_np(&mutex);
+    __atomic_add_fetch(&shared->returned, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void exit_with_a_question_given_up(void *(*ask)(void *))
 {
     char url[sizeof the_server->url + 32];
     pthread_t thread;
 
     snprintf(url, sizeof url, "%s&command_timeout=500", the_server->url);
-    if (dmutex_configure_np(url) != 0 || dmutex_trylock(&mutex) != 0 || dmutex_unlock(&mutex) != 0)
+    if (dmutex_configure_np(url) != 0)
         abort();
-    tell(IS_CONNECTED);
     signal(SIGUSR1, stay_in_handler);
     await_rest_at_end();
+    thread = start(ask, 0);
     await_told(IS_AWAY);
-    thread = start(lock_once, 0);
     await_asleep(0);
     pthread_kill(thread, SIGUSR1);
     await_told(IS_BACK);
@@ -435,18 +455,15 @@ static void exit_with_a_question_given_up(void)
 }
 
 /*
- * Finding 97: the server is away when the thread asks, and a signal handler keeps the thread from sending its question
- * until exit() has given the question up.  The question must not follow the release: nobody would have the lock.
+ * The server is away when a thread asks, and a signal handler keeps the thread from sending its question until exit()
+ * has given the question up.
  */
-static void test_a_question_is_not_sent_when_exit_has_given_it_up(void **state)
+static void have_a_question_given_up(void *(*ask)(void *))
 {
-    pid_t pid;
+    pid_t pid = keeper_fork();
 
-    (void)state;
-    begin("exit/given-up");
-    pid = keeper_fork();
     if (pid == 0)
-        exit_with_a_question_given_up();
+        exit_with_a_question_given_up(ask);
     wait_until(is_told(IS_CONNECTED));
     server_kill(the_server);
     tell(IS_AWAY);
@@ -455,7 +472,24 @@ static void test_a_question_is_not_sent_when_exit_has_given_it_up(void **state)
     tell(IS_BACK);
     reap(pid);
     side_text(the_server->side, "PING"); /* the server has read before the answer what the process has sent */
+}
+
+/* Finding 97: the question must not follow the release: nobody would have the lock. */
+static void test_a_question_is_not_sent_when_exit_has_given_it_up(void **state)
+{
+    (void)state;
+    begin("exit/given-up");
+    have_a_question_given_up(lock_when_away);
     assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("state", "exit/given-up")), 0);
+}
+
+/* Finding 103: the same of a renewal, which would bring the hold back. */
+static void test_a_renewal_is_not_sent_when_exit_has_given_it_up(void **state)
+{
+    (void)state;
+    begin("exit/renewal");
+    have_a_question_given_up(renew_when_away);
+    assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "exit/renewal")), 0);
 }
 
 /* ---- handlers ---------------------------------------------------------------------------- */
@@ -555,6 +589,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_late_answer_is_given_back_when_the_process_exits_before_it),
         cmocka_unit_test(test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit),
         cmocka_unit_test(test_a_question_is_not_sent_when_exit_has_given_it_up),
+        cmocka_unit_test(test_a_renewal_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_handler_joins_a_thread_that_locks_when_the_process_exits),
         cmocka_unit_test(test_waiting_threads_stay_in_lock_when_handlers_take_long),
         cmocka_unit_test(test_nothing_is_left),

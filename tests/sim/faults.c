@@ -390,6 +390,7 @@ static void fail_over_group(const struct fault *fault, enum old_master old)
 {
     if (world_now() - last_switch_ns > 3 * (int64_t)lease_ms * MS || fault->b % 4 == 0) {
         last_switch_ns = world_now();
+        work_excuse_signals(); /* a replica lags */
         sentinels_fail_over(fault->a, old, (int64_t)fault->b * 4 * MS);
     }
 }

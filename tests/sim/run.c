@@ -82,7 +82,7 @@ static void plan_sentinels(void)
     servers = SENTINELS_SERVERS;
     work.lease_ms = 5 * SENTINELS_SWITCH_MS + below(1000);
     work.until_ns *= 2;
-    work.has_conditions = work.has_mixed_leases = false;
+    work.has_mixed_leases = false;
     work.has_grace = true;
 }
 

@@ -145,6 +145,8 @@ void process_make_runtime(struct process *process)
     struct dm_runtime *runtime = &process->runtime;
 
     process->url = (struct dm_url){ .kind = DM_URL_TCP,
+                                    .host = (char *)"server",
+                                    .port = (char *)"1",
                                     .prefix = (char *)"d",
                                     .connect_timeout_ms = 400,
                                     .has_grace = has_grace,

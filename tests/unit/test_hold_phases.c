@@ -107,6 +107,8 @@ static const struct {
     { DM_EV_RENEWED, &unknown,    { ASK, WAI, QUE, LOS, LEA, LOS, RET, OVR } },
     { DM_EV_RENEWED, &nothing,    { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_RENEWED, &again,      { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
+    { DM_EV_RENEWED_BY_THREAD, &owned, { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
+    { DM_EV_RENEWED_BY_THREAD, &unknown, { ASK, WAI, QUE, LOS, LEA, LOS, RET, OVR } },
     { DM_EV_RELEASED, &done,      { ASK, WAI, QUE, HEL, LEA, LOS, OVR, OVR } },
     { DM_EV_RELEASED, &nothing,   { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },
     { DM_EV_RELEASED, &again,     { ASK, WAI, QUE, HEL, LEA, LOS, RET, OVR } },

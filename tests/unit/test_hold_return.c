@@ -353,6 +353,25 @@ static void test_hold_stays_in_question_when_a_poll_is_answered(void **state)
     assert_true(dm_hold_is_in_question(&hold));
 }
 
+/* Finding 103: a thread's renewal is a question, too; the answer to a renewal that was sent before does not end it. */
+static void test_hold_is_released_behind_the_renewal_of_its_thread(void **state)
+{
+    struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 100 };
+    uint64_t before, question;
+
+    (void)state;
+    own();
+    before = send_due_at(10);
+    question = send_due_at(20);
+    dm_hold_ask(&hold);
+    renewed(DM_SAYS_OWNED, before, 30);
+    assert_true(dm_hold_is_in_question(&hold));
+    end(DM_END_UNLOCKED, 40);
+    assert_int_equal(wants(40), DM_WANTS_NOTHING);
+    step(DM_EV_RENEWED_BY_THREAD, question, &owned, 50);
+    assert_int_equal(wants(50), DM_WANTS_RELEASE);
+}
+
 /* Finding 12: nothing is renewed that is not certain, or that leaves the thread for good. */
 static void test_hold_may_not_be_renewed_when_it_is_not_certain(void **state)
 {
@@ -438,6 +457,7 @@ int main(void)
         USUAL(test_hold_is_released_behind_the_answer_when_lost_in_question),
         USUAL(test_hold_is_released_when_its_question_ends_in_any_way),
         USUAL(test_hold_stays_in_question_when_a_poll_is_answered),
+        USUAL(test_hold_is_released_behind_the_renewal_of_its_thread),
         USUAL(test_hold_may_not_be_renewed_when_it_is_not_certain),
         USUAL(test_hold_is_given_back_when_its_thread_ends),
         USUAL(test_hold_is_given_back_in_question_when_the_process_ends),
