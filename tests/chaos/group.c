@@ -39,8 +39,9 @@ struct side *group_side(struct stage *stage)
 
 /* ---- the switch -------------------------------------------------------------------------- */
 
-/* Sentinels retry a failover every 6 s. */
+/* Sentinels retry a failover every 6 s; one that was late itself does nothing for 30 s (TILT), and perhaps again. */
 #define SWITCH_MS 15000
+#define TILT_MS 120000
 
 /* While no replica is fit for it, none is promoted: then the master comes back, and that was no promotion. */
 static void await_switch(struct stage *stage, long long epoch)
@@ -49,6 +50,7 @@ static void await_switch(struct stage *stage, long long epoch)
         stage->promotions++;
     else
         group_heal(stage);
+    assert_true(sentinels_switch_within(stage->group, epoch - 1, TILT_MS));
     stage->master = sentinels_await_switch(stage->group, epoch - 1);
 }
 

@@ -460,6 +460,53 @@ static void test_calls_say_who_is_missing_when_a_majority_is_down(void **state)
     actor_do(holder, "0", "unlock q/down");
 }
 
+/* ---- seven servers ----------------------------------------------------------------------- */
+
+#define SEVEN 7
+
+/* Two processes take turns on these servers while three are killed; without a fourth server nobody has a turn. */
+static void take_turns_on(struct server *const *seven)
+{
+    struct actor *actors[2];
+    char url[400] = "redis+quorum://";
+    long long token = 0;
+
+    for (int i = 0; i < SEVEN; i++)
+        snprintf(url + strlen(url), sizeof url - strlen(url), "%s127.0.0.1:%d", i ? "," : "", seven[i]->port);
+    snprintf(url + strlen(url), sizeof url - strlen(url), "?grace=off&" TIMES);
+    for (int i = 0; i < 2; i++) {
+        actors[i] = actor_start_at(url);
+        actor_do(actors[i], "0", "init q/seven lease=%d", LEASE);
+    }
+    for (int killed = 0; killed < SEVEN / 2; killed++) {
+        struct actor *first = actors[killed % 2], *second = actors[1 - killed % 2];
+
+        actor_do(first, "0", "lock q/seven");
+        server_kill(seven[killed]);
+        assert_true(actor_value(first, "token q/seven") > token);
+        token = actor_value(first, "token q/seven");
+        actor_do(second, "EBUSY", "trylock q/seven");
+        actor_do(first, "0", "unlock q/seven");
+    }
+    server_kill(seven[SEVEN / 2]);
+    actor_do(actors[0], "ENOLCK", "trylock q/seven");
+    actor_assert_words(actors[0], "4 of 7 servers");
+    for (int i = 0; i < 2; i++)
+        actor_end(actors[i]);
+}
+
+static void test_locks_go_on_when_three_of_seven_servers_are_killed(void **state)
+{
+    struct server *seven[SEVEN];
+
+    (void)state;
+    for (int i = 0; i < SEVEN; i++)
+        seven[i] = server_start_with(true, NULL);
+    take_turns_on(seven);
+    for (int i = 0; i < SEVEN; i++)
+        server_end(seven[i]);
+}
+
 int main(int argc, char **argv)
 {
 #define USUAL(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
@@ -481,6 +528,7 @@ int main(int argc, char **argv)
         USUAL(test_a_told_token_is_on_a_majority),
         USUAL(test_a_token_is_not_told_when_no_majority_confirms_it),
         USUAL(test_calls_say_who_is_missing_when_a_majority_is_down),
+        cmocka_unit_test(test_locks_go_on_when_three_of_seven_servers_are_killed),
     };
 
     test_begin(argc, argv);
