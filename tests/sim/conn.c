@@ -34,6 +34,7 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     conn->hooks = *hooks;
     conn->last = &conn->first;
     conn->finished_last = &conn->finished;
+    conn->kept_last = &conn->kept;
     conn->planned_ns = DM_NEVER;
     return conn;
 }
@@ -92,6 +93,67 @@ void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply)
         freeReplyObject(reply);
 }
 
+/* ---- replies that replicas are to confirm ------------------------------------------------- */
+
+void conn_keep(struct dm_link *conn, struct slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    *conn->kept_last = slot;
+    conn->kept_last = &slot->next;
+}
+
+/* An error claims nothing, and needs no confirmation. */
+static void give_kept(struct dm_link *conn, bool is_confirmed)
+{
+    struct slot *slot = conn->kept, *next;
+
+    conn->kept = NULL;
+    conn->kept_last = &conn->kept;
+    for (; slot; slot = next) {
+        redisReply *reply = slot->reply;
+
+        next = slot->next;
+        slot->next = NULL;
+        if (!is_confirmed && reply->type != REDIS_REPLY_ERROR) {
+            freeReplyObject(reply);
+            reply = NULL;
+        }
+        conn_finish(conn, slot, reply);
+    }
+}
+
+static void ask_to_confirm(struct dm_link *conn)
+{
+    struct dm_command command;
+
+    if (!conn->greeter.confirm)
+        return;
+    conn->must_confirm = conn->is_confirming;
+    if (conn->is_confirming)
+        return;
+    command = conn->greeter.confirm(conn->greeter.user);
+    net_send(conn->link, TO_SERVER, command.bytes, command.length);
+    conn_push(conn, 0)->is_confirm = true;
+    conn->is_confirming = true;
+    free(command.bytes);
+}
+
+void conn_take_confirm(struct dm_link *conn, redisReply *reply)
+{
+    char reason[DM_REASON_ROOM];
+    bool is_confirmed = conn->greeter.take_confirm(conn->greeter.user, reply, reason);
+
+    freeReplyObject(reply);
+    counters.confirmed += is_confirmed;
+    counters.unconfirmed += !is_confirmed;
+    give_kept(conn, is_confirmed || hooks_has(LINK_AWAITS_NO_REPLICA));
+    conn->is_confirming = false;
+    if (conn->must_confirm)
+        ask_to_confirm(conn);
+}
+
+/* ---- waiting threads --------------------------------------------------------------------- */
+
 void conn_wake_waiting(struct dm_link *conn)
 {
     while (conn->waiting_count > 0)
@@ -149,6 +211,8 @@ void conn_fail(struct dm_link *conn, const char *reason)
     snprintf(conn->reason, sizeof conn->reason, "%s", reason);
     conn->is_change_news = true;
     world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
+    give_kept(conn, false);
+    conn->is_confirming = conn->must_confirm = false;
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -173,9 +237,13 @@ void conn_forget(struct dm_link *conn)
             freeReplyObject(slot->reply);
         free_posting(conn, slot->user);
     }
+    for (struct slot *slot = conn->kept; slot; slot = slot->next) {
+        freeReplyObject(slot->reply);
+        free_posting(conn, slot->user);
+    }
     for (struct slot *slot = conn->first; slot; slot = slot->next)
         free_posting(conn, slot->user);
-    conn->first = conn->finished = NULL;
+    conn->first = conn->finished = conn->kept = NULL;
     conn->link = NULL;
     conn->state = CLOSED;
 }
@@ -217,9 +285,13 @@ static bool is_for_peer(const struct dm_link *conn, const struct dm_command *com
 
 static struct slot *send_command(struct dm_link *conn, const struct dm_command *command)
 {
+    struct slot *slot;
+
     net_send(conn->link, TO_SERVER, command->bytes, command->length);
     conn->traffic.commands++;
-    return conn_push(conn, command->length);
+    slot = conn_push(conn, command->length);
+    ask_to_confirm(conn);
+    return slot;
 }
 
 enum dm_link_result dm_link_call(struct dm_link *conn, const struct dm_command *command,
@@ -372,9 +444,9 @@ bool dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
     uint64_t all = conn->pushed;
 
     check_no_lock("dm_link_drain");
-    while (conn->popped < all && dm_deadline_left_ns(deadline) > 0)
+    while ((conn->popped < all || conn->kept) && dm_deadline_left_ns(deadline) > 0)
         thread_pass(MS);
-    return conn->popped >= all && conn->state == READY;
+    return conn->popped >= all && !conn->kept && conn->state == READY;
 }
 
 void dm_link_reason(struct dm_link *conn, char ret_reason[DM_REASON_ROOM])

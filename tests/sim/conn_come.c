@@ -159,6 +159,10 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
         world_break("a reply to nothing");
     } else if (slot->is_greeting) {
         take_greeting(conn, reply);
+    } else if (slot->is_confirm) {
+        conn_take_confirm(conn, reply);
+    } else if (conn->greeter.confirm) {
+        conn_keep(conn, slot, reply);
     } else {
         conn_finish(conn, slot, reply);
     }

@@ -22,7 +22,7 @@ struct slot {
     struct thread *caller; /* NULL: the caller has left, or there is no caller */
     dm_reply_fn handler;
     void *user;
-    bool is_greeting, is_message;
+    bool is_greeting, is_message, is_confirm;
     bool is_done, is_broken;
     size_t bytes;
     int64_t sent_ns;
@@ -41,6 +41,8 @@ struct dm_link {
     struct dm_reader reader;
     struct slot *first, **last;             /* not answered */
     struct slot *finished, **finished_last; /* slots with handlers to call */
+    struct slot *kept, **kept_last;         /* answered, and not confirmed by the replicas yet */
+    bool is_confirming, must_confirm;       /* a confirmation is under way; commands were sent behind it */
     struct thread *waiting[64];             /* for a ready connection */
     int waiting_count;
     size_t unanswered;
@@ -61,6 +63,10 @@ struct slot *conn_pop(struct dm_link *conn);
 /* reply: NULL, the connection broke. */
 void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply);
 void conn_finish_later(struct dm_link *conn, struct slot *slot);
+
+/* Group commit, as in link/session.c: a reply is kept until a confirmation behind it has come. */
+void conn_keep(struct dm_link *conn, struct slot *slot, redisReply *reply);
+void conn_take_confirm(struct dm_link *conn, redisReply *reply);
 
 /* Wakes the threads that wait for a ready connection; the threads look again. */
 void conn_wake_waiting(struct dm_link *conn);

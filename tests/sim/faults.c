@@ -386,12 +386,15 @@ static void happen_to_quorum(const struct fault *fault)
 }
 
 /* Beside sentinels a master that is replaced becomes a replica some leases later. */
+/* While the old master knows nothing, one replica is missing: with wait=N nobody is granted anything. */
 static void fail_over_group(const struct fault *fault, enum old_master old)
 {
+    int64_t blind_ns = (int64_t)fault->b * (sentinels_wait() ? 1 : 4) * MS;
+
     if (world_now() - last_switch_ns > 3 * (int64_t)lease_ms * MS || fault->b % 4 == 0) {
         last_switch_ns = world_now();
         work_excuse_signals(); /* a replica lags */
-        sentinels_fail_over(fault->a, old, (int64_t)fault->b * 4 * MS);
+        sentinels_fail_over(fault->a, old, blind_ns);
     }
 }
 

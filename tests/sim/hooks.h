@@ -7,23 +7,24 @@
 
 enum core_defect {
     CORE_IS_WHOLE,
-    CORE_TRUSTS_ANY_GRANT,  /* a message counts from the newest request, with any request in the message */
-    CORE_HAS_NO_MARGIN,     /* certain for the whole lease, not for 0.8 of it */
-    CORE_KEEPS_ALL,         /* a released mutex counts as held */
-    SERVER_HAS_NO_GRACE,    /* not the core's: a new server grants at once */
-    SERVER_HAS_GHOSTS,      /* not the core's: bytes of a closed connection are executed late */
-    INBOX_BELIEVES_ANY,     /* the connection's: any grant counts as sent by the inbox's server */
-    RELEASES_NAME_CALLERS,  /* the runtime's: a release names the hold by the calling thread */
-    WAITS_NAME_CALLERS,     /* the runtime's: a wait on a condition names the hold by the calling thread */
-    SWIFT_IGNORES_TIME,     /* the lock-free way's: a thread enters a hold whose end has come */
-    LINE_NEVER_LOOKS,       /* the runtime's: no end of a linger time is planned */
-    LINE_TAKES_NONE_BACK,   /* the runtime's: at exit() a hold that was passed to a seat is the seat's */
-    STORE_TELLS_NOBODY,     /* the plain store's: no holder of a marked hold is told of a waiter */
-    STORE_TELLS_EACH_TIME,  /* the plain store's: such a holder is told of each waiter */
-    STORE_FORGETS_MARKS,    /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
-    STORE_TELLS_NO_DEATH,   /* the plain store's: no end of a lease is a death */
-    WORDS_COUNT_FOR_EVER,   /* the lookout's: a master is believed until the connection ends */
-    SENTINELS_TELL_NO_EPOCH /* failovers are not told apart */
+    CORE_TRUSTS_ANY_GRANT,   /* a message counts from the newest request, with any request in the message */
+    CORE_HAS_NO_MARGIN,      /* certain for the whole lease, not for 0.8 of it */
+    CORE_KEEPS_ALL,          /* a released mutex counts as held */
+    SERVER_HAS_NO_GRACE,     /* not the core's: a new server grants at once */
+    SERVER_HAS_GHOSTS,       /* not the core's: bytes of a closed connection are executed late */
+    INBOX_BELIEVES_ANY,      /* the connection's: any grant counts as sent by the inbox's server */
+    RELEASES_NAME_CALLERS,   /* the runtime's: a release names the hold by the calling thread */
+    WAITS_NAME_CALLERS,      /* the runtime's: a wait on a condition names the hold by the calling thread */
+    SWIFT_IGNORES_TIME,      /* the lock-free way's: a thread enters a hold whose end has come */
+    LINE_NEVER_LOOKS,        /* the runtime's: no end of a linger time is planned */
+    LINE_TAKES_NONE_BACK,    /* the runtime's: at exit() a hold that was passed to a seat is the seat's */
+    STORE_TELLS_NOBODY,      /* the plain store's: no holder of a marked hold is told of a waiter */
+    STORE_TELLS_EACH_TIME,   /* the plain store's: such a holder is told of each waiter */
+    STORE_FORGETS_MARKS,     /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
+    STORE_TELLS_NO_DEATH,    /* the plain store's: no end of a lease is a death */
+    WORDS_COUNT_FOR_EVER,    /* the lookout's: a master is believed until the connection ends */
+    SENTINELS_TELL_NO_EPOCH, /* failovers are not told apart */
+    LINK_AWAITS_NO_REPLICA   /* the link's: with wait=N, a reply counts whatever WAIT has said */
 };
 
 struct dm_store;

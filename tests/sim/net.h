@@ -32,6 +32,10 @@ struct link {
     int server, node; /* the indices of the link's server, and of its node */
     uint64_t client_id;
     char channel[80]; /* subscribed, or "" */
+    uint64_t written; /* the offset behind the last write of this link */
+    int replicas_wanted;
+    uint64_t waits;
+    bool is_waiting; /* WAIT blocks the link */
     struct bytes in;
 };
 

@@ -76,14 +76,19 @@ static void plan_quorum(bool is_unsafe)
     work.has_grace = true;
 }
 
-/* A lease is five times `switch`, and a test needs some leases: a failover costs one, and `switch`. */
-static void plan_sentinels(void)
+/*
+ * A lease is five times `switch`, and a test needs some leases: a failover costs one, and `switch`.  Where all replicas
+ * confirm each hold, whoever is promoted has the holds, so no grace is needed.
+ */
+static void plan_sentinels(const struct run *run)
 {
     servers = SENTINELS_SERVERS;
     work.lease_ms = 5 * SENTINELS_SWITCH_MS + below(1000);
     work.until_ns *= 2;
     work.has_mixed_leases = false;
-    work.has_grace = true;
+    if (run->defect != CORE_IS_WHOLE && !run->wait)
+        work.has_conditions = false; /* a control: two owners are found sooner */
+    work.has_grace = run->wait == 0;
 }
 
 /* Threads that pass a robust mutex, for a control of that. */
@@ -126,7 +131,7 @@ static void plan(struct run *run)
     if (run->bytes)
         work.until_ns = (300 + below(700)) * MS;
     world_set_rate(run->has_slow_clocks ? SLOWEST_PPM : has_steps ? 1000000 : 0);
-    is_unsafe = !run->is_safe && (below(5) < 2 || run->has_losses);
+    is_unsafe = !run->is_safe && !run->wait && (below(5) < 2 || run->has_losses);
     every_ns = every_ms[below(5)] * MS;
     servers = 1;
     are_apart = false;
@@ -135,7 +140,7 @@ static void plan(struct run *run)
     if (run->is_quorum)
         plan_quorum(is_unsafe);
     if (run->has_sentinels)
-        plan_sentinels();
+        plan_sentinels(run);
     faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
 }
 
@@ -206,7 +211,7 @@ static void run_plan(struct run *run)
     server_begin(run->scripting, servers);
     sentinels_none();
     if (run->has_sentinels)
-        sentinels_begin();
+        sentinels_begin(run->wait);
     if (are_apart)
         set_clocks_apart();
     if (run->defect == SERVER_HAS_GHOSTS)
@@ -251,6 +256,7 @@ static bool still_fails(struct run *run)
                          .is_plain = run->is_plain,
                          .is_quorum = run->is_quorum,
                          .has_sentinels = run->has_sentinels,
+                         .wait = run->wait,
                          .has_slow_clocks = run->has_slow_clocks };
 
     world_begin(run->seed, run->bytes, run->length);
@@ -319,7 +325,8 @@ void counters_print(void)
     printf("# without the state lock: %" PRIu64 " locks, %" PRIu64 " unlocks, %" PRIu64 " locks in vain\n",
            counters.swift_locks, counters.swift_unlocks, counters.swift_mistakes);
     if (counters.switches)
-        printf("# switches %" PRIu64 "\n", counters.switches);
+        printf("# switches %" PRIu64 ", confirmed by replicas %" PRIu64 ", not confirmed %" PRIu64 "\n",
+               counters.switches, counters.confirmed, counters.unconfirmed);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {
         if (counters.fault_kinds[i])

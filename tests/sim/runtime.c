@@ -130,6 +130,7 @@ static void point_at_sentinels(struct dm_url *url)
 {
     url->kind = DM_URL_SENTINEL;
     url->master = (char *)"m";
+    url->wait = sentinels_wait();
     url->switch_ms = url->connect_timeout_ms = url->command_timeout_ms = SENTINELS_SWITCH_MS;
     list_hosts(url, SERVERS_MAX, SENTINELS);
 }

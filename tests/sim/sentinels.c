@@ -11,6 +11,8 @@
 
 /* How late the data of a master reach a replica. */
 #define LAG_NS (20 * MS)
+#define LAG_WAIT_NS (2 * MS)
+#define LAG_WAIT_MOST_NS (60 * MS)
 #define LAG_MOST_NS (600 * MS)
 
 struct sentinel {
@@ -24,6 +26,7 @@ static struct sentinel sentinels[SENTINELS];
 static bool are_there;
 static uint32_t master; /* by the newest failover */
 static uint64_t epoch;
+static unsigned wait; /* for so many replicas */
 
 bool sentinels_are_there(void)
 {
@@ -167,12 +170,21 @@ void sentinels_lose(uint32_t number, bool is_deaf, int64_t for_ns)
 
 /* ---- the servers ------------------------------------------------------------------------- */
 
+/* WAIT asks the replicas at once; a control that believes without WAIT has the usual lag. */
+static int64_t some_lag_ns(void)
+{
+    bool is_asked = wait && !hooks_has(LINK_AWAITS_NO_REPLICA);
+
+    return is_asked ? chance_delay(CHANCE_NETWORK, LAG_WAIT_NS, LAG_WAIT_MOST_NS)
+                    : chance_delay(CHANCE_NETWORK, LAG_NS, LAG_MOST_NS);
+}
+
 static void replicate(void *object, uint64_t number)
 {
     server_choose((uint32_t)number);
     if (number != master)
         server_catch_up(master);
-    world_at(world_now() + chance_delay(CHANCE_NETWORK, LAG_NS, LAG_MOST_NS), replicate, object, number);
+    world_at(world_now() + some_lag_ns(), replicate, object, number);
 }
 
 /* The sentinels make a server that still says "master" a replica, as soon as it can be reached. */
@@ -227,9 +239,15 @@ void sentinels_none(void)
     are_there = false;
 }
 
-void sentinels_begin(void)
+unsigned sentinels_wait(void)
+{
+    return wait;
+}
+
+void sentinels_begin(unsigned wanted)
 {
     are_there = true;
+    wait = wanted;
     memset(sentinels, 0, sizeof sentinels);
     master = 0;
     epoch = 0;

@@ -15,8 +15,9 @@
 #define SENTINELS_SWITCH_MS 200
 #define SENTINELS_SERVERS 3
 
-/* The first server is the master; the others are its replicas. */
-void sentinels_begin(void);
+/* The first server is the master; the others are its replicas.  wait: of the processes' URL. */
+void sentinels_begin(unsigned wait);
+unsigned sentinels_wait(void);
 void sentinels_none(void); /* no sentinels in this run */
 bool sentinels_are_there(void);
 

@@ -28,6 +28,8 @@ struct server {
     int64_t stalled_until_ns, loading_until_ns;
     bool is_full, is_down, has_monitor;
     bool is_replica; /* of another server */
+    uint32_t follows;
+    uint64_t offset; /* of the last write that the server has */
 };
 
 static struct server servers[SERVERS_MAX];
@@ -183,8 +185,9 @@ static void run_script(int script, const struct text *words, int count, struct b
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
 }
 
-static void eval(struct node *node, const struct text *words, int count, bool by_text, struct bytes *reply)
+static void eval(struct link *link, const struct text *words, int count, bool by_text, struct bytes *reply)
 {
+    struct node *node = &server->nodes[link->node];
     int script = by_text ? scripting_by_text(words[1]) : scripting_by_sha(words[1]);
 
     if (script < 0) {
@@ -196,6 +199,7 @@ static void eval(struct node *node, const struct text *words, int count, bool by
     } else {
         node->known_scripts |= 1u << script;
         run_script(script, words + 2, count - 2, reply);
+        link->written = ++server->offset;
     }
 }
 
@@ -217,6 +221,72 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
     bytes_print(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", channel.length, link->channel);
 }
 
+/* ---- replicas ---------------------------------------------------------------------------- */
+
+static int count_replicas(const struct link *link)
+{
+    int count = 0;
+
+    for (int i = 0; i < total; i++) {
+        const struct server *replica = &servers[i];
+
+        count += replica->is_replica && !replica->is_down && replica->follows == (uint32_t)link->server &&
+                 replica->offset >= link->written;
+    }
+    return count;
+}
+
+static void work_on(struct link *link);
+
+static void end_wait(struct link *link)
+{
+    char reply[16];
+
+    link->is_waiting = false;
+    snprintf(reply, sizeof reply, ":%d\r\n", count_replicas(link));
+    net_send(link, TO_CLIENT, reply, strlen(reply));
+    server_choose((uint32_t)link->server);
+    work_on(link);
+}
+
+static void end_wait_by_time(void *object, uint64_t number)
+{
+    struct link *link = object;
+    int64_t stalled_until_ns = servers[link->server].stalled_until_ns;
+
+    if (!link->is_known_to_server || !link->is_waiting || link->waits != number)
+        return;
+    if (stalled_until_ns > world_now())
+        world_at(stalled_until_ns, end_wait_by_time, object, number);
+    else
+        end_wait(link);
+}
+
+static void await_replicas(struct link *link, int replicas, int64_t limit_ms, struct bytes *reply)
+{
+    if (count_replicas(link) >= replicas) {
+        bytes_print(reply, ":%d\r\n", count_replicas(link));
+        return;
+    }
+    link->is_waiting = true;
+    link->replicas_wanted = replicas;
+    world_at(world_now() + limit_ms * MS, end_wait_by_time, link, ++link->waits);
+}
+
+/* The data of the master have reached a replica. */
+static void look_at_waits(uint32_t master)
+{
+    struct link *link = servers[master].stalled_until_ns > world_now() ? NULL : servers[master].links;
+
+    while (link) {
+        struct link *next = link->next;
+
+        if (link->is_waiting && count_replicas(link) >= link->replicas_wanted)
+            end_wait(link);
+        link = link->is_known_to_server ? link->next : next;
+    }
+}
+
 static void run_command(struct link *link, const struct text *words, int count)
 {
     struct node *node = &server->nodes[link->node];
@@ -225,7 +295,9 @@ static void run_command(struct link *link, const struct text *words, int count)
     if (node == server->master && server->loading_until_ns > world_now())
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
-        eval(node, words, count, words[0].length == 4, &reply);
+        eval(link, words, count, words[0].length == 4, &reply);
+    else if (word_is(words[0], "WAIT"))
+        await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), &reply);
     else if (word_is(words[0], "ROLE"))
         role(node, &reply);
     else if (word_is(words[0], "INFO"))
@@ -238,7 +310,8 @@ static void run_command(struct link *link, const struct text *words, int count)
         bytes_print(&reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
     else
         bytes_print(&reply, "-ERR unknown command\r\n");
-    net_send(link, TO_CLIENT, reply.data, reply.length);
+    if (reply.length)
+        net_send(link, TO_CLIENT, reply.data, reply.length);
     free(reply.data);
 }
 
@@ -440,6 +513,8 @@ void server_follow(uint32_t number)
     const struct server *master = &servers[number];
 
     server->is_replica = true;
+    server->follows = number;
+    server->offset = master->offset;
     store_copy(&server->store, &master->store);
     server->replid = master->replid;
     server->replid_before = master->replid_before;
@@ -450,8 +525,11 @@ void server_catch_up(uint32_t number)
 {
     const struct server *master = &servers[number];
 
-    if (server->is_replica && !server->is_down && !master->is_down && server->stalled_until_ns <= world_now())
-        store_copy(&server->store, &master->store);
+    if (!server->is_replica || server->is_down || master->is_down || server->stalled_until_ns > world_now())
+        return;
+    store_copy(&server->store, &master->store);
+    server->offset = master->offset;
+    look_at_waits(number);
 }
 
 void server_set_monitor(bool is_there)

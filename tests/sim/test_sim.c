@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "run.h"
+#include "sentinels.h"
 #include "world.h"
 
 static struct run run;
@@ -245,6 +246,21 @@ static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
     assert_true(counters.switches > seeds && counters.swift_locks > 0 && counters.losses > 0);
 }
 
+/* A hold that all replicas have confirmed needs neither the sentinels' word nor a grace. */
+static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000);
+
+    (void)state;
+    begin();
+    run.has_sentinels = true;
+    run.wait = SENTINELS_SERVERS - 1;
+    run.defect = WORDS_COUNT_FOR_EVER;
+    keep_promises(first_seed(), seeds);
+    assert_true(counters.switches > seeds && counters.holds > counters.operations / 20 && counters.losses > 0);
+    assert_true(counters.confirmed > counters.holds && counters.unconfirmed > seeds);
+}
+
 /* Findings 95 and 96; the seeds of 94 are 9 and 27. */
 static void test_sim_keeps_every_promise_at_seeds_that_failed_once(void **state)
 {
@@ -279,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_all_replicas_confirm),
         cmocka_unit_test(test_sim_keeps_every_promise_at_seeds_that_failed_once),
     };
 

@@ -29,11 +29,13 @@ int __lsan_is_turned_off(void)
 
 /* Controls run on one server, unless a test says otherwise for its own time. */
 static bool is_plain, is_quorum, has_sentinels;
+static unsigned wait_for;
 
 static int back_to_one_server(void **state)
 {
     (void)state;
     is_plain = is_quorum = has_sentinels = false;
+    wait_for = 0;
     return 0;
 }
 
@@ -50,6 +52,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.is_plain = is_plain;
     run.is_quorum = is_quorum;
     run.has_sentinels = has_sentinels;
+    run.wait = wait_for;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
         if (run.seed > SEEDS_FOR_CONTROL)
@@ -115,6 +118,8 @@ static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
     must_break_when("sentinels: a word counts for ever", NULL, WORDS_COUNT_FOR_EVER, "I1 I2", true);
     must_break_when("sentinels: without epochs", NULL, SENTINELS_TELL_NO_EPOCH, "I1 I2", true);
     must_break_when("sentinels: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    wait_for = 2;
+    must_break_when("sentinels: a hold counts without replicas", NULL, LINK_AWAITS_NO_REPLICA, "I1 I2", true);
 }
 
 /* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */

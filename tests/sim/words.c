@@ -52,7 +52,7 @@ void words_run(struct link *link, void (*run)(struct link *link, const struct te
     size_t at = 0, length;
     int count;
 
-    while (link->is_known_to_server && (length = take_command(&link->in, at, words, &count)) > 0) {
+    while (link->is_known_to_server && !link->is_waiting && (length = take_command(&link->in, at, words, &count)) > 0) {
         end_words(words, count);
         run(link, words, count);
         at += length;
