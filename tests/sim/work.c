@@ -287,7 +287,7 @@ static int wait_on(int name, const struct dm_target *target, bool is_endless)
     return result;
 }
 
-static void signal_one(int name, bool is_broadcast)
+static int signal_one(int name, bool is_broadcast)
 {
     struct dm_condition condition = condition_of(name);
     int result;
@@ -298,6 +298,7 @@ static void signal_one(int name, bool is_broadcast)
     note_result(thread_current()->job->what, name, result);
     if (result != 0)
         are_signals_excused = true;
+    return result;
 }
 
 /* Locks once more; if the hold was lost meanwhile, a new hold begins. */
@@ -493,7 +494,8 @@ static void close_all(struct thread *thread)
         if (result == EOWNERDEAD)
             dm_release_consistent(runtime(), &target);
         guarded[name].is_closed = true;
-        signal_one(name, true);
+        while (signal_one(name, true) == ENOLCK) /* where replicas are slow to confirm */
+            thread_pass(MS);
         dm_release(runtime(), target.key);
     }
     is_closed = true;
