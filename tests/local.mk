@@ -501,6 +501,7 @@ tests_sim_libsim_la_SOURCES = \
     tests/sim/commands.h \
     tests/sim/random_calls.c \
     tests/sim/random_calls.h \
+    tests/sim/replicas.c \
     tests/sim/scripting.c \
     tests/sim/scripting.h \
     tests/sim/store.c \
@@ -543,6 +544,7 @@ sim_sources = \
     tests/sim/sentinels.h \
     tests/sim/server.c \
     tests/sim/server.h \
+    tests/sim/server_parts.h \
     tests/sim/words.c \
     tests/sim/words.h \
     tests/sim/work.c \

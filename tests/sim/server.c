@@ -7,34 +7,15 @@
 
 #include "check.h"
 #include "sentinels.h"
+#include "server_parts.h"
 #include "words.h"
 #include "world.h"
 
 #define START_US INT64_C(1700000000000000)
 
-struct node {
-    uint64_t run, last_client_id;
-    int64_t started_us;
-    uint32_t known_scripts; /* a set of bits */
-};
-
-/* A server: two nodes, one of which is the master.  Beside sentinels one node is used, and the servers are a group. */
-struct server {
-    struct store store, copy;
-    struct node nodes[2], *master;
-    struct link *links;                             /* of both nodes, the newest first */
-    uint64_t last_run, ends, replid, replid_before; /* 0: never promoted */
-    int64_t ahead_us, most_ahead_us;                /* ahead of true time: now, and at most so far */
-    int64_t stalled_until_ns, loading_until_ns;
-    bool is_full, is_down, has_monitor;
-    bool is_replica; /* of another server */
-    uint32_t follows;
-    uint64_t offset; /* of the last write that the server has */
-};
-
-static struct server servers[SERVERS_MAX];
+struct server servers[SERVERS_MAX];
 static int total;
-static struct server *server; /* the one to which things happen now */
+static struct server *server;
 static struct scripting *interpreter;
 static bool has_ghosts;
 
@@ -221,72 +202,6 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
     bytes_print(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", channel.length, link->channel);
 }
 
-/* ---- replicas ---------------------------------------------------------------------------- */
-
-static int count_replicas(const struct link *link)
-{
-    int count = 0;
-
-    for (int i = 0; i < total; i++) {
-        const struct server *replica = &servers[i];
-
-        count += replica->is_replica && !replica->is_down && replica->follows == (uint32_t)link->server &&
-                 replica->offset >= link->written;
-    }
-    return count;
-}
-
-static void work_on(struct link *link);
-
-static void end_wait(struct link *link)
-{
-    char reply[16];
-
-    link->is_waiting = false;
-    snprintf(reply, sizeof reply, ":%d\r\n", count_replicas(link));
-    net_send(link, TO_CLIENT, reply, strlen(reply));
-    server_choose((uint32_t)link->server);
-    work_on(link);
-}
-
-static void end_wait_by_time(void *object, uint64_t number)
-{
-    struct link *link = object;
-    int64_t stalled_until_ns = servers[link->server].stalled_until_ns;
-
-    if (!link->is_known_to_server || !link->is_waiting || link->waits != number)
-        return;
-    if (stalled_until_ns > world_now())
-        world_at(stalled_until_ns, end_wait_by_time, object, number);
-    else
-        end_wait(link);
-}
-
-static void await_replicas(struct link *link, int replicas, int64_t limit_ms, struct bytes *reply)
-{
-    if (count_replicas(link) >= replicas) {
-        bytes_print(reply, ":%d\r\n", count_replicas(link));
-        return;
-    }
-    link->is_waiting = true;
-    link->replicas_wanted = replicas;
-    world_at(world_now() + limit_ms * MS, end_wait_by_time, link, ++link->waits);
-}
-
-/* The data of the master have reached a replica. */
-static void look_at_waits(uint32_t master)
-{
-    struct link *link = servers[master].stalled_until_ns > world_now() ? NULL : servers[master].links;
-
-    while (link) {
-        struct link *next = link->next;
-
-        if (link->is_waiting && count_replicas(link) >= link->replicas_wanted)
-            end_wait(link);
-        link = link->is_known_to_server ? link->next : next;
-    }
-}
-
 static void run_command(struct link *link, const struct text *words, int count)
 {
     struct node *node = &server->nodes[link->node];
@@ -297,7 +212,7 @@ static void run_command(struct link *link, const struct text *words, int count)
     else if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
         eval(link, words, count, words[0].length == 4, &reply);
     else if (word_is(words[0], "WAIT"))
-        await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), &reply);
+        server_await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), &reply);
     else if (word_is(words[0], "ROLE"))
         role(node, &reply);
     else if (word_is(words[0], "INFO"))
@@ -317,7 +232,7 @@ static void run_command(struct link *link, const struct text *words, int count)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-static void work_on(struct link *link)
+void server_work_on(struct link *link)
 {
     if (server->stalled_until_ns <= world_now())
         words_run(link, run_command);
@@ -333,7 +248,7 @@ void server_bytes(struct link *link, const char *bytes, size_t length)
     }
     server = &servers[link->server];
     bytes_add(&link->in, bytes, length);
-    work_on(link);
+    server_work_on(link);
 }
 
 /* ---- clients ----------------------------------------------------------------------------- */
@@ -353,7 +268,10 @@ bool server_accept(struct link *link)
     return true;
 }
 
-/* Removes a client; commands read from the client and not run yet are never run: work_on() runs known links only. */
+/*
+ * Removes a client.  Commands that were read from the client and not run yet are never run: server_work_on() runs those
+ * of known links only.
+ */
 void server_gone(struct link *link)
 {
     struct link **at = link->server >= SERVERS_MAX ? sentinel_links(link) : &servers[link->server].links;
@@ -400,7 +318,7 @@ static void wake(void *object, uint64_t number)
         struct link *next = link->next;
 
         if (link->in.length)
-            work_on(link);
+            server_work_on(link);
         link = link->is_known_to_server ? link->next : next;
     }
 }
@@ -425,7 +343,7 @@ static struct link *some_link_of_master(bool is_inbox_too)
     return link;
 }
 
-static void reset_links_of_master(bool is_inbox_too)
+void server_reset_links(bool is_inbox_too)
 {
     struct link *link;
 
@@ -456,7 +374,7 @@ static void begin_node(struct node *node, int64_t started_us)
 
 void server_restart(enum keeps keeps, int64_t down_ns)
 {
-    reset_links_of_master(true);
+    server_reset_links(true);
     if (keeps == KEEPS_NOTHING)
         store_clear(&server->store);
     if (keeps == KEEPS_COPY)
@@ -467,7 +385,7 @@ void server_restart(enum keeps keeps, int64_t down_ns)
     go_down(down_ns);
 }
 
-static void draw_replid(void)
+void server_draw_replid(void)
 {
     server->replid_before = server->replid;
     server->replid = ++server->last_run;
@@ -480,7 +398,7 @@ void server_promote(enum keeps keeps)
     if (keeps == KEEPS_COPY)
         store_copy(&server->store, &server->copy);
     server->master = &server->nodes[server->master == server->nodes];
-    draw_replid();
+    server_draw_replid();
     server->stalled_until_ns = server->loading_until_ns = 0;
 }
 
@@ -488,48 +406,16 @@ void server_promote_and_back(int64_t down_ns)
 {
     if (server->is_down)
         return;
-    reset_links_of_master(false);
+    server_reset_links(false);
     store_copy(&server->store, &server->copy);
-    draw_replid();
-    draw_replid();
+    server_draw_replid();
+    server_draw_replid();
     go_down(down_ns);
 }
 
 bool server_is_down(void)
 {
     return server->is_down;
-}
-
-void server_take_over(void)
-{
-    if (server->is_replica)
-        draw_replid();
-    server->is_replica = false;
-    reset_links_of_master(true);
-}
-
-void server_follow(uint32_t number)
-{
-    const struct server *master = &servers[number];
-
-    server->is_replica = true;
-    server->follows = number;
-    server->offset = master->offset;
-    store_copy(&server->store, &master->store);
-    server->replid = master->replid;
-    server->replid_before = master->replid_before;
-    reset_links_of_master(true);
-}
-
-void server_catch_up(uint32_t number)
-{
-    const struct server *master = &servers[number];
-
-    if (!server->is_replica || server->is_down || master->is_down || server->stalled_until_ns > world_now())
-        return;
-    store_copy(&server->store, &master->store);
-    server->offset = master->offset;
-    look_at_waits(number);
 }
 
 void server_set_monitor(bool is_there)
