@@ -26,7 +26,7 @@ void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stop
 
 /* Where the stage has hosts. */
 void group_part_master(struct stage *stage);    /* and the processes of its host */
-void group_part_sentinels(struct stage *stage); /* two of three */
+void group_part_sentinels(struct stage *stage); /* two of three: nobody is promoted */
 
 /* Waits until all other servers follow the master. */
 void group_heal(struct stage *stage);
