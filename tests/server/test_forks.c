@@ -62,17 +62,24 @@ static int try_all_that_needs_a_hold(void)
     return judge(answers, sizeof answers / sizeof answers[0]);
 }
 
-/* POSIX scenario 45: the child of an owner owns nothing, of any kind; the child's end changes nothing. */
+/*
+ * POSIX scenario 45: the child of an owner owns nothing, of any kind; the child's end changes nothing.  The timed lock
+ * may give up before the server has answered; exit() takes its place in the queue back, and _exit() could not.
+ */
 static void test_the_child_owns_nothing_when_the_parent_holds(void **state)
 {
     (void)state;
     for (int i = 0; i < KIND_COUNT; i++) {
         uint64_t token;
+        pid_t pid;
 
         make_mutex(&mutex, "fork/nothing", &kinds[i], 0);
         assert_result(dmutex_lock(&mutex), 0);
         token = token_of(&mutex);
-        assert_int_equal(run_child(try_all_that_needs_a_hold), 0);
+        pid = keeper_fork();
+        if (pid == 0)
+            exit(try_all_that_needs_a_hold());
+        assert_int_equal(WEXITSTATUS(keeper_reap(pid)), 0);
         assert_true(token_of(&mutex) == token);
         assert_int_equal(holdcount_of(&mutex), 1);
         assert_result(dmutex_renew_np(&mutex), 0);
@@ -155,6 +162,7 @@ static void test_the_parents_inbox_ends_with_the_parent_when_a_child_lives_on(vo
     wait_until(__atomic_load_n(child, __ATOMIC_ACQUIRE) != 0);
     assert_true(*child > 0);
     assert_int_equal(side_count_channels(the_server->side), channels + 1);
+    wait_until(waiters_of(&mutex) == 0); /* the timed lock may have given up before the answer */
     promise_within(AT_ONCE);
     assert_int_equal(kill(parent, SIGKILL), 0);
     keeper_reap(parent);
