@@ -354,19 +354,48 @@ const char *cluster_group_on(const struct cluster *cluster, int node, const char
 
 /* ---- nodes that fail --------------------------------------------------------------------- */
 
+/*
+ * Redis keeps the votes of an election until so long after its begin: a node that is to be elected again sooner counts
+ * them once more.  It is the master without a new vote then, by its old epoch, and no other node heeds it.
+ */
+static int64_t votes_end_ms(const struct cluster *cluster, int node)
+{
+    int timeout_ms = late_stretched_ms(cluster->timeout_ms);
+    int64_t elected_ms = cluster->elected_ms[node];
+
+    return elected_ms ? elected_ms + 2 * (timeout_ms > 1000 ? 2 * timeout_ms : 2000) : 0;
+}
+
+static bool is_master(const struct cluster *cluster, int node)
+{
+    return is_running(cluster, node) && side_says(side_of(cluster, node), "role:master", "INFO replication");
+}
+
+/* Node i and node i + masters take turns as master and replica. */
+static void await_end_of_votes(const struct cluster *cluster, int node)
+{
+    int other = (node + cluster->masters) % (2 * cluster->masters);
+
+    if (node < 2 * cluster->masters && cluster->count >= 2 * cluster->masters && !is_master(cluster, other))
+        wait_until(wait_now_ms() > votes_end_ms(cluster, other));
+}
+
 void cluster_kill(struct cluster *cluster, int node)
 {
+    await_end_of_votes(cluster, node);
     server_kill(cluster->nodes[node]);
     cluster->is_stopped[node] = false;
 }
 
 void cluster_restart(struct cluster *cluster, int node)
 {
+    cluster->elected_ms[node] = 0;
     server_restart(cluster->nodes[node]);
 }
 
 void cluster_stop(struct cluster *cluster, int node)
 {
+    await_end_of_votes(cluster, node);
     server_stop(cluster->nodes[node]);
     cluster->is_stopped[node] = true;
 }
@@ -384,10 +413,14 @@ static bool is_failed_over(const struct cluster *cluster, int slot, int before)
     return master >= 0 && master != before && serves(cluster, master);
 }
 
-int cluster_await_failover(const struct cluster *cluster, int slot, int before)
+int cluster_await_failover(struct cluster *cluster, int slot, int before)
 {
+    int master;
+
     wait_until(is_failed_over(cluster, slot, before));
-    return agreed_master(cluster, slot);
+    master = agreed_master(cluster, slot);
+    cluster->elected_ms[master] = wait_now_ms();
+    return master;
 }
 
 int cluster_replica(const struct cluster *cluster, int slot)
@@ -439,6 +472,7 @@ static int fail_over(struct cluster *cluster, int slot, const char *command)
     int tries = 0;
 
     assert_in_range(replica, 0, cluster->count - 1);
+    await_end_of_votes(cluster, before);
     wait_until(know_all_the_epoch(cluster));
     do
         command_replica(cluster, replica, command, slot, before);

@@ -28,6 +28,7 @@ struct cluster {
     int bus_ports[CLUSTER_NODES];
     char ids[CLUSTER_NODES][48];
     bool is_stopped[CLUSTER_NODES];
+    int64_t elected_ms[CLUSTER_NODES]; /* when the node was seen to be elected, 0: never */
     int masters, count, timeout_ms;
 };
 
@@ -87,14 +88,17 @@ void cluster_move(struct cluster *cluster, int slot, int to);
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
-/* SIGKILL, a new start, SIGSTOP and SIGCONT. */
+/*
+ * SIGKILL, a new start, SIGSTOP and SIGCONT.  The first and the third wait until the replica of the node can be elected
+ * anew, some seconds after its last election.
+ */
 void cluster_kill(struct cluster *cluster, int node);
 void cluster_restart(struct cluster *cluster, int node);
 void cluster_stop(struct cluster *cluster, int node);
 void cluster_cont(struct cluster *cluster, int node);
 
 /* Waits until all running nodes name another master of the slot than `before`.  Returns the master. */
-int cluster_await_failover(const struct cluster *cluster, int slot, int before);
+int cluster_await_failover(struct cluster *cluster, int slot, int before);
 
 /* A replica of the slot's master, -1 none. */
 int cluster_replica(const struct cluster *cluster, int slot);
