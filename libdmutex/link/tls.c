@@ -45,12 +45,15 @@ struct dm_tls {
 };
 
 /*
- * Made once in a process, and never freed.  With its own OSSL_LIB_CTX the library does not depend on the providers and
- * properties that the application sets, and may send after the application's OPENSSL_cleanup().
+ * With its own OSSL_LIB_CTX the library does not depend on the providers and properties that the application sets, and
+ * may send after the application's OPENSSL_cleanup().  A context that has lacked memory once may lack algorithms for
+ * ever, so a context is not kept before the first handshake has succeeded; afterwards the context is never freed.
  */
 static struct {
     OSSL_LIB_CTX *context;
     BIO_METHOD *socket;
+    bool is_proven; /* a handshake has succeeded with the context */
+    int openers;    /* threads in dm_tls_open(), which use the context */
 } shared;
 
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS);
@@ -119,14 +122,14 @@ static bool make_shared(void)
 {
     BIO_METHOD *socket;
 
-    if (shared.socket)
-        return true;
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!shared.context)
         shared.context = OSSL_LIB_CTX_new();
+    if (!shared.context || shared.socket)
+        return shared.context;
     socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket of libdmutex");
-    if (!shared.context || !socket || !BIO_meth_set_write(socket, write_socket) ||
-        !BIO_meth_set_read(socket, read_socket) || !BIO_meth_set_ctrl(socket, control_socket)) {
+    if (!socket || !BIO_meth_set_write(socket, write_socket) || !BIO_meth_set_read(socket, read_socket) ||
+        !BIO_meth_set_ctrl(socket, control_socket)) {
         BIO_meth_free(socket);
         return false;
     }
@@ -283,7 +286,7 @@ static bool begin(struct dm_tls *tls, char *ret_reason)
     tls->ssl = SSL_new(context);
     SSL_CTX_free(context); /* the connection keeps it */
     bio = tls->ssl ? BIO_new_ex(shared.context, shared.socket) : NULL;
-    if (!bio || !set_name(tls->ssl, tls->options->name)) {
+    if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->options->name)) {
         BIO_free(bio);
         snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up for this name, or without memory");
         return false;
@@ -291,7 +294,6 @@ static bool begin(struct dm_tls *tls, char *ret_reason)
     BIO_set_data(bio, tls);
     BIO_set_init(bio, 1);
     SSL_set_bio(tls->ssl, bio, bio);
-    SSL_set_app_data(tls->ssl, tls);
     SSL_set_connect_state(tls->ssl);
     return true;
 }
@@ -388,6 +390,21 @@ static bool open_locked(struct dm_tls *tls, int64_t deadline_ns, char *ret_reaso
     return true;
 }
 
+/* Frees a connection that has not come about, and, behind the last opener, a context that is perhaps of no use. */
+static void end_opening(struct dm_tls *tls, bool is_open)
+{
+    if (is_open) {
+        shared.is_proven = true;
+    } else {
+        SSL_free(tls->ssl);
+        tls->ssl = NULL;
+    }
+    if (--shared.openers > 0 || shared.is_proven)
+        return;
+    OSSL_LIB_CTX_free(shared.context);
+    shared.context = NULL;
+}
+
 struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t deadline_ns,
                            char ret_reason[DM_REASON_ROOM])
 {
@@ -402,7 +419,9 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     tls->options = options;
     snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
     dm_mutex_lock(&lock);
+    shared.openers++;
     is_open = open_locked(tls, deadline_ns, ret_reason);
+    end_opening(tls, is_open);
     ERR_clear_error(); /* the library's own thread: no error of the application is in the queue */
     dm_mutex_unlock(&lock);
     if (is_open)
@@ -560,6 +579,5 @@ void dm_tls_fork_parent(void)
 void dm_tls_fork_child(void)
 {
     dm_mutex_reset(&lock);
-    shared.context = NULL;
-    shared.socket = NULL;
+    memset(&shared, 0, sizeof shared);
 }

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *const fail_names[FAIL_KINDS] = { "memory", "network", "interrupt", "short", "start", "file" };
+const char *const fail_names[FAIL_KINDS] = { "memory", "network", "interrupt", "short", "start", "file", "openssl" };
 
 /* The calls that can fail, with the errno value of each failure. */
 static const struct way {
@@ -78,13 +78,19 @@ static const struct way {
     { "openat", FAIL_FILE, EMFILE },
     { "fstat", FAIL_FILE, EIO },
     { "flock", FAIL_FILE, ENOLCK },
+
+    { "malloc", FAIL_OPENSSL, ENOMEM },
+    { "calloc", FAIL_OPENSSL, ENOMEM },
+    { "realloc", FAIL_OPENSSL, ENOMEM },
 };
 
 /* ---- which calls count ------------------------------------------------------------------- */
 
+/* Where the code of each library is. */
+enum { DMUTEX, HIREDIS, OPENSSL_SSL, OPENSSL_CRYPTO, LIBRARIES };
 static struct {
     uintptr_t from, to;
-} libraries[2]; /* where the code of libdmutex and hiredis is */
+} libraries[LIBRARIES];
 
 static struct {
     bool is_set;
@@ -95,11 +101,11 @@ static struct {
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *user)
 {
-    static const char *const names[] = { "/libdmutex.so", "/libhiredis.so" };
+    static const char *const names[LIBRARIES] = { "/libdmutex.so", "/libhiredis.so", "/libssl.so", "/libcrypto.so" };
 
     (void)size;
     (void)user;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < LIBRARIES; i++) {
         if (!strstr(info->dlpi_name, names[i]))
             continue;
         for (int at = 0; at < info->dlpi_phnum; at++) {
@@ -115,7 +121,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *user)
 void fail_begin(void)
 {
     dl_iterate_phdr(note_library, NULL);
-    if (!libraries[0].from || !libraries[1].from) {
+    if (!libraries[DMUTEX].from || !libraries[HIREDIS].from) {
         fprintf(stderr, "libdmutex or hiredis is not a shared library here\n");
         exit(2);
     }
@@ -134,11 +140,17 @@ void fail_disarm(void)
     __atomic_store_n(&armed.is_set, false, __ATOMIC_RELEASE);
 }
 
-static bool is_from_library(const void *caller)
+static bool is_from(const void *caller, int library)
 {
-    uintptr_t at = (uintptr_t)caller;
+    return (uintptr_t)caller >= libraries[library].from && (uintptr_t)caller < libraries[library].to;
+}
 
-    return (at >= libraries[0].from && at < libraries[0].to) || (at >= libraries[1].from && at < libraries[1].to);
+/* True if the caller's calls count for the kind that is armed. */
+static bool is_counted(const void *caller)
+{
+    if (armed.kind == FAIL_OPENSSL)
+        return is_from(caller, OPENSSL_SSL) || is_from(caller, OPENSSL_CRYPTO);
+    return is_from(caller, DMUTEX) || is_from(caller, HIREDIS);
 }
 
 /* Counts a call; true if the call must fail. */
@@ -153,7 +165,7 @@ static bool is_nth(const char *call)
 /* Returns the errno value with which a call of a libc function must fail now; 0: the call does not fail. */
 static int failure_of(const char *call, const void *caller)
 {
-    if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind == FAIL_SHORT || !is_from_library(caller))
+    if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind == FAIL_SHORT || !is_counted(caller))
         return 0;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         if (ways[i].kind == armed.kind && strcmp(ways[i].call, call) == 0)
@@ -164,7 +176,7 @@ static int failure_of(const char *call, const void *caller)
 
 static size_t passing(const char *call, size_t length, const void *caller)
 {
-    if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind != FAIL_SHORT || !is_from_library(caller))
+    if (!__atomic_load_n(&armed.is_set, __ATOMIC_ACQUIRE) || armed.kind != FAIL_SHORT || !is_counted(caller))
         return length;
     return length > 1 && is_nth(call) ? 1 : length;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Makes one call of the library fail: the n-th of a kind, after fail_arm(). The test program defines libc's functions
- * once more (fail.c), in front of libc. Calls from libdmutex or hiredis are counted; calls from the test, GLib and libc
- * are not, because GLib ends a program that is out of memory, and libdmutex promises nothing there
- * (doc/design/faults.md).
+ * once more (fail.c), in front of libc. Calls from libdmutex or hiredis are counted, or those from OpenSSL; calls from
+ * the test, GLib and libc are not, because GLib ends a program that is out of memory, and libdmutex promises nothing
+ * there (doc/design/faults.md).
  */
 #ifndef TEST_FAIL_H
 #define TEST_FAIL_H
@@ -17,6 +17,7 @@ enum fail_kind {
     FAIL_SHORT,     /* one byte passes */
     FAIL_START,     /* no thread, no process, no eventfd */
     FAIL_FILE,      /* a call on the files of a local server */
+    FAIL_OPENSSL,   /* no memory for OpenSSL */
     FAIL_KINDS
 };
 

@@ -249,6 +249,14 @@ static void take_fork(void)
     peer_end(&child);
 }
 
+static bool has_reconnected(void)
+{
+    dmutex_stats_t stats = { .struct_size = sizeof stats };
+
+    done(dmutex_stats_np(&stats), 0);
+    return stats.reconnects > 0;
+}
+
 /* Both connections break under a hold. */
 static void take_reconnect(void)
 {
@@ -260,6 +268,7 @@ static void take_reconnect(void)
         done(dmutex_unlock(&spare), 0);
     done(dmutex_unlock(&mutex), 0);
     disarm();
+    await(has_reconnected());
 }
 
 /* The first lock starts the server, which keeps no descriptor of the process. */

@@ -176,9 +176,11 @@ void warm_up(void)
     use(&spare, true);
 }
 
+#define DESCRIPTORS 1024 /* the library takes numbers below */
+
 void cut_connections(void)
 {
-    for (int fd = first_descriptor; fd < first_descriptor + 16; fd++)
+    for (int fd = first_descriptor; fd < DESCRIPTORS; fd++)
         shutdown(fd, SHUT_RDWR);
 }
 
