@@ -173,7 +173,7 @@ inline serve_renewal(i, who)
 #define is_harmless(x, i) (certain[leg(x, i)] <= grace[i])
 
 /* In the grace a server grants nothing: a try that is "owned" is by a copy that is older than the end of the hold. */
-#ifdef BELIEVES_COPIES
+#if defined BELIEVES_COPIES || NO_GRACE
 #define is_believed(i) true
 #else
 #define is_believed(i) (grace[i] == 0)
