@@ -20,6 +20,17 @@ static bool is_double(const struct dm_council *council, int index)
 }
 
 /*
+ * So many lists: sentinels that an operator resets find each other anew within seconds, and the lists of some rounds
+ * must agree.  Lists are counted, and not the time: a process that hears of nobody forgets nobody.
+ */
+#define LISTS_TO_FORGET (DM_COUNCIL_MOST + 1)
+
+bool dm_council_is_forgotten(const struct dm_council *council, int index)
+{
+    return index >= council->listed && council->opinions[index].unnamed >= LISTS_TO_FORGET;
+}
+
+/*
  * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned sentinels; so the length of the
  * list alone counts such a sentinel.
  */
@@ -28,7 +39,7 @@ int dm_council_size(const struct dm_council *council)
     int ids = 0;
 
     for (int i = 0; i < council->count; i++)
-        ids += council->opinions[i].id[0] && !is_double(council, i);
+        ids += council->opinions[i].id[0] && !is_double(council, i) && !dm_council_is_forgotten(council, i);
     return ids > council->listed ? ids : council->listed;
 }
 
@@ -37,19 +48,29 @@ int dm_council_majority(const struct dm_council *council)
     return dm_council_size(council) / 2 + 1;
 }
 
-bool dm_council_may_add(const struct dm_council *council, const char *id)
+int dm_council_find(const struct dm_council *council, const char *id)
 {
-    for (int i = 0; i < council->count && id[0]; i++) {
+    for (int i = 0; i < council->count; i++) {
         if (strcmp(council->opinions[i].id, id) == 0)
-            return false;
+            return i;
     }
-    return council->count < DM_COUNCIL_MOST;
+    return -1;
+}
+
+int dm_council_place(const struct dm_council *council)
+{
+    int place = 0;
+
+    while (place < council->count && !dm_council_is_forgotten(council, place))
+        place++;
+    return place < DM_COUNCIL_MOST ? place : -1;
 }
 
 int dm_council_add(struct dm_council *council, const char *id)
 {
-    int index = council->count++;
+    int index = dm_council_place(council);
 
+    council->count += index == council->count;
     council->listed += !id[0];
     council->opinions[index] = (struct dm_opinion){ .asked_ns = 0 };
     dm_council_name(council, index, id);
@@ -59,6 +80,27 @@ int dm_council_add(struct dm_council *council, const char *id)
 void dm_council_name(struct dm_council *council, int index, const char *id)
 {
     snprintf(council->opinions[index].id, DM_SENTINEL_ID, "%s", id);
+}
+
+static bool is_named(const struct dm_opinion *opinion, const struct dm_other *others, int count)
+{
+    int at = 0;
+
+    while (at < count && strcmp(others[at].id, opinion->id) != 0)
+        at++;
+    return at < count;
+}
+
+void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count)
+{
+    for (int i = council->listed; i < council->count; i++) {
+        struct dm_opinion *opinion = &council->opinions[i];
+
+        if (is_named(opinion, others, count))
+            opinion->unnamed = 0;
+        else if (i != index && opinion->unnamed < LISTS_TO_FORGET)
+            opinion->unnamed++;
+    }
 }
 
 static bool is_same(const struct dm_master *master, const struct dm_master *other)
@@ -76,6 +118,11 @@ static int64_t counts_from(const struct dm_council *council, int index, int64_t 
     return counts ? opinion->asked_ns : 0;
 }
 
+bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns)
+{
+    return counts_from(council, index, now_ns) != 0;
+}
+
 int dm_council_heard(const struct dm_council *council, int64_t now_ns)
 {
     int heard = 0;
@@ -88,7 +135,7 @@ int dm_council_heard(const struct dm_council *council, int64_t now_ns)
 int dm_council_missing(const struct dm_council *council, int64_t now_ns)
 {
     for (int i = 0; i < council->count; i++) {
-        if (!is_double(council, i) && !counts_from(council, i, now_ns))
+        if (!is_double(council, i) && !dm_council_is_forgotten(council, i) && !counts_from(council, i, now_ns))
             return i;
     }
     return -1;
@@ -188,6 +235,7 @@ enum dm_council_news dm_council_take(struct dm_council *council, int index, cons
 
     opinion->master = *master;
     opinion->asked_ns = asked_ns;
+    opinion->unnamed = 0;
     if (council->until_ns && is_news && !is_same(&council->word, master))
         return doubt(council, now_ns);
     until_ns = agreed_until(council, master, now_ns, &epoch);

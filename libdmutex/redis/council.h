@@ -15,6 +15,11 @@
 #define DM_COUNCIL_MOST 15 /* sentinels; more are not learned */
 #define DM_SENTINEL_ID 41  /* bytes of an id with its NUL */
 
+/* A sentinel, as another sentinel names it; the texts are the caller's. */
+struct dm_other {
+    const char *id, *host, *port;
+};
+
 /* The address of a master. */
 struct dm_master {
     char host[256]; /* "": none */
@@ -27,6 +32,7 @@ struct dm_opinion {
     char id[DM_SENTINEL_ID]; /* drawn by the sentinel itself; "": not known yet */
     struct dm_master master; /* no host: the sentinel knows no group of that name */
     int64_t asked_ns;        /* when the question of that answer was sent; 0: no answer came yet */
+    int unnamed;             /* lists of other sentinels in a row that did not name it, while it did not answer */
 };
 
 struct dm_council {
@@ -50,11 +56,23 @@ enum dm_council_news {
     DM_COUNCIL_NAME   /* is_refused, for the first time in a row */
 };
 
-/* False: a sentinel of that id is there already, or there is no room. */
-bool dm_council_may_add(const struct dm_council *council, const char *id);
+/* The first sentinel of that id, -1: none. */
+int dm_council_find(const struct dm_council *council, const char *id);
 
-/* Adds a sentinel, by its id or with "".  Returns its index. */
+/* The place for one more sentinel, of a forgotten one perhaps; -1: there is no room. */
+int dm_council_place(const struct dm_council *council);
+
+/* Puts a sentinel into the place, by its id or with "".  Returns its index. */
 int dm_council_add(struct dm_council *council, const char *id);
+
+/* Sentinel `index` names these as all others. */
+void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count);
+
+/* True for a sentinel that does not count any more: it is not in the URL, does not answer, and nobody names it. */
+bool dm_council_is_forgotten(const struct dm_council *council, int index);
+
+/* True while an answer of the sentinel counts. */
+bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns);
 
 /* The id of sentinel `index` has become known. */
 void dm_council_name(struct dm_council *council, int index, const char *id);

@@ -11,7 +11,7 @@
 /* All sentinels are asked so often within `switch`; an answer counts for half of it. */
 #define ROUNDS_IN_SWITCH 4
 
-/* In every such round the sentinels are asked for each other, too. */
+/* In every such round the sentinels are asked for each other, too; and in each round while there is no word. */
 #define ROUNDS_OF_OTHERS 16
 
 /* The shortest time between two rounds. */
@@ -100,12 +100,14 @@ bool dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number)
 
 static void ask_all(struct dm_lookout *lookout)
 {
-    bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0;
+    bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0 || !lookout->council.until_ns;
 
     lookout->last_round_ns = dm_clock_boot_ns();
     lookout->next_round_ns = lookout->last_round_ns + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
-    for (int i = 0; i < lookout->count; i++)
-        dm_sentinel_ask(lookout->sentinels[i], with_others);
+    for (int i = 0; i < lookout->count; i++) {
+        if (!dm_council_is_forgotten(&lookout->council, i)) /* the loop thread alone changes the council */
+            dm_sentinel_ask(lookout->sentinels[i], with_others);
+    }
 }
 
 /* As soon as a round may follow the round before: news that never end must not keep everybody busy. */
@@ -166,6 +168,17 @@ static void master_said(void *user, struct dm_sentinel *sentinel, const struct d
     heed(lookout, news);
 }
 
+/* Puts a learned sentinel into the place of a forgotten one. */
+static void replace(struct dm_lookout *lookout, const struct dm_other *other)
+{
+    int place;
+
+    dm_mutex_lock(&lookout->lock);
+    place = dm_council_add(&lookout->council, other->id);
+    dm_mutex_unlock(&lookout->lock);
+    dm_sentinel_move(lookout->sentinels[place], other->host, other->port);
+}
+
 /* False without memory; the sentinel is not known then. */
 static bool add(struct dm_lookout *lookout, const char *id, const char *host, const char *port)
 {
@@ -186,17 +199,40 @@ static bool add(struct dm_lookout *lookout, const char *id, const char *host, co
     return true;
 }
 
+/* A learned sentinel that is silent may have come back at another place; the place of a listed one is the URL's. */
+static void follow(struct dm_lookout *lookout, int index, const struct dm_other *other)
+{
+    struct dm_sentinel *sentinel = lookout->sentinels[index];
+    bool is_there = strcmp(sentinel->host, other->host) == 0 && strcmp(sentinel->port, other->port) == 0;
+
+    if (index >= lookout->council.listed && !is_there &&
+        !dm_council_is_heard(&lookout->council, index, dm_clock_boot_ns()))
+        dm_sentinel_move(sentinel, other->host, other->port);
+}
+
 /* A learned sentinel is asked from the next round on; without memory it is learned later. */
-static void other_said(void *user, const char *id, const char *host, const char *port)
+static void learn(struct dm_lookout *lookout, const struct dm_other *other)
+{
+    int index = dm_council_find(&lookout->council, other->id), place = dm_council_place(&lookout->council);
+
+    if (index >= 0)
+        follow(lookout, index, other);
+    else if (place >= 0 && place < lookout->count)
+        replace(lookout, other);
+    else if (place >= 0)
+        add(lookout, other->id, other->host, other->port);
+}
+
+/* The loop thread alone changes the council, and reads it without the lock. */
+static void others_said(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count)
 {
     struct dm_lookout *lookout = user;
-    bool may_add;
 
     dm_mutex_lock(&lookout->lock);
-    may_add = dm_council_may_add(&lookout->council, id);
+    dm_council_take_list(&lookout->council, sentinel->index, others, count);
     dm_mutex_unlock(&lookout->lock);
-    if (may_add)
-        add(lookout, id, host, port);
+    for (int i = 0; i < count; i++)
+        learn(lookout, &others[i]);
 }
 
 /* Now, and not by the next round. */
@@ -274,7 +310,7 @@ struct dm_lookout *dm_lookout_new(const struct dm_url *url, const struct dm_look
     lookout->of_sentinels = (struct dm_sentinel_hooks){
         .on_ready = sentinel_ready,
         .on_master = master_said,
-        .on_other = other_said,
+        .on_others = others_said,
         .on_switch = switch_said,
         .on_change = change_said,
         .user = lookout,

@@ -11,6 +11,23 @@
 
 /* ---- the greeting ------------------------------------------------------------------------ */
 
+/* The place that the link is opened to; a certificate is made out to it, unless the URL says another name. */
+static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_sentinel_greeting *greeting = user;
+    const struct dm_sentinel *sentinel = greeting->sentinel;
+
+    (void)ret_reason;
+    memcpy(greeting->host, sentinel->host, sizeof greeting->host);
+    memcpy(greeting->port, sentinel->port, sizeof greeting->port);
+    options->address = (struct dm_address){ .host = greeting->host, .port = greeting->port };
+    if (!sentinel->url->servername)
+        options->tls.name = greeting->host;
+    snprintf(options->name, sizeof options->name, "the sentinel %.90s",
+             dm_url_place(greeting->host, greeting->port).text);
+    return DM_LOCATED;
+}
+
 static void begin(void *user)
 {
     struct dm_sentinel_greeting *greeting = user;
@@ -173,24 +190,27 @@ static struct dm_link *open_link(struct dm_sentinel *sentinel, struct dm_sentine
 {
     const struct dm_url *url = sentinel->url;
     struct dm_link_options options = {
-        .address = { .host = sentinel->host, .port = sentinel->port },
         .tls = dm_node_tls(url),
         .connect_timeout_ms = timeout_of(url, url->connect_timeout_ms),
         .command_timeout_ms = timeout_of(url, url->command_timeout_ms),
         .is_listening = greeting->is_ear,
     };
     const struct dm_greeter greeter = {
-        .begin = begin, .round = next_round, .take = take, .ready = ready, .user = greeting
+        .locate = locate, .begin = begin, .round = next_round, .take = take, .ready = ready, .user = greeting
     };
+    char unused[DM_REASON_ROOM];
     const struct dm_link_hooks hooks = {
         .on_ready = on_ready, .on_message = take_message, .on_change = note_change, .user = sentinel
     };
 
-    if (!url->servername)
-        options.tls.name = sentinel->host;
-    snprintf(options.name, sizeof options.name, "the sentinel %.90s",
-             dm_url_place(sentinel->host, sentinel->port).text);
+    locate(greeting, &options, unused);
     return dm_link_new(&options, &greeter, &hooks);
+}
+
+static void note_place(struct dm_sentinel *sentinel, const char *host, const char *port)
+{
+    snprintf(sentinel->host, sizeof sentinel->host, "%s", host);
+    snprintf(sentinel->port, sizeof sentinel->port, "%s", port);
 }
 
 struct dm_sentinel *dm_sentinel_new(const struct dm_url *url, int index, const char *host, const char *port,
@@ -200,14 +220,12 @@ struct dm_sentinel *dm_sentinel_new(const struct dm_url *url, int index, const c
 
     if (!sentinel)
         return NULL;
-    *sentinel =
-        (struct dm_sentinel){ .url = url, .hooks = hooks, .index = index, .host = strdup(host), .port = strdup(port) };
+    *sentinel = (struct dm_sentinel){ .url = url, .hooks = hooks, .index = index };
+    note_place(sentinel, host, port);
     sentinel->asks_greeting = (struct dm_sentinel_greeting){ .sentinel = sentinel };
     sentinel->hears_greeting = (struct dm_sentinel_greeting){ .sentinel = sentinel, .is_ear = true };
-    if (sentinel->host && sentinel->port) {
-        sentinel->asks = open_link(sentinel, &sentinel->asks_greeting, asks_ready);
-        sentinel->hears = open_link(sentinel, &sentinel->hears_greeting, hears_ready);
-    }
+    sentinel->asks = open_link(sentinel, &sentinel->asks_greeting, asks_ready);
+    sentinel->hears = open_link(sentinel, &sentinel->hears_greeting, hears_ready);
     if (sentinel->asks && sentinel->hears)
         return sentinel;
     dm_sentinel_free_unused(sentinel);
@@ -220,9 +238,17 @@ void dm_sentinel_free_unused(struct dm_sentinel *sentinel)
         return;
     dm_link_free_unused(sentinel->asks);
     dm_link_free_unused(sentinel->hears);
-    free(sentinel->host);
-    free(sentinel->port);
     free(sentinel);
+}
+
+/* An answer that is under way comes as none; a look-up under way ends with the old place, and the next has the new. */
+void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port)
+{
+    note_place(sentinel, host, port);
+    sentinel->id[0] = '\0';
+    sentinel->epoch = 0;
+    dm_link_close(sentinel->asks, "another sentinel stands in its place");
+    dm_link_close(sentinel->hears, "another sentinel stands in its place");
 }
 
 void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_ROOM])
@@ -300,18 +326,34 @@ static void take_epoch(void *user, const redisReply *reply)
     sentinel->epoch = digits && dm_reply_digits(digits, strlen(digits), &epoch) ? epoch + 1 : 0;
 }
 
+static bool fits(const char *text, size_t size)
+{
+    return text && *text && strlen(text) < size;
+}
+
+static bool read_other(const redisReply *pairs, struct dm_other *ret_other)
+{
+    const struct dm_sentinel *sizes = NULL;
+
+    *ret_other = (struct dm_other){ value_of(pairs, "runid"), value_of(pairs, "ip"), value_of(pairs, "port") };
+    return ret_other->id && is_id(ret_other->id) && fits(ret_other->host, sizeof sizes->host) &&
+           fits(ret_other->port, sizeof sizes->port);
+}
+
+#define OTHERS_MOST 64 /* a longer list is nonsense */
+
 /* A dm_reply_fn. */
 static void take_others(void *user, const redisReply *reply)
 {
-    const struct dm_sentinel *sentinel = user;
+    struct dm_sentinel *sentinel = user;
+    struct dm_other others[OTHERS_MOST];
+    int count = 0;
 
-    for (size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
-        const char *id = value_of(reply->element[i], "runid"), *host = value_of(reply->element[i], "ip");
-        const char *port = value_of(reply->element[i], "port");
-
-        if (id && host && port && is_id(id) && *host && *port)
-            sentinel->hooks->on_other(sentinel->hooks->user, id, host, port);
-    }
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements > OTHERS_MOST)
+        return;
+    for (size_t i = 0; i < reply->elements; i++)
+        count += read_other(reply->element[i], &others[count]);
+    sentinel->hooks->on_others(sentinel->hooks->user, sentinel, others, count);
 }
 
 /* SENTINEL `word` <the group's name>.  True: the handler is called once. */

@@ -18,8 +18,8 @@ struct dm_sentinel_hooks {
     void (*on_ready)(void *user, struct dm_sentinel *sentinel, const char *id);
     /* An answer to dm_sentinel_ask(); a master without host: no group of that name. */
     void (*on_master)(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns);
-    /* The sentinel knows of another one, by this id and address. */
-    void (*on_other)(void *user, const char *id, const char *host, const char *port);
+    /* The sentinel names these as all others. */
+    void (*on_others)(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count);
     /* The sentinel tells of a switch of some master. */
     void (*on_switch)(void *user);
     /* As in struct dm_link_hooks. */
@@ -33,23 +33,27 @@ struct dm_sentinel_greeting {
     bool is_ear; /* of the link that hears of switches */
     int steps;   /* replies taken */
     int round;
+    char host[256], port[8]; /* to which the link was opened last */
 };
 
 struct dm_sentinel {
     const struct dm_url *url;
     const struct dm_sentinel_hooks *hooks; /* the lookout's */
     int index;                             /* in the council */
-    char *host, *port;
+    char host[256], port[8];
     char id[DM_SENTINEL_ID];
     uint64_t epoch; /* of the newest answer, as in struct dm_master */
     struct dm_link *asks, *hears;
     struct dm_sentinel_greeting asks_greeting, hears_greeting;
 };
 
-/* host and port are copied.  NULL without memory or descriptors. */
+/* NULL without memory or descriptors. */
 struct dm_sentinel *dm_sentinel_new(const struct dm_url *url, int index, const char *host, const char *port,
                                     const struct dm_sentinel_hooks *hooks);
 void dm_sentinel_free_unused(struct dm_sentinel *sentinel);
+
+/* From now on another sentinel stands in this one's place, or the same by another address. */
+void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port);
 
 /* Copies a sentence for people: the address, and why there is no answer. */
 void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_ROOM]);

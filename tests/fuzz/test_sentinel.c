@@ -113,12 +113,15 @@ static void take_master(void *user, struct dm_sentinel *sentinel, const struct d
     must(!council.until_ns || council.word.host[0]);
 }
 
-static void take_other(void *user, const char *id, const char *host, const char *port)
+static void take_others(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count)
 {
     (void)user;
-    must(strlen(id) == DM_SENTINEL_ID - 1 && *host && *port);
-    if (dm_council_may_add(&council, id))
-        dm_council_add(&council, id);
+    dm_council_take_list(&council, sentinel->index, others, count);
+    for (int i = 0; i < count; i++) {
+        must(strlen(others[i].id) == DM_SENTINEL_ID - 1 && *others[i].host && *others[i].port);
+        if (dm_council_find(&council, others[i].id) < 0 && dm_council_place(&council) >= 0)
+            dm_council_add(&council, others[i].id);
+    }
     must(council.count <= DM_COUNCIL_MOST);
 }
 
@@ -164,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static const struct dm_sentinel_hooks hooks = { .on_ready = take_ready,
                                                     .on_master = take_master,
-                                                    .on_other = take_other,
+                                                    .on_others = take_others,
                                                     .on_switch = take_nothing,
                                                     .on_change = take_nothing };
     struct dm_url url = { .kind = DM_URL_SENTINEL,

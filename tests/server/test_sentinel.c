@@ -312,6 +312,78 @@ static void test_a_child_of_fork_finds_the_master(void **state)
 
 #define test(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
 
+/* ---- sentinels that come and go ---------------------------------------------------------- */
+
+#define STRANGERS 4 /* more than the three that are there */
+
+static bool do_all_know(int others)
+{
+    char wanted[32];
+
+    snprintf(wanted, sizeof wanted, "sentinels=%d", 1 + others);
+    for (int i = 0; i < SENTINELS; i++) {
+        if (!side_says(the_sentinels->sentinel[i]->side, wanted, "INFO sentinel"))
+            return false;
+    }
+    return true;
+}
+
+/* As a sentinel says that it is there: the others keep it in their lists until SENTINEL RESET. */
+static void announce_stranger(int number)
+{
+    side_text(master()->side, "PUBLISH __sentinel__:hello 127.0.0.1,%d,%040d,0,mymaster,127.0.0.1,%d,%lld",
+              server_free_port(), number, master()->port, sentinels_epoch(the_sentinels));
+}
+
+/* Sentinels that were started anew with other ids, say, and the old ones count in each list. */
+static void test_dead_sentinels_are_forgotten_when_the_lists_are_reset(void **state)
+{
+    struct actor *late;
+
+    (void)state;
+    for (int i = 0; i < STRANGERS; i++)
+        announce_stranger(i);
+    wait_until(do_all_know(SENTINELS - 1 + STRANGERS));
+    late = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
+    actor_do(late, "ETIMEDOUT", "timedlock s/dead 1000");
+    actor_assert_words(late, "3 of 7 sentinels have answered lately, and 4 must agree");
+    actor_send(late, "lock s/dead");
+    for (int i = 0; i < SENTINELS; i++)
+        side_text(the_sentinels->sentinel[i]->side, "SENTINEL RESET mymaster");
+    actor_expect(late, "0");
+    actor_do(late, "0", "unlock s/dead");
+    wait_until(do_all_know(SENTINELS - 1));
+    actor_end(late);
+}
+
+/* A learned sentinel keeps its id in its file, and comes back elsewhere. */
+static void test_a_learned_sentinel_is_followed_when_its_address_changes(void **state)
+{
+    struct server **sentinels = the_sentinels->sentinel, *moved;
+    struct actor *learner;
+    char url[160], lines[300];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?grace=off&" TIMES, sentinels[1]->port);
+    snprintf(lines, sizeof lines, "sentinel myid %s\nsentinel monitor mymaster 127.0.0.1 %d 2\n",
+             side_text(sentinels[2]->side, "SENTINEL MYID"), master()->port);
+    learner = actor_start_at(url);
+    actor_do(learner, "0", "lock s/moved");
+    server_kill(sentinels[2]);
+    moved = server_start_by_file(lines, "--sentinel");
+    wait_until(side_says(moved->side, "id=", "CLIENT LIST TYPE pubsub"));
+    actor_do(learner, "0", "unlock s/moved");
+    server_kill(sentinels[0]);
+    side_set_control(master()->side, "word", SWITCH);
+    side_await_control(master()->side, "word"); /* of the sentinel that is gone: it counts no more */
+    actor_do(learner, "0", "lock s/moved");
+    actor_do(learner, "0", "unlock s/moved");
+    actor_end(learner);
+    server_end(moved);
+    server_restart(sentinels[0]);
+    server_restart(sentinels[2]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +396,8 @@ int main(int argc, char **argv)
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_a_master_that_is_promoted_again_grants_nothing_at_first),
         test(test_sentinels_are_learned_from_the_first),
+        test(test_dead_sentinels_are_forgotten_when_the_lists_are_reset),
+        test(test_a_learned_sentinel_is_followed_when_its_address_changes),
     };
 
     test_begin(argc, argv);

@@ -219,7 +219,7 @@ static void test_a_sentinel_has_one_voice_by_two_addresses(void **state)
     council = (struct dm_council){ .fresh_ns = FRESH };
     assert_int_equal(dm_council_add(&council, ""), 0);
     assert_int_equal(dm_council_add(&council, id_of(1)), 1);
-    assert_false(dm_council_may_add(&council, id_of(1)));
+    assert_int_equal(dm_council_find(&council, id_of(1)), 1);
     assert_int_equal(dm_council_add(&council, id_of(2)), 2);
     assert_int_equal(dm_council_size(&council), 2); /* the first is perhaps one of the others */
     dm_council_name(&council, 0, id_of(1));
@@ -249,8 +249,89 @@ static void test_no_more_are_learned_than_there_is_room(void **state)
 {
     (void)state;
     begin(DM_COUNCIL_MOST);
-    assert_false(dm_council_may_add(&council, id_of(DM_COUNCIL_MOST)));
+    assert_int_equal(dm_council_place(&council), -1);
     assert_int_equal(dm_council_majority(&council), DM_COUNCIL_MOST / 2 + 1);
+}
+
+/* Sentinel `index` names the sentinels first to last by their ids, so often. */
+static void names(int index, int first, int last, int times)
+{
+    struct dm_other others[DM_COUNCIL_MOST];
+    int count = 0;
+
+    for (int i = first; i <= last; i++)
+        others[count++] = (struct dm_other){ .id = id_of(i) };
+    while (times-- > 0)
+        dm_council_take_list(&council, index, others, count);
+}
+
+/* Two listed, three learned, of which one is dead. */
+static void begin_with_a_dead_one(void)
+{
+    council = (struct dm_council){ .fresh_ns = FRESH };
+    for (int i = 0; i < 5; i++)
+        dm_council_add(&council, i < 2 ? "" : id_of(i));
+    dm_council_name(&council, 0, id_of(0));
+    dm_council_name(&council, 1, id_of(1));
+    assert_int_equal(dm_council_size(&council), 5);
+}
+
+/* After SENTINEL RESET, and only then: sentinels name the dead ones that they know. */
+static void test_a_sentinel_is_forgotten_when_nobody_names_it(void **state)
+{
+    (void)state;
+    begin_with_a_dead_one();
+    names(0, 2, 4, 1000);
+    assert_int_equal(dm_council_size(&council), 5);
+    for (int i = 0; i < 1000; i++) {
+        names(0, 2, 3, 1);
+        names(1, 2, 4, 1); /* was not reset yet */
+    }
+    assert_int_equal(dm_council_size(&council), 5);
+    names(0, 2, 3, 1);
+    assert_int_equal(dm_council_size(&council), 5); /* a list or two are no proof: it is found anew soon */
+    names(0, 2, 3, 1000);
+    names(1, 2, 3, 1000);
+    assert_true(dm_council_is_forgotten(&council, 4));
+    assert_int_equal(dm_council_size(&council), 4);
+    assert_int_equal(dm_council_find(&council, id_of(4)), 4);
+    names(0, 4, 4, 1);
+    assert_int_equal(dm_council_size(&council), 5);
+}
+
+/* Nor one that a confused sentinel does not name, while it answers itself. */
+static void test_a_sentinel_is_not_forgotten_when_it_answers_or_is_listed(void **state)
+{
+    (void)state;
+    begin_with_a_dead_one();
+    for (int i = 0; i < 1000; i++) {
+        names(0, 3, 3, 1);
+        says(2, &here, i + 1);
+    }
+    assert_false(dm_council_is_forgotten(&council, 2));
+    names(2, 3, 4, 1000); /* it names none that is listed; nor itself */
+    assert_false(dm_council_is_forgotten(&council, 0));
+    assert_false(dm_council_is_forgotten(&council, 1));
+    assert_false(dm_council_is_forgotten(&council, 2));
+}
+
+static void test_the_place_of_a_forgotten_sentinel_is_used_again(void **state)
+{
+    (void)state;
+    council = (struct dm_council){ .fresh_ns = FRESH };
+    dm_council_add(&council, "");
+    for (int i = 1; i < DM_COUNCIL_MOST; i++)
+        dm_council_add(&council, id_of(i));
+    says(7, &there, 1);
+    assert_int_equal(dm_council_place(&council), -1);
+    names(0, 8, DM_COUNCIL_MOST, 1000);
+    assert_int_equal(dm_council_size(&council), DM_COUNCIL_MOST - 8);
+    names(0, 1, 6, 1);
+    assert_int_equal(dm_council_add(&council, id_of(DM_COUNCIL_MOST)), 7);
+    assert_false(dm_council_is_heard(&council, 7, 1));
+    assert_int_equal(dm_council_find(&council, id_of(7)), -1);
+    assert_int_equal(dm_council_place(&council), -1);
+    assert_int_equal(dm_council_size(&council), DM_COUNCIL_MOST - 1);
 }
 
 /* ---- any order of answers ---------------------------------------------------------------- */
@@ -320,6 +401,9 @@ int main(void)
         cmocka_unit_test(test_a_sentinel_has_one_voice_by_two_addresses),
         cmocka_unit_test(test_a_listed_sentinel_that_is_gone_counts_once),
         cmocka_unit_test(test_no_more_are_learned_than_there_is_room),
+        cmocka_unit_test(test_a_sentinel_is_forgotten_when_nobody_names_it),
+        cmocka_unit_test(test_a_sentinel_is_not_forgotten_when_it_answers_or_is_listed),
+        cmocka_unit_test(test_the_place_of_a_forgotten_sentinel_is_used_again),
         cmocka_unit_test(test_a_fresh_word_is_of_a_majority),
     };
 
