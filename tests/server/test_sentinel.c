@@ -276,6 +276,42 @@ static void test_a_master_that_is_promoted_again_grants_nothing_at_first(void **
     server_end(server);
 }
 
+static void wait_for_uptime(const struct server *server, int seconds)
+{
+    char words[40];
+
+    snprintf(words, sizeof words, "uptime_in_seconds:%d", seconds);
+    wait_until(side_says(server->side, words, "INFO server"));
+}
+
+/*
+ * A killed master that is started again, without data, and promoted before the sentinels have made it a replica: it has
+ * no mark, and was no replica, and has been up for longer than the grace.
+ */
+static void test_a_master_that_comes_back_empty_grants_nothing_at_first(void **state)
+{
+    struct server *server = server_start_with(true, NULL), *sentinel;
+    struct actor *actor;
+    char lines[200], url[160];
+
+    (void)state;
+    wait_for_uptime(server, (100 + SWITCH) / 1000 + 2); /* an uptime tells the second before */
+    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\nsentinel config-epoch mymaster 4\n",
+             server->port);
+    sentinel = server_start_by_file(lines, "--sentinel");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, sentinel->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "0", "init s/empty lease=100");
+    side_set_control(server->side, "early", 100 + SWITCH - 500);
+    actor_do(actor, "EBUSY", "trylock s/empty");
+    actor_do(actor, "0", "lock s/empty");
+    assert_true(side_is_control_over(server->side, "early"));
+    actor_do(actor, "0", "unlock s/empty");
+    actor_end(actor);
+    server_end(sentinel);
+    server_end(server);
+}
+
 /* Sentinels that the URL does not list are learned, and asked. */
 static void test_sentinels_are_learned_from_the_first(void **state)
 {
@@ -395,6 +431,7 @@ int main(int argc, char **argv)
         test(test_nobody_goes_to_a_resurrected_master),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_a_master_that_is_promoted_again_grants_nothing_at_first),
+        test(test_a_master_that_comes_back_empty_grants_nothing_at_first),
         test(test_sentinels_are_learned_from_the_first),
         test(test_dead_sentinels_are_forgotten_when_the_lists_are_reset),
         test(test_a_learned_sentinel_is_followed_when_its_address_changes),

@@ -409,7 +409,9 @@ static void happen_to_group(const struct fault *fault)
     case FAULT_PROMOTE_OLD:
         fail_over_group(fault, OLD_STALLS);
         break;
-    case FAULT_COPY:
+    case FAULT_COPY: /* with `wait` all replicas have all data, and so nobody may come back without */
+        fail_over_group(fault, sentinels_wait() ? OLD_RESTARTS : OLD_RESTARTS_EMPTY);
+        break;
     case FAULT_FAIL_OVER:
     case FAULT_PROMOTE_BACK:
         fail_over_group(fault, OLD_RESTARTS);

@@ -187,6 +187,9 @@ static void replicate(void *object, uint64_t number)
     world_at(world_now() + some_lag_ns(), replicate, object, number);
 }
 
+/* Real sentinels leave a master that has come back alone for so long: it may be promoted again meanwhile. */
+#define DEMOTED_AFTER_NS (10000 * MS)
+
 /* The sentinels make a server that still says "master" a replica, as soon as it can be reached. */
 static void demote(void *object, uint64_t number)
 {
@@ -218,6 +221,10 @@ void sentinels_fail_over(uint32_t number, enum old_master old, int64_t blind_ns)
         server_stall(blind_ns / 2);
     if (old == OLD_RESTARTS)
         server_restart(KEEPS_ALL, blind_ns / 2);
+    if (old == OLD_RESTARTS_EMPTY) {
+        server_restart(KEEPS_NOTHING, blind_ns / 8);
+        blind_ns += DEMOTED_AFTER_NS;
+    }
     server_choose(next);
     server_take_over();
     master = next;

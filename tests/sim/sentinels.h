@@ -30,7 +30,7 @@ struct link **sentinel_links(const struct link *link);
 
 /* ---- faults ------------------------------------------------------------------------------- */
 
-enum old_master { OLD_GOES_ON, OLD_STALLS, OLD_RESTARTS };
+enum old_master { OLD_GOES_ON, OLD_STALLS, OLD_RESTARTS, OLD_RESTARTS_EMPTY };
 
 /*
  * Another server becomes the master, with the data that have reached the server; the number chooses.  The old master

@@ -113,11 +113,14 @@ static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
 
 static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
 {
+    const struct mutation uptime_counts[] = { { "born", " = config and config ~= '1' or epoch", " = epoch" }, { 0 } };
+
     (void)state;
     has_sentinels = true;
     must_break_when("sentinels: a word counts for ever", NULL, WORDS_COUNT_FOR_EVER, "I1 I2", true);
     must_break_when("sentinels: without epochs", NULL, SENTINELS_TELL_NO_EPOCH, "I1 I2", true);
     must_break_when("sentinels: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    must_break_when("sentinels: no grace of an empty server", uptime_counts, CORE_IS_WHOLE, "I1 I2", true);
     wait_for = 2;
     must_break_when("sentinels: a hold counts without replicas", NULL, LINK_AWAITS_NO_REPLICA, "I1 I2", true);
 }
@@ -196,7 +199,7 @@ static void test_sim_notices_when_the_mark_names_no_promotion(void **state)
 static void test_sim_notices_when_an_empty_replica_gives_no_grace(void **state)
 {
     (void)state;
-    must_break_when_marked("no grace of a replica that has no mark", " or epoch ~= '-')", ")");
+    must_break_when_marked("no grace of a replica that has no mark", " or epoch ~= '-'\n", "\n");
 }
 
 /* The lines that send a message only to an inbox counted by NUMSUB. */

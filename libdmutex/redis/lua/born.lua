@@ -7,7 +7,7 @@
 -- A server of a quorum is new without a mark, however long the server has run: its data may have been deleted.
 --@unguarded
 -- KEYS  the server's mark, a hash
--- ARGV  of a group of Sentinel: the epoch; of a quorum: '' and 'part'
+-- ARGV  of a group of Sentinel: the epoch, 1 before the first failover; of a quorum: '' and 'part'
 -- Answer us of the server's clock; 0: the server does not say its identity
 local call = redis.call
 local info = redis.pcall('INFO', 'server', 'replication')
@@ -28,8 +28,10 @@ if config and config ~= noted_config then
 end
 if is_same then return since end
 -- mark_of_first: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may
--- have been empty, in the middle of a synchronisation, while the master had owners.
-since = (noted or noted_since or mark_of_first or is_part or epoch ~= '-') and now or
+-- have been empty, in the middle of a synchronisation, while the master had owners.  Sentinels also promote a server
+-- that was started again without data and never became a replica: after a failover its uptime says nothing.
+local is_after_switch = config and config ~= '1' or epoch ~= '-'
+since = (noted or noted_since or mark_of_first or is_part or is_after_switch) and now or
   now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
 call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since
