@@ -96,16 +96,27 @@ bool dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number)
     return is_fresh;
 }
 
+/* When the word stops to count, if no answer comes before; DM_NEVER: there is no word. */
+static int64_t word_ends_ns(struct dm_lookout *lookout)
+{
+    int64_t until_ns;
+
+    dm_mutex_lock(&lookout->lock);
+    until_ns = lookout->council.until_ns;
+    dm_mutex_unlock(&lookout->lock);
+    return until_ns ? until_ns + 1 : DM_NEVER;
+}
+
 /* ---- questions --------------------------------------------------------------------------- */
 
 static void ask_all(struct dm_lookout *lookout)
 {
-    bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0 || !lookout->council.until_ns;
+    bool with_others = lookout->rounds++ % ROUNDS_OF_OTHERS == 0 || word_ends_ns(lookout) == DM_NEVER;
 
     lookout->last_round_ns = dm_clock_boot_ns();
     lookout->next_round_ns = lookout->last_round_ns + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
     for (int i = 0; i < lookout->count; i++) {
-        if (!dm_council_is_forgotten(&lookout->council, i)) /* the loop thread alone changes the council */
+        if (!dm_council_is_forgotten(&lookout->council, i)) /* the loop thread alone changes the list */
             dm_sentinel_ask(lookout->sentinels[i], with_others);
     }
 }
@@ -223,7 +234,7 @@ static void learn(struct dm_lookout *lookout, const struct dm_other *other)
         add(lookout, other->id, other->host, other->port);
 }
 
-/* The loop thread alone changes the council, and reads it without the lock. */
+/* The loop thread alone changes the list of sentinels and their answers, and reads both without the lock. */
 static void others_said(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count)
 {
     struct dm_lookout *lookout = user;
@@ -258,17 +269,6 @@ static bool is_wanted(struct dm_lookout *lookout)
     is_so = lookout->is_wanted && !lookout->is_ended;
     dm_mutex_unlock(&lookout->lock);
     return is_so;
-}
-
-/* When the word stops to count, if no answer comes before; DM_NEVER. */
-static int64_t word_ends_ns(struct dm_lookout *lookout)
-{
-    int64_t until_ns;
-
-    dm_mutex_lock(&lookout->lock);
-    until_ns = lookout->council.until_ns;
-    dm_mutex_unlock(&lookout->lock);
-    return until_ns ? until_ns + 1 : DM_NEVER;
 }
 
 void dm_lookout_watch(struct dm_lookout *lookout, struct dm_watch *watch)
