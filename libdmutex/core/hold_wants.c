@@ -135,7 +135,7 @@ struct dm_request dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t 
 
 void dm_hold_ask(struct dm_hold *hold)
 {
-    DM_BUG(hold->phase != DM_HELD);
+    DM_BUG(hold->phase != DM_HELD && hold->phase != DM_LEAVING); /* as dm_hold_may_renew() */
     hold->is_asked = true;
 }
 

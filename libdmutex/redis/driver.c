@@ -353,7 +353,7 @@ static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
         return;
     dm_watch_until(watch, dm_fleet_ask_due_ns(&redis->fleet));
     if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED))
-        dm_watch_until(watch, redis->fleet.refreshed_ns + MAP_NS);
+        dm_watch_until(watch, __atomic_load_n(&redis->fleet.refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
 }
 
 static void watch(struct dm_store *store, struct dm_watch *watch)

@@ -243,7 +243,7 @@ static bool begin_refresh(struct dm_fleet *fleet)
     dm_mutex_lock(&fleet->lock);
     is_due = now_ns >= fleet->refreshed_ns + REFRESH_NS;
     if (is_due)
-        fleet->refreshed_ns = now_ns;
+        __atomic_store_n(&fleet->refreshed_ns, now_ns, __ATOMIC_RELAXED); /* the loop reads it without the lock */
     dm_mutex_unlock(&fleet->lock);
     return is_due;
 }

@@ -372,6 +372,23 @@ static void test_hold_is_released_behind_the_renewal_of_its_thread(void **state)
     assert_int_equal(wants(50), DM_WANTS_RELEASE);
 }
 
+/* A wait that the server does not know brings its hold back by a renewal. */
+static void test_hold_is_in_question_when_its_thread_renews_and_leaves(void **state)
+{
+    struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 100 };
+    uint64_t question;
+
+    (void)state;
+    own();
+    event_at(DM_EV_LEAVE, 10);
+    question = send_due_at(20);
+    dm_hold_ask(&hold);
+    assert_true(dm_hold_is_in_question(&hold));
+    step(DM_EV_RENEWED_BY_THREAD, question, &owned, 50);
+    assert_int_equal(hold.phase, DM_LEAVING);
+    assert_false(hold.is_asked);
+}
+
 /* Finding 12: nothing is renewed that is not certain, or that leaves the thread for good. */
 static void test_hold_may_not_be_renewed_when_it_is_not_certain(void **state)
 {
@@ -458,6 +475,7 @@ int main(void)
         USUAL(test_hold_is_released_when_its_question_ends_in_any_way),
         USUAL(test_hold_stays_in_question_when_a_poll_is_answered),
         USUAL(test_hold_is_released_behind_the_renewal_of_its_thread),
+        USUAL(test_hold_is_in_question_when_its_thread_renews_and_leaves),
         USUAL(test_hold_may_not_be_renewed_when_it_is_not_certain),
         USUAL(test_hold_is_given_back_when_its_thread_ends),
         USUAL(test_hold_is_given_back_in_question_when_the_process_ends),
