@@ -333,11 +333,9 @@ static bool fits(const char *text, size_t size)
 
 static bool read_other(const redisReply *pairs, struct dm_other *ret_other)
 {
-    const struct dm_sentinel *sizes = NULL;
-
     *ret_other = (struct dm_other){ value_of(pairs, "runid"), value_of(pairs, "ip"), value_of(pairs, "port") };
-    return ret_other->id && is_id(ret_other->id) && fits(ret_other->host, sizeof sizes->host) &&
-           fits(ret_other->port, sizeof sizes->port);
+    return ret_other->id && is_id(ret_other->id) && fits(ret_other->host, DM_SENTINEL_HOST) &&
+           fits(ret_other->port, DM_SENTINEL_PORT);
 }
 
 #define OTHERS_MOST 64 /* a longer list is nonsense */

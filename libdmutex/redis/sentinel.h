@@ -11,6 +11,10 @@
 #include "redis/council.h"
 #include "store/store.h"
 
+/* Bytes of an address with its NULs. */
+#define DM_SENTINEL_HOST 256
+#define DM_SENTINEL_PORT 8
+
 struct dm_sentinel;
 
 struct dm_sentinel_hooks {
@@ -33,14 +37,14 @@ struct dm_sentinel_greeting {
     bool is_ear; /* of the link that hears of switches */
     int steps;   /* replies taken */
     int round;
-    char host[256], port[8]; /* to which the link was opened last */
+    char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT]; /* to which the link was opened last */
 };
 
 struct dm_sentinel {
     const struct dm_url *url;
     const struct dm_sentinel_hooks *hooks; /* the lookout's */
     int index;                             /* in the council */
-    char host[256], port[8];
+    char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT];
     char id[DM_SENTINEL_ID];
     uint64_t epoch; /* of the newest answer, as in struct dm_master */
     struct dm_link *asks, *hears;

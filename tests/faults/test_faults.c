@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each call that can fail fails once: on each of the main paths the first call of each kind, then the second, until a
- * run ends before a call fails.  On a path whose runs start servers, one call of three fails; in long runs each.  After
+ * run ends before a call fails.  On a path whose runs start servers, one call of three fails; in long runs each.  Of
+ * OpenSSL's own calls so many fail as OPENSSL_STEP says.  After
  * each failure the path's calls return the promised results, the path ends, the next lock and unlock work, and nothing
  * is left: no descriptor, no thread, no key, and in sanitized builds no memory.
  *

@@ -241,6 +241,18 @@ static void make_old(const struct server *server)
     side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
 }
 
+/* An actor of a group whose only sentinel knows of failovers, the newest to this server. */
+static struct actor *start_behind_failovers(const struct server *server, struct server **ret_sentinel)
+{
+    char lines[200], url[160];
+
+    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\nsentinel config-epoch mymaster 4\n",
+             server->port);
+    *ret_sentinel = server_start_by_file(lines, "--sentinel");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, (*ret_sentinel)->port);
+    return actor_start_at(url);
+}
+
 /*
  * Replaced, and promoted again before the sentinels made it a replica: run id and replication id are those of before,
  * and only the epoch of the sentinels tells that there was another master.
@@ -249,15 +261,10 @@ static void test_a_master_that_is_promoted_again_grants_nothing_at_first(void **
 {
     struct server *server = server_start_with(true, NULL), *sentinel;
     struct actor *actor;
-    char lines[200], url[160];
 
     (void)state;
     make_old(server);
-    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\nsentinel config-epoch mymaster 4\n",
-             server->port);
-    sentinel = server_start_by_file(lines, "--sentinel");
-    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, sentinel->port);
-    actor = actor_start_at(url);
+    actor = start_behind_failovers(server, &sentinel);
     actor_do(actor, "0", "init s/again lease=1000");
     actor_do(actor, "0", "lock s/again");
     actor_do(actor, "0", "unlock s/again");
@@ -292,15 +299,10 @@ static void test_a_master_that_comes_back_empty_grants_nothing_at_first(void **s
 {
     struct server *server = server_start_with(true, NULL), *sentinel;
     struct actor *actor;
-    char lines[200], url[160];
 
     (void)state;
     wait_for_uptime(server, (100 + SWITCH) / 1000 + 2); /* an uptime tells the second before */
-    snprintf(lines, sizeof lines, "sentinel monitor mymaster 127.0.0.1 %d 1\nsentinel config-epoch mymaster 4\n",
-             server->port);
-    sentinel = server_start_by_file(lines, "--sentinel");
-    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, sentinel->port);
-    actor = actor_start_at(url);
+    actor = start_behind_failovers(server, &sentinel);
     actor_do(actor, "0", "init s/empty lease=100");
     side_set_control(server->side, "early", 100 + SWITCH - 500);
     actor_do(actor, "EBUSY", "trylock s/empty");
