@@ -144,6 +144,11 @@ static bool know_all_the_epoch(const struct cluster *cluster)
     return true;
 }
 
+void cluster_await_epoch(const struct cluster *cluster)
+{
+    wait_until(know_all_the_epoch(cluster));
+}
+
 /*
  * A master sends a new replica nothing until the replica's first word, which may come a second behind the data; so a
  * write is sent, of no effect, and confirmed.
@@ -473,7 +478,7 @@ static int fail_over(struct cluster *cluster, int slot, const char *command)
 
     assert_in_range(replica, 0, cluster->count - 1);
     await_end_of_votes(cluster, before);
-    wait_until(know_all_the_epoch(cluster));
+    cluster_await_epoch(cluster);
     do
         command_replica(cluster, replica, command, slot, before);
     while (!is_failed_over_soon(cluster, slot, before) && ++tries < FAILOVERS);
@@ -527,7 +532,7 @@ void cluster_heal(struct cluster *cluster)
     }
     wait_until(are_all_well(cluster) && do_all_serve(cluster));
     wait_until(are_all_followed(cluster));
-    wait_until(know_all_the_epoch(cluster));
+    cluster_await_epoch(cluster);
 }
 
 /* ---- nodes that come and go -------------------------------------------------------------- */

@@ -83,6 +83,9 @@ void cluster_move_lose(const struct move *move);
  */
 void cluster_move_abort(const struct move *move);
 
+/* Waits until all running nodes know the newest epoch: a node that takes a slot takes an epoch above those it knows. */
+void cluster_await_epoch(const struct cluster *cluster);
+
 /* All steps. */
 void cluster_move(struct cluster *cluster, int slot, int to);
 

@@ -65,11 +65,15 @@ bool cluster_move_try(const struct move *move, int timeout_ms)
     return *key && move_key(move, key, move->from, move->to, timeout_ms, "REPLACE");
 }
 
-/* The new master first: a slot that no node serves would be lost. */
+/*
+ * The new master first: a slot that no node serves would be lost.  The new master must know the epoch of the last
+ * change: with an older one it would lose the slot to a message that the first node has sent before.
+ */
 void cluster_move_finish(const struct move *move)
 {
     const struct cluster *cluster = move->cluster;
 
+    cluster_await_epoch(cluster);
     side_text(side_of(cluster, move->to), "CLUSTER SETSLOT %d NODE %s", move->slot, cluster->ids[move->to]);
     side_text(side_of(cluster, move->from), "CLUSTER SETSLOT %d NODE %s", move->slot, cluster->ids[move->to]);
     wait_until(cluster_master(cluster, move->slot) == move->to);

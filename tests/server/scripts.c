@@ -72,6 +72,8 @@ const char *line_of(const char *answer, int index)
 
 long long number_of(const char *answer, int index)
 {
+    if (strncmp(answer, "error\n", 6) == 0)
+        fail_msg("the server answers with an %s", answer);
     return strtoll(line_of(answer, index), NULL, 10);
 }
 
