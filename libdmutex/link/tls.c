@@ -48,6 +48,8 @@ struct dm_tls {
  * With its own OSSL_LIB_CTX the library does not depend on the providers and properties that the application sets, and
  * may send after the application's OPENSSL_cleanup().  A context that has lacked memory once may lack algorithms for
  * ever, so a context is not kept before the first handshake has succeeded; afterwards the context is never freed.
+ * OpenSSL keeps data of each thread for each context, and frees them at the end of the thread: so a thread gives them
+ * up before the context can be freed.
  */
 static struct {
     OSSL_LIB_CTX *context;
@@ -399,7 +401,11 @@ static void end_opening(struct dm_tls *tls, bool is_open)
         SSL_free(tls->ssl);
         tls->ssl = NULL;
     }
-    if (--shared.openers > 0 || shared.is_proven)
+    shared.openers--;
+    if (shared.is_proven)
+        return;
+    OPENSSL_thread_stop_ex(shared.context);
+    if (shared.openers > 0)
         return;
     OSSL_LIB_CTX_free(shared.context);
     shared.context = NULL;

@@ -10,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,19 +67,25 @@ static void make_peer(struct ends *ends, int version)
     assert_true(SSL_set_fd(ends->peer, ends->peer_fd));
 }
 
+static void begin_sockets(struct ends *ends, int version)
+{
+    int fds[2];
+
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), errno);
+    ends->stream = (struct dm_stream){ .fd = fds[0] };
+    ends->peer_fd = fds[1];
+    make_peer(ends, version);
+}
+
 /* Both ends have shaken hands; the peer's socket does not block any more. */
 static void begin(struct ends *ends, int version)
 {
     char cacert[64], reason[DM_REASON_ROOM] = "";
     struct dm_tls_options options = { .is_on = true, .is_verified = true, .name = "localhost", .cacert = cacert };
-    int fds[2];
     void *is_accepted;
 
     snprintf(cacert, sizeof cacert, "%s/ca.crt", tls_folder);
-    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), errno);
-    ends->stream = (struct dm_stream){ .fd = fds[0] };
-    ends->peer_fd = fds[1];
-    make_peer(ends, version);
+    begin_sockets(ends, version);
     pthread_create(&ends->thread, NULL, accept_peer, ends);
     if (!dm_stream_secure(&ends->stream, &options, dm_clock_boot_ns() + WAIT_LIMIT_MS * DM_NS_PER_MS, reason))
         fail_msg("%s", reason);
@@ -337,9 +344,81 @@ static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
     end(&ends);
 }
 
+/* ---- openings in vain -------------------------------------------------------------------- */
+
+/* A thread that shakes hands with a server for which nobody vouches, and that ends when the test says so. */
+struct opener {
+    struct ends ends;
+    sem_t has_failed, may_end;
+};
+
+static void *open_in_vain(void *user)
+{
+    struct opener *opener = user;
+    char cacert[64], reason[DM_REASON_ROOM] = "";
+    struct dm_tls_options options = { .is_on = true, .is_verified = true, .name = "localhost", .cacert = cacert };
+    bool is_open;
+
+    snprintf(cacert, sizeof cacert, "%s/other.crt", tls_folder);
+    is_open =
+        dm_stream_secure(&opener->ends.stream, &options, dm_clock_boot_ns() + WAIT_LIMIT_MS * DM_NS_PER_MS, reason);
+    sem_post(&opener->has_failed);
+    sem_wait(&opener->may_end);
+    return is_open ? opener : NULL;
+}
+
+/* Returns in the middle of the handshake. */
+static void begin_in_vain(struct opener *opener)
+{
+    struct pollfd poller = { .events = POLLIN };
+
+    begin_sockets(&opener->ends, TLS1_3_VERSION);
+    sem_init(&opener->has_failed, 0, 0);
+    sem_init(&opener->may_end, 0, 0);
+    pthread_create(&opener->ends.thread, NULL, open_in_vain, opener);
+    poller.fd = opener->ends.peer_fd;
+    assert_int_equal(poll(&poller, 1, WAIT_LIMIT_MS), 1);
+}
+
+static void let_fail(struct opener *opener)
+{
+    assert_int_not_equal(SSL_accept(opener->ends.peer), 1);
+    sem_wait(&opener->has_failed);
+}
+
+static void let_end(struct opener *opener)
+{
+    void *is_open;
+
+    sem_post(&opener->may_end);
+    pthread_join(opener->ends.thread, &is_open);
+    assert_null(is_open);
+    sem_destroy(&opener->has_failed);
+    sem_destroy(&opener->may_end);
+    end(&opener->ends);
+}
+
+/* Finding 108: OpenSSL keeps data of the thread for each context, and the last of the openers frees the context. */
+static void test_a_thread_ends_when_another_has_opened_in_vain_behind_it(void **state)
+{
+    struct opener first, last;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        begin_in_vain(&first);
+        begin_in_vain(&last);
+        let_fail(&first);
+        let_fail(&last);
+        let_end(&first);
+        let_end(&last);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        /* First: no context is freed any more once a handshake has succeeded. */
+        cmocka_unit_test(test_a_thread_ends_when_another_has_opened_in_vain_behind_it),
         cmocka_unit_test(test_all_bytes_come_when_records_and_rooms_differ),
         cmocka_unit_test(test_whole_records_come_when_the_last_is_cut),
         cmocka_unit_test(test_the_stream_breaks_when_a_record_was_changed),
