@@ -513,6 +513,8 @@ sim_sources = \
     tests/sim/check.c \
     tests/sim/check.h \
     tests/sim/check_parts.h \
+    tests/sim/cluster.c \
+    tests/sim/cluster.h \
     tests/sim/conn.c \
     tests/sim/conn_come.c \
     tests/sim/conn_parts.h \

@@ -80,8 +80,10 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
 
     if (member)
         taking->is_named[member->index] = true;
-    for (unsigned slot = first; member && slot <= last; slot++)
-        taking->has_changed |= dm_fleet_give_slot(taking->fleet, slot, member);
+    for (unsigned slot = first; member && slot <= last; slot++) {
+        if (dm_fleet_of_slot(taking->fleet, slot) != member)
+            taking->has_changed |= dm_fleet_give_slot(taking->fleet, slot, member);
+    }
 }
 
 static void vouch(struct taking *taking, struct dm_member *member)

@@ -347,10 +347,10 @@ static bool publish(struct run *run)
     return integer(run, run->site->publish(run->site->user, run->arguments[1], run->arguments[2]));
 }
 
-/* NUMSUB: each channel and the number of subscribers. */
+/* NUMSUB and SHARDNUMSUB: each channel and the number of subscribers. */
 static bool pubsub(struct run *run)
 {
-    if (!is_word(run->arguments[1], "NUMSUB"))
+    if (!is_word(run->arguments[1], "NUMSUB") && !is_word(run->arguments[1], "SHARDNUMSUB"))
         return fail(run, "ERR Unknown subcommand or wrong number of arguments");
     lua_newtable(run->lua);
     for (int i = 2; i < run->count; i++) {
@@ -362,18 +362,36 @@ static bool pubsub(struct run *run)
     return true;
 }
 
+/* keys: how many of the words behind the name are keys. */
+#define ALL COMMAND_ARGUMENTS_MAX
+
 static const struct {
     const char *name;
     int least; /* arguments, with the name */
+    int keys;
     bool (*run)(struct run *run);
 } commands[] = {
-    { "HSET", 4, hset },     { "HMGET", 3, hmget },      { "HGET", 3, hget },       { "HDEL", 3, hdel },
-    { "HLEN", 2, hlen },     { "HGETALL", 2, hgetall },  { "HEXISTS", 3, hexists }, { "PEXPIRE", 3, pexpire },
-    { "PTTL", 2, pttl },     { "ZCARD", 2, zcard },      { "ZRANGE", 4, zrange },   { "ZSCORE", 3, zscore },
-    { "ZRANK", 3, zrank },   { "ZADD", 4, zadd },        { "ZREM", 3, zrem },       { "DEL", 2, del },
-    { "EXISTS", 2, exists }, { "TIME", 1, server_time }, { "PUBLISH", 3, publish }, { "INFO", 1, info },
-    { "PUBSUB", 2, pubsub },
+    { "HSET", 4, 1, hset },       { "HMGET", 3, 1, hmget },      { "HGET", 3, 1, hget },
+    { "HDEL", 3, 1, hdel },       { "HLEN", 2, 1, hlen },        { "HGETALL", 2, 1, hgetall },
+    { "HEXISTS", 3, 1, hexists }, { "PTTL", 2, 1, pttl },        { "PEXPIRE", 3, 1, pexpire },
+    { "ZCARD", 2, 1, zcard },     { "ZRANGE", 4, 1, zrange },    { "ZSCORE", 3, 1, zscore },
+    { "ZRANK", 3, 1, zrank },     { "ZADD", 4, 1, zadd },        { "ZREM", 3, 1, zrem },
+    { "DEL", 2, ALL, del },       { "EXISTS", 2, ALL, exists },  { "TIME", 1, 0, server_time },
+    { "PUBLISH", 3, 0, publish }, { "SPUBLISH", 3, 0, publish }, { "PUBSUB", 2, 0, pubsub },
+    { "INFO", 1, 0, info },
 };
+
+#undef ALL
+
+/* A command on a key that the node may not serve ends a script in its middle. */
+static bool is_refused(const struct run *run, int keys)
+{
+    const struct site *site = run->site;
+
+    if (keys > run->count - 1)
+        keys = run->count - 1;
+    return keys > 0 && site->is_here && !site->is_here(site->user, run->arguments + 1, keys);
+}
 
 bool command_run(lua_State *lua, const struct site *site, int count, const struct text *arguments)
 {
@@ -383,8 +401,11 @@ bool command_run(lua_State *lua, const struct site *site, int count, const struc
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (!is_word(arguments[0], commands[i].name))
             continue;
-        return count < commands[i].least ? fail(&run, "ERR Wrong number of args calling Redis command from script")
-                                         : commands[i].run(&run);
+        if (count < commands[i].least)
+            return fail(&run, "ERR Wrong number of args calling Redis command from script");
+        if (is_refused(&run, commands[i].keys))
+            return fail(&run, "ERR Script attempted to access a non local key in a cluster node");
+        return commands[i].run(&run);
     }
     return fail(&run, "ERR Unknown Redis command called from script");
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cluster.h"
 #include "fiber.h"
 #include "hooks.h"
 #include "redis/store_parts.h"
@@ -37,6 +38,11 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     conn->kept_last = &conn->kept;
     conn->planned_ns = DM_NEVER;
     return conn;
+}
+
+bool conn_is_usable(const struct dm_link *conn)
+{
+    return conn->state == READY && (!conn->greeter.is_vouched || conn->greeter.is_vouched(conn->greeter.user));
 }
 
 struct link *conn_link(struct dm_link *conn)
@@ -218,10 +224,13 @@ void conn_fail(struct dm_link *conn, const char *reason)
     conn_wake_waiting(conn);
 }
 
-/* A posted request is a block of the store's, which names one of the pump's.  A sentinel's questions are leaked. */
+/*
+ * A posted request is a block of the store's, which names one of the pump's.  A sentinel's questions are leaked, and in
+ * a Cluster all requests, because some are parts of a batch.
+ */
 static void free_posting(const struct dm_link *conn, struct dm_posting *posting)
 {
-    if (!posting || conn_server(conn) >= SERVERS_MAX)
+    if (!posting || cluster_is_there() || conn_server(conn) >= SERVERS_MAX)
         return;
     free(posting->user);
     free(posting);
@@ -250,14 +259,9 @@ void conn_forget(struct dm_link *conn)
 
 /* ---- the library's calls ----------------------------------------------------------------- */
 
-static void await_ready(struct dm_link *conn, int64_t until_ns)
+/* Until a moment, or until the connection fails, or is told news. */
+static void await_news(struct dm_link *conn, int64_t until_ns)
 {
-    conn->is_wanted = conn->was_wanted = true;
-    conn_open_if_due(conn);
-    conn_leave(conn);
-    conn_plan(conn);
-    if (conn->state == READY)
-        return;
     if (conn->waiting_count == 64)
         abort();
     conn->waiting[conn->waiting_count++] = thread_current();
@@ -271,11 +275,27 @@ static void await_ready(struct dm_link *conn, int64_t until_ns)
     conn_check_time(conn);
 }
 
+static void await_ready(struct dm_link *conn, int64_t until_ns)
+{
+    conn->is_wanted = conn->was_wanted = true;
+    conn_open_if_due(conn);
+    conn_leave(conn);
+    conn_plan(conn);
+    if (conn_is_usable(conn))
+        return;
+    await_news(conn, until_ns);
+}
+
 static int64_t deadline_ns(const struct dm_deadline *deadline)
 {
     int64_t left = dm_deadline_left_ns(deadline);
 
     return left == DM_NEVER ? DM_NEVER : dm_clock_boot_ns() + left;
+}
+
+static bool may_send(const struct dm_link *conn, const struct dm_command *command)
+{
+    return command->is_for_any ? conn->state == READY : conn_is_usable(conn);
 }
 
 static bool is_for_peer(const struct dm_link *conn, const struct dm_command *command)
@@ -289,7 +309,10 @@ static struct slot *send_command(struct dm_link *conn, const struct dm_command *
 
     net_send(conn->link, TO_SERVER, command->bytes, command->length);
     conn->traffic.commands++;
+    for (int i = 0; i < command->ahead; i++)
+        conn_push(conn, 0);
     slot = conn_push(conn, command->length);
+    slot->is_for_any = command->is_for_any;
     ask_to_confirm(conn);
     return slot;
 }
@@ -304,9 +327,9 @@ enum dm_link_result dm_link_call(struct dm_link *conn, const struct dm_command *
     while (!slot || !slot->is_done) {
         if (!slot && dm_self_is_given_up() && !command->is_for_ending)
             return DM_LINK_LATE;
-        if (!slot && conn->state == READY && !is_for_peer(conn, command))
+        if (!slot && may_send(conn, command) && !is_for_peer(conn, command))
             return DM_LINK_OTHER;
-        if (!slot && conn->state == READY) {
+        if (!slot && may_send(conn, command)) {
             slot = send_command(conn, command);
             slot->caller = thread_current();
             conn_plan(conn);
@@ -335,7 +358,7 @@ enum dm_link_result dm_link_post_quietly(struct dm_link *conn, const struct dm_c
     size_t before = conn->unanswered;
     struct slot *slot;
 
-    if (conn->state != READY)
+    if (!may_send(conn, command))
         return DM_LINK_DOWN;
     if (!is_for_peer(conn, command))
         return DM_LINK_OTHER;
@@ -408,20 +431,44 @@ void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)
 
 bool dm_link_is_open(struct dm_link *conn)
 {
-    return conn->state == READY;
+    return conn->state != CLOSED;
 }
 
 bool dm_link_is_ready(struct dm_link *conn)
 {
-    return conn->state == READY;
+    return conn_is_usable(conn);
 }
 
 bool dm_link_await_ready(struct dm_link *conn, const struct dm_deadline *deadline)
 {
     check_no_lock("dm_link_await_ready");
-    while (conn->state != READY && dm_deadline_left_ns(deadline) > 0)
+    while (!conn_is_usable(conn) && dm_deadline_left_ns(deadline) > 0)
         await_ready(conn, deadline_ns(deadline));
-    return conn->state == READY;
+    return conn_is_usable(conn);
+}
+
+bool dm_link_await(struct dm_link *conn, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline)
+{
+    check_no_lock("dm_link_await");
+    while (!(conn->state == READY && is_met(user)) && dm_deadline_left_ns(deadline) > 0) {
+        if (conn->state == READY)
+            await_news(conn, deadline_ns(deadline));
+        else
+            await_ready(conn, deadline_ns(deadline));
+    }
+    return conn->state == READY && is_met(user);
+}
+
+/* The server's reply comes as a message. */
+void dm_link_say(struct dm_link *conn, const struct dm_command *command)
+{
+    if (conn->state == READY)
+        net_send(conn->link, TO_SERVER, command->bytes, command->length);
+}
+
+void dm_link_tell_news(struct dm_link *conn)
+{
+    conn_wake_waiting(conn);
 }
 
 /* Messages are handed out when the bytes come, so the thread only sleeps. */
@@ -468,39 +515,15 @@ void dm_link_work(struct dm_link *conn)
 
 /* ---- of link/link.h, without effect here ------------------------------------------------------- */
 
-/* Called in a Cluster, for inboxes of groups; the simulator has no Cluster. */
-void dm_link_say(struct dm_link *conn, const struct dm_command *command)
-{
-    (void)conn;
-    (void)command;
-    abort();
-}
-
+/* Commands that go out in one write: each write goes out at once here. */
 void dm_link_hold(struct dm_link *conn)
 {
     (void)conn;
-    abort();
 }
 
 void dm_link_let_go(struct dm_link *conn)
 {
     (void)conn;
-    abort();
-}
-
-void dm_link_tell_news(struct dm_link *conn)
-{
-    (void)conn;
-    abort();
-}
-
-bool dm_link_await(struct dm_link *conn, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline)
-{
-    (void)conn;
-    (void)is_met;
-    (void)user;
-    (void)deadline;
-    abort();
 }
 
 void dm_link_end(struct dm_link *conn, const char *reason)

@@ -130,10 +130,13 @@ static bool is_believed(struct dm_link *conn)
 {
     char reason[DM_REASON_ROOM];
 
-    if (conn->state != READY || !conn->greeter.is_current || conn->greeter.is_current(conn->greeter.user, reason))
+    if (conn->state != READY)
         return true;
-    conn_fail(conn, reason);
-    return false;
+    if (conn->greeter.is_current && !conn->greeter.is_current(conn->greeter.user, reason))
+        conn_fail(conn, reason);
+    else if (!conn_is_usable(conn) && !(conn->first && conn->first->is_for_any))
+        conn_fail(conn, conn->greeter.doubt);
+    return conn->state == READY;
 }
 
 static void take_reply(struct dm_link *conn, redisReply *reply)

@@ -23,6 +23,7 @@ struct slot {
     dm_reply_fn handler;
     void *user;
     bool is_greeting, is_message, is_confirm;
+    bool is_for_any; /* as the command's */
     bool is_done, is_broken;
     size_t bytes;
     int64_t sent_ns;
@@ -67,6 +68,9 @@ void conn_finish_later(struct dm_link *conn, struct slot *slot);
 /* Group commit, as in link/session.c: a reply is kept until a confirmation behind it has come. */
 void conn_keep(struct dm_link *conn, struct slot *slot, redisReply *reply);
 void conn_take_confirm(struct dm_link *conn, redisReply *reply);
+
+/* Commands can be sent, and somebody vouches for the server. */
+bool conn_is_usable(const struct dm_link *conn);
 
 /* Wakes the threads that wait for a ready connection; the threads look again. */
 void conn_wake_waiting(struct dm_link *conn);

@@ -2,6 +2,7 @@
 #include "faults.h"
 
 #include "check.h"
+#include "cluster.h"
 #include "fiber.h"
 #include "plain.h"
 #include "process.h"
@@ -430,6 +431,36 @@ static void happen_to_group(const struct fault *fault)
     }
 }
 
+/* In a Cluster some kinds stand for moves of slots. */
+static void happen_to_cluster(const struct fault *fault)
+{
+    int64_t pace_ns = (1 + fault->b * fault->b / 10000) * MS;
+
+    switch (fault->kind) {
+    case FAULT_PROMOTE:
+    case FAULT_PROMOTE_OLD:
+    case FAULT_PROMOTE_BACK:
+    case FAULT_COPY:
+    case FAULT_MONITOR:
+    case FAULT_FLUSH_DATA:
+    case FAULT_EVICT:
+        cluster_move(fault->a, pace_ns, false);
+        break;
+    case FAULT_STEP_BACK:
+    case FAULT_STEP_LITTLE:
+    case FAULT_STEP_FAR:
+        cluster_move(fault->a, pace_ns, true);
+        break;
+    case FAULT_FAIL_OVER:
+    case FAULT_RESTART_EMPTY:
+        if (cluster_may_lose())
+            restart_empty(fault);
+        break;
+    default:
+        kinds[fault->kind].happens(fault);
+    }
+}
+
 static void happen(void *object, uint64_t number)
 {
     const struct fault *fault = object;
@@ -443,6 +474,8 @@ static void happen(void *object, uint64_t number)
         happen_to_plain(fault);
     else if (sentinels_are_there())
         happen_to_group(fault);
+    else if (cluster_is_there())
+        happen_to_cluster(fault);
     else if (server_count() > 1)
         happen_to_quorum(fault);
     else

@@ -11,6 +11,8 @@
 
 struct dm_link;
 
+#define SHARDS_MAX 4
+
 enum way { TO_SERVER, TO_CLIENT, WAYS };
 
 struct stream {
@@ -31,8 +33,10 @@ struct link {
     /* The server's side. */
     int server, node; /* the indices of the link's server, and of its node */
     uint64_t client_id;
-    char channel[80]; /* subscribed, or "" */
-    uint64_t written; /* the offset behind the last write of this link */
+    char channel[80];            /* subscribed, or "" */
+    char shards[SHARDS_MAX][80]; /* of a Cluster, as above */
+    bool is_asking;              /* the next command comes behind ASKING */
+    uint64_t written;            /* the offset behind the last write of this link */
     int replicas_wanted;
     uint64_t waits;
     bool is_waiting; /* WAIT blocks the link */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cluster.h"
 #include "plain.h"
 #include "process.h"
 #include "sentinels.h"
@@ -91,6 +92,19 @@ static void plan_sentinels(const struct run *run)
     work.has_grace = run->wait == 0;
 }
 
+/* A master that has lost its data gives grace for a lease and `switch`.  In half of the runs holds outlive moves. */
+static void plan_cluster(void)
+{
+    if (below(2))
+        work.hold_ns = (20 + below(400)) * MS;
+    servers = CLUSTER_MASTERS;
+    work.lease_ms = 5 * CLUSTER_SWITCH_MS + below(1000);
+    work.names = 1 + (int)below(2);
+    work.threads = 2 + (int)below(2);
+    work.has_mixed_leases = false;
+    work.has_grace = true;
+}
+
 /* Threads that pass a robust mutex, for a control of that. */
 static void plan_passing(void)
 {
@@ -141,6 +155,8 @@ static void plan(struct run *run)
         plan_quorum(is_unsafe);
     if (run->has_sentinels)
         plan_sentinels(run);
+    if (run->is_cluster)
+        plan_cluster();
     faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
 }
 
@@ -210,8 +226,11 @@ static void run_plan(struct run *run)
     net_begin();
     server_begin(run->scripting, servers);
     sentinels_none();
+    cluster_none();
     if (run->has_sentinels)
         sentinels_begin(run->wait);
+    if (run->is_cluster)
+        cluster_begin(work.names, work.lease_ms);
     if (are_apart)
         set_clocks_apart();
     if (run->defect == SERVER_HAS_GHOSTS)
@@ -256,6 +275,7 @@ static bool still_fails(struct run *run)
                          .is_plain = run->is_plain,
                          .is_quorum = run->is_quorum,
                          .has_sentinels = run->has_sentinels,
+                         .is_cluster = run->is_cluster,
                          .wait = run->wait,
                          .has_slow_clocks = run->has_slow_clocks };
 
@@ -327,6 +347,8 @@ void counters_print(void)
     if (counters.switches)
         printf("# switches %" PRIu64 ", confirmed by replicas %" PRIu64 ", not confirmed %" PRIu64 "\n",
                counters.switches, counters.confirmed, counters.unconfirmed);
+    if (counters.slot_moves)
+        printf("# moves of slots %" PRIu64 "\n", counters.slot_moves);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {
         if (counters.fault_kinds[i])

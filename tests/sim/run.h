@@ -18,6 +18,7 @@ struct run {
     bool is_plain;        /* on the plain store, without scripts */
     bool is_quorum;       /* of three or five servers */
     bool has_sentinels;   /* and three servers that are a group */
+    bool is_cluster;      /* of three masters, whose slots move */
     unsigned wait;        /* for so many of its replicas, without any grace */
     bool has_slow_clocks; /* of all processes: as slow as clocks may be */
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "cluster.h"
 #include "hooks.h"
 #include "marks.h"
 #include "plain.h"
@@ -135,6 +136,13 @@ static void point_at_sentinels(struct dm_url *url)
     list_hosts(url, SERVERS_MAX, SENTINELS);
 }
 
+static void point_at_cluster(struct dm_url *url)
+{
+    url->kind = DM_URL_CLUSTER;
+    url->switch_ms = CLUSTER_SWITCH_MS;
+    list_hosts(url, 0, CLUSTER_MASTERS);
+}
+
 static void point_at_quorum(struct dm_url *url)
 {
     url->kind = DM_URL_QUORUM;
@@ -154,6 +162,8 @@ void process_make_runtime(struct process *process)
                                     .command_timeout_ms = 200 + 50 * chance_below(CHANCE_WORK, 10) };
     if (sentinels_are_there())
         point_at_sentinels(&process->url);
+    else if (cluster_is_there())
+        point_at_cluster(&process->url);
     else if (server_count() > 1)
         point_at_quorum(&process->url);
     process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };

@@ -14,16 +14,19 @@
 
 struct scripting {
     lua_State *lua;
-    int compiled[SCRIPTS_MAX];
-    struct site site; /* of the current run */
+    int compiled[SCRIPTS_MAX][2]; /* for one server, for a node of a Cluster */
+    struct site site;             /* of the current run */
 };
 
 static const struct {
-    const char *name, *sha, *text;
+    const char *name, *shas[2], *texts[2];
 } scripts[] = {
-#define S(name)                             \
-    {                                       \
-#name, dm_sha_##name, dm_lua_##name \
+#define S(name)                                            \
+    {                                                      \
+#name, { dm_sha_##name, dm_sha_##name##_cluster }, \
+        {                                                  \
+            dm_lua_##name, dm_lua_##name##_cluster         \
+        }                                                  \
     }
     S(acquire), S(born),  S(cancel), S(cond_cancel), S(cond_drop), S(cond_signal), S(cond_wait), S(consistent),
     S(drop),    S(force), S(info),   S(poll),        S(probe),     S(release),     S(renew),
@@ -71,7 +74,7 @@ static bool equals(struct text text, const char *word)
 int scripting_by_sha(struct text sha)
 {
     for (int i = 0; i < SCRIPTS; i++) {
-        if (equals(sha, scripts[i].sha))
+        if (equals(sha, scripts[i].shas[0]) || equals(sha, scripts[i].shas[1]))
             return i;
     }
     return -1;
@@ -80,7 +83,7 @@ int scripting_by_sha(struct text sha)
 int scripting_by_text(struct text text)
 {
     for (int i = 0; i < SCRIPTS; i++) {
-        if (equals(text, scripts[i].text))
+        if (equals(text, scripts[i].texts[0]) || equals(text, scripts[i].texts[1]))
             return i;
     }
     return -1;
@@ -93,7 +96,7 @@ const char *scripting_name(int script)
 
 bool scripting_needs_memory(int script)
 {
-    const char *text = scripts[script].text;
+    const char *text = scripts[script].texts[0];
 
     return strncmp(text, "#!lua\n", 6) == 0;
 }
@@ -205,7 +208,7 @@ static void open_libraries(struct scripting *scripting)
     lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-/* Puts `new` for each `old` of the text, which is freed.  NULL: the text has none. */
+/* Puts `new` for each `old` of the text, which has one and is freed. */
 static char *replace_all(char *text, const char *old, const char *new)
 {
     struct bytes changed = { 0 };
@@ -216,25 +219,40 @@ static char *replace_all(char *text, const char *old, const char *new)
         bytes_add(&changed, new, strlen(new));
         from = at + strlen(old);
     }
-    if (from != text)
-        bytes_add(&changed, from, strlen(from) + 1);
+    bytes_add(&changed, from, strlen(from) + 1);
     free(text);
     return changed.data;
 }
 
-/* Returns `text` with the mutations of the script; to be freed. */
-static char *mutate(const char *name, const char *text, const struct mutation *mutations)
+static bool concerns(const struct mutation *mutation, int script)
+{
+    return strcmp(mutation->script, scripts[script].name) == 0;
+}
+
+/* A mutation is for one of the two texts of its script, or for both. */
+static void check_mutations(const struct mutation *mutations)
+{
+    for (const struct mutation *mutation = mutations; mutation && mutation->script; mutation++) {
+        bool is_found = false;
+
+        for (int i = 0; i < SCRIPTS; i++)
+            is_found = is_found || (concerns(mutation, i) && (strstr(scripts[i].texts[0], mutation->old) ||
+                                                              strstr(scripts[i].texts[1], mutation->old)));
+        if (is_found)
+            continue;
+        fprintf(stderr, "%s has no line \"%s\" to be mutated\n", mutation->script, mutation->old);
+        abort();
+    }
+}
+
+/* Returns a text of the script with the mutations; to be freed. */
+static char *mutate(int script, const char *text, const struct mutation *mutations)
 {
     char *copy = strdup(text);
 
-    for (const struct mutation *mutation = mutations; copy && mutation && mutation->script; mutation++) {
-        if (strcmp(mutation->script, name) != 0)
-            continue;
-        copy = replace_all(copy, mutation->old, mutation->new);
-        if (!copy) {
-            fprintf(stderr, "%s has no line \"%s\" to be mutated\n", name, mutation->old);
-            abort();
-        }
+    for (const struct mutation *mutation = mutations; mutation && mutation->script; mutation++) {
+        if (concerns(mutation, script) && strstr(copy, mutation->old))
+            copy = replace_all(copy, mutation->old, mutation->new);
     }
     return copy;
 }
@@ -247,6 +265,18 @@ static bool compile(lua_State *lua, const char *text)
     return luaL_loadbuffer(lua, body, strlen(body), "@user_script") == 0;
 }
 
+static int compile_or_abort(struct scripting *scripting, int script, const char *text, const struct mutation *mutations)
+{
+    char *mutated = mutate(script, text, mutations);
+
+    if (!compile(scripting->lua, mutated)) {
+        fprintf(stderr, "%s: %s\n", scripts[script].name, lua_tostring(scripting->lua, -1));
+        abort();
+    }
+    free(mutated);
+    return luaL_ref(scripting->lua, LUA_REGISTRYINDEX);
+}
+
 struct scripting *scripting_new(const struct mutation *mutations)
 {
     struct scripting *scripting = calloc(1, sizeof *scripting);
@@ -255,15 +285,10 @@ struct scripting *scripting_new(const struct mutation *mutations)
         abort();
     scripting->lua = luaL_newstate();
     open_libraries(scripting);
+    check_mutations(mutations);
     for (int i = 0; i < SCRIPTS; i++) {
-        char *text = mutate(scripts[i].name, scripts[i].text, mutations);
-
-        if (!compile(scripting->lua, text)) {
-            fprintf(stderr, "%s: %s\n", scripts[i].name, lua_tostring(scripting->lua, -1));
-            abort();
-        }
-        scripting->compiled[i] = luaL_ref(scripting->lua, LUA_REGISTRYINDEX);
-        free(text);
+        for (int j = 0; j < 2; j++)
+            scripting->compiled[i][j] = compile_or_abort(scripting, i, scripts[i].texts[j], mutations);
     }
     return scripting;
 }
@@ -366,7 +391,7 @@ static void run(struct scripting *scripting, const struct site *site, const stru
 void scripting_run(struct scripting *scripting, int script, const struct site *site, const struct text *keys,
                    int key_count, const struct text *arguments, int argument_count, struct bytes *reply)
 {
-    lua_rawgeti(scripting->lua, LUA_REGISTRYINDEX, scripting->compiled[script]);
+    lua_rawgeti(scripting->lua, LUA_REGISTRYINDEX, scripting->compiled[script][site->is_node]);
     run(scripting, site, keys, key_count, arguments, argument_count, reply);
 }
 

@@ -25,8 +25,10 @@ struct site {
     struct store *store;
     int64_t now_us;   /* the server's clock */
     const char *info; /* the text of INFO */
+    bool is_node;     /* of a Cluster: the scripts have the guard, and messages are sharded */
     int (*publish)(void *user, struct text channel, struct text message);
-    int (*subscribers)(void *user, struct text channel); /* of the server, by the channel's own name */
+    int (*subscribers)(void *user, struct text channel);             /* of the server, by the channel's own name */
+    bool (*is_here)(void *user, const struct text *keys, int count); /* of a node: false refuses the command */
     void *user;
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cluster.h"
 #include "sentinels.h"
 #include "server_parts.h"
 #include "words.h"
@@ -67,13 +68,22 @@ static bool is_at_master(const struct link *link)
     return &server->nodes[link->node] == server->master;
 }
 
+static bool is_subscribed(const struct link *link, struct text channel)
+{
+    bool is = link->channel[0] && word_is(channel, link->channel);
+
+    for (int i = 0; i < SHARDS_MAX; i++)
+        is = is || (link->shards[i][0] && word_is(channel, link->shards[i]));
+    return is;
+}
+
 static int subscribers(void *user, struct text channel)
 {
     int count = 0;
 
     (void)user;
     for (struct link *link = server->links; link; link = link->next)
-        count += is_at_master(link) && link->channel[0] && word_is(channel, link->channel);
+        count += is_at_master(link) && is_subscribed(link, channel);
     return count;
 }
 
@@ -84,11 +94,12 @@ static int publish(void *user, struct text channel, struct text message)
 
     check_told(channel, message);
     for (struct link *link = server->links; link; link = link->next) {
-        if (!link->channel[0] || !word_is(channel, link->channel))
+        if (!is_subscribed(link, channel))
             continue;
         bytes.length = 0;
-        bytes_print(&bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%.*s\r\n", channel.length, link->channel,
-                    message.length, (int)message.length, message.bytes);
+        bytes_print(&bytes, "*3\r\n%s\r\n$%zu\r\n%.*s\r\n$%zu\r\n%.*s\r\n",
+                    cluster_is_there() ? "$8\r\nsmessage" : "$7\r\nmessage", channel.length, (int)channel.length,
+                    channel.bytes, message.length, (int)message.length, message.bytes);
         net_send(link, TO_CLIENT, bytes.data, bytes.length);
         counters.messages++;
     }
@@ -117,10 +128,12 @@ static const char *info_text(const struct node *node)
     long long uptime = server_now_us() / 1000000 - node->started_us / 1000000;
 
     snprintf(text, sizeof text,
-             "# Server\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
-             "# Replication\r\nrole:%s\r\nmaster_replid:%016llx\r\nmaster_replid2:%016llx\r\n",
-             (unsigned long long)node->run, uptime, is_master(node) ? "master" : "slave",
-             (unsigned long long)server->replid, (unsigned long long)server->replid_before);
+             "# Server\r\nredis_mode:%s\r\nrun_id:%016llx\r\nuptime_in_seconds:%lld\r\n"
+             "# Memory\r\nmaxmemory_policy:noeviction\r\n# Replication\r\nrole:%s\r\n"
+             "master_replid:%016llx\r\nmaster_replid2:%016llx\r\n",
+             cluster_is_there() ? "cluster" : "standalone", (unsigned long long)node->run, uptime,
+             is_master(node) ? "master" : "slave", (unsigned long long)server->replid,
+             (unsigned long long)server->replid_before);
     return text;
 }
 
@@ -139,14 +152,25 @@ static void role(const struct node *node, struct bytes *reply)
         bytes_print(reply, "*5\r\n$5\r\nslave\r\n$6\r\nmaster\r\n:1\r\n$9\r\nconnected\r\n:0\r\n");
 }
 
+/* A script's commands are asked for as the script was. */
+static bool is_here(void *user, const struct text *keys, int count)
+{
+    const struct link *link = user;
+
+    return cluster_serves(keys, count, link->is_asking, NULL);
+}
+
 /* Runs a script; words: number of keys, keys, arguments. */
-static void run_script(int script, const struct text *words, int count, struct bytes *reply)
+static void run_script(struct link *link, int script, const struct text *words, int count, struct bytes *reply)
 {
     struct site site = { .store = server_store(),
                          .now_us = server_now_us(),
                          .info = info_text(server->master),
+                         .is_node = cluster_is_there(),
                          .publish = publish,
-                         .subscribers = subscribers };
+                         .subscribers = subscribers,
+                         .is_here = cluster_is_there() ? is_here : NULL,
+                         .user = link };
     int keys = atoi(words[0].bytes);
 
     if (keys > count - 1)
@@ -161,9 +185,21 @@ static void run_script(int script, const struct text *words, int count, struct b
                    count > keys + 1 ? words[keys + 1].bytes : "");
     else
         world_note("script %s", scripting_name(script));
+    if (site.is_node)
+        cluster_before_script(words[1]);
     check_before_script(script, words + 1 + keys, count - 1 - keys);
     scripting_run(interpreter, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
+    if (site.is_node)
+        cluster_after_script(script, reply);
+}
+
+/* words: the script, the number of keys, keys. */
+static bool is_refused(const struct link *link, const struct text *words, struct bytes *reply)
+{
+    int keys = atoi(words[1].bytes);
+
+    return cluster_is_there() && keys > 0 && !cluster_serves(words + 2, keys, link->is_asking, reply);
 }
 
 static void eval(struct link *link, const struct text *words, int count, bool by_text, struct bytes *reply)
@@ -171,6 +207,8 @@ static void eval(struct link *link, const struct text *words, int count, bool by
     struct node *node = &server->nodes[link->node];
     int script = by_text ? scripting_by_text(words[1]) : scripting_by_sha(words[1]);
 
+    if (is_refused(link, words + 1, reply))
+        return;
     if (script < 0) {
         bytes_print(reply, "-ERR this script is none of the library's\r\n");
     } else if (!by_text && !(node->known_scripts & 1u << script)) {
@@ -179,7 +217,7 @@ static void eval(struct link *link, const struct text *words, int count, bool by
         bytes_print(reply, "-READONLY You can't write against a read only replica.\r\n");
     } else {
         node->known_scripts |= 1u << script;
-        run_script(script, words + 2, count - 2, reply);
+        run_script(link, script, words + 2, count - 2, reply);
         link->written = ++server->offset;
     }
 }
@@ -202,6 +240,22 @@ static void subscribe(struct link *link, struct text channel, struct bytes *repl
     bytes_print(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", channel.length, link->channel);
 }
 
+/* False: none of the commands of a Cluster. */
+static bool run_cluster_command(struct link *link, const struct text *words, struct bytes *reply)
+{
+    if (!cluster_is_there())
+        return false;
+    if (word_is(words[0], "ASKING"))
+        bytes_print(reply, "+OK\r\n");
+    else if (word_is(words[0], "CLUSTER"))
+        cluster_say_slots(reply);
+    else if (word_is(words[0], "SSUBSCRIBE"))
+        cluster_subscribe(link, words[1], reply);
+    else if (word_is(words[0], "SUNSUBSCRIBE"))
+        cluster_unsubscribe(link, words[1], reply);
+    return reply->length > 0;
+}
+
 static void run_command(struct link *link, const struct text *words, int count)
 {
     struct node *node = &server->nodes[link->node];
@@ -209,6 +263,8 @@ static void run_command(struct link *link, const struct text *words, int count)
 
     if (node == server->master && server->loading_until_ns > world_now())
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
+    else if (run_cluster_command(link, words, &reply))
+        ;
     else if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
         eval(link, words, count, words[0].length == 4, &reply);
     else if (word_is(words[0], "WAIT"))
@@ -225,6 +281,7 @@ static void run_command(struct link *link, const struct text *words, int count)
         bytes_print(&reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
     else
         bytes_print(&reply, "-ERR unknown command\r\n");
+    link->is_asking = word_is(words[0], "ASKING");
     if (reply.length)
         net_send(link, TO_CLIENT, reply.data, reply.length);
     free(reply.data);
@@ -283,6 +340,7 @@ void server_gone(struct link *link)
     *at = link->next;
     link->is_known_to_server = false;
     link->channel[0] = '\0';
+    memset(link->shards, 0, sizeof link->shards);
 }
 
 struct link *server_link(uint32_t number)

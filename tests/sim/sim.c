@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     run.is_plain = getenv("DM_PLAIN") != NULL;
     run.is_quorum = getenv("DM_QUORUM") != NULL;
     run.has_sentinels = getenv("DM_SENTINELS") != NULL;
+    run.is_cluster = getenv("DM_CLUSTER") != NULL;
     run.wait = getenv("DM_WAIT") ? (unsigned)atoi(getenv("DM_WAIT")) : 0;
     for (uint64_t i = 0; i < count; i++) {
         run.seed = seed + i;

@@ -165,6 +165,23 @@ void store_copy(struct store *to, const struct store *from)
     }
 }
 
+void store_copy_key(struct store *to, const struct key *key)
+{
+    struct text name = { key->name, key->length };
+    struct key *copy = copy_key(key), **bucket;
+
+    store_delete(to, name);
+    bucket = bucket_of(to, name);
+    copy->next = *bucket;
+    *bucket = copy;
+}
+
+void store_move_key(struct store *to, struct store *from, const struct key *key)
+{
+    store_copy_key(to, key);
+    store_delete(from, (struct text){ key->name, key->length });
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct key *const *left = a, *const *right = b;
@@ -184,6 +201,39 @@ int store_list(struct store *store, struct key **keys, int most)
     }
     qsort(keys, (size_t)count, sizeof *keys, by_name);
     return count;
+}
+
+static bool is_same_text(const char *text, size_t length, const char *other, size_t other_length)
+{
+    return length == other_length && (length == 0 || memcmp(text, other, length) == 0);
+}
+
+static bool is_same_key(const struct key *key, const struct key *other)
+{
+    bool is_same = is_same_text(key->name, key->length, other->name, other->length) && key->kind == other->kind &&
+                   key->expires_ms == other->expires_ms && key->count == other->count;
+
+    for (int i = 0; is_same && i < key->count; i++) {
+        const struct item *item = &key->items[i], *one = &other->items[i];
+
+        is_same = is_same_text(item->name, item->name_length, one->name, one->name_length) &&
+                  is_same_text(item->value, item->value_length, one->value, one->value_length) &&
+                  item->score == one->score;
+    }
+    return is_same;
+}
+
+#define COMPARED_MOST 64
+
+bool store_is_same(struct store *store, struct store *other)
+{
+    struct key *keys[COMPARED_MOST], *others[COMPARED_MOST];
+    int count = store_list(store, keys, COMPARED_MOST);
+    bool is_same = count == store_list(other, others, COMPARED_MOST);
+
+    for (int i = 0; is_same && i < count; i++)
+        is_same = is_same_key(keys[i], others[i]);
+    return is_same;
 }
 
 /* ---- members ----------------------------------------------------------------------------- */

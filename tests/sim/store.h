@@ -44,6 +44,13 @@ struct store {
 void store_clear(struct store *store);
 void store_copy(struct store *to, const struct store *from);
 
+/* The same keys with the same contents and ends. */
+bool store_is_same(struct store *store, struct store *other);
+
+/* A key of `from` comes in the place of the key of that name; the second: and is gone there. */
+void store_copy_key(struct store *to, const struct key *key);
+void store_move_key(struct store *to, struct store *from, const struct key *key);
+
 /* Returns the key if present and not expired, else NULL. */
 struct key *store_find(struct store *store, struct text name);
 

@@ -28,13 +28,13 @@ int __lsan_is_turned_off(void)
 }
 
 /* Controls run on one server, unless a test says otherwise for its own time. */
-static bool is_plain, is_quorum, has_sentinels;
+static bool is_plain, is_quorum, has_sentinels, is_cluster;
 static unsigned wait_for;
 
 static int back_to_one_server(void **state)
 {
     (void)state;
-    is_plain = is_quorum = has_sentinels = false;
+    is_plain = is_quorum = has_sentinels = is_cluster = false;
     wait_for = 0;
     return 0;
 }
@@ -52,6 +52,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.is_plain = is_plain;
     run.is_quorum = is_quorum;
     run.has_sentinels = has_sentinels;
+    run.is_cluster = is_cluster;
     run.wait = wait_for;
     run.is_safe = run.has_slow_clocks = !has_losses;
     for (run.seed = 1; !run.breach[0]; run.seed++) {
@@ -123,6 +124,22 @@ static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
     must_break_when("sentinels: no grace of an empty server", uptime_counts, CORE_IS_WHOLE, "I1 I2", true);
     wait_for = 2;
     must_break_when("sentinels: a hold counts without replicas", NULL, LINK_AWAITS_NO_REPLICA, "I1 I2", true);
+}
+
+/* The guard's first line; a script without it ends in its middle while a slot is on its way. */
+static const char guard[] = "if type(redis.pcall('EXISTS', KEYS[1]:match('^.-}') .. ':none')) ~= 'number' then";
+
+static void test_sim_notices_a_defect_when_slots_move(void **state)
+{
+    static const char unguarded[] = "if false then";
+    const struct mutation no_guard[] = {
+        { "acquire", guard, unguarded }, { "release", guard, unguarded }, { "poll", guard, unguarded }, { 0 }
+    };
+
+    (void)state;
+    is_cluster = true;
+    must_break_when("cluster: without the guard", no_guard, CORE_IS_WHOLE, "C4", true);
+    must_break_when("cluster: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
 /* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */
@@ -382,6 +399,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_slots_move, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),

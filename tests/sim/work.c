@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cluster.h"
 #include "hooks.h"
 #include "runtime/acquire.h"
 #include "runtime/condition.h"
@@ -40,6 +41,12 @@ static uint32_t below(uint32_t limit)
 
 /* ---- objects ----------------------------------------------------------------------------- */
 
+/* In a Cluster each name has a slot of its own. */
+static char group_of(int name)
+{
+    return cluster_is_there() ? (char)('a' + name) : 'g';
+}
+
 /* Names differ in kind; threads may differ in lease. */
 static struct dm_target target_of(int name)
 {
@@ -58,7 +65,7 @@ static struct dm_target target_of(int name)
         target.is_robust = !target.is_robust;
     if (target.lease_ms > LEASE_MAX_MS)
         target.lease_ms = LEASE_MAX_MS;
-    snprintf(target.key, sizeof target.key, "ng/x%d", name);
+    snprintf(target.key, sizeof target.key, "n%c/x%d", group_of(name), name);
     return target;
 }
 
@@ -66,7 +73,7 @@ static struct dm_condition condition_of(int name)
 {
     struct dm_condition condition = { .is_anonymous = false };
 
-    snprintf(condition.key, sizeof condition.key, "cg/c%d", name);
+    snprintf(condition.key, sizeof condition.key, "c%c/c%d", group_of(name), name);
     return condition;
 }
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A Cluster of three masters.  Each node has a view of its own: who serves which slot.
+ *
+ * A slot moves as redis-cli moves slots: key by key, each key for itself, then the new master takes the slot, then the
+ * earlier one hears of that, and the third much later.  A key that was stuck on the way may be at both nodes.  Or the
+ * move is given up, and all keys are back at once (an assumption of doc/design/cluster.md).
+ */
+#ifndef SIM_CLUSTER_H
+#define SIM_CLUSTER_H
+
+#include "server.h"
+
+#define CLUSTER_MASTERS 3
+#define CLUSTER_SWITCH_MS 200
+
+/* names: how many there are, each in a slot of its own; lease_ms: of all, and a node gives grace for that long. */
+void cluster_begin(int names, int64_t lease_ms);
+void cluster_none(void); /* no Cluster in this run */
+bool cluster_is_there(void);
+
+/* ---- the chosen node's side --------------------------------------------------------------- */
+
+/* False: the node refuses a command with these keys, and `reply`, if not NULL, gets the error. */
+bool cluster_serves(const struct text *keys, int count, bool is_asking, struct bytes *reply);
+
+/* C4: a script that fails while its slot is on its way has changed nothing, and told nobody. */
+void cluster_before_script(struct text key);
+void cluster_after_script(int script, const struct bytes *reply);
+
+/* CLUSTER SLOTS, SSUBSCRIBE, SUNSUBSCRIBE. */
+void cluster_say_slots(struct bytes *reply);
+void cluster_subscribe(struct link *link, struct text channel, struct bytes *reply);
+void cluster_unsubscribe(struct link *link, struct text channel, struct bytes *reply);
+
+/* ---- faults ------------------------------------------------------------------------------- */
+
+/*
+ * Moves the slot of a name, or a node's lowest slot, to another master; a key in `pace_ns`, more or less.  Nothing
+ * happens during another move, or while the slot's master gives grace (an assumption, too).
+ */
+void cluster_move(uint32_t number, int64_t pace_ns, bool is_given_up);
+
+/* The chosen node is about to lose its data; false: a slot is on its way. */
+bool cluster_may_lose(void);
+
+#endif
