@@ -25,7 +25,7 @@
 #define ENOUGH 10
 
 /* OpenSSL allocates some 18000 times until the first lock: one of so many fails. */
-#define OPENSSL_STEP 1201
+#define OPENSSL_STEP 1801
 #define OPENSSL_LONG_STEP 7
 
 static struct outcome *outcomes; /* shared with the runs: one outcome for each run, and the usual outcome */

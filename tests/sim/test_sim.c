@@ -132,8 +132,8 @@ static bool end(struct batch *batch)
 
 static bool is_enough(void)
 {
-    return counters.operations >= count_from("DM_SIM_OPERATIONS", 150000, 50000000) &&
-           counters.faults >= count_from("DM_SIM_FAULTS", 7500, 2500000) &&
+    return counters.operations >= count_from("DM_SIM_OPERATIONS", 110000, 50000000) &&
+           counters.faults >= count_from("DM_SIM_FAULTS", 5500, 2500000) &&
            counters.runs >= count_from("DM_SIM_SEEDS", 0, 25000);
 }
 
