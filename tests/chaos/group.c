@@ -50,7 +50,10 @@ static void await_switch(struct stage *stage, long long epoch)
         stage->promotions++;
     else
         group_heal(stage);
-    assert_true(sentinels_switch_within(stage->group, epoch - 1, TILT_MS));
+    if (!sentinels_switch_within(stage->group, epoch - 1, TILT_MS)) {
+        sentinels_show(stage->group);
+        fail_msg("the sentinels do not agree on a master behind epoch %lld", epoch);
+    }
     stage->master = sentinels_await_switch(stage->group, epoch - 1);
 }
 

@@ -189,6 +189,23 @@ bool sentinels_switch_within(const struct sentinels *group, long long epoch, int
     return true;
 }
 
+/* In the words of the sentinels, and then of the servers. */
+void sentinels_show(const struct sentinels *group)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        if (!is_asked(group, i))
+            continue;
+        print_error("sentinel %d:\n%s\n", i, side_text(group->sentinel[i]->side, "INFO sentinel"));
+        print_error("%s\n", side_text(group->sentinel[i]->side, "SENTINEL MASTER mymaster"));
+    }
+    for (int i = 0; i <= REPLICAS; i++) {
+        if (group->data[i]->pid && group->data[i]->side && side_try(group->data[i]->side, "PING"))
+            print_error("server %d:\n%s\n", i, side_text(group->data[i]->side, "INFO replication"));
+        else
+            print_error("server %d does not answer\n", i);
+    }
+}
+
 /* Above failover-timeout, at which the sentinels give up a failover whose replica does not answer. */
 #define FAILOVER_MS 4000
 

@@ -46,6 +46,9 @@ int sentinels_await_switch(const struct sentinels *group, long long epoch);
 /* True if all sentinels know a promotion behind `epoch` within so many ms. */
 bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms);
 
+/* Prints what sentinels and servers say of themselves, for a test that fails because the sentinels do not agree. */
+void sentinels_show(const struct sentinels *group);
+
 /* Asks for a failover while all are well, and waits for it.  Returns the new master's number. */
 int sentinels_switch(const struct sentinels *group);
 

@@ -62,7 +62,7 @@ static bool refuse_for_now(struct bytes *reply)
     return refuse(reply, "TRYAGAIN Multiple keys request during rehashing of slot", 0, CLUSTER_MASTERS);
 }
 
-/* In the order in which real nodes ask: a slot that leaves, a slot that comes, a slot of others. */
+/* As Redis 7.0 does: a slot that leaves, a slot that comes, a slot of others.  Commands of a script are asked, too. */
 bool cluster_serves(const struct text *keys, int count, bool is_asking, struct bytes *reply)
 {
     unsigned slot = slot_of(keys[0]);

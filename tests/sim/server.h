@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The servers: data, clock, clients and faults.  In most runs there is one; of a quorum there are several, which know
- * nothing of each other, and beside sentinels a group (sentinels.h).  What is said below is of the chosen server.
+ * nothing of each other, beside sentinels a group (sentinels.h), and in a Cluster three masters (cluster.h).  What is
+ * said below is of the chosen server.
  *
  * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
  * all messages of the master.  New connections come to the master, as by an address that follows the master; an open

@@ -11,7 +11,7 @@ struct node {
     uint32_t known_scripts; /* a set of bits */
 };
 
-/* A server: two nodes, one of which is the master.  Beside sentinels one node is used, and the servers are a group. */
+/* A server: two nodes, one of which is the master.  Beside sentinels and in a Cluster one node is used. */
 struct server {
     struct store store, copy;
     struct node nodes[2], *master;
