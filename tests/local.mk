@@ -1043,7 +1043,8 @@ EXTRA_DIST += \
     tests/model/robust.pml \
     tests/model/run-models.sh \
     tests/model/quorum.pml \
-    tests/model/switch.pml
+    tests/model/switch.pml \
+    tests/model/token.pml
 
 clean-local:
 	rm -rf asan tsan html tests/fuzz/clang
