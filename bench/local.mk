@@ -18,6 +18,7 @@ bench_dmutex_bench_SOURCES = \
     bench/held.c bench/held.h \
     bench/own.c bench/own.h \
     bench/report.c bench/report.h \
+    bench/runner.c bench/runner.h \
     bench/workload.c bench/workload.h \
     bench/workloads/broadcast.c \
     bench/workloads/conditions.c \
@@ -29,6 +30,7 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/preload.c \
     bench/workloads/private.c \
     bench/workloads/processes.c \
+    bench/workloads/quorum.c \
     bench/workloads/recursive.c \
     bench/workloads/renewals.c \
     bench/workloads/threads.c \

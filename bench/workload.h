@@ -21,6 +21,6 @@ extern const struct workload *const workloads[];
 
 extern const struct workload workload_uncontended, workload_kept, workload_recursive, workload_threads,
     workload_processes, workload_handoff, workload_conditions, workload_broadcast, workload_renewals, workload_names,
-    workload_dead, workload_preload, workload_private, workload_memory, workload_tls;
+    workload_dead, workload_preload, workload_private, workload_memory, workload_tls, workload_quorum;
 
 #endif

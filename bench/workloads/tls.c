@@ -6,7 +6,6 @@
  * has a process; the two take turns. Left out, with a line to standard error, where the library, the server or
  * openssl(1) cannot do that.
  */
-#include <dmutex/dmutex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,20 +16,9 @@
 
 #include "config.h"
 
+#include "bench/runner.h"
 #include "bench/server.h"
 #include "bench/workload.h"
-
-enum { TURNS_MAX = 1000, TURNS_A_ROUND = 10 };
-
-/* A process that reads a number, does so many pairs, and writes the time. */
-struct runner {
-    struct bench_server server; /* the address alone */
-    struct bench_scene scene;
-    int orders[2], answers[2];
-    pid_t pid;
-    long pairs; /* a turn */
-    double times[TURNS_MAX];
-};
 
 static pid_t server_pid;
 
@@ -74,91 +62,29 @@ static bool start_server(const struct bench_scene *scene, const char *folder, in
     return true;
 }
 
-static void run_pairs(void *user)
+static void measure(const struct bench_scene *scene, const char *plain, const char *secure)
 {
-    static dmutex_t mutex = DMUTEX_INITIALIZER("bench/pair");
-    struct runner *runner = user;
-    long pairs;
-
-    while (read(runner->orders[0], &pairs, sizeof pairs) == sizeof pairs) {
-        double start = bench_now();
-
-        for (long i = 0; i < pairs; i++) {
-            bench_must(dmutex_lock(&mutex));
-            bench_must(dmutex_unlock(&mutex));
-        }
-        start = bench_now() - start;
-        if (write(runner->answers[1], &start, sizeof start) != sizeof start)
-            bench_die("a pipe is closed");
-    }
-}
-
-static void begin_runner(struct runner *runner, const struct bench_scene *scene)
-{
-    runner->scene = *scene;
-    runner->scene.server = &runner->server;
-    if (pipe(runner->orders) < 0 || pipe(runner->answers) < 0)
-        bench_die("no pipe");
-    runner->pid = bench_begin(&runner->scene, run_pairs, runner);
-}
-
-static double turn(struct runner *runner, long pairs)
-{
-    double seconds;
-
-    if (write(runner->orders[1], &pairs, sizeof pairs) != sizeof pairs ||
-        read(runner->answers[0], &seconds, sizeof seconds) != sizeof seconds)
-        bench_die("a process that locks has ended");
-    return seconds;
-}
-
-/* Finds by doubling how many pairs fill a turn; the first pairs also open the connection. */
-static void warm_up(struct runner *runner, double seconds)
-{
-    runner->pairs = 1;
-    while (turn(runner, runner->pairs) < seconds)
-        runner->pairs *= 2;
-}
-
-static void measure(const struct bench_scene *scene, struct runner *plain, struct runner *secure)
-{
-    struct runner *const runners[] = { secure, plain };
-    int turns = scene->rounds * TURNS_A_ROUND < TURNS_MAX ? scene->rounds * TURNS_A_ROUND : TURNS_MAX;
     struct figure figure = { .when = "TLS",
                              .name = "lock + unlock",
                              .unit = "us",
                              .budget = "<= 1.30 of plain TCP",
                              .limits = { { .name = "plain TCP" } } };
 
-    for (int i = 0; i < 2; i++) {
-        begin_runner(runners[i], scene);
-        warm_up(runners[i], scene->seconds / TURNS_A_ROUND);
-    }
-    for (int at = 0; at < turns; at++) {
-        for (int i = 0; i < 2; i++)
-            runners[i]->times[at] = turn(runners[i], runners[i]->pairs) / (double)runners[i]->pairs;
-    }
-    figure.value = bench_median(secure->times, turns) * 1e6;
-    figure.limits[0].value = bench_median(plain->times, turns) * 1e6;
-    report(&figure);
-    bench_kill(plain->pid);
-    bench_kill(secure->pid);
+    runner_compare(scene, secure, plain, &figure);
 }
 
 static void run(const struct bench_scene *scene)
 {
-    static struct runner plain, secure;
     static const char *const files[] = { "tls.crt", "tls.key", "tls.log" };
     int ports[2] = { bench_free_port(), bench_free_port() };
-    char folder[] = "/tmp/dmutex-bench-XXXXXX", path[96];
+    char folder[] = "/tmp/dmutex-bench-XXXXXX", path[96], plain[64], secure[96];
 
     if (!mkdtemp(folder))
         bench_die("no temporary directory");
-    snprintf(plain.server.url, sizeof plain.server.url, "redis://127.0.0.1:%d?grace=off", ports[0]);
-    snprintf(secure.server.url, sizeof secure.server.url, "rediss://127.0.0.1:%d?grace=off&cacert=%s/tls.crt", ports[1],
-             folder);
+    snprintf(plain, sizeof plain, "redis://127.0.0.1:%d?grace=off", ports[0]);
+    snprintf(secure, sizeof secure, "rediss://127.0.0.1:%d?grace=off&cacert=%s/tls.crt", ports[1], folder);
     if (DM_HAVE_TLS && start_server(scene, folder, ports[0], ports[1]))
-        measure(scene, &plain, &secure);
+        measure(scene, plain, secure);
     else
         fprintf(stderr, "tls: left out, without openssl(1), or a library or server with TLS\n");
     if (server_pid > 0 && kill(server_pid, SIGKILL) == 0)
