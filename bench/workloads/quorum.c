@@ -56,9 +56,8 @@ static void run(const struct bench_scene *scene)
     }
     bench_server_use(&one, BENCH_TCP);
     of_one.server = &one;
-    snprintf(servers[0].url, sizeof servers[0].url,
-             "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off", servers[0].port, servers[1].port,
-             servers[2].port);
+    snprintf(servers[0].url, sizeof servers[0].url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off",
+             servers[0].port, servers[1].port, servers[2].port);
     of_quorum.server = &servers[0];
     compare_pairs(scene, servers[0].url, one.url);
     compare_handoffs(&of_quorum, &of_one);

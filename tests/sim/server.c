@@ -256,31 +256,41 @@ static bool run_cluster_command(struct link *link, const struct text *words, str
     return reply->length > 0;
 }
 
-static void run_command(struct link *link, const struct text *words, int count)
+static void run_usual_command(struct link *link, const struct text *words, int count, struct bytes *reply)
 {
     struct node *node = &server->nodes[link->node];
+
+    if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
+        eval(link, words, count, words[0].length == 4, reply);
+    else if (word_is(words[0], "WAIT"))
+        server_await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), reply);
+    else if (word_is(words[0], "ROLE"))
+        role(node, reply);
+    else if (word_is(words[0], "INFO"))
+        info(node, reply);
+    else if (word_is(words[0], "SUBSCRIBE"))
+        subscribe(link, words[1], reply);
+    else if (word_is(words[0], "CLIENT") && word_is(words[1], "ID"))
+        bytes_print(reply, ":%llu\r\n", (unsigned long long)link->client_id);
+    else if (word_is(words[0], "CLIENT") && word_is(words[1], "KILL"))
+        bytes_print(reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
+    else
+        bytes_print(reply, "-ERR unknown command\r\n");
+}
+
+static bool is_loading(const struct link *link)
+{
+    return is_at_master(link) && server->loading_until_ns > world_now();
+}
+
+static void run_command(struct link *link, const struct text *words, int count)
+{
     struct bytes reply = { 0 };
 
-    if (node == server->master && server->loading_until_ns > world_now())
+    if (is_loading(link))
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
-    else if (run_cluster_command(link, words, &reply))
-        ;
-    else if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
-        eval(link, words, count, words[0].length == 4, &reply);
-    else if (word_is(words[0], "WAIT"))
-        server_await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), &reply);
-    else if (word_is(words[0], "ROLE"))
-        role(node, &reply);
-    else if (word_is(words[0], "INFO"))
-        info(node, &reply);
-    else if (word_is(words[0], "SUBSCRIBE"))
-        subscribe(link, words[1], &reply);
-    else if (word_is(words[0], "CLIENT") && word_is(words[1], "ID"))
-        bytes_print(&reply, ":%llu\r\n", (unsigned long long)link->client_id);
-    else if (word_is(words[0], "CLIENT") && word_is(words[1], "KILL"))
-        bytes_print(&reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
-    else
-        bytes_print(&reply, "-ERR unknown command\r\n");
+    else if (!run_cluster_command(link, words, &reply))
+        run_usual_command(link, words, count, &reply);
     link->is_asking = word_is(words[0], "ASKING");
     if (reply.length)
         net_send(link, TO_CLIENT, reply.data, reply.length);
