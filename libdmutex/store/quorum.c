@@ -20,14 +20,14 @@ static int majority(const struct dm_quorum_store *all)
 
 /* ---- answers of the children ------------------------------------------------------------- */
 
-/* The child may be a new server now, without a queue: see is_crowded() of quorum_ask.c. */
+/* The child may be a new server now, without a queue, until an answer tells its birth. */
 static void child_ready(void *user)
 {
     struct dm_quorum_child *child = user;
     struct dm_quorum_store *all = child->all;
 
     dm_mutex_lock(&all->lock);
-    child->ready_ns = dm_clock_boot_ns();
+    child->born_ns = child->url->has_grace ? dm_clock_boot_ns() : 0;
     dm_mutex_unlock(&all->lock);
     all->host.on_ready(all->host.user);
 }
@@ -251,9 +251,14 @@ static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *p
 }
 
 /* The name's number decides, so that all processes begin with the same server; a server that is not fit is left out. */
+int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
+{
+    return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
+}
+
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
 {
-    int begin = place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
+    int begin = dm_quorum_home(all, place);
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_QUORUM);

@@ -156,20 +156,17 @@ static void note_crowd(const struct asking *asking)
     dm_mutex_unlock(&asking->all->lock);
 }
 
-/*
- * True if another attempt was seen lately.  Not at a server that came lately: such a server may be in a grace, in which
- * there are no turns.
- */
+/* True if another attempt was seen lately.  Not at a server that may be in its grace, in which there are no turns. */
 static bool is_crowded(struct asking *asking, int first)
 {
     int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->ask->lease_ms * DM_NS_PER_MS;
-    bool is;
+    bool is, is_settled;
 
     dm_mutex_lock(&asking->all->lock);
-    is = now_ns < *crowd_of(asking->all, asking->ask->place) &&
-         now_ns - asking->all->children[first].ready_ns > lease_ns;
+    is = now_ns < *crowd_of(asking->all, asking->ask->place);
+    is_settled = now_ns - asking->all->children[first].born_ns > lease_ns;
     dm_mutex_unlock(&asking->all->lock);
-    return is;
+    return is && is_settled;
 }
 
 static void begin(struct asking *asking, enum dm_quorum_manner manner, int first)

@@ -37,7 +37,7 @@ struct dm_quorum_child {
     /* The store's lock guards the rest. */
     int64_t grace_until_ns;   /* the server grants nothing until then */
     int64_t shunned_until_ns; /* refuses: turns are taken elsewhere */
-    int64_t ready_ns;         /* since when it can be asked */
+    int64_t born_ns;          /* since when the server is there, or can be asked; 0: no matter, without a grace */
     unsigned unanswered;      /* questions */
     int64_t waiting_ns;       /* since when one of them is unanswered, about */
     char refusal[160];        /* the last error that a person should read */
@@ -98,6 +98,9 @@ bool dm_quorum_await_any(struct dm_store *store, const struct dm_deadline *deadl
 /* Who is missing, and why. */
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM]);
+
+/* The child where turns of a name are taken if all can be asked. */
+int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place);
 
 /* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);

@@ -128,6 +128,8 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
         snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
     if (!answer)
         return;
+    if (answer->born_us && answer->store_us > answer->born_us)
+        child->born_ns = now_ns - (answer->store_us - answer->born_us) * DM_NS_PER_US;
     if (answer->grace_ms > 0)
         child->grace_until_ns = now_ns + answer->grace_ms * DM_NS_PER_MS;
     if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||
@@ -385,11 +387,19 @@ static void post_release(struct dm_quorum_child *child, const struct dm_ask *ask
     free(question);
 }
 
+/*
+ * The home is the last: its release tells the next owner, whose questions would find the others busy if they came
+ * before the releases there.
+ */
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers)
 {
-    for (int i = 0; i < all->count; i++) {
-        if (servers & 1u << i)
-            post_release(&all->children[i], ask, end, round);
+    int home = dm_quorum_home(all, ask->place);
+
+    for (int i = 1; i <= all->count; i++) {
+        int server = (home + i) % all->count;
+
+        if (servers & 1u << server)
+            post_release(&all->children[server], ask, end, round);
     }
 }
