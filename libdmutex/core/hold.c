@@ -412,6 +412,14 @@ static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct d
     }
 }
 
+/* An attempt that asks was told to after it had sent the poll: "you wait" may be older, and would let it sleep on. */
+static unsigned on_polled(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
+{
+    bool waits = answer->verdict == DM_SAYS_QUEUED || answer->verdict == DM_SAYS_WAITING;
+
+    return waits && hold->phase == DM_ASKING ? 0 : on_answer(hold, request, answer, now_ns);
+}
+
 /* UNKNOWN: the store gave the lock away.  Without an answer the hold goes on until certainty ends. */
 static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -559,7 +567,7 @@ unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_
         close_question(hold, now_ns);
         return on_answer(hold, event->request, event->answer, now_ns);
     case DM_EV_POLLED:
-        return on_answer(hold, event->request, event->answer, now_ns);
+        return on_polled(hold, event->request, event->answer, now_ns);
     case DM_EV_GRANTED:
         return on_owned(hold, event->request, event->answer, now_ns);
     case DM_EV_RENEWED_BY_THREAD:

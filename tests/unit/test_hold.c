@@ -129,6 +129,20 @@ static void test_hold_polls_at_once_when_a_hint_comes_during_a_question(void **s
     assert_int_equal(pass_time(20), DM_WANTS_POLL);
 }
 
+/* Finding 110: the answer to a poll may be older than the hint that has woken the thread. */
+static void test_hold_asks_when_a_poll_is_answered_behind_a_hint(void **state)
+{
+    (void)state;
+    say_queued(send_at(0), 1, 200, 10);
+    pass_time(THIRD_MS);
+    send_due_at(THIRD_MS);
+    assert_int_equal(grant(0, THIRD_MS + 10), DM_DO_WAKE);
+    assert_int_equal(polled(DM_SAYS_QUEUED, hold.last_request, THIRD_MS + 20), 0);
+    assert_int_equal(hold.phase, DM_ASKING);
+    assert_int_equal(polled(DM_SAYS_WAITING, hold.last_request, THIRD_MS + 30), 0);
+    assert_int_equal(hold.phase, DM_ASKING);
+}
+
 /* A grant may be read before the answer "queued": the attempt holds, and stays holding. */
 static void test_hold_stays_held_when_the_grant_overtakes_the_answer(void **state)
 {
@@ -382,6 +396,7 @@ int main(void)
         USUAL(test_hold_enters_when_a_grant_names_the_oldest_request),
         USUAL(test_hold_asks_again_when_a_grant_is_read_too_late),
         USUAL(test_hold_polls_at_once_when_a_hint_comes_during_a_question),
+        USUAL(test_hold_asks_when_a_poll_is_answered_behind_a_hint),
         USUAL(test_hold_stays_held_when_the_grant_overtakes_the_answer),
         USUAL(test_hold_stays_as_it_is_when_granted_twice),
         USUAL(test_hold_is_certain_for_longer_when_a_newer_poll_says_owned),
