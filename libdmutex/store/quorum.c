@@ -250,12 +250,13 @@ static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *p
            (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
 }
 
-/* The name's number decides, so that all processes begin with the same server; a server that is not fit is left out. */
+/* The name's number decides, so that all processes begin with the same server. */
 int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
 {
     return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
 }
 
+/* The home, or the next server that is fit. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
 {
     int begin = dm_quorum_home(all, place);
