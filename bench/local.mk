@@ -14,11 +14,13 @@ bench_dmutex_bench_SOURCES = \
     $(bench_common) \
     bench/contest.c bench/contest.h \
     bench/crowd.c bench/crowd.h \
+    bench/distance.c bench/distance.h \
     bench/dmutex-bench.c \
     bench/held.c bench/held.h \
     bench/own.c bench/own.h \
     bench/report.c bench/report.h \
     bench/runner.c bench/runner.h \
+    bench/secured.c bench/secured.h \
     bench/workload.c bench/workload.h \
     bench/workloads/broadcast.c \
     bench/workloads/conditions.c \
@@ -37,7 +39,8 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/tls.c \
     bench/workloads/uncontended.c
 bench_dmutex_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
-bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)
+bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS) $(LIBSSL_LIBS)
+bench/bench_dmutex_bench-secured.$(OBJEXT): private AM_CFLAGS += $(LIBSSL_CFLAGS)
 bench_bench_peer_SOURCES = bench/peers/c/adapter.c $(bench_common)
 bench_bench_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 bench_bench_peer_LDADD = libdmutex/libdmutex.la $(HIREDIS_LIBS)

@@ -29,7 +29,12 @@ void own_init(struct own *own, const char *name, int thread)
     snprintf(own->owner, sizeof own->owner, "0123456789abcdef0123456789abcdef:%d", thread);
 }
 
-static redisReply *acquire(struct own *own, redisContext *context, const char *how)
+static redisReply *by_context(void *context, int count, const char **words)
+{
+    return bench_command(context, count, words);
+}
+
+static redisReply *acquire(struct own *own, own_command_fn command, void *user, const char *how)
 {
     const char *words[] = { "EVALSHA",
                             dm_sha_acquire,
@@ -51,7 +56,7 @@ static redisReply *acquire(struct own *own, redisContext *context, const char *h
                             "1234 host bench" };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
-    return bench_command(context, BENCH_COUNT(words), words);
+    return command(user, BENCH_COUNT(words), words);
 }
 
 static void expect(redisReply *reply, const char *word)
@@ -63,20 +68,30 @@ static void expect(redisReply *reply, const char *word)
     freeReplyObject(reply);
 }
 
+void own_lock_by(struct own *own, own_command_fn command, void *user)
+{
+    expect(acquire(own, command, user, "queue"), "owned");
+}
+
 void own_lock(struct own *own, redisContext *context)
 {
-    expect(acquire(own, context, "queue"), "owned");
+    own_lock_by(own, by_context, context);
 }
 
 void own_try_busy(struct own *own, redisContext *context)
 {
-    expect(acquire(own, context, "try"), "busy");
+    expect(acquire(own, by_context, context, "try"), "busy");
 }
 
-void own_unlock(struct own *own, redisContext *context)
+void own_unlock_by(struct own *own, own_command_fn command, void *user)
 {
     const char *words[] = { "EVALSHA",    dm_sha_release, "4", own->keys[0],    own->keys[1], own->keys[2],
                             own->keys[3], own->id,        "0", "dmutex:inbox:", "0",          RUN };
 
-    expect(bench_command(context, BENCH_COUNT(words), words), "released");
+    expect(command(user, BENCH_COUNT(words), words), "released");
+}
+
+void own_unlock(struct own *own, redisContext *context)
+{
+    own_unlock_by(own, by_context, context);
 }

@@ -22,6 +22,13 @@ void own_init(struct own *own, const char *name, int thread);
 void own_lock(struct own *own, redisContext *context);
 void own_unlock(struct own *own, redisContext *context);
 
+/* Sends a command in another way, to other servers, and returns a reply. */
+typedef redisReply *(*own_command_fn)(void *user, int count, const char **words);
+
+/* The same in such a way. */
+void own_lock_by(struct own *own, own_command_fn command, void *user);
+void own_unlock_by(struct own *own, own_command_fn command, void *user);
+
 /* Tries a lock that another owner holds. */
 void own_try_busy(struct own *own, redisContext *context);
 

@@ -3,43 +3,138 @@
  * A quorum of three servers beside one server: a pair that nobody else wants, and a handoff between two processes.
  *
  * All servers share the server's core of the place, so on two cores the ratios are of three servers' work one behind
- * the other: on three cores and more the kernel's choice shows what the round trips cost.
+ * the other. The library's scripts by bare connections to three servers and to one show the least of both; and servers
+ * behind a relay that takes a millisecond show the cost of the round trips, beside which the servers' work is small.
  */
 #include <stdio.h>
 
+#include "bench/contest.h"
 #include "bench/crowd.h"
+#include "bench/distance.h"
+#include "bench/own.h"
 #include "bench/runner.h"
 #include "bench/server.h"
 #include "bench/workload.h"
 
-enum { SERVERS = 3, ROUNDS_MAX = 100 };
+enum { SERVERS = 3, MAJORITY = 2, ROUNDS_MAX = 100 };
 
-static void compare_pairs(const struct bench_scene *scene, const char *url, const char *one)
+#define ROUND_TRIP_MS 1.0
+
+/* Where the servers are: names of figures, and the ports of the quorum's servers and of the one server. */
+struct site {
+    const char *pair, *handoff;
+    int ports[SERVERS + 1];
+};
+
+static struct bench_server servers[SERVERS];
+
+/* Bare connections to the servers. */
+struct trio {
+    redisContext *contexts[SERVERS];
+    bool is_owed; /* the servers beyond the majority have a reply that is not read yet */
+};
+
+static struct own own;
+
+static redisReply *next_reply(redisContext *context)
 {
-    struct figure figure = { .when = "quorum of 3",
+    redisReply *reply = NULL;
+
+    if (redisGetReply(context, (void **)&reply) != REDIS_OK || reply->type == REDIS_REPLY_ERROR)
+        bench_die("a server of the quorum refuses");
+    return reply;
+}
+
+static void send_to(redisContext *context, int count, const char **words)
+{
+    int is_sent = 0;
+
+    redisAppendCommandArgv(context, count, words, NULL);
+    while (!is_sent) {
+        if (redisBufferWrite(context, &is_sent) != REDIS_OK)
+            bench_die("a server of the quorum has gone");
+    }
+}
+
+/* Asks all, and waits for a majority: of the other servers it reads the replies to the question before. */
+static redisReply *ask_trio(void *user, int count, const char **words)
+{
+    struct trio *trio = user;
+    redisReply *reply = NULL;
+
+    for (int i = 0; i < SERVERS; i++)
+        send_to(trio->contexts[i], count, words);
+    for (int i = MAJORITY; trio->is_owed && i < SERVERS; i++)
+        freeReplyObject(next_reply(trio->contexts[i]));
+    trio->is_owed = true;
+    for (int i = 0; i < MAJORITY; i++) {
+        freeReplyObject(reply);
+        reply = next_reply(trio->contexts[i]);
+    }
+    return reply;
+}
+
+static void trio_pair(void *trio)
+{
+    own_lock_by(&own, ask_trio, trio);
+    own_unlock_by(&own, ask_trio, trio);
+}
+
+static void one_pair(void *context)
+{
+    own_lock(&own, context);
+    own_unlock(&own, context);
+}
+
+static void compare_bare(const struct bench_scene *scene)
+{
+    static struct trio trio;
+    redisContext *one = bench_connect(&servers[0]);
+    const struct contender contenders[] = {
+        { "own scripts on 3", trio_pair, &trio },
+        { "own scripts on 1", one_pair, one },
+        { NULL, NULL, NULL },
+    };
+
+    for (int i = 0; i < SERVERS; i++) {
+        trio.contexts[i] = bench_connect(&servers[i]);
+        own_load(trio.contexts[i]);
+    }
+    own_init(&own, "own", 1);
+    contest_hold(&(struct contest){ scene, "bare 3", "lock + unlock", "us", contenders, NULL, 0, 0 });
+}
+
+static void compare_pairs(const struct bench_scene *scene, const struct bench_server *quorum,
+                          const struct bench_server *one, const char *when)
+{
+    struct figure figure = { .when = when,
                              .name = "lock + unlock",
                              .unit = "us",
                              .budget = "<= 1.50 of one server",
                              .limits = { { .name = "one server" } } };
 
-    runner_compare(scene, url, one, &figure);
+    runner_compare(scene, quorum->url, one->url, &figure);
 }
 
-static void compare_handoffs(const struct bench_scene *scene, const struct bench_scene *one)
+static void compare_handoffs(const struct bench_scene *scene, const struct bench_server *quorum,
+                             const struct bench_server *one, const char *when)
 {
     static const struct crowd crowds[] = {
         { .name = "quorum of 3", .processes = 2, .threads = 1, .is_timed = true },
         { .name = "one server", .processes = 2, .threads = 1, .is_timed = true },
     };
-    const struct bench_scene *const scenes[] = { scene, one };
+    struct bench_server both[] = { *quorum, *one };
     double handoffs[2][ROUNDS_MAX], commands[2][ROUNDS_MAX];
     struct crowd_figures medians[2] = { { { 0 } } };
     int rounds = scene->rounds < ROUNDS_MAX ? scene->rounds : ROUNDS_MAX;
 
     for (int at = 0; at < rounds; at++) {
         for (int i = 0; i < 2; i++) {
-            struct crowd_figures figures = crowd_run(scenes[i], &crowds[i]);
+            struct bench_scene here = *scene;
+            struct crowd_figures figures;
 
+            here.server = &both[i];
+            figures = crowd_run(&here, &crowds[i]);
             handoffs[i][at] = figures.of[CROWD_P50_US];
             commands[i][at] = figures.of[CROWD_COMMANDS];
         }
@@ -48,26 +143,43 @@ static void compare_handoffs(const struct bench_scene *scene, const struct bench
         medians[i].of[CROWD_P50_US] = bench_median(handoffs[i], rounds);
         medians[i].of[CROWD_COMMANDS] = bench_median(commands[i], rounds);
     }
-    crowd_report(crowds, 2, medians, CROWD_P50_US, "2 processes", 2, "<= 2.20 of one server");
-    crowd_report(crowds, 2, medians, CROWD_COMMANDS, "first of 3", 2, NULL);
+    crowd_report(crowds, 2, medians, CROWD_P50_US, when, 2, "<= 2.20 of one server");
+    crowd_report(crowds, 2, medians, CROWD_COMMANDS, when, 2, NULL);
+}
+
+/* Commands are counted at the quorum's first server. */
+static void compare(const struct bench_scene *scene, const struct site *site)
+{
+    struct bench_server quorum = servers[0], one = *scene->server;
+
+    one.way = BENCH_TCP;
+    snprintf(quorum.url, sizeof quorum.url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off",
+             site->ports[0], site->ports[1], site->ports[2]);
+    snprintf(one.url, sizeof one.url, "redis://127.0.0.1:%d?grace=off", site->ports[SERVERS]);
+    compare_pairs(scene, &quorum, &one, site->pair);
+    compare_handoffs(scene, &quorum, &one, site->handoff);
 }
 
 static void run(const struct bench_scene *scene)
 {
-    struct bench_server servers[SERVERS], one = *scene->server;
-    struct bench_scene of_quorum = *scene, of_one = *scene;
+    struct site near = { .pair = "quorum of 3", .handoff = "2 processes" };
+    struct site far = { .pair = "3, 1 ms away", .handoff = "2, 1 ms away" };
+    struct bench_scene of_bare = *scene;
+    pid_t relay;
 
     for (int i = 0; i < SERVERS; i++) {
         servers[i] = bench_server_start();
+        bench_server_use(&servers[i], BENCH_TCP);
         bench_pin(servers[i].pid, scene->place->server_core);
+        near.ports[i] = servers[i].port;
     }
-    bench_server_use(&one, BENCH_TCP);
-    of_one.server = &one;
-    snprintf(servers[0].url, sizeof servers[0].url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off",
-             servers[0].port, servers[1].port, servers[2].port);
-    of_quorum.server = &servers[0];
-    compare_pairs(scene, servers[0].url, one.url);
-    compare_handoffs(&of_quorum, &of_one);
+    near.ports[SERVERS] = scene->server->port;
+    compare(scene, &near);
+    of_bare.server = &servers[0];
+    bench_apart(&of_bare, compare_bare);
+    relay = distance_begin(near.ports, SERVERS + 1, ROUND_TRIP_MS, far.ports);
+    compare(scene, &far);
+    bench_kill(relay);
     for (int i = 0; i < SERVERS; i++)
         bench_server_stop(&servers[i]);
 }

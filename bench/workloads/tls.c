@@ -3,7 +3,8 @@
  * A lock and unlock of a name that no other thread wants, by TLS and by plain TCP.
  *
  * One server listens to both, with a certificate that the openssl program makes. A process uses one URL, so each way
- * has a process; the two take turns. Left out, with a line to standard error, where the library, the server or
+ * has a process; the two take turns. Then the library's scripts by bare connections of both kinds show what TLS costs a
+ * client that does nothing else. Left out, with a line to standard error, where the library, the server or
  * openssl(1) cannot do that.
  */
 #include <signal.h>
@@ -16,13 +17,18 @@
 
 #include "config.h"
 
+#include "bench/contest.h"
+#include "bench/own.h"
 #include "bench/runner.h"
+#include "bench/secured.h"
 #include "bench/server.h"
 #include "bench/workload.h"
 
 static pid_t server_pid;
+static int plain_port, secure_port;
+static struct own own;
 
-static void run_server(const struct bench_scene *scene, const char *folder, int port, int tls_port)
+static void run_server(const struct bench_scene *scene, const char *folder)
 {
     const char *program = getenv("DMUTEX_TEST_SERVER");
     char plain[16], secure[16], certificate[96], key[96];
@@ -30,8 +36,8 @@ static void run_server(const struct bench_scene *scene, const char *folder, int 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     bench_pin(0, scene->place->server_core);
     program = program && *program ? program : "redis-server";
-    snprintf(plain, sizeof plain, "%d", port);
-    snprintf(secure, sizeof secure, "%d", tls_port);
+    snprintf(plain, sizeof plain, "%d", plain_port);
+    snprintf(secure, sizeof secure, "%d", secure_port);
     snprintf(certificate, sizeof certificate, "%s/tls.crt", folder);
     snprintf(key, sizeof key, "%s/tls.key", folder);
     execlp(program, program, "--bind", "127.0.0.1", "--port", plain, "--tls-port", secure, "--tls-cert-file",
@@ -41,9 +47,9 @@ static void run_server(const struct bench_scene *scene, const char *folder, int 
 }
 
 /* False if a part is missing. */
-static bool start_server(const struct bench_scene *scene, const char *folder, int port, int tls_port)
+static bool start_server(const struct bench_scene *scene, const char *folder)
 {
-    struct bench_server plain = { .way = BENCH_TCP, .port = port };
+    struct bench_server plain = { .way = BENCH_TCP, .port = plain_port };
     char command[400];
 
     snprintf(command, sizeof command,
@@ -54,7 +60,7 @@ static bool start_server(const struct bench_scene *scene, const char *folder, in
         return false;
     server_pid = fork();
     if (server_pid == 0)
-        run_server(scene, folder, port, tls_port);
+        run_server(scene, folder);
     usleep(300000);
     if (waitpid(server_pid, NULL, WNOHANG) != 0)
         return false;
@@ -62,7 +68,33 @@ static bool start_server(const struct bench_scene *scene, const char *folder, in
     return true;
 }
 
-static void measure(const struct bench_scene *scene, const char *plain, const char *secure)
+static void secured_pair(void *secured)
+{
+    own_lock_by(&own, secured_command, secured);
+    own_unlock_by(&own, secured_command, secured);
+}
+
+static void plain_pair(void *context)
+{
+    own_lock(&own, context);
+    own_unlock(&own, context);
+}
+
+static void compare_bare(const struct bench_scene *scene)
+{
+    redisContext *context = bench_connect(&(struct bench_server){ .way = BENCH_TCP, .port = plain_port });
+    const struct contender contenders[] = {
+        { "own scripts by TLS", secured_pair, secured_open(secure_port) },
+        { "own scripts by TCP", plain_pair, context },
+        { NULL, NULL, NULL },
+    };
+
+    own_load(context);
+    own_init(&own, "own", 1);
+    contest_hold(&(struct contest){ scene, "bare TLS", "lock + unlock", "us", contenders, NULL, 0, 0 });
+}
+
+static void compare(const struct bench_scene *scene, const char *plain, const char *secure)
 {
     struct figure figure = { .when = "TLS",
                              .name = "lock + unlock",
@@ -76,17 +108,20 @@ static void measure(const struct bench_scene *scene, const char *plain, const ch
 static void run(const struct bench_scene *scene)
 {
     static const char *const files[] = { "tls.crt", "tls.key", "tls.log" };
-    int ports[2] = { bench_free_port(), bench_free_port() };
     char folder[] = "/tmp/dmutex-bench-XXXXXX", path[96], plain[64], secure[96];
 
+    plain_port = bench_free_port();
+    secure_port = bench_free_port();
     if (!mkdtemp(folder))
         bench_die("no temporary directory");
-    snprintf(plain, sizeof plain, "redis://127.0.0.1:%d?grace=off", ports[0]);
-    snprintf(secure, sizeof secure, "rediss://127.0.0.1:%d?grace=off&cacert=%s/tls.crt", ports[1], folder);
-    if (DM_HAVE_TLS && start_server(scene, folder, ports[0], ports[1]))
-        measure(scene, plain, secure);
-    else
+    snprintf(plain, sizeof plain, "redis://127.0.0.1:%d?grace=off", plain_port);
+    snprintf(secure, sizeof secure, "rediss://127.0.0.1:%d?grace=off&cacert=%s/tls.crt", secure_port, folder);
+    if (DM_HAVE_TLS && start_server(scene, folder)) {
+        compare(scene, plain, secure);
+        bench_apart(scene, compare_bare);
+    } else {
         fprintf(stderr, "tls: left out, without openssl(1), or a library or server with TLS\n");
+    }
     if (server_pid > 0 && kill(server_pid, SIGKILL) == 0)
         waitpid(server_pid, NULL, 0);
     for (size_t i = 0; i < BENCH_COUNT(files); i++) {
