@@ -84,6 +84,7 @@ server_tests = \
     $(server_inner_tests) \
     tests/server/test_cluster \
     tests/server/test_cluster_moves \
+    tests/server/test_cluster_vouchers \
     tests/server/test_cond_cancel \
     tests/server/test_cond_crowd \
     tests/server/test_cond_ends \

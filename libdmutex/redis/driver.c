@@ -273,19 +273,25 @@ static int64_t look(struct dm_store *store)
     return next_ns;
 }
 
+/* A node without slots is, if a name is there ahead of the name's slot. */
+static bool is_of_use(struct dm_member *member)
+{
+    return dm_fleet_is_serving(member) || dm_fleet_is_vouched(member);
+}
+
 /*
  * While the process has any claim, a connection that broke is opened again, by the connection's own back-off, without
  * waiting for a call: waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that
  * was never there.  A node that serves nothing any more is left alone.
  */
-static void watch_link(struct dm_redis *redis, const struct dm_member *member, enum dm_way way, bool is_wished,
+static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm_way way, bool is_wished,
                        struct dm_link_watch *ret_watch)
 {
     struct dm_link *link = link_of(member, way);
     unsigned lease_ms;
 
     dm_link_watch(link, ret_watch);
-    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !dm_fleet_is_serving(member) ||
+    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(member) ||
         !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
     dm_link_note_lease(link, lease_ms);

@@ -81,16 +81,30 @@ int dm_fleet_first_slot(const struct dm_member *member)
     return -1;
 }
 
-/* The lowest slot: all processes find the same slot, and so the same mark. */
-static bool find_tag(void *user, char ret_tag[DM_SLOT_TAG_ROOM], char ret_reason[DM_REASON_ROOM])
+static int last_slot(const struct dm_member *member)
+{
+    for (unsigned slot = DM_SLOTS; slot-- > 0;) {
+        if (dm_fleet_of_slot(member->fleet, slot) == member)
+            return (int)slot;
+    }
+    return -1;
+}
+
+/*
+ * The lowest slot: all processes find the same slot, and so the same mark.  The highest, if the lowest is under way.  A
+ * node without slots has no mark: it is used for names ahead of their slots alone.
+ */
+static bool find_tag(void *user, bool is_lowest_under_way, char ret_tag[DM_SLOT_TAG_ROOM],
+                     char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_member *member = user;
-    int slot = dm_fleet_first_slot(member);
+    int slot = is_lowest_under_way ? last_slot(member) : dm_fleet_first_slot(member);
 
-    if (slot >= 0) {
+    ret_tag[0] = '\0';
+    if (slot >= 0)
         dm_slot_tag((unsigned)slot, ret_tag);
+    if (slot >= 0 || dm_fleet_is_vouched(user))
         return true;
-    }
     snprintf(ret_reason, DM_REASON_ROOM, "the node %.60s:%s serves no slot of the Cluster", member->url->host,
              member->url->port);
     return false;
@@ -241,6 +255,7 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
 {
     struct dm_redirect redirect;
     struct dm_member *to;
+    bool is_news = false;
 
     if (!dm_fleet_is_clustered(fleet) || !dm_redirect_read(error, from->url->host, &redirect))
         return false;
@@ -250,9 +265,15 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
         dm_fleet_give_slot(fleet, redirect.slot, to);
     else if (to && key)
         note_ahead(fleet, key, length, to);
+    if (to && redirect.is_ask)
+        is_news = dm_fleet_vouch_ahead(to, from);
     dm_mutex_unlock(&fleet->lock);
     if (to)
         dm_fleet_wish(fleet, to);
+    if (is_news) {
+        dm_link_retry_soon(to->node.commands.link);
+        dm_fleet_tell_vouched(to);
+    }
     if (!redirect.is_ask)
         dm_fleet_refresh(fleet);
     return true;

@@ -39,7 +39,8 @@ struct dm_member {
     unsigned index;
     struct dm_url *url; /* of this server; the store's own if it is the only one */
     struct dm_node node;
-    unsigned slots; /* that the node serves, by the map.  Atomic */
+    unsigned slots;  /* that the node serves, by the map.  Atomic */
+    bool has_served; /* some slot, at any time */
     bool is_unknown
         [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server said so, or is new.  Atomic, a hint */
     bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
@@ -94,9 +95,11 @@ struct dm_fleet {
     unsigned ahead_next;
     unsigned masters;     /* members that serve a slot */
     int64_t refreshed_ns; /* when the map was last asked for, out of turn */
+    int64_t sought_ns;    /* when vouchers were last looked for, out of turn */
 
-    int64_t ask_ns; /* when the masters are asked again.  Atomic */
-    unsigned asked; /* the member that was asked last.  Atomic */
+    int64_t ask_ns;  /* when the masters are asked again.  Atomic */
+    unsigned asked;  /* the member that was asked last.  Atomic */
+    unsigned sought; /* the member whose link was opened last, to find vouchers.  Atomic */
 };
 
 /* channel: of the inbox, borrowed.  False without memory or descriptors. */
@@ -129,7 +132,10 @@ static inline bool dm_fleet_is_serving(const struct dm_member *member)
     return __atomic_load_n(&member->slots, __ATOMIC_RELAXED) > 0;
 }
 
-/* True if enough masters have named the member lately (redis/vouchers.h); true for the only server.  Takes no lock. */
+/*
+ * True if enough masters have named the member lately (redis/vouchers.h), or a master has sent a request on to the
+ * member, which has no slot yet; true for the only server.  Takes no lock.
+ */
 bool dm_fleet_is_vouched(void *member);
 
 /* The lowest slot that the node serves; -1: none. */

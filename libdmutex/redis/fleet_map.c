@@ -8,7 +8,7 @@
 #include "link/turns.h"
 #include "redis/fleet_parts.h"
 
-/* The map is not asked for more often. */
+/* The map is not asked for more often, out of turn; vouchers are not looked for more often. */
 #define REFRESH_NS (100 * DM_NS_PER_MS)
 
 /* Masters are asked so often within `switch`, and no more masters each time. */
@@ -44,6 +44,7 @@ bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member 
         take_slot(fleet, before);
     if (__atomic_add_fetch(&member->slots, 1, __ATOMIC_RELAXED) == 1)
         fleet->masters++;
+    member->has_served = true;
     __atomic_store_n(&fleet->owners[slot], (unsigned char)(member->index + 1), __ATOMIC_RELEASE);
     return true;
 }
@@ -61,6 +62,23 @@ bool dm_fleet_is_vouched(void *user)
 
     return !dm_fleet_is_clustered(member->fleet) ||
            dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_RELAXED);
+}
+
+/*
+ * A node that gets its first slot is in no map before the end of the move: the master that sends a request on to the
+ * node vouches for it, as long as others vouch for the master.  Nothing can have replaced the node, because a master
+ * without slots is never replaced; one that had slots may have been.
+ */
+bool dm_fleet_vouch_ahead(struct dm_member *member, const struct dm_member *from)
+{
+    int64_t until_ns = __atomic_load_n(&from->vouched_until_ns, __ATOMIC_RELAXED);
+    bool was_vouched = dm_fleet_is_vouched(member);
+
+    dm_assert_held(DM_RANK_FLEET);
+    if (member->has_served)
+        return false;
+    __atomic_store_n(&member->vouched_until_ns, until_ns, __ATOMIC_RELAXED);
+    return !was_vouched && dm_fleet_is_vouched(member);
 }
 
 /* A map that is being taken, and the nodes that can be used from now on. */
@@ -111,22 +129,25 @@ static void vouch_for_all(struct taking *taking)
 }
 
 /* As when the links have just been opened. */
-static void tell_vouched(const struct taking *taking)
+void dm_fleet_tell_vouched(struct dm_member *member)
+{
+    dm_link_tell_news(member->node.commands.link);
+    dm_link_tell_news(member->node.inbox.link);
+    if (dm_link_is_ready(member->node.commands.link))
+        member->fleet->hooks.on_ready(member);
+    if (dm_link_is_ready(member->node.inbox.link))
+        member->fleet->hooks.on_inbox(member);
+}
+
+static void tell_all_vouched(const struct taking *taking)
 {
     struct dm_fleet *fleet = taking->fleet;
 
     for (unsigned i = 0, count = dm_fleet_count(fleet); i < count; i++) {
-        struct dm_member *member = fleet->members[i];
-
         if (!taking->is_new[i])
             continue;
-        __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
-        dm_link_tell_news(member->node.commands.link);
-        dm_link_tell_news(member->node.inbox.link);
-        if (dm_link_is_ready(member->node.commands.link))
-            fleet->hooks.on_ready(member);
-        if (dm_link_is_ready(member->node.inbox.link))
-            fleet->hooks.on_inbox(member);
+        __atomic_store_n(&fleet->members[i]->is_wished, false, __ATOMIC_RELAXED);
+        dm_fleet_tell_vouched(fleet->members[i]);
     }
 }
 
@@ -159,7 +180,7 @@ static bool take(struct taking *taking, const struct redisReply *reply, const ch
         return false;
     if (taking->has_changed)
         tell_map(fleet);
-    tell_vouched(taking);
+    tell_all_vouched(taking);
     return true;
 }
 
@@ -223,36 +244,40 @@ static bool ask(struct dm_member *member)
     return is_sent;
 }
 
-/* Each time others first, because a node may be cut off from the others.  Returns how many were asked. */
-static unsigned ask_some(struct dm_fleet *fleet, unsigned most)
+/*
+ * Each time others first, because a node may be cut off from the others.  Any node knows the map; a node with slots has
+ * a voice.  Returns how many were asked.
+ */
+static unsigned ask_some(struct dm_fleet *fleet, unsigned most, bool is_for_voices)
 {
     unsigned count = dm_fleet_count(fleet), asked = 0;
 
     for (unsigned i = 0; i < count && asked < most; i++) {
-        unsigned turn = __atomic_add_fetch(&fleet->asked, 1, __ATOMIC_RELAXED);
+        struct dm_member *member = fleet->members[__atomic_add_fetch(&fleet->asked, 1, __ATOMIC_RELAXED) % count];
 
-        asked += ask(fleet->members[turn % count]);
+        if (!is_for_voices || dm_fleet_is_serving(member))
+            asked += ask(member);
     }
     return asked;
 }
 
-/* True if the map is to be asked for now. */
-static bool begin_refresh(struct dm_fleet *fleet)
+/* True, and the time is noted, if the last time was long enough ago. */
+static bool is_due_again(struct dm_fleet *fleet, int64_t *last_ns)
 {
     int64_t now_ns = dm_clock_boot_ns();
     bool is_due;
 
     dm_mutex_lock(&fleet->lock);
-    is_due = now_ns >= fleet->refreshed_ns + REFRESH_NS;
+    is_due = now_ns >= *last_ns + REFRESH_NS;
     if (is_due)
-        __atomic_store_n(&fleet->refreshed_ns, now_ns, __ATOMIC_RELAXED); /* the loop reads it without the lock */
+        __atomic_store_n(last_ns, now_ns, __ATOMIC_RELAXED); /* the loop reads it without the lock */
     dm_mutex_unlock(&fleet->lock);
     return is_due;
 }
 
 void dm_fleet_refresh(struct dm_fleet *fleet)
 {
-    if (dm_fleet_is_clustered(fleet) && begin_refresh(fleet) && ask_some(fleet, 1) == 0)
+    if (dm_fleet_is_clustered(fleet) && is_due_again(fleet, &fleet->refreshed_ns) && ask_some(fleet, 1, false) == 0)
         dm_guide_ask(fleet->guide);
 }
 
@@ -263,21 +288,24 @@ unsigned dm_fleet_ask_around(struct dm_fleet *fleet)
     if (!dm_fleet_is_clustered(fleet))
         return 0;
     __atomic_store_n(&fleet->ask_ns, next_ns, __ATOMIC_RELAXED);
-    return ask_some(fleet, ASKED_MOST);
+    return ask_some(fleet, ASKED_MOST, true);
 }
 
-/* Opens links until ASKED_MOST masters can be asked. */
+/* Opens links until ASKED_MOST masters can be asked; each time others, because some masters may be gone. */
 void dm_fleet_find_vouchers(struct dm_fleet *fleet)
 {
-    unsigned count = dm_fleet_count(fleet), asked = dm_fleet_ask_around(fleet);
+    unsigned count = dm_fleet_count(fleet), found;
 
-    for (unsigned i = 0; i < count && asked < ASKED_MOST; i++) {
-        struct dm_member *member = fleet->members[i];
+    if (!is_due_again(fleet, &fleet->sought_ns))
+        return;
+    found = dm_fleet_ask_around(fleet);
+    for (unsigned i = 0; i < count && found < ASKED_MOST; i++) {
+        struct dm_member *member = fleet->members[__atomic_add_fetch(&fleet->sought, 1, __ATOMIC_RELAXED) % count];
 
         if (!dm_fleet_is_serving(member) || dm_link_is_open(member->node.commands.link))
             continue;
         dm_link_want(member->node.commands.link);
-        asked++;
+        found++;
     }
 }
 

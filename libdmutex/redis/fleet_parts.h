@@ -16,13 +16,22 @@ struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, c
 /* False if the member has the slot already.  Lock held. */
 bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member *member);
 
+/*
+ * `from` has sent a request on to the member.  True if the member can be believed from now on, and was not before; it
+ * is to be told then.  Lock held.
+ */
+bool dm_fleet_vouch_ahead(struct dm_member *member, const struct dm_member *from);
+
+/* The member can be believed from now on.  No lock held. */
+void dm_fleet_tell_vouched(struct dm_member *member);
+
 /* As on_map of struct dm_guide_hooks: takes a map that the guide has got.  No lock held. */
 bool dm_fleet_take_map(void *user, const struct redisReply *reply, const char *host);
 
 /* Asks masters with an open link for the map and their vouchers.  Returns how many were asked.  No lock held. */
 unsigned dm_fleet_ask_around(struct dm_fleet *fleet);
 
-/* The same, and opens links to more masters.  No lock held. */
+/* The same, and opens links to more masters; nothing if that was done just now.  No lock held. */
 void dm_fleet_find_vouchers(struct dm_fleet *fleet);
 
 #endif

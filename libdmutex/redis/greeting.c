@@ -115,6 +115,8 @@ static void plan_first_round(struct dm_greeting *greeting)
         plan(greeting, DM_STEP_SELECT);
     plan(greeting, DM_STEP_ID);
     plan(greeting, DM_STEP_INFO);
+    if (greeting->is_clustered && !greeting->tag[0])
+        return; /* all slots are other nodes': no key of ours can be touched, and nothing is granted */
     plan(greeting, DM_STEP_PROBE);
     if (greeting->url->has_grace)
         plan(greeting, DM_STEP_BORN);
@@ -475,11 +477,21 @@ static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, cha
     return true;
 }
 
+/* Keys that are not there, of a slot that moves away: another slot's keys serve as well. */
+static void note_tag(struct dm_greeting *greeting, const redisReply *reply)
+{
+    greeting->is_tag_under_way = greeting->is_tag_under_way ||
+                                 (greeting->is_clustered && reply->type == REDIS_REPLY_ERROR &&
+                                  (strncmp(reply->str, "ASK ", 4) == 0 || strncmp(reply->str, "TRYAGAIN", 8) == 0));
+}
+
 /* One reply for each step; the session counts the replies, so that no reply comes without a step. */
 bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
 
+    if (step == DM_STEP_PROBE || step == DM_STEP_BORN)
+        note_tag(greeting, reply);
     switch (step) {
     case DM_STEP_AUTH:
         return take_auth(reply, ret_reason);

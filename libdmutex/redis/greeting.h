@@ -63,7 +63,8 @@ struct dm_greeting {
     uint64_t probe;        /* random, in the names of the probe's keys, so that no other client can spoil the keys */
     const char *inbox;     /* FOR_INBOX: the channel to subscribe to; NULL: channels come later */
     bool is_clustered;     /* the server is a node of a Cluster */
-    char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of a slot that the node serves, for the mark and the probe */
+    char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of a slot that the node serves, for the mark and the probe; "": none */
+    bool is_tag_under_way;      /* the node has sent the probe or the mark's script on to another node */
 
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
     int step_count, steps_done;

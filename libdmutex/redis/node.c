@@ -198,14 +198,20 @@ static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
     return false;
 }
 
-/* The slots of a node change; so a node without slots is asked again when the map has changed. */
+/*
+ * The slots of a node change; so a node without slots is asked again when the map has changed.  After a greeting that
+ * has met a slot under way the next greeting has another slot, and the one after that the first again.
+ */
 static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node_link *line = user;
     const struct dm_node *node = line->node;
+    struct dm_greeting *greeting = &line->greeting;
+    bool is_found = node->hooks.find_tag(node->hooks.user, greeting->is_tag_under_way, greeting->tag, ret_reason);
 
     (void)options;
-    return node->hooks.find_tag(node->hooks.user, line->greeting.tag, ret_reason) ? DM_LOCATED : DM_LOCATED_LATER;
+    greeting->is_tag_under_way = false;
+    return is_found ? DM_LOCATED : DM_LOCATED_LATER;
 }
 
 static bool is_vouched(void *user)

@@ -38,10 +38,11 @@ struct dm_node_hooks {
     /* dm_link_watch() of a link has something new to say. */
     void (*on_change)(void *user);
     /*
-     * In a Cluster; else all are NULL.  The tag of a slot that the node serves: false, with the reason, if there is
-     * none.  Called under a link's lock.
+     * In a Cluster; else all are NULL.  The tag of a slot that the node serves, "" if it serves none and can be used
+     * all the same; false, with the reason, if it cannot be used.  Called under a link's lock.
      */
-    bool (*find_tag)(void *user, char ret_tag[DM_SLOT_TAG_ROOM], char ret_reason[DM_REASON_ROOM]);
+    bool (*find_tag)(void *user, bool is_lowest_under_way, char ret_tag[DM_SLOT_TAG_ROOM],
+                     char ret_reason[DM_REASON_ROOM]);
     /* True if the node is believed to be a master; takes no lock. */
     bool (*is_vouched)(void *user);
     /* Another reply on the inbox: to a subscription, or that a subscription has ended. */

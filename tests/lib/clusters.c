@@ -40,10 +40,10 @@ static int start_node(struct cluster *cluster)
     assert_in_range(node, 0, CLUSTER_NODES - 1);
     snprintf(bus, sizeof bus, "%d", bus_port);
     snprintf(timeout, sizeof timeout, "%d", late_stretched_ms(cluster->timeout_ms));
-    cluster->nodes[node] =
-        server_start_with(true, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", timeout,
-                          "--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
-                          "--repl-diskless-sync-delay", "0", NULL);
+    cluster->nodes[node] = server_start_with(
+        true, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", timeout,
+        "--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
+        "--cluster-require-full-coverage", cluster->is_sparse ? "no" : "yes", "--repl-diskless-sync-delay", "0", NULL);
     cluster->bus_ports[node] = bus_port;
     snprintf(cluster->ids[node], sizeof cluster->ids[node], "%s", side_text(side_of(cluster, node), "CLUSTER MYID"));
     return node;
@@ -171,10 +171,14 @@ static bool are_all_followed(const struct cluster *cluster)
  * Each node has an epoch of its own from the beginning: of two masters with the same epoch one takes a new epoch at
  * some later moment, and a replica that is elected just then has the older one.
  */
-static void share_slots(const struct cluster *cluster)
+static void set_epochs(const struct cluster *cluster)
 {
     for (int i = 0; i < cluster->count; i++)
         side_text(side_of(cluster, i), "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
+}
+
+static void share_slots(const struct cluster *cluster)
+{
     for (int i = 0; i < cluster->masters; i++) {
         int first = CLUSTER_SLOTS * i / cluster->masters, next = CLUSTER_SLOTS * (i + 1) / cluster->masters;
 
@@ -199,18 +203,54 @@ static void add_replicas(const struct cluster *cluster)
     wait_until(do_all_know(cluster, "slave ", cluster->count - cluster->masters));
 }
 
+static void join(const struct cluster *cluster)
+{
+    set_epochs(cluster);
+    for (int i = 1; i < cluster->count; i++)
+        meet(cluster, i);
+    wait_until(are_all_well(cluster));
+}
+
 void cluster_start(struct cluster *cluster, int masters, bool has_replicas, int timeout_ms)
 {
     *cluster = (struct cluster){ .masters = masters, .timeout_ms = timeout_ms };
     for (int i = 0; i < (has_replicas ? 2 * masters : masters); i++)
         start_node(cluster);
     share_slots(cluster);
-    for (int i = 1; i < cluster->count; i++)
-        meet(cluster, i);
-    wait_until(are_all_well(cluster));
+    join(cluster);
     add_replicas(cluster);
     wait_until(do_all_serve(cluster));
     wait_until(are_all_followed(cluster));
+}
+
+static char sparse_groups[CLUSTER_NODES][24];
+
+const char *cluster_sparse_group(int node)
+{
+    return sparse_groups[node];
+}
+
+/* A name whose slot is in the node's share. */
+static int find_sparse_group(const struct cluster *cluster, int node)
+{
+    int number = 0, slot;
+
+    do {
+        snprintf(sparse_groups[node], sizeof sparse_groups[node], "only%d-%d", node, number++);
+        slot = cluster_slot(cluster, sparse_groups[node]);
+    } while (slot * cluster->masters / CLUSTER_SLOTS != node);
+    return slot;
+}
+
+void cluster_start_sparse(struct cluster *cluster, int masters, int timeout_ms)
+{
+    *cluster = (struct cluster){ .masters = masters, .timeout_ms = timeout_ms, .is_sparse = true };
+    for (int i = 0; i < masters; i++) {
+        start_node(cluster);
+        side_text(side_of(cluster, i), "CLUSTER ADDSLOTS %d", find_sparse_group(cluster, i));
+    }
+    join(cluster);
+    wait_until(do_all_serve(cluster));
 }
 
 void cluster_end(struct cluster *cluster)

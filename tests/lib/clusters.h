@@ -16,7 +16,7 @@
 
 #include "server.h"
 
-#define CLUSTER_NODES 8
+#define CLUSTER_NODES 9
 #define CLUSTER_SLOTS 16384
 
 /* cluster-node-timeout, on a quiet machine: for tests in which no node is to fail, and for tests of failovers. */
@@ -30,11 +30,19 @@ struct cluster {
     bool is_stopped[CLUSTER_NODES];
     int64_t elected_ms[CLUSTER_NODES]; /* when the node was seen to be elected, 0: never */
     int masters, count, timeout_ms;
+    bool is_sparse; /* most slots are nobody's, and the nodes serve all the same */
 };
 
 /* Starts all nodes with equal shares of the slots, and waits until all nodes know all and serve. */
 void cluster_start(struct cluster *cluster, int masters, bool has_replicas, int timeout_ms);
 void cluster_end(struct cluster *cluster);
+
+/*
+ * The same, of masters that have one slot each, for one group of names; the others are not missed.  The slots rise with
+ * the numbers of the nodes.  The group of that node, valid until the next start.
+ */
+void cluster_start_sparse(struct cluster *cluster, int masters, int timeout_ms);
+const char *cluster_sparse_group(int node);
 
 /* Three masters and three replicas for a whole group of tests, calm or swift. */
 extern struct cluster *the_cluster;

@@ -227,6 +227,35 @@ static void test_other_nodes_go_on_when_a_node_is_silent(void **state)
     shards_use(waiter, names[2]);
 }
 
+static int64_t count_maps(int node, int other)
+{
+    return side_calls(side_of(node), "cluster|slots") + side_calls(side_of(other), "cluster|slots");
+}
+
+/* The holder has claims everywhere, so it asks the other nodes for the node that is gone: with pauses. */
+static void test_the_map_is_asked_for_with_pauses_when_a_node_is_gone(void **state)
+{
+    int gone = shards_node(2), replica = cluster_replica(the_cluster, CLUSTER_SLOTS - 1);
+    int nodes[] = { shards_node(0), shards_node(1) };
+    const char *name = shards_name(2, "gone");
+    int64_t before, maps;
+
+    (void)state;
+    on_all_nodes("CONFIG SET cluster-require-full-coverage no");
+    for (int i = 0; i < SHARES; i++)
+        actor_do(holder, "0", "lock %s", shards_name(i, "gone"));
+    cluster_kill(the_cluster, replica);
+    cluster_kill(the_cluster, gone);
+    actor_do(waiter, "ETIMEDOUT", "timedlock %s 300", name);
+    before = count_maps(nodes[0], nodes[1]);
+    actor_do(waiter, "ETIMEDOUT", "timedlock %s 1000", name);
+    maps = count_maps(nodes[0], nodes[1]) - before;
+    print_message("# %lld maps in a second\n", (long long)maps);
+    assert_in_range(maps, 1, ASKED_IN_A_SECOND);
+    cluster_heal(the_cluster);
+    on_all_nodes("CONFIG SET cluster-require-full-coverage yes");
+}
+
 static bool is_down(int node)
 {
     return side_says(side_of(node), "cluster_state:fail", "CLUSTER INFO");
@@ -470,6 +499,7 @@ int main(int argc, char **argv)
         test(test_a_replaced_master_is_not_believed_when_it_goes_on),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_other_nodes_go_on_when_a_node_is_silent),
+        test(test_the_map_is_asked_for_with_pauses_when_a_node_is_gone),
         test(test_calls_wait_when_the_cluster_is_down),
         test(test_a_lock_waits_when_all_listed_nodes_are_gone),
         test(test_a_lock_waits_when_the_map_has_a_hole),

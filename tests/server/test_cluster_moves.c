@@ -17,13 +17,18 @@ static int other_than(int node)
     return (node + 1) % 3;
 }
 
-/* A move of the name's slot to the next node, with no key moved yet. */
-static struct move begin_move(const char *name)
+/* A move of the name's slot, with no key moved yet: to that node, or to the next. */
+static struct move begin_move_to(const char *name, int node)
 {
     struct move move;
 
-    cluster_move_begin(the_cluster, shards_slot(name), other_than(shards_master(name)), &move);
+    cluster_move_begin(the_cluster, shards_slot(name), node, &move);
     return move;
+}
+
+static struct move begin_move(const char *name)
+{
+    return begin_move_to(name, other_than(shards_master(name)));
 }
 
 static void move_all(const struct move *move)
@@ -58,19 +63,17 @@ static void assert_held(const char *name, long long token)
 }
 
 /* Half-way one name is on the new node already, and the other is on the old node still. */
-static void test_holds_are_renewed_through_a_whole_move(void **state)
+static void must_holds_be_renewed_through_a_move(const char *name, int node)
 {
-    const char *name = shards_name(0, "hold");
     int lease_ms = late_stretched_ms(SHORT_LEASE);
     long long token, next_token;
     struct move move;
     char next[48];
 
-    (void)state;
     snprintf(next, sizeof next, "%s-next", name);
     token = hold(name, lease_ms);
     next_token = hold(next, lease_ms);
-    move = begin_move(name);
+    move = begin_move_to(name, node);
     shards_let_pass(lease_ms * 3 / 2);
     cluster_move_key(&move, key_of("state", name));
     cluster_move_key(&move, key_of("lock", name));
@@ -82,6 +85,55 @@ static void test_holds_are_renewed_through_a_whole_move(void **state)
     assert_int_equal(actor_losses(holder), 0);
     assert_held(name, token);
     assert_held(next, next_token);
+}
+
+static void test_holds_are_renewed_through_a_whole_move(void **state)
+{
+    const char *name = shards_name(0, "hold");
+
+    (void)state;
+    must_holds_be_renewed_through_a_move(name, other_than(shards_master(name)));
+}
+
+/* The first slot of a new node: until the end of the move no master names the node. */
+static void test_holds_are_renewed_through_the_first_move_to_a_new_node(void **state)
+{
+    const char *name = shards_name(0, "first");
+    int node = shards_master(name), added = cluster_add_node(the_cluster);
+
+    (void)state;
+    must_holds_be_renewed_through_a_move(name, added);
+    cluster_move(the_cluster, shards_slot(name), node);
+    cluster_forget_node(the_cluster, added);
+}
+
+/*
+ * The mark of a node, and the keys of the probe, are in the lowest slot, which is also the first that an operator moves
+ * away.  New connections can be made meanwhile: of a holder whose connections break, and of another process.
+ */
+static void test_a_node_can_be_used_when_its_lowest_slot_moves(void **state)
+{
+    const char *name = shards_name(0, "lowest"), *other = shards_name(0, "other");
+    int lease_ms = late_stretched_ms(SHORT_LEASE), node = shards_master(name);
+    long long token = hold(name, lease_ms);
+    struct actor *late = shards_start();
+    struct move move;
+
+    (void)state;
+    assert_true(cluster_master(the_cluster, 0) == node && shards_slot(name) > 0 && shards_slot(other) > 0);
+    cluster_move_begin(the_cluster, 0, other_than(node), &move);
+    side_text(shards_side(name), "CLIENT KILL TYPE normal");
+    actor_do(late, "0", "timedlock %s 5000", other);
+    actor_do(late, "0", "unlock %s", other);
+    move_all(&move);
+    side_text(shards_side(name), "CLIENT KILL TYPE normal");
+    actor_do(late, "0", "timedlock %s 5000", other);
+    actor_do(late, "0", "unlock %s", other);
+    shards_let_pass(lease_ms * 3 / 2);
+    assert_int_equal(actor_losses(holder), 0);
+    cluster_move_abort(&move);
+    assert_held(name, token);
+    actor_end(late);
 }
 
 static void test_tokens_rise_when_the_slot_moves_between_holds(void **state)
@@ -299,6 +351,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         test(test_holds_are_renewed_through_a_whole_move),
+        test(test_holds_are_renewed_through_the_first_move_to_a_new_node),
+        test(test_a_node_can_be_used_when_its_lowest_slot_moves),
         test(test_tokens_rise_when_the_slot_moves_between_holds),
         test(test_a_waiter_owns_when_the_slot_has_moved),
         test(test_a_waiter_subscribes_anew_when_the_slot_has_moved),
