@@ -99,6 +99,7 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/quorum_name.c \
     libdmutex/store/quorum_parts.h \
     libdmutex/store/quorum_record.c \
+    libdmutex/store/quorum_view.c \
     libdmutex/store/store.h \
     libdmutex/store/url.c \
     libdmutex/store/url.h \

@@ -180,9 +180,11 @@ void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, c
     await_some(store, place, DM_ASKS, dm_quorum_of(store)->count, &soon);
 }
 
-bool dm_quorum_await_any(struct dm_store *store, const struct dm_deadline *deadline)
+struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline)
 {
-    return await_some(store, NULL, DM_ASKS, 1, deadline);
+    int64_t left_ns = dm_deadline_left_ns(deadline);
+
+    return dm_deadline_sooner(deadline, left_ns / (all->count - server));
 }
 
 /* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */

@@ -13,14 +13,6 @@ struct votes {
     int done, against, refused;
 };
 
-/* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
-static struct dm_deadline share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline)
-{
-    int64_t left_ns = dm_deadline_left_ns(deadline);
-
-    return dm_deadline_sooner(deadline, left_ns / (all->count - server));
-}
-
 static void vote(struct votes *votes, enum dm_verdict verdict)
 {
     votes->done += verdict == DM_SAYS_DONE;
@@ -76,7 +68,7 @@ enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask
 
     join(all, ask, deadline);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_share(all, i, deadline);
 
         if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
             vote(&votes, dm_store_consistent(all->children[i].store, ask, &until, ret_reason));
@@ -97,7 +89,7 @@ enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *p
         return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
     dm_quorum_await_all(store, place, deadline); /* on a server that is left out the holder goes on */
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_share(all, i, deadline);
 
         if (!dm_store_is_able(all->children[i].store, place, DM_ASKS))
             continue;
@@ -121,7 +113,7 @@ enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *pl
     if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
         return decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_share(all, i, deadline);
 
         if (dm_store_is_able(all->children[i].store, place, DM_ASKS))
             vote(&votes, dm_store_drop(all->children[i].store, place, is_anonymous, &until, ret_reason));
@@ -132,75 +124,28 @@ enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *pl
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
-static bool is_same_owner(const dmutex_info_t *a, const dmutex_info_t *b)
-{
-    return a->locked == b->locked && a->thread == b->thread && strcmp(a->owner, b->owner) == 0;
-}
-
-/*
- * What a majority says.  Without one the mutex is shown as free: some servers are an attempt's that has not got the
- * majority.  Token, waiters and health are the highest of all.
- */
-static struct dm_info sum_up(const struct dm_quorum_store *all, const struct dm_info *infos, int count)
-{
-    struct dm_info sum = { .shown = { .struct_size = sizeof sum.shown } };
-
-    for (int i = 0; i < count; i++) {
-        int same = 0;
-
-        for (int j = 0; j < count; j++)
-            same += is_same_owner(&infos[i].shown, &infos[j].shown);
-        if (same > all->count / 2)
-            sum = infos[i];
-    }
-    for (int i = 0; i < count; i++) {
-        const dmutex_info_t *shown = &infos[i].shown;
-
-        sum.shown.token = shown->token > sum.shown.token ? shown->token : sum.shown.token;
-        sum.shown.waiters = shown->waiters > sum.shown.waiters ? shown->waiters : sum.shown.waiters;
-        sum.shown.health = shown->health > sum.shown.health ? shown->health : sum.shown.health;
-        sum.position = infos[i].position > sum.position ? infos[i].position : sum.position;
-        sum.grace_ms = infos[i].grace_ms > sum.grace_ms ? infos[i].grace_ms : sum.grace_ms;
-    }
-    return sum;
-}
-
 enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
     struct dm_info infos[DM_QUORUM_MOST];
+    const struct dm_info *answers[DM_QUORUM_MOST];
     struct votes votes = { 0 };
     enum dm_verdict verdict;
 
     if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline))
         return decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_share(all, i, deadline);
 
+        answers[votes.done] = &infos[votes.done];
         if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
             vote(&votes, dm_store_info(all->children[i].store, ask, &until, &infos[votes.done], ret_reason));
     }
     verdict = decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
     if (verdict == DM_SAYS_DONE)
-        *ret_info = sum_up(all, infos, votes.done);
+        *ret_info = dm_quorum_sum_up(all, answers, votes.done);
     return verdict;
-}
-
-/* The names of one server: the first that can be asked.  The others have the same, but for those just being changed. */
-enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
-                               char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    int chosen = 0;
-
-    if (!dm_quorum_await_any(store, deadline)) {
-        dm_quorum_reason(store, NULL, DM_ASKS, ret_reason);
-        return DM_SAYS_NOTHING;
-    }
-    while (chosen + 1 < all->count && !dm_store_is_able(all->children[chosen].store, NULL, DM_ASKS))
-        chosen++;
-    return dm_store_view(all->children[chosen].store, view, deadline, ret_reason);
 }
 
 /* ---- conditions -------------------------------------------------------------------------- */

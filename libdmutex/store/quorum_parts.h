@@ -8,6 +8,7 @@
  *   quorum_ask.c     acquire, cancel, release: questions of a thread that waits for a majority
  *   quorum_batch.c   posted renewals and polls
  *   quorum_name.c    operations on a name, one child after another
+ *   quorum_view.c    names and their data, for people
  *
  * All children are of one kind and have the same settings but the address, so a place of one serves all.
  *
@@ -92,8 +93,8 @@ bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, 
 #define DM_QUORUM_JOIN_NS (200 * DM_NS_PER_MS)
 void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline);
 
-/* Waits until one server can be asked. */
-bool dm_quorum_await_any(struct dm_store *store, const struct dm_deadline *deadline);
+/* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
+struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline);
 
 /* Who is missing, and why. */
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
@@ -146,7 +147,15 @@ void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers);
 
-/* ---- operations: quorum_ask.c, quorum_batch.c, quorum_name.c ----------------------------- */
+/* ---- answers about a name: quorum_view.c ------------------------------------------------- */
+
+/* Which of the answers a majority agrees with about the owner; -1: none. */
+int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
+
+/* What the children say together: the agreed owner; the others' largest numbers. */
+struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
+
+/* ---- operations: quorum_ask.c, quorum_batch.c, quorum_name.c, quorum_view.c -------------- */
 
 struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                    const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,

@@ -166,7 +166,21 @@ static void test_all_words_do_when_all_servers_are_well(void **state)
     tool_use_words(getenv("URL"));
 }
 
-/* Names are told by one server; whether a name is held, a majority decides. */
+static void assert_shown(const char *word, const char *name, const char *text)
+{
+    command_run("DMUTEX_URL=$URL exec $dmutex %s %s", word, name);
+    assert_status(0);
+    assert_output(text);
+}
+
+static void assert_unreachable(const char *words)
+{
+    command_run("DMUTEX_URL=$URL exec $dmutex %s", words);
+    assert_status(69);
+    if (!strstr(ran.errors, "of 3 servers cannot be used now"))
+        fail_msg("%s", ran.errors);
+}
+
 static void test_lists_tell_the_names_when_a_server_is_down(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
@@ -174,23 +188,55 @@ static void test_lists_tell_the_names_when_a_server_is_down(void **state)
     (void)state;
     kill_one(0);
     actor_do(holder, "0", "lock q/held");
-    command_run("DMUTEX_URL=$URL exec $dmutex list");
-    assert_status(0);
-    assert_output("q/held");
-    command_run("DMUTEX_URL=$URL exec $dmutex show q/held");
-    assert_status(0);
-    assert_output("held by");
+    assert_shown("list", "", "q/held");
+    assert_shown("show", "q/held", "held by");
     kill_one(1);
-    command_run("DMUTEX_URL=$URL exec $dmutex list");
-    assert_status(0);
-    assert_output("q/held");
+    assert_unreachable("list");
+    assert_unreachable("show q/held");
+    assert_unreachable("token q/held");
+    assert_unreachable("wait -w 1 q/held");
     kill_one(2);
-    command_run("DMUTEX_URL=$URL exec $dmutex list");
-    assert_status(69);
-    if (!strstr(ran.errors, "3 of 3 servers cannot be used now"))
-        fail_msg("%s", ran.errors);
+    assert_unreachable("list");
     actor_kill(holder);
     actor_end(holder);
+}
+
+/* The first server has lost its data, as behind a restart: the others tell. */
+static void test_lists_tell_what_a_majority_says_when_a_server_is_empty(void **state)
+{
+    struct actor *holder = actor_start_at(getenv("URL"));
+    char token[32];
+
+    (void)state;
+    actor_do(holder, "0", "init q/kept lease=60000");
+    actor_do(holder, "0", "lock q/kept");
+    snprintf(token, sizeof token, "%lld\n", actor_value(holder, "token q/kept"));
+    side_text(servers[0]->side, "FLUSHALL");
+    assert_shown("list", "", "q/kept");
+    assert_shown("show", "q/kept", "held by");
+    assert_shown("token", "q/kept", token);
+    command_run("DMUTEX_URL=$URL exec $dmutex wait -w 0.1 q/kept");
+    assert_status(75);
+    actor_do(holder, "0", "unlock q/kept");
+    actor_end(holder);
+}
+
+/* The first server alone has granted the lock, as to an attempt that goes on to the others: nobody holds. */
+static void test_lists_tell_no_holder_when_one_server_alone_has_granted(void **state)
+{
+    struct actor *other;
+    char url[120];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?grace=off&" TIMES, servers[0]->port);
+    other = actor_start_at(url);
+    actor_do(other, "0", "lock q/alone");
+    assert_shown("show", "q/alone", "free");
+    command_run("DMUTEX_URL=$URL exec $dmutex list");
+    assert_status(0);
+    assert_no_output("held by");
+    actor_do(other, "0", "unlock q/alone");
+    actor_end(other);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -205,6 +251,8 @@ int main(int argc, char **argv)
         test(test_doctor_finds_a_server_that_is_named_twice),
         test(test_all_words_do_when_all_servers_are_well),
         test(test_lists_tell_the_names_when_a_server_is_down),
+        test(test_lists_tell_what_a_majority_says_when_a_server_is_empty),
+        test(test_lists_tell_no_holder_when_one_server_alone_has_granted),
     };
 
     test_begin(argc, argv);
