@@ -30,24 +30,6 @@ bool dm_council_is_forgotten(const struct dm_council *council, int index)
     return index >= council->listed && council->opinions[index].unnamed >= LISTS_TO_FORGET;
 }
 
-/*
- * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned sentinels; so the length of the
- * list alone counts such a sentinel.
- */
-int dm_council_size(const struct dm_council *council)
-{
-    int ids = 0;
-
-    for (int i = 0; i < council->count; i++)
-        ids += council->opinions[i].id[0] && !is_double(council, i) && !dm_council_is_forgotten(council, i);
-    return ids > council->listed ? ids : council->listed;
-}
-
-int dm_council_majority(const struct dm_council *council)
-{
-    return dm_council_size(council) / 2 + 1;
-}
-
 int dm_council_find(const struct dm_council *council, const char *id)
 {
     for (int i = 0; i < council->count; i++) {
@@ -79,7 +61,11 @@ int dm_council_add(struct dm_council *council, const char *id)
 
 void dm_council_name(struct dm_council *council, int index, const char *id)
 {
-    snprintf(council->opinions[index].id, DM_SENTINEL_ID, "%s", id);
+    struct dm_opinion *opinion = &council->opinions[index];
+
+    if (opinion->id[0] && strcmp(opinion->id, id) != 0)
+        opinion->asked_ns = 0;
+    snprintf(opinion->id, DM_SENTINEL_ID, "%s", id);
 }
 
 static bool is_named(const struct dm_opinion *opinion, const struct dm_other *others, int count)
@@ -93,6 +79,7 @@ static bool is_named(const struct dm_opinion *opinion, const struct dm_other *ot
 
 void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count)
 {
+    council->opinions[index].others = count;
     for (int i = council->listed; i < council->count; i++) {
         struct dm_opinion *opinion = &council->opinions[i];
 
@@ -116,6 +103,36 @@ static int64_t counts_from(const struct dm_council *council, int index, int64_t 
                   !is_double(council, index);
 
     return counts ? opinion->asked_ns : 0;
+}
+
+/*
+ * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned sentinels; so the length of the
+ * list alone counts such a sentinel.
+ */
+static int count_known(const struct dm_council *council)
+{
+    int ids = 0;
+
+    for (int i = 0; i < council->count; i++)
+        ids += council->opinions[i].id[0] && !is_double(council, i) && !dm_council_is_forgotten(council, i);
+    return ids > council->listed ? ids : council->listed;
+}
+
+/* A sentinel has no place if there are too many, or no memory; it has a vote in the failover all the same. */
+int dm_council_size(const struct dm_council *council, int64_t now_ns)
+{
+    int size = count_known(council);
+
+    for (int i = 0; i < council->count; i++) {
+        if (counts_from(council, i, now_ns) && council->opinions[i].others + 1 > size)
+            size = council->opinions[i].others + 1;
+    }
+    return size;
+}
+
+int dm_council_majority(const struct dm_council *council, int64_t now_ns)
+{
+    return dm_council_size(council, now_ns) / 2 + 1;
 }
 
 bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns)
@@ -163,7 +180,7 @@ static int64_t agreed_until(const struct dm_council *council, const struct dm_ma
                             uint64_t *ret_epoch)
 {
     int64_t asked_ns[DM_COUNCIL_MOST], epochs[DM_COUNCIL_MOST];
-    int count = 0, majority = dm_council_majority(council);
+    int count = 0, majority = dm_council_majority(council, now_ns);
 
     for (int i = 0; i < council->count; i++) {
         const struct dm_opinion *opinion = &council->opinions[i];

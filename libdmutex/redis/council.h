@@ -32,6 +32,7 @@ struct dm_opinion {
     char id[DM_SENTINEL_ID]; /* drawn by the sentinel itself; "": not known yet */
     struct dm_master master; /* no host: the sentinel knows no group of that name */
     int64_t asked_ns;        /* when the question of that answer was sent; 0: no answer came yet */
+    int others;              /* so many other sentinels are in its newest list */
     int unnamed;             /* lists of other sentinels in a row that did not name it, while it did not answer */
 };
 
@@ -74,7 +75,7 @@ bool dm_council_is_forgotten(const struct dm_council *council, int index);
 /* True while an answer of the sentinel counts. */
 bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns);
 
-/* The id of sentinel `index` has become known. */
+/* The id of sentinel `index` has become known; an answer counts no more if it was another sentinel's. */
 void dm_council_name(struct dm_council *council, int index, const char *id);
 
 /* Sentinel `index` has answered a question that was sent at asked_ns.  A master without host: no such group. */
@@ -87,9 +88,12 @@ enum dm_council_news dm_council_look(struct dm_council *council, int64_t now_ns)
 /* True while the word of that number counts. */
 bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int64_t now_ns);
 
-/* The number of sentinels, by ids, and the number of a majority. */
-int dm_council_size(const struct dm_council *council);
-int dm_council_majority(const struct dm_council *council);
+/*
+ * The number of sentinels: by ids, or as the longest list says, since not each sentinel is learned; and the number of a
+ * majority.
+ */
+int dm_council_size(const struct dm_council *council, int64_t now_ns);
+int dm_council_majority(const struct dm_council *council, int64_t now_ns);
 
 /* The number of sentinels of which an answer counts now; and the first other sentinel, -1: there is no other. */
 int dm_council_heard(const struct dm_council *council, int64_t now_ns);

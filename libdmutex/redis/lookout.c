@@ -49,7 +49,7 @@ static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_r
     }
     snprintf(ret_reason, DM_REASON_ROOM,
              "%d of %d sentinels have answered lately, and %d must agree on who the master is",
-             dm_council_heard(council, now_ns), dm_council_size(council), dm_council_majority(council));
+             dm_council_heard(council, now_ns), dm_council_size(council, now_ns), dm_council_majority(council, now_ns));
     return missing >= 0 ? lookout->sentinels[missing] : NULL;
 }
 

@@ -22,7 +22,7 @@ static const struct dm_master elsewhere = { .host = "10.0.0.3", .port = "6379" }
 /* An id of 40 digits, as sentinels have. */
 static const char *id_of(int number)
 {
-    static char ids[DM_COUNCIL_MOST + 2][DM_SENTINEL_ID];
+    static char ids[DM_COUNCIL_MOST + 10][DM_SENTINEL_ID];
 
     snprintf(ids[number], DM_SENTINEL_ID, "%040d", number);
     return ids[number];
@@ -221,9 +221,9 @@ static void test_a_sentinel_has_one_voice_by_two_addresses(void **state)
     assert_int_equal(dm_council_add(&council, id_of(1)), 1);
     assert_int_equal(dm_council_find(&council, id_of(1)), 1);
     assert_int_equal(dm_council_add(&council, id_of(2)), 2);
-    assert_int_equal(dm_council_size(&council), 2); /* the first is perhaps one of the others */
+    assert_int_equal(dm_council_size(&council, 10), 2); /* the first is perhaps one of the others */
     dm_council_name(&council, 0, id_of(1));
-    assert_int_equal(dm_council_size(&council), 2);
+    assert_int_equal(dm_council_size(&council, 10), 2);
     says(0, &here, 10);
     assert_int_equal(says(1, &here, 10), DM_COUNCIL_SAME);
     assert_int_equal(dm_council_heard(&council, 10), 1);
@@ -240,7 +240,7 @@ static void test_a_listed_sentinel_that_is_gone_counts_once(void **state)
     dm_council_name(&council, 0, id_of(0));
     dm_council_name(&council, 1, id_of(1));
     dm_council_add(&council, id_of(2)); /* the third, learned from the others */
-    assert_int_equal(dm_council_majority(&council), 2);
+    assert_int_equal(dm_council_majority(&council, 10), 2);
     says(0, &here, 10);
     assert_int_equal(says(1, &here, 10), DM_COUNCIL_WORD);
 }
@@ -250,19 +250,56 @@ static void test_no_more_are_learned_than_there_is_room(void **state)
     (void)state;
     begin(DM_COUNCIL_MOST);
     assert_int_equal(dm_council_place(&council), -1);
-    assert_int_equal(dm_council_majority(&council), DM_COUNCIL_MOST / 2 + 1);
+    assert_int_equal(dm_council_majority(&council, 10), DM_COUNCIL_MOST / 2 + 1);
 }
 
 /* Sentinel `index` names the sentinels first to last by their ids, so often. */
 static void names(int index, int first, int last, int times)
 {
-    struct dm_other others[DM_COUNCIL_MOST];
+    struct dm_other others[DM_COUNCIL_MOST + 10];
     int count = 0;
 
     for (int i = first; i <= last; i++)
         others[count++] = (struct dm_other){ .id = id_of(i) };
     while (times-- > 0)
         dm_council_take_list(&council, index, others, count);
+}
+
+/* There are 17, of which two have no place: a majority is 9, however few are known. */
+static void test_sentinels_without_a_place_count_in_the_majority(void **state)
+{
+    (void)state;
+    begin(DM_COUNCIL_MOST);
+    says(0, &here, 10);
+    names(0, 1, DM_COUNCIL_MOST + 1, 1);
+    for (int i = 1; i < 8; i++)
+        assert_int_equal(says(i, &here, 10), DM_COUNCIL_SAME);
+    assert_int_equal(dm_council_majority(&council, 10), 9);
+    assert_int_equal(says(8, &here, 10), DM_COUNCIL_WORD);
+}
+
+/* The list of a sentinel that does not answer any more says nothing of now. */
+static void test_old_lists_do_not_count(void **state)
+{
+    (void)state;
+    begin(3);
+    says(0, &here, 10);
+    names(0, 1, 6, 1);
+    assert_int_equal(dm_council_size(&council, 10), 7);
+    assert_int_equal(dm_council_size(&council, 11 + FRESH), 3);
+}
+
+/* Another sentinel answers at an address, for instance behind a name that was moved: it has not said anything yet. */
+static void test_the_answer_of_a_former_sentinel_does_not_count_for_the_next(void **state)
+{
+    (void)state;
+    begin(3);
+    says(0, &here, 10);
+    assert_int_equal(dm_council_heard(&council, 10), 1);
+    dm_council_name(&council, 0, id_of(0));
+    assert_int_equal(dm_council_heard(&council, 10), 1);
+    dm_council_name(&council, 0, id_of(7));
+    assert_int_equal(dm_council_heard(&council, 10), 0);
 }
 
 /* Two listed, three learned, of which one is dead. */
@@ -273,7 +310,7 @@ static void begin_with_a_dead_one(void)
         dm_council_add(&council, i < 2 ? "" : id_of(i));
     dm_council_name(&council, 0, id_of(0));
     dm_council_name(&council, 1, id_of(1));
-    assert_int_equal(dm_council_size(&council), 5);
+    assert_int_equal(dm_council_size(&council, 10), 5);
 }
 
 /* After SENTINEL RESET, and only then: sentinels name the dead ones that they know. */
@@ -282,21 +319,21 @@ static void test_a_sentinel_is_forgotten_when_nobody_names_it(void **state)
     (void)state;
     begin_with_a_dead_one();
     names(0, 2, 4, 1000);
-    assert_int_equal(dm_council_size(&council), 5);
+    assert_int_equal(dm_council_size(&council, 10), 5);
     for (int i = 0; i < 1000; i++) {
         names(0, 2, 3, 1);
         names(1, 2, 4, 1); /* was not reset yet */
     }
-    assert_int_equal(dm_council_size(&council), 5);
+    assert_int_equal(dm_council_size(&council, 10), 5);
     names(0, 2, 3, 1);
-    assert_int_equal(dm_council_size(&council), 5); /* a list or two are no proof: it is found anew soon */
+    assert_int_equal(dm_council_size(&council, 10), 5); /* a list or two are no proof: it is found anew soon */
     names(0, 2, 3, 1000);
     names(1, 2, 3, 1000);
     assert_true(dm_council_is_forgotten(&council, 4));
-    assert_int_equal(dm_council_size(&council), 4);
+    assert_int_equal(dm_council_size(&council, 10), 4);
     assert_int_equal(dm_council_find(&council, id_of(4)), 4);
     names(0, 4, 4, 1);
-    assert_int_equal(dm_council_size(&council), 5);
+    assert_int_equal(dm_council_size(&council, 10), 5);
 }
 
 /* Nor one that a confused sentinel does not name, while it answers itself. */
@@ -325,13 +362,13 @@ static void test_the_place_of_a_forgotten_sentinel_is_used_again(void **state)
     says(7, &there, 1);
     assert_int_equal(dm_council_place(&council), -1);
     names(0, 8, DM_COUNCIL_MOST, 1000);
-    assert_int_equal(dm_council_size(&council), DM_COUNCIL_MOST - 8);
+    assert_int_equal(dm_council_size(&council, 10), DM_COUNCIL_MOST - 8);
     names(0, 1, 6, 1);
     assert_int_equal(dm_council_add(&council, id_of(DM_COUNCIL_MOST)), 7);
     assert_false(dm_council_is_heard(&council, 7, 1));
     assert_int_equal(dm_council_find(&council, id_of(7)), -1);
     assert_int_equal(dm_council_place(&council), -1);
-    assert_int_equal(dm_council_size(&council), DM_COUNCIL_MOST - 1);
+    assert_int_equal(dm_council_size(&council, 10), DM_COUNCIL_MOST - 1);
 }
 
 /* ---- any order of answers ---------------------------------------------------------------- */
@@ -401,6 +438,9 @@ int main(void)
         cmocka_unit_test(test_a_sentinel_has_one_voice_by_two_addresses),
         cmocka_unit_test(test_a_listed_sentinel_that_is_gone_counts_once),
         cmocka_unit_test(test_no_more_are_learned_than_there_is_room),
+        cmocka_unit_test(test_sentinels_without_a_place_count_in_the_majority),
+        cmocka_unit_test(test_old_lists_do_not_count),
+        cmocka_unit_test(test_the_answer_of_a_former_sentinel_does_not_count_for_the_next),
         cmocka_unit_test(test_a_sentinel_is_forgotten_when_nobody_names_it),
         cmocka_unit_test(test_a_sentinel_is_not_forgotten_when_it_answers_or_is_listed),
         cmocka_unit_test(test_the_place_of_a_forgotten_sentinel_is_used_again),
