@@ -334,8 +334,8 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     dm_pipe_push(&session->pipe, slot);
     slot->is_for_any = command->is_for_any;
     session->sent++;
-    ask_to_confirm(session);
-    return session->state == DM_SESSION_READY ? slot : NULL;
+    ask_to_confirm(session); /* if that fails the slot has ended without a reply: the command may be executed */
+    return slot;
 }
 
 void dm_session_say(struct dm_session *session, const struct dm_command *command)

@@ -103,7 +103,10 @@ short dm_session_events(const struct dm_session *session);
 /* Ready: sends a look at the server, if the greeter says that a look is due.  May break the connection. */
 void dm_session_look_if_due(struct dm_session *session);
 
-/* Ready: sends, behind a look that is due, and takes a slot for the reply; NULL if the connection broke. */
+/*
+ * Ready: sends, behind a look that is due, and takes a slot for the reply.  NULL if the connection broke before; a slot
+ * that has ended already if it broke behind the command.
+ */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
 
 /* Ready, and listening: sends a command; what the server says to that is a message. */

@@ -108,20 +108,24 @@ static struct group *find_or_add(struct dm_groups *groups, const struct dm_place
 
 /* ---- subscribing ------------------------------------------------------------------------- */
 
-static void say(struct dm_link *link, const char *word, const char *channel)
+/* False without memory.  A link that breaks meanwhile is opened again, and then all is said again. */
+static bool say(struct dm_link *link, const char *word, const char *channel)
 {
     struct dm_command command;
     struct dm_args args;
+    bool is_written;
 
     if (dm_args_init(&args, 2, 0) < 0)
-        return;
+        return false;
     dm_args_text(&args, word);
     dm_args_text(&args, channel);
     command = dm_args_format(&args);
-    if (command.bytes)
+    is_written = command.bytes != NULL;
+    if (is_written)
         dm_link_say(link, &command);
     dm_command_free(&command);
     dm_args_free(&args);
+    return is_written;
 }
 
 static void set_heard(struct group *group, bool is_heard)
@@ -150,7 +154,8 @@ static void subscribe(struct dm_groups *groups, struct group *group)
     }
     group->asked = member;
     set_heard(group, false);
-    say(member->node.inbox.link, "SSUBSCRIBE", group->channel);
+    if (!say(member->node.inbox.link, "SSUBSCRIBE", group->channel))
+        unsettle(groups, group);
 }
 
 /* Asks the node that serves the slot now, unless that node was asked.  Returns the node, or NULL. */

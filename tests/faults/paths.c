@@ -72,6 +72,21 @@ static void take_handoff(void)
     peer_end(&peer);
 }
 
+/* The same, where the wait is the first use of a process. */
+static void take_first_wait(void)
+{
+    struct peer peer;
+
+    peer_start(&peer, hand_over);
+    peer_hear(&peer);
+    arm();
+    if (tried(dmutex_lock(&mutex), 0) == 0)
+        done(dmutex_unlock(&mutex), 0);
+    disarm();
+    peer_say(&peer);
+    peer_end(&peer);
+}
+
 static void hold_on(struct peer *peer)
 {
     done(dmutex_lock(&mutex), 0);
@@ -206,6 +221,39 @@ static void take_death(void)
     }
     done(dmutex_unlock(&mutex), 0);
     disarm();
+}
+
+static void hold_until_forced(struct peer *peer)
+{
+    int result;
+
+    done(dmutex_lock(&mutex), 0);
+    peer_say(peer);
+    peer_hear(peer);
+    result = dmutex_unlock(&mutex);
+    done(result == EPERM ? 0 : result, 0);
+}
+
+/* A lock is taken away once, however often the call has to ask: the next holder keeps it. */
+static void take_force(void)
+{
+    struct peer first, next;
+
+    warm_up();
+    peer_start(&first, hold_until_forced);
+    peer_hear(&first);
+    peer_start(&next, hold_on);
+    await(waiters_of(&mutex) == 1);
+    arm();
+    tried(dmutex_forceunlock_np(&mutex), 0);
+    if (tried(dmutex_lock(&spare), 0) == 0)
+        done(dmutex_unlock(&spare), 0);
+    disarm();
+    peer_say(&first);
+    peer_end(&first);
+    peer_hear(&next);
+    peer_say(&next);
+    peer_end(&next);
 }
 
 static void die_armed(struct peer *peer)
@@ -349,12 +397,14 @@ const struct path paths[PATH_COUNT] = {
 #endif
     { .name = "questions", .take = take_questions },
     { .name = "handoff", .take = take_handoff },
+    { .name = "cluster", .take = take_first_wait, .is_clustered = true },
     { .name = "timeout", .take = take_timeout },
     { .name = "wait", .take = take_wait },
     { .name = "timedwait", .take = take_timedwait },
     { .name = "signal", .take = take_signal },
     { .name = "broadcast", .take = take_broadcast },
     { .name = "death", .take = take_death },
+    { .name = "force", .take = take_force, .is_confirmed = true },
     { .name = "exit", .take = take_exit },
     { .name = "fork", .take = take_fork },
     { .name = "reconnect", .take = take_reconnect },

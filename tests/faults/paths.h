@@ -7,9 +7,9 @@
 #include "run.h"
 
 #if DM_HAVE_TLS
-#define PATH_COUNT 16
+#define PATH_COUNT 18
 #else
-#define PATH_COUNT 14
+#define PATH_COUNT 16
 #endif
 extern const struct path paths[PATH_COUNT];
 

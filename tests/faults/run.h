@@ -18,6 +18,8 @@ struct path {
     void (*take)(void);
     bool is_tcp;         /* the run's server has a host name, not a socket's path */
     bool is_tls;         /* by TLS, with a client certificate */
+    bool is_clustered;   /* at a Cluster of one master */
+    bool is_confirmed;   /* at a server with a replica, which confirms all */
     bool is_local;       /* the run has a separate server and folder: without either, ENOLCK */
     bool starts_servers; /* each run starts two servers */
 };
@@ -40,8 +42,8 @@ struct run {
     pid_t pid;
 };
 
-/* The server by TLS, for paths with is_tls. */
-extern const char *run_tls_url;
+/* The servers of the paths with is_tls, is_clustered and is_confirmed. */
+extern const char *run_tls_url, *run_cluster_url, *run_confirmed_url;
 
 /* ---- for the test ------------------------------------------------------------------------ */
 

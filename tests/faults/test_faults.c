@@ -107,6 +107,37 @@ static void test_path(void **state)
     assert_true(!path->is_tls || failed[FAIL_OPENSSL] > 3);
 }
 
+static struct cluster cluster;
+
+static void start_cluster(void)
+{
+    static char url[100];
+
+    cluster_start(&cluster, 1, false, CLUSTER_CALM_MS);
+    snprintf(url, sizeof url, "%s", cluster_url_of(&cluster, 0, "?grace=off"));
+    run_cluster_url = url;
+}
+
+static struct server *master, *replica;
+
+static bool has_replica(void)
+{
+    return side_int(master->side, "WAIT 1 100") == 1;
+}
+
+static void start_master(void)
+{
+    static char url[100];
+
+    master = server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
+    replica = server_start_with(true, NULL);
+    side_text(replica->side, "REPLICAOF 127.0.0.1 %d", master->port);
+    side_text(master->side, "SET control:replicated 1 PX 60000");
+    wait_until(has_replica());
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?grace=off&wait=1", master->port);
+    run_confirmed_url = url;
+}
+
 #if DM_HAVE_TLS
 static struct tls_server *tls;
 
@@ -140,6 +171,10 @@ static void test_no_key_is_left(void **state)
 {
     (void)state;
     check_keys(the_server->side);
+    server_reconnect(cluster.nodes[0]);
+    check_keys(cluster.nodes[0]->side);
+    server_reconnect(master);
+    check_keys(master->side);
 #if DM_HAVE_TLS
     server_reconnect(tls->server); /* a run that cuts its connections may have cut the test's, which it inherits */
     check_keys(tls->server->side);
@@ -192,6 +227,8 @@ static int set_up(void **state)
 {
     (void)state;
     the_server = server_start_with(true, NULL);
+    start_cluster();
+    start_master();
     start_tls();
     test_put_server_into_path();
     return 0;
@@ -200,6 +237,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     end_tls();
+    server_end(replica);
+    server_end(master);
+    cluster_end(&cluster);
     return test_group_teardown(state);
 }
 
