@@ -165,7 +165,7 @@ static void ask(struct dm_wait *wait)
     dm_call_return(&call);
     dm_ending_check(runtime);
     wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
-    dm_step_clock(runtime, answer.store_us, request.sent_ns, dm_clock_boot_ns());
+    dm_step_clock(runtime, call.ask.place, answer.store_us, request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
     wait->has_waited = wait->has_waited || wait->is_inbox_needed;
     wait->grace_ms = answer.grace_ms;

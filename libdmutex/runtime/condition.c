@@ -135,7 +135,7 @@ static int take_answer(struct condition_wait *self, const struct dm_ask *ask, co
 
     dm_wait_lock(wait);
     leave_locked(self);
-    dm_step_clock(wait->runtime, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
+    dm_step_clock(wait->runtime, ask->place, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });
     dm_state_unlock();

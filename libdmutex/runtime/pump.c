@@ -16,8 +16,8 @@
 enum batch_kind { RENEWALS, POLLS };
 
 /*
- * No more batches of a kind are under way.  Thousands posted at once would all wait for the same slow server while the
- * command_timeout of each batch runs, and again after the reconnect.
+ * No more batches of a kind are under way to one server.  Thousands posted at once would all wait for the same slow
+ * server while the command_timeout of each batch runs, and again after the reconnect.
  */
 #define UNDER_WAY_MOST 16
 
@@ -28,6 +28,7 @@ enum batch_kind { RENEWALS, POLLS };
 struct batch {
     struct dm_runtime *runtime;
     enum batch_kind kind;
+    struct dm_lane *lane; /* where the batch is under way; NULL: it was not sent */
     int count;
     struct dm_name *names[DM_BATCH];
     union {
@@ -167,6 +168,51 @@ static struct batch *split_off_other_lanes(struct batch *batch)
     return others;
 }
 
+/* ---- pacing ------------------------------------------------------------------------------ */
+
+/* The batch, which has one lane, is under way; false if the lane has enough. */
+static bool begin_way(struct batch *batch)
+{
+    struct dm_runtime *runtime = batch->runtime;
+    unsigned number = dm_store_lane(runtime->store, place_of(batch, 0));
+    struct dm_lane *lane = &runtime->lanes[number];
+
+    runtime->lane_count = MAX(runtime->lane_count, number + 1);
+    if (lane->under_way[batch->kind] >= UNDER_WAY_MOST)
+        return false;
+    lane->under_way[batch->kind]++;
+    runtime->under_way[batch->kind]++;
+    batch->lane = lane;
+    return true;
+}
+
+static void end_way(struct batch *batch)
+{
+    if (!batch->lane)
+        return;
+    batch->runtime->under_way[batch->kind]--;
+    if (--batch->lane->under_way[batch->kind] == UNDER_WAY_REFILL)
+        dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
+}
+
+/* All lanes have enough.  State lock held. */
+static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    dm_assert_held(DM_RANK_STATE);
+    return runtime->under_way[kind] >= UNDER_WAY_MOST * MAX(runtime->lane_count, 1);
+}
+
+/* Looked at without a batch's memory, because this is the usual end of a run. */
+static bool is_paced(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    bool is_full;
+
+    dm_state_lock();
+    is_full = is_way_full(runtime, kind);
+    dm_state_unlock();
+    return is_full;
+}
+
 /* ---- answers ----------------------------------------------------------------------------- */
 
 /* The number that the answer is for: a later request of the same attempt may be under way. */
@@ -196,7 +242,7 @@ static void take_answer(const struct batch *batch, int index, const struct dm_an
     bool is_unserved = answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN;
 
     if (claim) {
-        dm_step_clock(runtime, answer->store_us, request.sent_ns, dm_clock_boot_ns());
+        dm_step_clock(runtime, place_of(batch, index), answer->store_us, request.sent_ns, dm_clock_boot_ns());
         dm_step(runtime, claim, &event);
     } else if (attempt == 0 && (is_unserved || answer->is_wanted)) {
         dm_step_must_serve(runtime, batch->names[index], answer->verdict != DM_SAYS_NOTHING);
@@ -208,8 +254,7 @@ static void take_answers(struct batch *batch, const struct dm_answer *answers)
 {
     static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
 
-    if (--batch->runtime->under_way[batch->kind] == UNDER_WAY_REFILL)
-        dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
+    end_way(batch);
     for (int i = 0; i < batch->count; i++) {
         take_answer(batch, i, answers ? &answers[i] : &nothing);
         dm_registry_unpin(&batch->runtime->registry, batch->names[i]);
@@ -241,7 +286,10 @@ static bool post_batch(struct batch *batch)
     return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
 }
 
-/* True if all lanes could be sent to.  State lock held. */
+/*
+ * A lane that has enough holds up no other: its part is not sent, and the claims plan their own repetition.  True if
+ * all lanes could be sent to.  State lock held.
+ */
 static bool post_lanes(struct batch *batch)
 {
     bool is_posted = true;
@@ -249,25 +297,13 @@ static bool post_lanes(struct batch *batch)
     while (batch) {
         struct batch *others = split_off_other_lanes(batch);
 
-        batch->runtime->under_way[batch->kind]++;
-        if (!post_batch(batch)) {
+        if (!begin_way(batch) || !post_batch(batch)) {
             is_posted = false;
             take_answers(batch, NULL);
         }
         batch = others;
     }
     return is_posted;
-}
-
-/* Looked at without the batch's memory, because this is the usual end of a run. */
-static bool is_paced(struct dm_runtime *runtime, enum batch_kind kind)
-{
-    bool is_most;
-
-    dm_state_lock();
-    is_most = runtime->under_way[kind] >= UNDER_WAY_MOST;
-    dm_state_unlock();
-    return is_most;
 }
 
 /*
@@ -295,7 +331,7 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
         free(batch);
     else
         is_full = post_lanes(batch) && is_full; /* else names to serve are due again at once: the next turn goes on */
-    is_full = is_full && runtime->under_way[kind] < UNDER_WAY_MOST;
+    is_full = is_full && !is_way_full(runtime, kind);
     dm_state_unlock();
     return is_full;
 }
@@ -430,7 +466,7 @@ static int64_t look_at_server(struct dm_runtime *runtime)
 /* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
 static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
 {
-    if (runtime->under_way[kind] >= UNDER_WAY_MOST)
+    if (is_way_full(runtime, kind))
         return DM_NEVER;
     return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
 }

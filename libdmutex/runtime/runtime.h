@@ -18,6 +18,12 @@
 
 struct dm_loop;
 
+/* Of one server of the store. */
+struct dm_lane {
+    unsigned under_way[2];                 /* batches of renewals, of polls: see pump.c */
+    int64_t ahead_least_ns, ahead_most_ns; /* the server's clock minus ours; both 0: not known */
+};
+
 struct dm_runtime {
     pid_t pid; /* a child that was not made by fork() must not speak in our name */
     struct dm_settings settings;
@@ -32,9 +38,10 @@ struct dm_runtime {
     bool is_retired; /* takes no new claims */
     struct dm_registry registry;
     struct dm_stats stats;
-    char refusal[80];                      /* the last error to a posted command, so that the error is logged once */
-    unsigned under_way[2];                 /* batches of renewals, of polls: see pump.c */
-    int64_t ahead_least_ns, ahead_most_ns; /* the store's clock minus ours; both 0: not known */
+    char refusal[80]; /* the last error to a posted command, so that the error is logged once */
+    struct dm_lane lanes[DM_LANES];
+    unsigned lane_count;   /* the highest lane that was used, and one */
+    unsigned under_way[2]; /* batches of all lanes */
 };
 
 /*

@@ -129,14 +129,16 @@ void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal)
 }
 
 /*
- * Each answer proves an interval for the store's clock, as wide as the answer took.  Intervals that lie far apart mean
- * a step; a slow drift moves the interval along.
+ * Each answer proves an interval for the clock of the server, as wide as the answer took.  Intervals that lie far apart
+ * mean a step; a slow drift moves the interval along.
  */
-void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns)
+void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
+                   int64_t now_ns)
 {
+    struct dm_lane *lane = &runtime->lanes[dm_store_lane(runtime->store, place)];
     int64_t least = store_us * DM_NS_PER_US - now_ns, most = store_us * DM_NS_PER_US - sent_ns;
-    int64_t step = MAX(least - runtime->ahead_most_ns, runtime->ahead_least_ns - most);
-    bool is_known = runtime->ahead_least_ns || runtime->ahead_most_ns;
+    int64_t step = MAX(least - lane->ahead_most_ns, lane->ahead_least_ns - most);
+    bool is_known = lane->ahead_least_ns || lane->ahead_most_ns;
 
     dm_assert_held(DM_RANK_STATE);
     if (store_us == 0)
@@ -145,11 +147,11 @@ void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns
         dm_log_warn("the server's clock was stepped by about %lld ms: leases may have ended early or last longer",
                     (long long)(step / DM_NS_PER_MS));
     if (is_known && step <= 0) {
-        least = MAX(least, runtime->ahead_least_ns);
-        most = MIN(most, runtime->ahead_most_ns);
+        least = MAX(least, lane->ahead_least_ns);
+        most = MIN(most, lane->ahead_most_ns);
     }
-    runtime->ahead_least_ns = least;
-    runtime->ahead_most_ns = most;
+    lane->ahead_least_ns = least;
+    lane->ahead_most_ns = most;
     runtime->registry.store_us = store_us;
 }
 

@@ -35,8 +35,9 @@ void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool i
 /* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */
 void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
 
-/* The store's clock was `store_us` between two moments of ours: a step is logged. */
-void dm_step_clock(struct dm_runtime *runtime, int64_t store_us, int64_t sent_ns, int64_t now_ns);
+/* The clock of the place's server was `store_us` between two moments of ours: a step is logged. */
+void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
+                   int64_t now_ns);
 
 /* Describes a claim's request for the store; the places are valid while the names are pinned. */
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);

@@ -24,6 +24,7 @@
 #include "store/watch.h"
 
 #define DM_BATCH 100
+#define DM_LANES 256
 
 /*
  * Names have keys in this process (runtime/registry.h):
@@ -234,7 +235,10 @@ struct dm_store_ops {
     /* NULL without memory. */
     struct dm_place *(*place)(struct dm_store *store, const char *key);
 
-    /* Requests about places of one lane may go in one batch.  May change from call to call.  Quietly. */
+    /*
+     * Requests about places of one lane, a number below DM_LANES, go to one server and may go in one batch.  May change
+     * from call to call.  Quietly.
+     */
     unsigned (*lane)(struct dm_store *store, const struct dm_place *place);
     /* A number of the name, the same in all processes.  NULL: as post_acquire. */
     uint32_t (*spread)(const struct dm_place *place);
