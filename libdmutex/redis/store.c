@@ -300,6 +300,19 @@ int64_t dm_store_time_at(const redisReply *reply, size_t index)
     return dm_store_time_of(dm_store_number_at(reply, index));
 }
 
+/* Some 18 years: sums of a few such spans and a moment do not overflow. */
+#define SPAN_MAX_MS (INT64_MAX / DM_NS_PER_MS / 16)
+
+int64_t dm_store_span_of(uint64_t ms)
+{
+    return ms < SPAN_MAX_MS ? (int64_t)ms : SPAN_MAX_MS;
+}
+
+int64_t dm_store_span_at(const redisReply *reply, size_t index)
+{
+    return dm_store_span_of(dm_store_number_at(reply, index));
+}
+
 /* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} */
 bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
@@ -313,14 +326,14 @@ bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
             return false;
     } else if (dm_reply_is(reply, "busy")) {
         answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = dm_store_time_at(reply, 1);
+        answer.remaining_ms = dm_store_span_at(reply, 1);
         answer.store_us = dm_store_time_at(reply, 2);
-        answer.grace_ms = dm_store_time_at(reply, 3);
+        answer.grace_ms = dm_store_span_at(reply, 3);
         answer.is_wanted = dm_store_number_at(reply, 4) == 1;
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
         answer.position = dm_store_number_at(reply, 1);
-        answer.remaining_ms = dm_store_time_at(reply, 2);
+        answer.remaining_ms = dm_store_span_at(reply, 2);
         answer.arrival = dm_store_number_at(reply, 3);
         answer.store_us = dm_store_time_at(reply, 4);
         answer.is_wanted = dm_store_number_at(reply, 5) == 1;

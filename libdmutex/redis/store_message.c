@@ -77,7 +77,7 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message, uin
         message.kind = DM_MESSAGE_SIGNALLED;
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,
                                              .position = numbers[1],
-                                             .remaining_ms = dm_store_time_of(numbers[2]) };
+                                             .remaining_ms = dm_store_span_of(numbers[2]) };
     } else if (is_grant(text, numbers, &run)) {
         message.kind = DM_MESSAGE_GRANTED;
         message.request = numbers[1];

@@ -88,7 +88,7 @@ void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
     if (owner[0]) {
         info.locked = 1;
         info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
-        info.remaining_ms = dm_store_time_at(reply, 2);
+        info.remaining_ms = dm_store_span_at(reply, 2);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
         dm_store_read_label(dm_store_text_at(reply, 4), &info.pid, info.host, info.program);
     }
@@ -106,7 +106,7 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
     dm_store_read_shown(reply, &ret_info->shown);
     ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
     ret_info->position = dm_store_number_at(reply, 9);
-    ret_info->grace_ms = dm_store_time_at(reply, 10);
+    ret_info->grace_ms = dm_store_span_at(reply, 10);
 }
 
 /* Writes nothing on the server: the only script that a replica, or a full server, would run. */

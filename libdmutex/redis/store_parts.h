@@ -235,6 +235,10 @@ uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);
 int64_t dm_store_time_of(uint64_t number);
 int64_t dm_store_time_at(const struct redisReply *reply, size_t index);
 
+/* A span in milliseconds, likewise; as nanoseconds it can be added to a moment. */
+int64_t dm_store_span_of(uint64_t ms);
+int64_t dm_store_span_at(const struct redisReply *reply, size_t index);
+
 /* Reads an answer about an attempt.  False: not an answer of ours. */
 bool dm_store_read_answer(const struct redisReply *reply, struct dm_answer *ret_answer);
 

@@ -199,7 +199,7 @@ static size_t read_words(const redisReply *head, const redisReply *reply, struct
     }
     dm_store_read_shown(reply, &seen->info.shown);
     seen->info.held_ms = since(head, dm_store_number_at(reply, 7));
-    seen->info.grace_ms = dm_store_time_at(head, 1);
+    seen->info.grace_ms = dm_store_span_at(head, 1);
     seen->lease_ms = (uint32_t)dm_store_number_at(reply, 8);
     seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, 9), "- ") == 0;
     return 10;

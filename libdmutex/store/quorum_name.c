@@ -37,27 +37,42 @@ static enum dm_verdict decide(struct dm_quorum_store *all, const struct votes *v
 }
 
 /*
+ * Asks the servers that have not got the hold; later those that want the text of the script, too.  Returns the servers
+ * with an answer to come.
+ */
+static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_ask *ask, bool is_first)
+{
+    struct dm_quorum_record *record;
+    int64_t now_ns = dm_clock_boot_ns();
+    unsigned open = 0;
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, ask->attempt);
+    for (int i = 0; record && i < all->count; i++) {
+        bool must = is_first ? dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY
+                             : record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN;
+
+        if (must && dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
+            dm_quorum_post_acquire(all, record, i, DM_QUORUM_TRY, ask, NULL, 0);
+        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+    }
+    dm_mutex_unlock(&all->lock);
+    return open;
+}
+
+/*
  * The servers that have not got the hold yet know of the death, too, and would tell the next owner: so these servers
  * are asked once more.
  */
 static void join(struct dm_quorum_store *all, const struct dm_ask *ask, const struct dm_deadline *deadline)
 {
     struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
-    struct dm_renewal renewal = { .place = ask->place,
-                                  .thread = ask->thread,
-                                  .attempt = ask->attempt,
-                                  .request = ask->request,
-                                  .lease_ms = ask->lease_ms,
-                                  .depth = 1 };
-    const struct dm_quorum_record *record;
-    char reason[DM_REASON_ROOM] = "";
+    unsigned open = ask_missing(all, ask, true);
 
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, ask->attempt);
-    renewal.token = record ? record->quorum.token : 0;
-    dm_mutex_unlock(&all->lock);
-    if (renewal.token)
-        dm_quorum_renew(&all->store, &renewal, &soon, reason);
+    while (open && dm_deadline_left_ns(&soon) > 0) {
+        dm_quorum_read(all, ask->attempt, open, &soon);
+        open = ask_missing(all, ask, false);
+    }
 }
 
 enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,

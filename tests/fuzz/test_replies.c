@@ -19,6 +19,7 @@ static const char *const seeds[] = {
     "a*4\r\n$5\r\nowned\r\n$16\r\n1700000000000000\r\n:1\r\n:1700000000000000\r\n",
     "a*5\r\n$6\r\nqueued\r\n:1\r\n:9000\r\n:77\r\n:1700000000000000\r\n",
     "b*3\r\n$4\r\nbusy\r\n:9000\r\n:1\r\n",
+    "b*5\r\n$4\r\nbusy\r\n:9223372036854775807\r\n:1700000000000000\r\n:9223372036854775807\r\n:0\r\n",
     "a-NOSCRIPT No matching script.\r\n*1\r\n$4\r\nfull\r\n",
     "b-OOM command not allowed\r\n",
     "c*1\r\n$4\r\nleft\r\n",
@@ -180,10 +181,19 @@ static struct dm_place *mutex_keys, *condition_keys;
 static struct dm_ask ask;
 static char reason[DM_REASON_ROOM];
 
+/* Some times a span, in nanoseconds, behind any moment of ours. */
+static void must_be_spans(const struct dm_answer *answer)
+{
+    const int64_t most_ms = INT64_MAX / DM_NS_PER_MS / 16;
+
+    must(answer->remaining_ms <= most_ms && answer->grace_ms <= most_ms);
+}
+
 static void must_not_be_made_up(struct dm_answer answer)
 {
     must(answer.verdict != DM_SAYS_OWNED || says_owned);
     must(answer.verdict <= DM_SAYS_DONE);
+    must_be_spans(&answer);
 }
 
 /* A dm_answers_fn. */
@@ -193,8 +203,10 @@ static void must_be_answers(void *user, const struct dm_answer *answers, int cou
 
     must(count == *asked);
     must(!refusal || answers);
-    for (int i = 0; answers && i < count; i++)
+    for (int i = 0; answers && i < count; i++) {
         must(answers[i].verdict <= DM_SAYS_DONE);
+        must_be_spans(&answers[i]);
+    }
     *asked = 0; /* answered */
 }
 

@@ -232,6 +232,35 @@ static void test_a_death_is_told_when_the_holder_was_killed(void **state)
     actor_do(waiter, "0", "unlock q/death");
 }
 
+/* How many of the servers know that the lock was taken so often. */
+static int count_depth(const char *name, const char *depth)
+{
+    int count = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        count += side_says(servers[i]->side, depth, "HGET %s depth", key_of("state", name));
+    return count;
+}
+
+/* All that the servers know of the hold stays: how often the lock was taken, and a mark for the holder. */
+static void test_a_hold_is_unchanged_when_the_data_are_mended(void **state)
+{
+    (void)state;
+    actor_do(holder, "0", "init q/twice robust recursive lease=1000");
+    actor_do(waiter, "0", "init q/twice robust recursive lease=60000");
+    actor_do(holder, "0", "lock q/twice");
+    actor_kill(holder);
+    actor_do(waiter, "EOWNERDEAD", "lock q/twice");
+    wait_until(is_one_hold("q/twice"));
+    actor_do(waiter, "0", "lock q/twice");
+    actor_do(waiter, "0", "renew q/twice");
+    wait_until(count_depth("q/twice", "2") == SERVERS);
+    actor_do(waiter, "0", "consistent q/twice");
+    assert_int_equal(count_depth("q/twice", "2"), SERVERS);
+    actor_do(waiter, "0", "unlock q/twice");
+    actor_do(waiter, "0", "unlock q/twice");
+}
+
 static void test_a_mutex_is_not_recoverable_by_a_majority(void **state)
 {
     (void)state;
@@ -561,6 +590,7 @@ int main(int argc, char **argv)
         USUAL(test_a_pair_costs_each_server_two_scripts),
         USUAL(test_handoffs_cost_the_same_when_the_processes_are_young),
         USUAL(test_a_death_is_told_when_the_holder_was_killed),
+        USUAL(test_a_hold_is_unchanged_when_the_data_are_mended),
         USUAL(test_a_mutex_is_not_recoverable_by_a_majority),
         USUAL(test_tokens_rise_from_hold_to_hold),
         USUAL(test_conditions_are_not_supported),
