@@ -53,6 +53,7 @@ struct dm_session {
     bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
     bool had_reached;            /* the same of the round of addresses before, as long as this round goes on */
     bool has_answered;           /* the server of this connection has */
+    bool is_near;                /* the server of this connection is on this machine */
     bool is_answer_refused;      /* the last answer of all connections: `reason` tells why */
     bool is_told;                /* the log has told the break, and not yet the return */
     unsigned permanent_failures; /* how many times a connection turned out impossible */

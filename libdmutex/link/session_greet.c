@@ -38,6 +38,7 @@ void dm_session_greet(struct dm_session *session)
     bool is_written;
 
     session->state = DM_SESSION_GREETING;
+    session->is_near = dm_stream_is_near(&session->pipe.stream);
     session->greetings = session->greeter.round(session->greeter.user, &round);
     if (session->greetings == 0) {
         free(round.bytes);

@@ -151,6 +151,20 @@ int dm_stream_error(const struct dm_stream *stream)
     return error;
 }
 
+bool dm_stream_is_near(const struct dm_stream *stream)
+{
+    struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+    socklen_t length = sizeof peer;
+
+    if (getpeername(stream->fd, (struct sockaddr *)&peer, &length) < 0)
+        return false;
+    if (peer.ss_family == AF_INET)
+        return ntohl(((struct sockaddr_in *)&peer)->sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+    if (peer.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&peer)->sin6_addr);
+    return peer.ss_family == AF_UNIX;
+}
+
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM])
 {

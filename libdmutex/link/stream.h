@@ -55,6 +55,9 @@ int dm_stream_error(const struct dm_stream *stream);
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM]);
 
+/* True if the other end of a connected stream is on this machine, by its address. */
+bool dm_stream_is_near(const struct dm_stream *stream);
+
 /* Returns how many bytes the kernel took, 0 if none at this moment, or -1 with errno: the stream is broken. */
 ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length);
 

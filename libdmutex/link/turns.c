@@ -7,8 +7,12 @@
 #include "base/descriptor.h"
 #include "link/link_parts.h"
 
-/* How long a leader glances before sleeping. */
+/*
+ * How long a leader glances before sleeping.  A server on this machine has to wake up, and answers by TLS, or as one of
+ * several, after 100 us and more: as long as the leader itself would need to wake up.
+ */
 #define GLANCE_NS (50 * DM_NS_PER_US)
+#define GLANCE_NEAR_NS (200 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
 /* A listener looks again so often, in case that the program has closed the descriptors of the socket and the bell. */
@@ -71,9 +75,9 @@ static bool is_core_wanted(int64_t *now_ns)
  * a while.  Where answers take longer, or others need this core (on a machine with one core: the server), that is a
  * habit to leave out.  Returns whether the glance was of use.
  */
-static bool glance(struct pollfd *pollers, nfds_t count)
+static bool glance(struct pollfd *pollers, nfds_t count, bool is_near)
 {
-    int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + GLANCE_NS;
+    int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + (is_near ? GLANCE_NEAR_NS : GLANCE_NS);
 
     while (now_ns < end_ns) {
         if (is_core_wanted(&now_ns))
@@ -95,14 +99,14 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
     struct timespec timeout = to_timespec(most);
-    bool may_glance = is_worthwhile(&link->glances), is_posted, is_seen;
+    bool may_glance = is_worthwhile(&link->glances), is_near = link->session.is_near, is_posted, is_seen;
 
     dm_assert_held(DM_RANK_CONN);
     link->leader = me;
     dm_mutex_unlock(&link->lock); /* may call the application's log, which may use this thread's semaphore */
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
-    is_seen = is_posted || (may_glance && glance(pollers, 2));
+    is_seen = is_posted || (may_glance && glance(pollers, 2, is_near));
     if (!is_seen)
         ppoll(pollers, 2, most == DM_NEVER ? NULL : &timeout, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
