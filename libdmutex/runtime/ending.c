@@ -107,10 +107,19 @@ static bool is_all_given_back(struct dm_runtime *runtime)
     return !claim;
 }
 
+/* A process that has never reached a server has nothing there. */
+static bool has_asked(struct dm_runtime *runtime)
+{
+    struct dm_traffic traffic;
+
+    dm_store_count(runtime->store, &traffic);
+    return traffic.commands > 0;
+}
+
 /* Until all is given back and confirmed, or the deadline has passed. */
 static void await_all(struct dm_runtime *runtime, const struct dm_deadline *deadline)
 {
-    while (!is_all_given_back(runtime) && dm_deadline_left_ns(deadline) > 0) {
+    while (has_asked(runtime) && !is_all_given_back(runtime) && dm_deadline_left_ns(deadline) > 0) {
         dm_release_await_pending(runtime, NULL, deadline);
         if (!is_all_given_back(runtime))
             dm_runtime_pause(deadline);
