@@ -464,6 +464,17 @@ static int sleep_queued(struct dm_wait *wait)
     return dm_deadline_left_ns(&until) == 0 && dm_wait_is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
 }
 
+/* While no server can be reached the log is told so.  False: the attempt has gone on meanwhile. */
+static bool is_told_of_server(struct dm_wait *wait)
+{
+    if (!dm_log_is_heard(DMUTEX_LOG_INFO) || dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
+        return true;
+    dm_state_unlock();
+    dm_explain_until_able(wait);
+    dm_wait_lock(wait);
+    return wait->claim->hold.phase == DM_ASKING;
+}
+
 int dm_wait_run(struct dm_wait *wait)
 {
     int result = DM_GO_ON;
@@ -473,6 +484,8 @@ int dm_wait_run(struct dm_wait *wait)
             return dm_fail(DM_FAIL_SWITCHED, NULL);
         switch (wait->claim->hold.phase) {
         case DM_ASKING:
+            if (!is_told_of_server(wait))
+                break;
             if (is_promoted_since_asked(wait) && !begin_anew(wait))
                 result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
             else if (!is_asked(wait))

@@ -96,21 +96,50 @@ static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
         describe(wait, &info, wait->reason, sizeof wait->reason);
 }
 
-/* The next time is set before asking, so that a slow server is not asked without a pause. */
-void dm_explain_if_due(struct dm_wait *wait)
+static void log_wait(const struct dm_wait *wait)
 {
-    struct dm_deadline deadline = dm_runtime_call_deadline(wait->runtime);
     const char *key = wait->name->key;
 
-    if (dm_explain_left_ns(wait) != 0)
-        return;
-    wait->explain_ns = dm_clock_boot_ns() + AGAIN_NS;
-    if (wait->claim && dm_wait_phase(wait) != DM_QUEUED)
-        return;
-    explain(wait, &deadline);
     dm_log_info("waiting for %s%s%s for %.1f s: %s", key[0] == 'n' ? "\"" : "a mutex without a name",
                 key[0] == 'n' ? key + 1 : "", key[0] == 'n' ? "\"" : "",
                 seconds((dm_clock_boot_ns() - wait->began_ns) / DM_NS_PER_MS), wait->reason);
+}
+
+/* True, and the next time is set, which is before the server is asked: a slow server is not asked without a pause. */
+static bool is_due(struct dm_wait *wait)
+{
+    if (dm_explain_left_ns(wait) != 0)
+        return false;
+    wait->explain_ns = dm_clock_boot_ns() + AGAIN_NS;
+    return true;
+}
+
+void dm_explain_if_due(struct dm_wait *wait)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(wait->runtime);
+
+    if (!is_due(wait) || (wait->claim && dm_wait_phase(wait) != DM_QUEUED))
+        return;
+    explain(wait, &deadline);
+    log_wait(wait);
+}
+
+/* A wait that has an end by itself, because waiting is useless, is left to the question. */
+void dm_explain_until_able(struct dm_wait *wait)
+{
+    struct dm_store *store = wait->runtime->store;
+    bool is_over = false;
+
+    while (!is_over && !dm_store_is_able(store, wait->name->place, DM_ASKS)) {
+        struct dm_deadline wake = dm_deadline_sooner(&wait->patience, dm_explain_left_ns(wait));
+
+        is_over = dm_store_await_able(store, wait->name->place, DM_ASKS, &wake) || dm_deadline_left_ns(&wake) > 0 ||
+                  dm_deadline_left_ns(&wait->patience) == 0;
+        if (is_over || !is_due(wait))
+            continue;
+        dm_store_reason(store, wait->name->place, DM_ASKS, wait->reason);
+        log_wait(wait);
+    }
 }
 
 /* Short waits are not explained: the question would cost more than the wait. */

@@ -18,6 +18,12 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait);
 void dm_explain_if_due(struct dm_wait *wait);
 
 /*
+ * The server cannot be asked: waits until it can, or until the wait's patience ends or waiting is useless, and tells
+ * the log why, if the time has come.  No lock held.
+ */
+void dm_explain_until_able(struct dm_wait *wait);
+
+/*
  * The deadline of the call has passed: puts the same words into the call's reason, if the call has
  * waited for a second or longer and the server answers soon.  No lock held.
  */

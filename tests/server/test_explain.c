@@ -130,6 +130,26 @@ static void test_the_log_names_the_holder_when_a_lock_waits(void **state)
     actor_end(holder);
 }
 
+/* The server is gone, so nobody can say who holds the mutex: the line says that, and the call ends as ever. */
+static void test_the_log_names_the_server_when_it_cannot_be_reached(void **state)
+{
+    struct timespec until = after_ms(LONG_WAIT_MS);
+    dmutex_t mutex;
+
+    (void)state;
+    listen_to_log();
+    assert_result(dmutex_init_np(&mutex, "explain/gone", NULL), 0);
+    server_kill(the_server);
+    assert_result(dmutex_timedlock(&mutex, &until), ETIMEDOUT);
+    assert_int_equal(line_count, 1);
+    assert_non_null(strstr(line, "\"explain/gone\""));
+    assert_non_null(strstr(line, the_server->path));
+    dmutex_setlog_np(NULL, NULL);
+    server_restart(the_server);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
 /* A thread that waits for itself is told so. */
 static void test_a_timeout_says_so_when_a_thread_waits_for_itself(void **state)
 {
@@ -203,6 +223,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_timeout_names_the_holder_when_the_wait_was_long),
         cmocka_unit_test(test_the_log_names_the_holder_when_a_lock_waits),
+        cmocka_unit_test(test_the_log_names_the_server_when_it_cannot_be_reached),
         cmocka_unit_test(test_a_timeout_says_so_when_a_thread_waits_for_itself),
         cmocka_unit_test(test_a_wait_asks_nothing_more_when_nobody_listens),
         cmocka_unit_test(test_a_try_tells_of_the_grace_when_the_server_is_new),
