@@ -178,14 +178,24 @@ static int acquire(const struct job *job, dmutex_t *mutex)
     return error;
 }
 
-/* A deadline that passes while the server is away tells nothing about the lock. */
+/*
+ * True if the lock is not to be had because of others.  A deadline that passes while the server is away tells nothing
+ * about the lock; EAGAIN is said of a full queue, and of a server without memory, which serves nobody.
+ */
+static bool is_held(int error)
+{
+    return error == EBUSY || (error == ETIMEDOUT && dm_view_is_reachable()) ||
+           (error == EAGAIN && !tool_is_server_full(dmutex_strerror_np()));
+}
+
 static int refused(const struct job *job, int error)
 {
+    bool was_held = is_held(error);
     int status = tool_failed(job->name);
 
-    if (error == ETIMEDOUT && !dm_view_is_reachable())
-        return TOOL_UNREACHABLE;
-    return error == EBUSY || error == ETIMEDOUT || error == EAGAIN ? job->status_if_held : status;
+    if (was_held)
+        return job->status_if_held;
+    return error == ETIMEDOUT ? TOOL_UNREACHABLE : status;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

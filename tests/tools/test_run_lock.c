@@ -144,6 +144,22 @@ static void test_run_ends_when_the_server_does_not_answer(void **state)
     assert_status(69);
 }
 
+/* A server without memory grants nobody the lock, which is not the same as a lock that another holds. */
+static void test_run_says_why_when_the_server_has_no_memory(void **state)
+{
+    static const char *const options[] = { "-n -E 0", "-n", "-w 1 -E 0", "" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        side_text(the_server->side, "CONFIG SET maxmemory 1");
+        command_run("exec $dmutex run %s t/memory touch $F/ran", options[i]);
+        side_text(the_server->side, "CONFIG SET maxmemory 0");
+        assert_status(69);
+        assert_errors("The lock server is out of memory: raise its maxmemory");
+    }
+    assert_false(tool_has("ran"));
+}
+
 /* ---- held by another --------------------------------------------------------------------- */
 
 static struct actor *hold(const char *name)
@@ -271,6 +287,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_says_why_when_the_server_cannot_be_used),
         cmocka_unit_test(test_run_needs_no_more_than_the_documented_rights),
         cmocka_unit_test(test_run_ends_when_the_server_does_not_answer),
+        cmocka_unit_test(test_run_says_why_when_the_server_has_no_memory),
         cmocka_unit_test(test_run_gives_up_when_the_lock_is_held),
         cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
         cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
