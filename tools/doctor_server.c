@@ -77,9 +77,27 @@ static void look_at_role(struct doctor *doctor, const char *info)
     }
 }
 
+/* Beyond maxmemory the server refuses each command that may need memory; buffers for replicas are not counted. */
+static void look_at_use_of_memory(struct doctor *doctor, const char *info)
+{
+    double most = number_of(info, "maxmemory");
+    double used = number_of(info, "used_memory") - number_of(info, "mem_not_counted_for_evict");
+
+    if (most <= 0 || used <= 0.9 * most) {
+        doctor_find(doctor, GRADE_OK, "memory", "maxmemory-policy is noeviction");
+        return;
+    }
+    if (used > most)
+        doctor_find(doctor, GRADE_FAIL, "memory", "%.0f %% of maxmemory are used: no lock can be acquired",
+                    100 * used / most);
+    else
+        doctor_find(doctor, GRADE_WARN, "memory",
+                    "%.0f %% of maxmemory are used; beyond 100 %% no lock can be acquired", 100 * used / most);
+    doctor_advise(doctor, "raise maxmemory, or find out what fills the server");
+}
+
 static void look_at_memory(struct doctor *doctor, const char *info)
 {
-    double most = number_of(info, "maxmemory"), used = number_of(info, "used_memory");
     char policy[VALUE_ROOM] = "";
 
     doctor_info_value(info, "maxmemory_policy", policy);
@@ -88,12 +106,8 @@ static void look_at_memory(struct doctor *doctor, const char *info)
         doctor_find(doctor, doctor->url->may_evict ? GRADE_WARN : GRADE_FAIL, "memory",
                     "maxmemory-policy is %s: the server may throw locks away", policy);
         doctor_advise(doctor, "set maxmemory-policy noeviction");
-    } else if (most > 0 && used > 0.9 * most) {
-        doctor_find(doctor, GRADE_WARN, "memory", "%.0f %% of maxmemory are used; at 100 %% no lock can be acquired",
-                    100 * used / most);
-        doctor_advise(doctor, "raise maxmemory, or find out what fills the server");
     } else {
-        doctor_find(doctor, GRADE_OK, "memory", "maxmemory-policy is noeviction");
+        look_at_use_of_memory(doctor, info);
     }
 }
 

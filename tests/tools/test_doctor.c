@@ -235,16 +235,35 @@ static void test_doctor_fails_when_the_server_may_evict(void **state)
     side_text(the_server->side, "CONFIG SET maxmemory-policy noeviction");
 }
 
+/* doctor while the server has so much percent of its used memory as maxmemory. */
+static void examine_with_memory(int percent)
+{
+    long long used = (long long)side_int(the_server->side, "EVAL %s 0",
+                                         "return tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)'))");
+
+    side_text(the_server->side, "CONFIG SET maxmemory %lld", used * percent / 100);
+    command_run("exec $dmutex doctor");
+    side_text(the_server->side, "CONFIG SET maxmemory 0");
+}
+
 static void test_doctor_warns_when_memory_is_short(void **state)
 {
     (void)state;
-    side_text(the_server->side, "CONFIG SET maxmemory %lld",
-              (long long)side_int(the_server->side, "EVAL %s 0",
-                                  "return tonumber(redis.call('INFO', 'memory'):match('used_memory:(%d+)'))"));
-    command_run("exec $dmutex doctor");
-    side_text(the_server->side, "CONFIG SET maxmemory 0");
+    examine_with_memory(105);
+    assert_status(0);
     assert_output("warn  memory ");
-    assert_output("of maxmemory are used");
+    assert_output("of maxmemory are used; beyond 100 % no lock can be acquired\n");
+}
+
+/* No lock can be acquired now: status 1. */
+static void test_doctor_fails_when_there_is_no_memory(void **state)
+{
+    (void)state;
+    examine_with_memory(50);
+    assert_status(1);
+    assert_output("fail  memory ");
+    assert_output("of maxmemory are used: no lock can be acquired\n");
+    assert_output("-> raise maxmemory");
 }
 
 static void test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced(void **state)
@@ -347,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_says_why_when_the_server_cannot_be_reached),
         cmocka_unit_test(test_doctor_fails_when_the_server_may_evict),
         cmocka_unit_test(test_doctor_warns_when_memory_is_short),
+        cmocka_unit_test(test_doctor_fails_when_there_is_no_memory),
         cmocka_unit_test(test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced),
         cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
         cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),
