@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex show: the server's data of one mutex: holder, queue, health, and conditions that are bound to the mutex. */
+/*
+ * dmutex show: the server's data of one name: of the mutex the holder, the queue, the health, and the conditions that
+ * are bound to the mutex; of the condition the waiters.  A mutex and a condition may have one name.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,13 @@ struct conditions {
     struct seen *seen;
     int count;
     bool are_known;
+};
+
+/* All that the server has of one name. */
+struct look {
+    struct seen mutex, condition; /* condition: has waiters, if the name has one */
+    bool has_condition;
+    struct conditions conditions;
 };
 
 /* ---- asking ------------------------------------------------------------------------------ */
@@ -75,7 +85,6 @@ static void print_queue(const struct seen *seen)
     uint32_t waiters = seen->data.info.shown.waiters;
     char party[SEEN_PARTY_ROOM], time[SAY_TIME_ROOM];
 
-    printf("  waiting   %" PRIu32 "\n", waiters);
     for (int i = 0; i < seen->data.waiter_count; i++) {
         const struct dm_seen_waiter *waiter = &seen->waiters[i];
 
@@ -106,18 +115,18 @@ static void print_conditions(const struct conditions *conditions)
                conditions->seen[i].data.info.shown.waiters);
 }
 
-static void print(const struct seen *seen, const struct conditions *conditions)
+static void print_mutex(const struct seen *seen, const struct conditions *conditions)
 {
     const struct dm_info *info = &seen->data.info;
-    char name[SAY_NAME_ROOM], time[SAY_TIME_ROOM];
+    char time[SAY_TIME_ROOM];
 
-    printf("%s\n", say_name(seen->name, name));
     if (info->shown.locked)
         print_hold(seen);
     else
         puts("  free");
     if (info->shown.token)
         printf("  token     %" PRIu64 "\n", info->shown.token << DM_TOKEN_SHIFT);
+    printf("  waiting   %" PRIu32 "\n", info->shown.waiters);
     print_queue(seen);
     print_health(seen);
     print_conditions(conditions);
@@ -126,52 +135,111 @@ static void print(const struct seen *seen, const struct conditions *conditions)
                say_time(info->grace_ms, time));
 }
 
-static void print_json(const struct seen *seen, const struct conditions *conditions)
+static void print_condition(const struct seen *seen)
+{
+    char mutex[SAY_NAME_ROOM];
+
+    printf("  condition%s%s, %" PRIu32 " waiting\n", *seen->mutex ? " of " : "",
+           *seen->mutex ? say_name(seen->mutex + 1, mutex) : "", seen->data.info.shown.waiters);
+    print_queue(seen);
+}
+
+/* True if the server knows nothing of the mutex: then a condition of the name stands alone. */
+static bool is_condition_alone(const struct look *look)
+{
+    const dmutex_info_t *shown = &look->mutex.data.info.shown;
+
+    return look->has_condition && !shown->locked && !shown->token && !shown->waiters && !shown->health;
+}
+
+static void print(const struct look *look)
+{
+    char name[SAY_NAME_ROOM];
+
+    printf("%s\n", say_name(look->mutex.name, name));
+    if (!is_condition_alone(look))
+        print_mutex(&look->mutex, &look->conditions);
+    if (look->has_condition)
+        print_condition(&look->condition);
+}
+
+static void write_mutex(struct json *json, const struct look *look)
+{
+    const struct conditions *conditions = &look->conditions;
+
+    seen_json(json, &look->mutex);
+    if (conditions->are_known) {
+        json_open(json, "conditions", '[');
+        for (int i = 0; i < conditions->count; i++) {
+            json_open(json, NULL, '{');
+            seen_json(json, &conditions->seen[i]);
+            json_close(json);
+        }
+        json_close(json);
+    } else {
+        json_null(json, "conditions");
+    }
+    if (look->has_condition) {
+        json_open(json, "condition", '{');
+        seen_json(json, &look->condition);
+        json_close(json);
+    }
+}
+
+static void print_json(const struct look *look)
 {
     struct json json = json_begin(stdout);
 
     json_open(&json, NULL, '{');
-    seen_json(&json, seen);
-    if (conditions->are_known) {
-        json_open(&json, "conditions", '[');
-        for (int i = 0; i < conditions->count; i++) {
-            json_open(&json, NULL, '{');
-            seen_json(&json, &conditions->seen[i]);
-            json_close(&json);
-        }
-        json_close(&json);
-    } else {
-        json_null(&json, "conditions");
-    }
+    if (is_condition_alone(look))
+        seen_json(&json, &look->condition);
+    else
+        write_mutex(&json, look);
     json_close(&json);
     json_end(&json);
 }
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
+static void clear(struct look *look)
+{
+    for (int i = 0; i < look->conditions.count; i++)
+        seen_clear(&look->conditions.seen[i]);
+    free(look->conditions.seen);
+    seen_clear(&look->condition);
+    seen_clear(&look->mutex);
+}
+
+/* A quorum has no conditions, and refuses the question. */
+static void look_for_condition(const char *name, struct look *look)
+{
+    char key[DM_MUTEX_KEY_ROOM];
+
+    snprintf(key, sizeof key, "c%s", name);
+    look->has_condition = dm_view_one(key, DM_SEEN_WAITERS, keep, &look->condition) == 0 && !look->condition.fault &&
+                          look->condition.data.info.shown.waiters > 0;
+}
+
 /* Data that are not the library's are a failure: to say "free" would be wrong. */
 static int show(const char *name, bool is_json)
 {
     char key[DM_MUTEX_KEY_ROOM];
-    struct conditions conditions = { .mutex = key };
-    struct seen seen = { 0 };
+    struct look look = { .conditions.mutex = key };
 
     snprintf(key, sizeof key, "n%s", name);
-    if (dm_view_one(key, DM_SEEN_WAITERS, keep, &seen) != 0)
+    if (dm_view_one(key, DM_SEEN_WAITERS, keep, &look.mutex) != 0)
         return tool_failed(name);
-    if (seen.fault) {
-        seen_clear(&seen);
+    if (look.mutex.fault) {
+        clear(&look);
         return tool_foreign(name);
     }
-    conditions.are_known = dm_view_all(key, 0, keep_condition, &conditions) == 0;
+    look_for_condition(name, &look);
+    look.conditions.are_known = dm_view_all(key, 0, keep_condition, &look.conditions) == 0;
     if (is_json)
-        print_json(&seen, &conditions);
+        print_json(&look);
     else
-        print(&seen, &conditions);
-    for (int i = 0; i < conditions.count; i++)
-        seen_clear(&conditions.seen[i]);
-    free(conditions.seen);
-    seen_clear(&seen);
+        print(&look);
+    clear(&look);
     return 0;
 }
 

@@ -125,6 +125,37 @@ static void test_show_tells_conditions_when_some_wait_there(void **state)
     actor_end(waiter);
 }
 
+/* A condition is no free mutex, as `list` says, too; a mutex of the same name is shown beside the condition. */
+static void test_show_tells_the_waiters_when_the_name_is_of_a_condition(void **state)
+{
+    struct actor *waiter = actor_start(the_server), *holder;
+    char line[200];
+
+    (void)state;
+    actor_do(waiter, "0", "lock tn/data");
+    actor_send(waiter, "wait tn/filled tn/data");
+    wait_until(side_int(the_server->side, "EXISTS dmutex:{tn}:cond:filled") == 1);
+    command_run("exec $dmutex show tn/filled");
+    assert_status(0);
+    snprintf(line, sizeof line, "tn/filled\n  condition of tn/data, 1 waiting\n        1   %s", as_shown(waiter));
+    assert_int_equal(strncmp(ran.output, line, strlen(line)), 0);
+    assert_null(strstr(ran.output, "free"));
+    command_run("exec $dmutex show --json tn/filled");
+    tool_check_json();
+    assert_output("\"kind\":\"condition\",\"anonymous\":false,\"mutex\":\"tn/data\",\"waiters\":1,\"queue\":[{");
+    holder = hold("tn/filled");
+    command_run("exec $dmutex show tn/filled");
+    assert_output(as_shown(holder));
+    assert_output("  condition of tn/data, 1 waiting\n");
+    command_run("exec $dmutex show --json tn/filled");
+    tool_check_json();
+    assert_output("\"kind\":\"mutex\"");
+    assert_output("\"conditions\":[],\"condition\":{\"name\":\"tn/filled\"");
+    actor_end(holder);
+    actor_kill(waiter);
+    actor_end(waiter);
+}
+
 /* A process that keeps its lease is the holder, though no thread of it may be inside. */
 static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
 {
@@ -409,6 +440,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_show_tells_the_command_when_run_holds_the_lock),
         cmocka_unit_test(test_show_tells_the_end_of_a_hold_when_nobody_holds),
         cmocka_unit_test(test_show_tells_conditions_when_some_wait_there),
+        cmocka_unit_test(test_show_tells_the_waiters_when_the_name_is_of_a_condition),
         cmocka_unit_test(test_show_says_kept_when_the_process_keeps_the_lease),
         cmocka_unit_test(test_list_tells_what_is_held_when_asked),
         cmocka_unit_test(test_list_tells_each_name_once_when_there_are_thousands),
