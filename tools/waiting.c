@@ -55,24 +55,34 @@ static void describe_holder(const struct dm_info *info, char *text, size_t room)
     else if (!info->shown.locked)
         snprintf(text, room, "free");
     else
-        snprintf(text, room, "held by %s (process %" PRIu32 ") on %s for %s", info->shown.program, info->shown.pid,
-                 info->shown.host, say_time(info->held_ms, time));
+        snprintf(text, room, "held for %s by %s (process %" PRIu32 ") on %s", say_time(info->held_ms, time),
+                 info->shown.program, info->shown.pid, info->shown.host);
 }
 
-static void draw(void)
+/* The place in the queue and the holder. */
+static void describe_wait(char *text, size_t room)
 {
-    char line[2048], name[SAY_NAME_ROOM], time[SAY_TIME_ROOM], holder[300] = "the server does not answer";
+    char holder[300] = "the server does not answer", place[60] = "";
     struct dm_info info = { 0 };
     bool is_known = dm_view_wait(waited_for, &info) == 0;
 
     if (is_known)
         describe_holder(&info, holder, sizeof holder);
-    snprintf(line, sizeof line, "waiting for %s for %s", say_name(waited_for, name),
-             say_time((dm_clock_boot_ns() - began_ns) / DM_NS_PER_MS, time));
     if (is_known && info.position)
-        snprintf(line + strlen(line), sizeof line - strlen(line), ", place %" PRIu64 " of %" PRIu32, info.position,
-                 info.shown.waiters);
-    snprintf(line + strlen(line), sizeof line - strlen(line), ": %s", holder);
+        snprintf(place, sizeof place, ", place %" PRIu64 " of %" PRIu32, info.position, info.shown.waiters);
+    snprintf(text, room, "%s: %s", place, holder);
+}
+
+/* A narrow terminal gets the server's news alone, and neither the name, which was typed there, nor the time so far. */
+static void draw(void)
+{
+    char line[2048], news[400], name[SAY_NAME_ROOM], time[SAY_TIME_ROOM];
+
+    describe_wait(news, sizeof news);
+    snprintf(line, sizeof line, "waiting for %s for %s%s", say_name(waited_for, name),
+             say_time((dm_clock_boot_ns() - began_ns) / DM_NS_PER_MS, time), news);
+    if (strlen(line) >= columns())
+        snprintf(line, sizeof line, "waiting%s", news);
     dm_text_clean(line);
     cut(line, columns() - 1);
     fprintf(stderr, "\r%s\033[K", line);

@@ -229,10 +229,27 @@ static void test_run_ends_by_a_signal_when_it_waits(void **state)
 
 /* ---- on a terminal ----------------------------------------------------------------------- */
 
+static char screen[COMMAND_ROOM]; /* what the terminal's program has written */
+
+/* Starts a line for a shell on a terminal of so many columns. */
+static pid_t start_on_terminal(unsigned short columns, const char *line, int *ret_terminal)
+{
+    struct winsize size = { .ws_row = 24, .ws_col = columns };
+    pid_t pid = forkpty(ret_terminal, NULL, NULL, &size);
+
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    keeper_watch(pid);
+    screen[0] = '\0';
+    return pid;
+}
+
 /* Reads the output of the terminal's program until the text has come, or the program has ended: then false. */
 static bool read_until(int terminal, const char *text)
 {
-    static char screen[COMMAND_ROOM];
     size_t length = strlen(screen);
     ssize_t got;
 
@@ -248,29 +265,39 @@ static bool read_until(int terminal, const char *text)
 
 static void test_run_shows_place_and_holder_when_it_waits_on_a_terminal(void **state)
 {
-    struct winsize size = { .ws_row = 24, .ws_col = 160 };
     struct actor *holder = hold("t/shown");
     char held_by[60];
     int terminal, status;
-    pid_t pid;
+    pid_t pid = start_on_terminal(160, "exec $dmutex run t/shown echo is run", &terminal);
 
     (void)state;
-    pid = forkpty(&terminal, NULL, NULL, &size);
-    if (pid == 0) {
-        setenv("TERM", "xterm", 1);
-        execl("/bin/sh", "sh", "-c", "exec $dmutex run t/shown echo is run", (char *)NULL);
-        _exit(127);
-    }
-    keeper_watch(pid);
     snprintf(held_by, sizeof held_by, "(process %d)", (int)actor_pid(holder));
     assert_true(read_until(terminal, "waiting for t/shown for "));
-    assert_true(read_until(terminal, "place 1 of 1"));
+    assert_true(read_until(terminal, "place 1 of 1: held for "));
     assert_true(read_until(terminal, held_by));
     actor_do(holder, "0", "unlock t/shown");
     assert_true(read_until(terminal, "\r\033[K"));
     assert_true(read_until(terminal, "is run"));
     status = keeper_reap(pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(terminal);
+    actor_end(holder);
+}
+
+/* Place, time of the hold and holder fit into 80 columns, however long the name. */
+static void test_run_shows_how_long_the_lock_is_held_when_the_terminal_is_narrow(void **state)
+{
+    struct actor *holder = hold("t/a-name-that-is-longer-than-usual");
+    char held_by[60];
+    int terminal;
+    pid_t pid = start_on_terminal(80, "exec $dmutex run -w 20 t/a-name-that-is-longer-than-usual true", &terminal);
+
+    (void)state;
+    snprintf(held_by, sizeof held_by, " s by test_run_lock (process %d)", (int)actor_pid(holder));
+    assert_true(read_until(terminal, "waiting, place 1 of 1: held for "));
+    assert_true(read_until(terminal, held_by));
+    actor_do(holder, "0", "unlock t/a-name-that-is-longer-than-usual");
+    assert_int_equal(tool_await(pid), 0);
     close(terminal);
     actor_end(holder);
 }
@@ -292,6 +319,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
         cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
         cmocka_unit_test(test_run_shows_place_and_holder_when_it_waits_on_a_terminal),
+        cmocka_unit_test(test_run_shows_how_long_the_lock_is_held_when_the_terminal_is_narrow),
     };
 
     test_begin(argc, argv);

@@ -100,14 +100,15 @@ result "top ends by ^C, and leaves a terminal that wraps lines"
 hold screens/run
 begin 150 6 '"$dmutex" run screens/run cat'
 shows "waiting for screens/run for "
-shows ", place 1 of 1: held by sh (process "
+shows ", place 1 of 1: held for "
+shows " by sh (process "
 becomes 1 lines .
 keys C-c
 shows "status 130"
 result "run shows place and holder in one line, and ^C ends the wait"
 
 begin 60 6 '"$dmutex" run screens/run cat'
-shows "waiting for screens/run for "
+shows "waiting, place 1 of 1: held for "
 becomes 1 lines .
 result "run draws one line when the terminal is narrow"
 
