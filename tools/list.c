@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dmutex list: the names that the server knows, in a table. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,19 +11,17 @@
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* Characters, not bytes: for columns. */
-static int width(const char *text)
+/* What a free mutex has left behind. */
+static const char *words_of_health(const struct seen *seen)
 {
-    int count = 0;
-
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xC0) != 0x80;
-    return count;
-}
-
-static void print_cell(const char *text, int columns)
-{
-    printf("%s%*s", text, columns > width(text) ? columns - width(text) : 0, "");
+    switch (seen->data.info.shown.health) {
+    case 0:
+        return "";
+    case 1:
+        return ", a holder died";
+    default:
+        return ", not recoverable";
+    }
 }
 
 static void describe(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM])
@@ -33,10 +32,8 @@ static void describe(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM])
         snprintf(ret_text, SEEN_PARTY_ROOM, "(condition)");
     else if (seen->data.info.shown.locked)
         seen_holder(seen, ret_text);
-    else if (seen->data.info.shown.health)
-        snprintf(ret_text, SEEN_PARTY_ROOM, "(free, %s)", seen_health(seen));
     else
-        snprintf(ret_text, SEEN_PARTY_ROOM, "(free)");
+        snprintf(ret_text, SEEN_PARTY_ROOM, "(free%s)", words_of_health(seen));
 }
 
 static void print_row(const struct seen *seen, int name_columns, int holder_columns)
@@ -46,26 +43,26 @@ static void print_row(const struct seen *seen, int name_columns, int holder_colu
     describe(seen, holder);
     if (seen->data.info.shown.locked)
         say_time(seen->data.info.held_ms, time);
-    print_cell(say_name(seen->name, name), name_columns + 2);
-    print_cell(holder, holder_columns + 2);
+    say_cell(say_name(seen->name, name), name_columns, INT_MAX);
+    say_cell(holder, holder_columns, INT_MAX);
     printf("%12s  %7" PRIu32 "\n", time, seen->data.info.shown.waiters);
 }
 
 static void print(const struct gathered *list)
 {
-    int names = width("NAME"), holders = width("HELD BY");
+    int names = say_width("NAME"), holders = say_width("HELD BY");
     char text[SAY_NAME_ROOM];
 
     for (size_t i = 0; i < list->count; i++) {
-        int columns = width(say_name(list->seen[i].name, text));
+        int columns = say_width(say_name(list->seen[i].name, text));
 
         names = columns > names ? columns : names;
         describe(&list->seen[i], text);
-        columns = width(text);
+        columns = say_width(text);
         holders = columns > holders ? columns : holders;
     }
-    print_cell("NAME", names + 2);
-    print_cell("HELD BY", holders + 2);
+    say_cell("NAME", names, INT_MAX);
+    say_cell("HELD BY", holders, INT_MAX);
     printf("%12s  %7s\n", "FOR", "WAITING");
     for (size_t i = 0; i < list->count; i++)
         print_row(&list->seen[i], names, holders);

@@ -57,6 +57,40 @@ const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM])
     return ret_text;
 }
 
+static bool is_begin_of_character(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+int say_width(const char *text)
+{
+    int count = 0;
+
+    for (; *text; text++)
+        count += is_begin_of_character(*text);
+    return count;
+}
+
+/* The bytes of the first characters. */
+static int bytes_of(const char *text, int characters)
+{
+    int bytes = 0;
+
+    while (text[bytes] && (characters > 0 || !is_begin_of_character(text[bytes])))
+        characters -= is_begin_of_character(text[bytes++]);
+    return bytes;
+}
+
+void say_cell(const char *text, int least, int most)
+{
+    int width = say_width(text);
+    bool is_cut = width > most;
+    int shown = is_cut ? most : width;
+
+    printf("%.*s%s%*s", bytes_of(text, is_cut ? most - 1 : width), text, is_cut ? "~" : "",
+           (least > shown ? least - shown : 0) + 2, "");
+}
+
 bool say_is_screen(FILE *to)
 {
     const char *term = getenv("TERM");

@@ -22,6 +22,12 @@ const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM]);
 /* Writes a length of time as "0.3 s", "12.3 s", "4 min 3 s", "2 h 5 min", "3 d 2 h".  Returns ret_text. */
 const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM]);
 
+/* The columns that a text needs: characters, not bytes. */
+int say_width(const char *text);
+
+/* Prints a text of a table, in `least` columns and a gap of two; a text of more than `most` columns ends with '~'. */
+void say_cell(const char *text, int least, int most);
+
 /* True if live screens and colours may be written there: a terminal that is not dumb. */
 bool say_is_screen(FILE *to);
 

@@ -23,6 +23,8 @@
 
 #define DEADLOCKS_SHOWN 8
 #define WAITS_SHOWN 8
+#define NAME_COLUMNS 28
+#define HOLDER_COLUMNS 36
 
 /* The rows, the busiest first, and sums. */
 struct ranking {
@@ -99,8 +101,9 @@ static void print_row(const struct seen *seen, const char *end)
     }
     if (seen->data.waiter_count)
         say_time(longest_wait_ms(seen), waited);
-    printf("%-28.60s  %-36.80s  %12s  %7" PRIu32 "  %12s%s\n", say_name(seen->name, name), holder, held,
-           seen->data.info.shown.waiters, waited, end);
+    say_cell(say_name(seen->name, name), NAME_COLUMNS, 60);
+    say_cell(holder, HOLDER_COLUMNS, 80);
+    printf("%12s  %7" PRIu32 "  %12s%s\n", held, seen->data.info.shown.waiters, waited, end);
 }
 
 static void print_deadlock(const struct deadlock *deadlock, const char *end)
@@ -167,7 +170,9 @@ static void print(const struct gathered *gathered, const struct ranking *ranking
     printf("%u held, %u waiting%s%s\n", ranking->held, ranking->waiting, rate, end);
     for (int i = 0; i < count; i++)
         print_deadlock(&deadlocks[i], end);
-    printf("%-28s  %-36s  %12s  %7s  %12s%s\n", "NAME", "HELD BY", "FOR", "WAITING", "LONGEST", end);
+    say_cell("NAME", NAME_COLUMNS, NAME_COLUMNS);
+    say_cell("HELD BY", HOLDER_COLUMNS, HOLDER_COLUMNS);
+    printf("%12s  %7s  %12s%s\n", "FOR", "WAITING", "LONGEST", end);
     for (size_t i = 0; i < ranking->count && i < most - lines; i++)
         print_row(ranking->rows[i], end);
     if (waits)

@@ -47,6 +47,22 @@ static void test_top_shows_the_most_wanted_lock_first(void **state)
     actor_end(holder);
 }
 
+/* A name that is too long for its column is cut with a mark, and inside no character. */
+static void test_top_marks_a_name_that_is_cut(void **state)
+{
+    struct actor *holder = actor_start(the_server);
+
+    (void)state;
+    actor_do(holder, "0", "lock tt/%057d", 0);
+    actor_do(holder, "0", "lock tt/%058d", 0);
+    actor_do(holder, "0", "lock tt/%055d\xc3\xbc\xc3\xbc\xc3\xbc", 0);
+    command_run("$dmutex top | tail -n +3 | cut -d' ' -f1 | LC_ALL=C sort");
+    assert_string_equal(ran.output, "tt/000000000000000000000000000000000000000000000000000000000\n"
+                                    "tt/00000000000000000000000000000000000000000000000000000000~\n"
+                                    "tt/0000000000000000000000000000000000000000000000000000000\xc3\xbc~\n");
+    actor_end(holder);
+}
+
 /* Three processes in a circle, and a fourth that waits for one of them and is in no circle. */
 static void test_top_names_a_deadlock_when_processes_wait_for_each_other(void **state)
 {
@@ -233,6 +249,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_top_shows_the_most_wanted_lock_first, forget_all),
+        cmocka_unit_test_setup(test_top_marks_a_name_that_is_cut, forget_all),
         cmocka_unit_test_setup(test_top_names_a_deadlock_when_processes_wait_for_each_other, forget_all),
         cmocka_unit_test_setup(test_top_tells_who_waits_for_whom_when_holders_wait, forget_all),
         cmocka_unit_test_setup(test_top_fits_the_screen_when_many_wait, forget_all),

@@ -198,6 +198,32 @@ static void test_list_tells_what_is_held_when_asked(void **state)
     actor_end(b);
 }
 
+/* The table has words for people, as `show`; only --json has the words of programs. */
+static void test_list_says_why_a_free_lock_is_listed(void **state)
+{
+    struct actor *dead = actor_start(the_server), *last = actor_start(the_server);
+
+    (void)state;
+    actor_do(dead, "0", "init tr/dead robust lease=200");
+    actor_do(dead, "0", "init tr/last robust lease=200");
+    actor_do(dead, "0", "lock tr/dead");
+    actor_do(dead, "0", "lock tr/last");
+    actor_kill(dead);
+    actor_end(dead);
+    actor_do(last, "0", "init tr/last robust lease=200");
+    actor_do(last, "EOWNERDEAD", "lock tr/last");
+    actor_do(last, "0", "unlock tr/last");
+    wait_until(!tool_is_held("tr/dead"));
+    command_run("exec $dmutex list 'tr/*'");
+    assert_output("\ntr/dead  (free, a holder died) ");
+    assert_output("\ntr/last  (free, not recoverable) ");
+    command_run("exec $dmutex list --json 'tr/*'");
+    tool_check_json();
+    assert_output("\"health\":\"dead\"");
+    assert_output("\"health\":\"notrecoverable\"");
+    actor_end(last);
+}
+
 /* SCAN has a cursor, and the script takes a hundred names: each name comes once. */
 static void test_list_tells_each_name_once_when_there_are_thousands(void **state)
 {
@@ -443,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_show_tells_the_waiters_when_the_name_is_of_a_condition),
         cmocka_unit_test(test_show_says_kept_when_the_process_keeps_the_lease),
         cmocka_unit_test(test_list_tells_what_is_held_when_asked),
+        cmocka_unit_test(test_list_says_why_a_free_lock_is_listed),
         cmocka_unit_test(test_list_tells_each_name_once_when_there_are_thousands),
         cmocka_unit_test(test_json_is_well_formed_when_names_have_any_byte),
         cmocka_unit_test(test_words_are_clean_when_names_and_labels_have_controls),
