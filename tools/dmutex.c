@@ -42,6 +42,11 @@ static int print_help_of(const struct word *word)
     return 0;
 }
 
+static bool asks_for_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
 static int help(char **argv)
 {
     const struct word *word = argv[1] ? find(argv[1]) : NULL;
@@ -61,7 +66,7 @@ static int run_word(const struct word *word, int argc, char **argv)
 
     snprintf(name, sizeof name, "dmutex %s", word->name);
     argv[0] = name;
-    if (argc > 1 && strcmp(argv[1], "--help") == 0)
+    if (argc > 1 && asks_for_help(argv[1]))
         return print_help_of(word);
     return word->run(argc, argv);
 }
@@ -74,7 +79,7 @@ static int act(int argc, char **argv)
         return print_help(stderr);
     if (strcmp(argv[1], "--version") == 0)
         return puts("dmutex " DMUTEX_VERSION_STRING) < 0 ? TOOL_OUTPUT : 0;
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argv[1]))
         return help(argv + 1);
     word = find(argv[1]);
     if (word)

@@ -135,7 +135,7 @@ int tool_failed(const char *name)
 {
     char text[SAY_NAME_ROOM];
 
-    if (name)
+    if (name && *name)
         say("%s: %s", say_name(name, text), dmutex_strerror_np());
     else
         say("%s", dmutex_strerror_np());

@@ -80,7 +80,10 @@ int tool_status_of(const char *sentence);
 /* True if the sentence is of a server that has no memory for another lock. */
 bool tool_is_server_full(const char *sentence);
 
-/* Says that the library's last call about `name` (NULL: the server) failed, and why.  Returns tool_status_of(). */
+/*
+ * Says that the library's last call about `name` failed, and why; NULL: about the server.  An empty name stands in no
+ * sentence.  Returns tool_status_of().
+ */
 int tool_failed(const char *name);
 
 /* The same of a list of all names, with the right that a list needs. */

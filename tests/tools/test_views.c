@@ -438,17 +438,33 @@ static void test_words_refuse_when_the_usage_is_wrong(void **state)
 
 static void test_help_tells_all_words_when_asked(void **state)
 {
+    static const char *const all[] = { "help", "--help", "-h" };
+    static const char *const one[] = { "help show", "show --help", "show -h" };
+
     (void)state;
-    command_run("exec $dmutex --help");
-    assert_status(0);
-    assert_output("  show ");
-    command_run("exec $dmutex help show");
-    assert_status(0);
-    assert_output("usage: dmutex show [--json] NAME\n");
-    command_run("exec $dmutex show --help");
-    assert_output("usage: dmutex show [--json] NAME\n");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        command_run("exec $dmutex %s", all[i]);
+        assert_status(0);
+        assert_output("  show ");
+        command_run("exec $dmutex %s", one[i]);
+        assert_status(0);
+        assert_output("usage: dmutex show [--json] NAME\n");
+    }
     command_run("exec $dmutex --version");
     assert_string_equal(ran.output, "dmutex " DMUTEX_VERSION_STRING "\n");
+}
+
+/* An empty name stands in no sentence. */
+static void test_an_empty_name_is_told_without_an_empty_part(void **state)
+{
+    static const char *const commands[] = { "run '' true", "show ''", "token ''" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        command_run("exec $dmutex %s", commands[i]);
+        assert_status(64);
+        assert_string_equal(ran.errors, "dmutex: The name is empty: give 1 to 200 bytes\n");
+    }
 }
 
 /* A script that reads a list must not take half of it for all of it. */
@@ -480,6 +496,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_words_need_no_more_than_the_documented_rights_but_list),
         cmocka_unit_test(test_words_refuse_when_the_usage_is_wrong),
         cmocka_unit_test(test_help_tells_all_words_when_asked),
+        cmocka_unit_test(test_an_empty_name_is_told_without_an_empty_part),
         cmocka_unit_test(test_a_full_disk_is_told_when_output_is_lost),
     };
 
