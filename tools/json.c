@@ -136,20 +136,15 @@ void json_name(struct json *json, const char *name)
 
 void json_moment(struct json *json, const char *key, int64_t ms)
 {
-    struct timespec now;
+    time_t seconds = (time_t)(ms / 1000);
     struct tm parts;
     char text[40];
-    int64_t then_ms;
-    time_t seconds;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    then_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - ms;
-    seconds = (time_t)(then_ms / 1000);
     begin_member(json, key);
-    if (then_ms < 0 || !gmtime_r(&seconds, &parts))
+    if (ms < 0 || !gmtime_r(&seconds, &parts))
         fputs("null", json->to);
     else if (strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) > 0)
-        fprintf(json->to, "\"%s.%03dZ\"", text, (int)(then_ms % 1000));
+        fprintf(json->to, "\"%s.%03dZ\"", text, (int)(ms % 1000));
     else
         fputs("null", json->to);
 }

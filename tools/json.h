@@ -49,7 +49,7 @@ void json_long(struct json *json, const char *key, uint64_t number);
  */
 void json_name(struct json *json, const char *name);
 
-/* The moment `ms` ago, as "2026-11-23T08:15:30.123Z". */
+/* A moment in ms since 1970, as "2026-11-23T08:15:30.123Z". */
 void json_moment(struct json *json, const char *key, int64_t ms);
 
 #endif

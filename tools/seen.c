@@ -129,13 +129,22 @@ void seen_json_holder(struct json *json, const struct seen *seen)
     json_close(json);
 }
 
+/* The store's token is the moment of the grant by the store's clock, so that all looks at a hold tell one moment. */
+static void write_moment(struct json *json, uint64_t token)
+{
+    if (token)
+        json_moment(json, "since", ((int64_t)token + DM_TOKEN_EPOCH_US) / 1000);
+    else
+        json_null(json, "since");
+}
+
 static void write_hold(struct json *json, const struct seen *seen)
 {
     const dmutex_info_t *shown = &seen->data.info.shown;
 
     if (!shown->locked)
         return;
-    json_moment(json, "since", seen->data.info.held_ms);
+    write_moment(json, shown->token);
     json_number(json, "held_ms", seen->data.info.held_ms);
     json_number(json, "lease_ms", seen->data.lease_ms);
     json_number(json, "remaining_ms", shown->remaining_ms);

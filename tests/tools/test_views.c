@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct actor *hold(const char *name)
@@ -123,6 +124,35 @@ static void test_show_tells_conditions_when_some_wait_there(void **state)
     assert_null(strstr(ran.output, "condition"));
     actor_kill(waiter);
     actor_end(waiter);
+}
+
+/* Now, as JSON has moments. */
+static void write_now(char ret_text[40])
+{
+    struct timespec now;
+    struct tm parts;
+    size_t length;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    length = strftime(ret_text, 40, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &parts));
+    snprintf(ret_text + length, 40 - length, ".%03ldZ\n", now.tv_nsec / 1000000);
+}
+
+/* A script can compare the moments of two looks: is it the same hold? */
+static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **state)
+{
+    char before[40], after[40];
+    struct actor *holder;
+
+    (void)state;
+    write_now(before);
+    holder = hold("t/since");
+    write_now(after);
+    command_run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do $dmutex show --json t/since; done | "
+                "sed 's/.*\"since\":\"//; s/\".*//' | sort -u");
+    assert_int_equal(strlen(ran.output), strlen(before));
+    assert_true(strcmp(before, ran.output) <= 0 && strcmp(ran.output, after) <= 0);
+    actor_end(holder);
 }
 
 /* A condition is no free mutex, as `list` says, too; a mutex of the same name is shown beside the condition. */
@@ -482,6 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_show_tells_the_command_when_run_holds_the_lock),
         cmocka_unit_test(test_show_tells_the_end_of_a_hold_when_nobody_holds),
         cmocka_unit_test(test_show_tells_conditions_when_some_wait_there),
+        cmocka_unit_test(test_json_tells_one_moment_when_a_hold_is_looked_at_again),
         cmocka_unit_test(test_show_tells_the_waiters_when_the_name_is_of_a_condition),
         cmocka_unit_test(test_show_says_kept_when_the_process_keeps_the_lease),
         cmocka_unit_test(test_list_tells_what_is_held_when_asked),
