@@ -35,11 +35,15 @@ static void run_with(const char *rule, const char *command)
     assert_status(0);
 }
 
-/* A line is said if no rule matches, here because of a wrong path; with -q nothing is said. */
+/* A line is said if no rule matches, here because of a wrong path; an only rule is named; with -q nothing is said. */
 static void test_a_line_is_said_when_no_rule_matches(void **state)
 {
     (void)state;
     run_with("flock:/run/lok/x => a", "flock x.lock true");
+    assert_string_equal(ran.errors,
+                        "dmutex: the rule flock:/run/lok/x => a has matched nothing, so nothing was distributed: "
+                        "dmutex-run --list shows what the program uses\n");
+    run_with("flock:/run/lok/x => a; flock:/run/lok/y => b", "flock x.lock true");
     assert_string_equal(ran.errors, NOTHING);
     command_run("cd %s && exec %s -q -e 'flock:/run/lok/x => a' flock x.lock true", folder, dmutex_run);
     assert_string_equal(ran.errors, "");

@@ -60,14 +60,25 @@ static bool is_any_used(void)
     return false;
 }
 
-static void say_rule(const struct rule *rule)
+/* consequence: more than that the rule has no effect, or "". */
+static void say_rule(const struct rule *rule, const char *consequence)
 {
     char room[512];
     struct text words = text_in(room, sizeof room);
 
     rules_write(rule, &words);
-    text_say("the rule ", room, " => ", rule->name,
-             " has matched nothing: dmutex-run --list shows what the program uses", NULL);
+    text_say("the rule ", room, " => ", rule->name, " has matched nothing", consequence,
+             ": dmutex-run --list shows what the program uses", NULL);
+}
+
+static void say_that_none_is_used(const struct settings *settings)
+{
+    if (settings->count == 1)
+        say_rule(&settings->rules[0], ", so nothing was distributed");
+    else
+        text_say("no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program "
+                 "uses",
+                 NULL);
 }
 
 __attribute__((destructor)) static void say_unused(void)
@@ -77,12 +88,10 @@ __attribute__((destructor)) static void say_unused(void)
     if (!used || used->owner != getpid())
         return;
     if (!is_any_used()) {
-        text_say(
-            "no rule has matched anything, so nothing was distributed: dmutex-run --list shows what the program uses",
-            NULL);
+        say_that_none_is_used(settings);
         return;
     }
     for (int i = 0; i < settings->count; i++)
         if (settings->rules[i].number < used->count && used->marks[settings->rules[i].number] == USED_NOT_THOUGH)
-            say_rule(&settings->rules[i]);
+            say_rule(&settings->rules[i], "");
 }
