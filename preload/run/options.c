@@ -31,7 +31,7 @@ void options_print_help(void)
          "      --output FILE   print them there, not to standard error\n"
          "      --check         find what the rules name, and ask the server; run nothing\n"
          "      --dry-run       print what would be run\n"
-         "      --holders       print which processes of this host have lock files that others wait for\n"
+         "      --holders       print the lock files of this user that processes of this host have locked\n"
          "  -v, --verbose       say what is done\n"
          "  -q, --quiet         no warnings\n"
          "  -h, --help          this text\n"
