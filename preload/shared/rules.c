@@ -314,7 +314,7 @@ static bool read_name(struct rule *rule, char **text, char *end, struct text *re
         if (*rule->name)
             return true;
     }
-    return complain(reason, "must be followed by => and a name");
+    return complain(reason, "must be followed by => and a name, with blanks around the =>");
 }
 
 int rules_parse(char *text, struct rule *rules, char ret_reason[RULES_REASON_ROOM])

@@ -224,7 +224,7 @@ static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
     static const char offset[] = "not of the form off:MODULE@build-id:HEX+OFFSET";
     static const char shm[] = "not of the form shm:/NAME+OFFSET";
     static const char map[] = "not of the form map:/PATH+OFFSET";
-    static const char name[] = "must be followed by => and a name";
+    static const char name[] = "must be followed by => and a name, with blanks around the =>";
     static const char value[] = "an unknown key, or a value that it cannot have";
     static const struct {
         const char *text, *about, *what;
@@ -259,6 +259,8 @@ static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
         { "sym:a:b; sym:a:c => x", "sym:a:b", name },
         { "sym:a:b = > x", "sym:a:b", name },
         { "sym:a:b=> x", "sym:a:b=>", name },
+        { "sym:a:b=>x", "sym:a:b=>x", name },
+        { "sym:a:b =>x", "sym:a:b", name },
         { "sym:a:c => x; sym:a:b -> y", "sym:a:b", name },
         { "sym:a:b => x%h", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
         { "sym:a:b => x%%%", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },

@@ -440,7 +440,7 @@ static void test_map_is_refused_with_a_sentence_when_bad(void **state)
     (void)state;
     command_run("DMUTEX_MAP='sym:m:s' exec %s true", dmutex_run);
     assert_status(78);
-    assert_errors("DMUTEX_MAP: sym:m:s: must be followed by => and a name");
+    assert_errors("DMUTEX_MAP: sym:m:s: must be followed by => and a name, with blanks around the =>");
     command_run("exec %s -e 'sym:m:s => a lease=1' true", dmutex_run);
     assert_status(78);
     assert_errors("-e: sym:m:s: lease=1: an unknown key, or a value that it cannot have");
