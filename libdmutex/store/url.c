@@ -297,6 +297,12 @@ static const char *meant(struct dm_part where)
            "redis+quorum:// or \"local:\"";
 }
 
+/* In front of the options a login ends, or there is none: a password stands behind a colon. */
+static bool has_whole_login(struct dm_part where)
+{
+    return memchr(where.text, '@', where.length) || !memchr(where.text, ':', where.length);
+}
+
 /*
  * Cuts the options off first, so a '?' before the options must be encoded.  Where one server is meant a comma is
  * refused, because a list would look like one host with an odd name; so a comma in a login must be encoded there, too.
@@ -316,8 +322,9 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
             return dm_url_complain(ret_reason, "one server is meant here; " DM_URL_LIST_FORMS);
         where.text += strlen(scheme->text);
         where.length -= strlen(scheme->text);
-        return scheme->read(url, where, ret_reason) && dm_url_read_options(url, behind, ret_reason) &&
-               check_tls(url, ret_reason) && check_switch(url, ret_reason);
+        return scheme->read(url, where, ret_reason) &&
+               dm_url_read_options(url, behind, has_whole_login(where), ret_reason) && check_tls(url, ret_reason) &&
+               check_switch(url, ret_reason);
     }
     return dm_url_complain(ret_reason, meant(where));
 }

@@ -13,6 +13,7 @@
 #define DB_MAX 999999
 #define WAIT_MAX 99
 #define TIMEOUT_MAX_MS 3600000 /* an hour */
+#define KEY_TOLD_MAX 40
 
 /* ASCII alone, by name: isalnum() takes other bytes in some locales, and keys of one URL must not depend on that. */
 static bool is_of_prefix(char byte)
@@ -223,10 +224,38 @@ static const char *meant(struct dm_part key)
     return NULL;
 }
 
-static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part value, char *ret_reason)
+/* Without a login in front the key may be a piece of the password: redis://me:1?secret=1 lacks the login's '@'. */
+static bool may_be_told(struct dm_part key, bool is_behind_login)
+{
+    for (size_t i = 0; i < key.length; i++) {
+        if (!is_of_prefix(key.text[i]))
+            return false;
+    }
+    return is_behind_login && key.length && key.length <= KEY_TOLD_MAX && !strchr(key.text, '@');
+}
+
+/* number: 1 is the first option. */
+static bool complain_of_key(int number, struct dm_part key, bool is_behind_login, char *ret_reason)
+{
+    char name[KEY_TOLD_MAX + 8] = "";
+
+    if (may_be_told(key, is_behind_login))
+        snprintf(name, sizeof name, ", \"%.*s\",", (int)key.length, key.text);
+    snprintf(
+        ret_reason, DM_REASON_ROOM,
+        "option %d%s is none of connect_timeout, command_timeout, db, prefix, user_file, password_file, eviction, "
+        "grace, tls, cacert, cert, key, servername, verify, switch, wait, sentinel_user and sentinel_password_file",
+        number, name);
+    return false;
+}
+
+/* False with the reason, which a key that is not known leaves to the caller. */
+static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part value, char *ret_reason,
+                       bool *ret_is_known)
 {
     bool is_good;
 
+    *ret_is_known = true;
     if (set_file(url, key, value, ret_reason, &is_good))
         return is_good;
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
@@ -237,26 +266,23 @@ static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part va
         snprintf(ret_reason, DM_REASON_ROOM, "the option %s is not %s", options[i].name, options[i].values);
         return false;
     }
-    if (meant(key))
-        return dm_url_complain(ret_reason, meant(key));
-    return dm_url_complain(ret_reason, "an option is none of connect_timeout, command_timeout, db, prefix, user_file, "
-                                       "password_file, eviction, grace, tls, cacert, cert, key, servername, verify, "
-                                       "switch, wait, sentinel_user and sentinel_password_file");
+    *ret_is_known = meant(key) != NULL;
+    return *ret_is_known && dm_url_complain(ret_reason, meant(key));
 }
 
 /* Reads name=value between '&'s. An empty option is refused, as an option without '='; a '&' at the very end is not. */
-bool dm_url_read_options(struct dm_url *url, struct dm_part left, char *ret_reason)
+bool dm_url_read_options(struct dm_url *url, struct dm_part left, bool is_behind_login, char *ret_reason)
 {
-    bool found;
+    bool found, is_known;
 
-    while (left.length) {
+    for (int number = 1; left.length; number++) {
         struct dm_part option = dm_part_cut(&left, '&', &found);
         struct dm_part key = dm_part_cut(&option, '=', &found);
 
         if (!found)
             return dm_url_complain(ret_reason, "an option is written name=value");
-        if (!set_option(url, key, option, ret_reason))
-            return false;
+        if (!set_option(url, key, option, ret_reason, &is_known))
+            return !is_known && complain_of_key(number, key, is_behind_login, ret_reason);
     }
     return true;
 }

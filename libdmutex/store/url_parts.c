@@ -8,7 +8,7 @@
 
 #include "store/login.h"
 
-/* A sentence quotes no part of the URL, because a bad URL may have the user's name or password in any part. */
+/* A sentence quotes no part of the URL that may be a piece of the user's name or password. */
 bool dm_url_complain(char *ret_reason, const char *sentence)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "%s", sentence);

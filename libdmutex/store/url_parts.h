@@ -17,8 +17,8 @@ struct dm_part {
 };
 
 /*
- * Copies the sentence, and returns false.  A sentence quotes no part of the URL, because a bad URL may have the user's
- * name or password in any part.
+ * Copies the sentence, and returns false.  A sentence quotes no part of the URL that may be a piece of the user's name
+ * or password.
  */
 bool dm_url_complain(char *ret_reason, const char *sentence);
 
@@ -39,7 +39,10 @@ bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned
 /* Decodes into `*slot`, in the place of the former text.  False as dm_part_decode(). */
 bool dm_part_set(char **slot, struct dm_part value);
 
-/* Reads name=value between '&'s.  False with the reason. */
-bool dm_url_read_options(struct dm_url *url, struct dm_part left, char *ret_reason);
+/*
+ * Reads name=value between '&'s.  False with the reason.  is_behind_login: what is read can be no piece of a login that
+ * lacks its '@'.
+ */
+bool dm_url_read_options(struct dm_url *url, struct dm_part left, bool is_behind_login, char *ret_reason);
 
 #endif
