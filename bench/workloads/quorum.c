@@ -56,7 +56,7 @@ static void send_to(redisContext *context, int count, const char **words)
     }
 }
 
-/* Asks all, and waits for a majority: of the other servers it reads the replies to the question before. */
+/* Asks all servers and waits for a majority; replies of other servers are read behind the next question. */
 static redisReply *ask_trio(void *user, int count, const char **words)
 {
     struct trio *trio = user;

@@ -4,7 +4,7 @@
  *
  * One server listens to both, with a certificate that the openssl program makes. A process uses one URL, so each way
  * has a process; the two take turns. Then the library's scripts by bare connections of both kinds show what TLS costs a
- * client that does nothing else. Left out, with a line to standard error, where the library, the server or
+ * bare client. Left out, with a line to standard error, where the library, the server or
  * openssl(1) cannot do that.
  */
 #include <signal.h>

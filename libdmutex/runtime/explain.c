@@ -132,10 +132,10 @@ void dm_explain_until_able(struct dm_wait *wait)
 
     while (!is_over && !dm_store_is_able(store, wait->name->place, DM_ASKS)) {
         struct dm_deadline wake = dm_deadline_sooner(&wait->patience, dm_explain_left_ns(wait));
+        bool is_able = dm_store_await_able(store, wait->name->place, DM_ASKS, &wake);
 
-        is_over = dm_store_await_able(store, wait->name->place, DM_ASKS, &wake) || dm_deadline_left_ns(&wake) > 0 ||
-                  dm_deadline_left_ns(&wait->patience) == 0;
-        if (is_over || !is_due(wait))
+        is_over = is_able || dm_deadline_left_ns(&wake) > 0 || dm_deadline_left_ns(&wait->patience) == 0;
+        if (is_able || !is_due(wait))
             continue;
         dm_store_reason(store, wait->name->place, DM_ASKS, wait->reason);
         log_wait(wait);
