@@ -755,7 +755,7 @@ endif
 # the pages: what they show is run, by programs without a sanitizer
 script_tests += tests/doc/test_links.sh tests/doc/test_messages.sh
 if PLAIN_BUILD
-script_tests += tests/doc/test_guide.sh
+script_tests += tests/doc/test_guide.sh tests/doc/test_shell.sh
 if HAVE_AUTOTOOLS
 script_tests += tests/doc/test_recipe_autotools.sh
 endif
@@ -784,6 +784,7 @@ EXTRA_DIST += \
     tests/doc/test_recipe_autotools.sh \
     tests/doc/test_recipe_cmake.sh \
     tests/doc/test_recipe_meson.sh \
+    tests/doc/test_shell.sh \
     tests/floors/test_hardening.sh \
     tests/tools/test_gdb.sh \
     tests/tools/test_probes.sh \

@@ -2,10 +2,11 @@
 #
 #     run_pages ' cmake ' porting     runs doc/guide/porting.md, with the blocks that need cmake
 #
-# Each page has a folder, a private server, and the programs of the build directory in its PATH.  Pages run at once.
+# Each page runs in a folder and a shell of its own: the shell of `./quickstart shell`, with a private server and the
+# programs of the build directory.  Pages run at once.
 
-build=$PWD
-guide=$(cd "$srcdir/doc/guide" && pwd)
+sources=$(cd "$srcdir" && pwd)
+guide=$sources/doc/guide
 scripts=$(cd "$srcdir/tests/doc" && pwd)
 server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
 if [ -z "$server" ]; then
@@ -23,22 +24,22 @@ wrap()
 mkdir "$scratch/bin"
 wrap cc "$CC"
 wrap redis-server "$server"
-[ ! -x "${server%-server}-cli" ] || cli=${server%-server}-cli
-# the pages' server listens where each page's variable says, and not at the usual port
-wrap redis-cli "${cli:-redis-cli} -s \"\$PAGE_SOCKET\""
-for program in tools/dmutex tools/dmutex-names preload/here/dmutex-run; do
-    wrap "${program##*/}" "$build/$program"
-done
+[ ! -x "${server%-server}-cli" ] || wrap redis-cli "${server%-server}-cli"
 PATH=$scratch/bin:$PATH
-PKG_CONFIG_PATH=$build # dmutex-uninstalled.pc
-LD_LIBRARY_PATH=$build/libdmutex/.libs
-DMUTEX_KEEPER=$build/preload/keeper/dmutex-keeper
-export PATH PKG_CONFIG_PATH LD_LIBRARY_PATH DMUTEX_KEEPER
-unset CC CXX CFLAGS LDFLAGS LIBS MAKEFLAGS MAKELEVEL
+export PATH
+unset CC CXX CFLAGS LDFLAGS LIBS MAKEFLAGS MAKELEVEL DMUTEX_URL
+
+# quickstart, in a tree that is built already, with the shell as the only word.
+{ sed '/^word=/,$d' "$sources/quickstart"; echo 'build() { :; }; shell'; } >"$scratch/quickstart"
+ln -s "$PWD" "$scratch/build"
+ln -s "$sources/doc" "$scratch/doc"
 
 # The head of each page's script.
 cat >"$scratch/head" <<'HEAD'
+#!/bin/sh
 set -eu
+cd "$PAGE_FOLDER/work"
+: >"$PAGE_FOLDER/begun"
 said=$PAGE_FOLDER/said
 at() { line=$1; }
 complain() { echo "$*" >>"$PAGE_FOLDER/complaints"; }
@@ -51,29 +52,22 @@ expect()
 trap '[ $? -eq 0 ] || complain "line $line: the commands fail"' EXIT
 HEAD
 
-# The server of one page; the page itself, in the folder `work`.
+# One page, as if typed in the shell, in the folder `work`.
 run_page()
 {
     page=$1
     PAGE_FOLDER=$scratch/$page
-    PAGE_SOCKET=$PAGE_FOLDER/s
     PAGE_SCRIPTS=$scripts
     DMUTEX_LOCAL_DIR=$PAGE_FOLDER/local
-    DMUTEX_URL="unix://$PAGE_SOCKET?grace=off"
-    export PAGE_FOLDER PAGE_SOCKET PAGE_SCRIPTS DMUTEX_LOCAL_DIR DMUTEX_URL
+    SHELL=$PAGE_FOLDER/script
+    export PAGE_FOLDER PAGE_SCRIPTS DMUTEX_LOCAL_DIR SHELL
     mkdir -p "$PAGE_FOLDER/work"
     mkdir -m 700 "$DMUTEX_LOCAL_DIR"
-    "$server" --port 0 --unixsocket "$PAGE_SOCKET" --save '' --appendonly no --maxmemory-policy noeviction \
-        --dir "$PAGE_FOLDER" --logfile "$PAGE_FOLDER/log" &
-    pid=$!
-    until [ -S "$PAGE_SOCKET" ] || ! kill -0 $pid; do
-        sleep 0.02
-    done
     { cat "$scratch/head"; awk -v needs="$2" -f "$scripts/page.awk" "$guide/$page.md"; } >"$PAGE_FOLDER/script"
-    (cd "$PAGE_FOLDER/work" && timeout -k 5 120 sh "$PAGE_FOLDER/script" >"$PAGE_FOLDER/output" 2>&1)
+    chmod +x "$PAGE_FOLDER/script"
+    timeout -k 5 120 sh "$scratch/quickstart" >"$PAGE_FOLDER/output" 2>&1
     [ $? -ne 124 ] || echo "the page did not end" >>"$PAGE_FOLDER/complaints"
-    kill $pid
-    wait $pid
+    [ -e "$PAGE_FOLDER/begun" ] || echo "the page did not begin" >>"$PAGE_FOLDER/complaints"
 }
 
 # run_pages NEEDS PAGE...: all at once, one result each.
