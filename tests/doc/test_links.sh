@@ -13,6 +13,12 @@ for page in "$srcdir"/doc/guide/*.md; do
 done
 result "README.md leads to each page of the guide"
 
+for example in "$srcdir"/examples/*.c "$srcdir"/examples/*.cc; do
+    name=${example##*/}
+    grep -q "\`${name%.*}\`" "$srcdir/README.md" || complain "README.md does not name $name"
+done
+result "README.md names each example"
+
 for text in "$srcdir"/doc/img/sequences/*.seq; do
     name=${text##*/}
     awk -f "$srcdir/doc/img/draw-sequence.awk" "$text" | cmp - "$srcdir/doc/img/${name%.seq}.svg" \
