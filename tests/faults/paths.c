@@ -57,12 +57,13 @@ static void hand_over(struct peer *peer)
 }
 
 /* Another process hands the mutex over to this process, and back. */
-static void take_handoff(void)
+static void take_one(void (*prepare)(void))
 {
     struct peer peer;
 
     peer_start(&peer, hand_over);
-    warm_up();
+    if (prepare)
+        prepare();
     peer_hear(&peer);
     arm();
     if (tried(dmutex_lock(&mutex), 0) == 0)
@@ -72,19 +73,15 @@ static void take_handoff(void)
     peer_end(&peer);
 }
 
-/* The same, where the wait is the first use of a process. */
+static void take_handoff(void)
+{
+    take_one(warm_up);
+}
+
+/* The wait is the first use of a process. */
 static void take_first_wait(void)
 {
-    struct peer peer;
-
-    peer_start(&peer, hand_over);
-    peer_hear(&peer);
-    arm();
-    if (tried(dmutex_lock(&mutex), 0) == 0)
-        done(dmutex_unlock(&mutex), 0);
-    disarm();
-    peer_say(&peer);
-    peer_end(&peer);
+    take_one(NULL);
 }
 
 static void hold_on(struct peer *peer)

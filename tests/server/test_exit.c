@@ -376,21 +376,6 @@ static void test_a_late_answer_is_given_back_when_the_process_exits_before_it(vo
     }
 }
 
-/* Nothing was ever sent, so nothing is to be given back: the process ends before a tenth of command_timeout is over. */
-static void test_exit_waits_for_nothing_when_no_server_was_ever_reached(void **state)
-{
-    struct actor *actor;
-    char url[120];
-
-    (void)state;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d?command_timeout=100000", server_free_port());
-    actor = actor_start_at(url);
-    actor_do(actor, "ETIMEDOUT", "timedlock exit/nobody 100");
-    side_set_control(the_server->side, "exit", 10000);
-    actor_end(actor);
-    assert_false(side_is_control_over(the_server->side, "exit"));
-}
-
 /* ---- with a hold that was passed --------------------------------------------------------- */
 
 /* The thread is on its seat, and a handler keeps it there; a robust mutex is passed to the seat. */
@@ -602,7 +587,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_queue_is_empty_at_once_when_a_waiting_process_exits),
         cmocka_unit_test(test_nobody_waits_on_the_condition_when_a_waiting_process_exits),
         cmocka_unit_test(test_a_late_answer_is_given_back_when_the_process_exits_before_it),
-        cmocka_unit_test(test_exit_waits_for_nothing_when_no_server_was_ever_reached),
         cmocka_unit_test(test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit),
         cmocka_unit_test(test_a_question_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_renewal_is_not_sent_when_exit_has_given_it_up),

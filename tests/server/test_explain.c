@@ -152,6 +152,21 @@ static void test_the_log_names_the_server_when_it_cannot_be_reached(void **state
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
+/* Nothing was ever sent, so nothing is to be given back: the process ends before a tenth of command_timeout is over. */
+static void test_exit_waits_for_nothing_when_no_server_was_ever_reached(void **state)
+{
+    struct actor *actor;
+    char url[120];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?command_timeout=100000", server_free_port());
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock exit/nobody 100");
+    side_set_control(the_server->side, "exit", 10000);
+    actor_end(actor);
+    assert_false(side_is_control_over(the_server->side, "exit"));
+}
+
 static int revive_server(void **state)
 {
     (void)state;
@@ -234,6 +249,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_timeout_names_the_holder_when_the_wait_was_long),
         cmocka_unit_test(test_the_log_names_the_holder_when_a_lock_waits),
         cmocka_unit_test_teardown(test_the_log_names_the_server_when_it_cannot_be_reached, revive_server),
+        cmocka_unit_test(test_exit_waits_for_nothing_when_no_server_was_ever_reached),
         cmocka_unit_test(test_a_timeout_says_so_when_a_thread_waits_for_itself),
         cmocka_unit_test(test_a_wait_asks_nothing_more_when_nobody_listens),
         cmocka_unit_test(test_a_try_tells_of_the_grace_when_the_server_is_new),
