@@ -30,6 +30,7 @@ struct way {
     struct chunk chunks[CHUNKS_MAX];
 };
 
+/* The two ways of a connection stand side by side, the first at an even place. */
 static struct way *ways[WAYS_MAX];
 static int way_count;
 static double delay;
@@ -89,6 +90,24 @@ static void end_way(struct way *way)
     shutdown(way->to, SHUT_RDWR);
     way->from = -1;
     way->count = 0;
+}
+
+/* Connections that have ended in both directions make room. */
+static void sweep(void)
+{
+    for (int i = way_count - 2; i >= 0; i -= 2) {
+        struct way *there = ways[i], *back = ways[i + 1];
+
+        if (there->from >= 0 || back->from >= 0)
+            continue;
+        close(there->to);
+        close(back->to);
+        free(there);
+        free(back);
+        way_count -= 2;
+        ways[i] = ways[way_count];
+        ways[i + 1] = ways[way_count + 1];
+    }
 }
 
 /* A full ring leaves the bytes in the socket. */
@@ -155,6 +174,7 @@ static void serve(const int *listeners, const int *ports, int count)
                 take_in(ways[i]);
             pass_on(ways[i]);
         }
+        sweep();
         for (int i = 0; i < count; i++) {
             if (pollers[i].revents)
                 accept_from(listeners[i], ports[i]);
