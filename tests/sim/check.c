@@ -138,16 +138,22 @@ static void begin_again(struct known *known)
         known->lost_token = known->ever_token;
 }
 
+/* Ended entries live again, in the data of now or in those of a copy. */
+static void note_revived(void)
+{
+    for (int i = 0; i < check.count; i++)
+        check.names[i].has_revived = check.names[i].has_revived || look_has_orphans(&check.names[i]);
+}
+
 /* A quorum, and a group beside sentinels, keep their promises when a server loses its data. */
 void check_forgive(enum forgiven what)
 {
     if (!server_is_judged())
         return;
-    if (what == CLOCK_SET_BACK) {
-        for (int i = 0; i < check.count; i++)
-            check.names[i].has_revived = check.names[i].has_revived || look_has_orphans(&check.names[i]);
+    if (server_is_clock_behind())
+        note_revived();
+    if (what == CLOCK_SET_BACK)
         return;
-    }
     if (what == DATA_BACK || what == DATA_GRACED) {
         memset(check.over, 0, sizeof check.over);
         check.over_count = 0;

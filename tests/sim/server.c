@@ -508,9 +508,14 @@ void server_set_clock(int64_t us)
     server->ahead_us = server->most_ahead_us = us;
 }
 
+bool server_is_clock_behind(void)
+{
+    return server->ahead_us < server->most_ahead_us;
+}
+
 bool server_right_clock(void)
 {
-    bool was_wrong = server->ahead_us < server->most_ahead_us;
+    bool was_wrong = server_is_clock_behind();
 
     server->ahead_us = server->most_ahead_us;
     return was_wrong;

@@ -73,7 +73,8 @@ void server_load(int64_t for_ns);
 
 void server_set_clock(int64_t us); /* ahead of true time, from the beginning on */
 void server_step_clock(int64_t us);
-bool server_right_clock(void); /* no longer behind its highest time; true if the clock was behind */
+bool server_is_clock_behind(void); /* behind its highest time, so that ended keys may live again */
+bool server_right_clock(void);     /* no longer behind its highest time; true if the clock was behind */
 void server_set_full(bool is_full);
 void server_flush_scripts(void);
 void server_flush_data(void);
