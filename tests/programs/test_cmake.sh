@@ -33,7 +33,11 @@ find_package(dmutex REQUIRED) # twice: two libraries of a project may both look 
 add_executable(plain plain.c)
 target_link_libraries(plain PRIVATE dmutex::dmutex)
 add_executable(ported ported.c)
-target_compile_definitions(ported PRIVATE DMUTEX_GROUP="cmake" DMUTEX_UNIT="ported")
+target_compile_definitions(ported PRIVATE DMUTEX_GROUP="cmake")
+add_custom_command(OUTPUT made.c COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/ported.c made.c DEPENDS ported.c)
+add_executable(made ${CMAKE_BINARY_DIR}/made.c)
+target_compile_definitions(made PRIVATE DMUTEX_GROUP="cmake")
+target_link_libraries(made PRIVATE dmutex::dropin)
 target_link_libraries(ported PRIVATE dmutex::dropin)
 CMAKE
 cat >plain.c <<'SOURCE'
@@ -72,7 +76,8 @@ is "the program says" "$(out/plain 2>&1)" "$PACKAGE_VERSION"
 readelf -d out/plain | grep -q 'NEEDED.*\[libdmutex\.so\.0\]' || complain "the program does not need libdmutex.so.0"
 result "the program runs with the installed library"
 
-is "its names" "$("$build/tools/dmutex-names" out/ported 2>&1 | cut -f1)" "cmake/ported:0"
+is "its names" "$("$build/tools/dmutex-names" out/ported 2>&1 | cut -f1)" "cmake/ported.c:0"
+is "the names of a generated source" "$("$build/tools/dmutex-names" out/made 2>&1 | cut -f1)" "cmake/made.c:0"
 DMUTEX_URL=unix:///nonexistent DMUTEX_ONDOWN=fail out/ported || complain "a mutex without a server was acquired"
 result "dmutex::dropin distributes the mutexes of unchanged source"
 
