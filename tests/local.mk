@@ -125,6 +125,7 @@ server_tests = \
     tests/server/test_network \
     tests/server/test_orphans \
     tests/server/test_quorum \
+    tests/server/test_quorum_losses \
     tests/server/test_remains \
     tests/server/test_replicas \
     tests/server/test_sentinel_faults \
@@ -196,6 +197,8 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/shards.h \
     tests/server/stops.c \
     tests/server/stops.h \
+    tests/server/trio.c \
+    tests/server/trio.h \
     tests/server/warm.c \
     tests/server/warm.h
 $(server_tests): private LDADD = tests/server/libhelp.la $(test_libs) libdmutex/libdmutex.la
