@@ -973,7 +973,7 @@ long-tests:
 long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
 long-sim:
-	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=3600 TESTS='$(long_sim)' TEST_SUITE_LOG=tests/sim.log
+	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=7200 TESTS='$(long_sim)' TEST_SUITE_LOG=tests/sim.log
 long-models:
 	$(MAKE) check-model DMUTEX_TEST_LONG=1
 long_first = $(foreach test,tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))

@@ -11,8 +11,8 @@ const char *trio_url(const char *options)
 {
     static char url[256];
 
-    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d%s", trio[0]->port,
-             trio[1]->port, trio[2]->port, options);
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d%s", trio[0]->port, trio[1]->port,
+             trio[2]->port, options);
     return url;
 }
 
