@@ -28,15 +28,22 @@ static void add(struct server *server, const char *argument)
 /* Below the ports that the kernel gives to connections, of which other tests make thousands. */
 enum { PORT_LEAST = 10000, PORT_SPAN = 20000 };
 
-static bool is_free(int port)
+/*
+ * Takes the port for this process: nobody else finds the port free, and a server of ours can listen there, because the
+ * socket does not.  The socket stays open, so the port stays ours while the server is down.
+ */
+static bool has_taken(int port)
 {
     struct sockaddr_in address = { AF_INET, htons((uint16_t)port), { htonl(INADDR_ANY) }, { 0 } };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_bound = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
     assert_return_code(fd, errno);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        assert_return_code(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), errno);
+        return true;
+    }
     close(fd);
-    return is_bound;
+    return false;
 }
 
 int server_free_port(void)
@@ -48,7 +55,7 @@ int server_free_port(void)
 
         assert_return_code(getrandom(&chance, sizeof chance, 0), errno);
         port = PORT_LEAST + (int)(chance % PORT_SPAN);
-    } while (!is_free(port));
+    } while (!has_taken(port));
     return port;
 }
 
@@ -233,15 +240,22 @@ static void reap(struct server *server)
     server->pid = 0;
 }
 
+/* Without a process, kill() would signal the test's own group. */
+static void signal_to(const struct server *server, int number)
+{
+    assert_true(server->pid > 0);
+    assert_return_code(kill(server->pid, number), errno);
+}
+
 void server_kill(struct server *server)
 {
-    assert_return_code(kill(server->pid, SIGKILL), errno);
+    signal_to(server, SIGKILL);
     reap(server);
 }
 
 void server_shutdown(struct server *server)
 {
-    assert_return_code(kill(server->pid, SIGTERM), errno);
+    signal_to(server, SIGTERM);
     reap(server);
 }
 
@@ -261,13 +275,13 @@ void server_reconnect(struct server *server)
 
 void server_stop(struct server *server)
 {
-    assert_return_code(kill(server->pid, SIGSTOP), errno);
+    signal_to(server, SIGSTOP);
     assert_int_equal(waitpid(server->pid, NULL, WUNTRACED), server->pid);
 }
 
 void server_cont(struct server *server)
 {
-    assert_return_code(kill(server->pid, SIGCONT), errno);
+    signal_to(server, SIGCONT);
 }
 
 void server_end(struct server *server)

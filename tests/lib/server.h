@@ -44,7 +44,7 @@ struct server *server_start_by_file(const char *lines, const char *option);
 /* ADDRESS:PORT, as in a URL, which has IPv6 in brackets.  Valid until the fourth call from now. */
 const char *server_place(const struct server *server);
 
-/* A port of this machine, free now; between the return and the server's bind another process could take the port. */
+/* A port of this machine that no server has, kept for this process. */
 int server_free_port(void);
 
 /* SIGKILL, and the end is awaited: clients see their connections close. */
