@@ -81,16 +81,15 @@ static void begin(void)
 
 struct batch {
     pid_t process; /* 0 none */
-    uint64_t first;
+    uint64_t first, last;
     struct counters *done; /* in memory shared with the test */
 };
 
 /* Runs a batch; the exit status tells if every promise was kept. */
 static int run_batch(struct batch *batch)
 {
-    begin();
     memset(&counters, 0, sizeof counters);
-    for (run.seed = batch->first; run.seed < batch->first + BATCH; run.seed++) {
+    for (run.seed = batch->first; run.seed <= batch->last; run.seed++) {
         run_seed(&run);
         if (run.breach[0]) {
             printf("# DM_SEED=%" PRIu64 ": %s\n", run.seed, run.breach);
@@ -102,9 +101,8 @@ static int run_batch(struct batch *batch)
     return EXIT_SUCCESS;
 }
 
-static void start(struct batch *batch, uint64_t first)
+static void start(struct batch *batch)
 {
-    batch->first = first;
     fflush(stdout);
     batch->process = fork();
     assert_true(batch->process >= 0);
@@ -130,7 +128,49 @@ static bool end(struct batch *batch)
     return status == 0;
 }
 
-static bool is_enough(void)
+/* Runs the seeds from the first to the last, or fewer if that is enough; every promise must be kept. */
+static void keep_promises(uint64_t first, uint64_t last, bool (*is_enough)(void))
+{
+    struct batch batches[AT_A_TIME_MAX] = { { .process = 0 } };
+    size_t size = AT_A_TIME_MAX * sizeof(struct counters);
+    struct counters *done = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bool has_failed = false, is_running;
+    uint64_t next = first;
+
+    assert_true(done != MAP_FAILED);
+    memset(&counters, 0, sizeof counters);
+    do {
+        is_running = false;
+        for (int i = 0; i < AT_A_TIME; i++) {
+            if (batches[i].process)
+                has_failed |= !end(&batches[i]);
+            if (has_failed || next > last || is_enough())
+                continue;
+            batches[i] = (struct batch){ .first = next,
+                                         .last = last - next < BATCH ? last : next + BATCH - 1,
+                                         .done = &done[i] };
+            start(&batches[i]);
+            next = batches[i].last + 1;
+            is_running = true;
+        }
+    } while (is_running);
+    printf("# DM_SEED=%" PRIu64 " to %" PRIu64 "\n", first, next - 1);
+    counters_print();
+    munmap(done, size);
+    assert_false(has_failed);
+}
+
+static bool is_never_enough(void)
+{
+    return false;
+}
+
+static void keep_promises_at(uint64_t first, uint64_t count)
+{
+    keep_promises(first, first + count - 1, is_never_enough);
+}
+
+static bool has_tried_enough(void)
 {
     return counters.operations >= count_from("DM_SIM_OPERATIONS", 110000, 50000000) &&
            counters.faults >= count_from("DM_SIM_FAULTS", 5500, 2500000) &&
@@ -145,32 +185,9 @@ static void must_have_tried(void)
 /* Every promise of the protocol is kept under all faults, except promises that a fault takes away. */
 static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
 {
-    struct batch batches[AT_A_TIME_MAX] = { { .process = 0 } };
-    size_t size = AT_A_TIME_MAX * sizeof(struct counters);
-    struct counters *done = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    bool has_failed = false, is_running;
-    uint64_t seed = first_seed();
-
     (void)state;
-    assert_true(done != MAP_FAILED);
-    memset(&counters, 0, sizeof counters);
-    do {
-        is_running = false;
-        for (int i = 0; i < AT_A_TIME; i++) {
-            if (batches[i].process)
-                has_failed |= !end(&batches[i]);
-            if (has_failed || is_enough())
-                continue;
-            batches[i].done = &done[i];
-            start(&batches[i], seed);
-            seed += BATCH;
-            is_running = true;
-        }
-    } while (is_running);
-    printf("# DM_SEED=%" PRIu64 " to %" PRIu64 "\n", first_seed(), seed - 1);
-    counters_print();
-    munmap(done, size);
-    assert_false(has_failed);
+    begin();
+    keep_promises(first_seed(), UINT64_MAX, has_tried_enough);
     must_have_tried();
     assert_true(counters.brief_locks > counters.holds / 10); /* a free lock takes the state lock twice, an unlock too */
     assert_true(counters.brief_unlocks > counters.holds / 10);
@@ -196,19 +213,6 @@ static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
     assert_true(hashes[0] != hashes[1]);
 }
 
-/* Runs `seeds` seeds from `first` on, on the store that `run` says. */
-static void keep_promises(uint64_t first, uint64_t seeds)
-{
-    memset(&counters, 0, sizeof counters);
-    for (run.seed = first; run.seed < first + seeds; run.seed++) {
-        run_seed(&run);
-        if (run.breach[0])
-            run_shrink(&run);
-        assert_string_equal(run.breach, "");
-    }
-    counters_print();
-}
-
 /* The whole runtime on another store, which has no scripts and no replies: the promises that processes can see. */
 static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **state)
 {
@@ -217,7 +221,7 @@ static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **st
     (void)state;
     begin();
     run.is_plain = true;
-    keep_promises(first_seed(), seeds);
+    keep_promises_at(first_seed(), seeds);
     must_have_tried();
     assert_true(counters.messages > seeds && counters.renewals > seeds && counters.deaths > 0);
 }
@@ -228,7 +232,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
     (void)state;
     begin();
     run.is_quorum = true;
-    keep_promises(first_seed(), count_from("DM_SIM_SEEDS", 50, 10000));
+    keep_promises_at(first_seed(), count_from("DM_SIM_SEEDS", 50, 10000));
     must_have_tried();
     assert_true(counters.swift_locks > 0 && counters.deaths > 0 && counters.losses > 0);
 }
@@ -241,7 +245,7 @@ static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
     (void)state;
     begin();
     run.has_sentinels = true;
-    keep_promises(first_seed(), seeds);
+    keep_promises_at(first_seed(), seeds);
     must_have_tried();
     assert_true(counters.switches > seeds && counters.swift_locks > 0 && counters.losses > 0);
 }
@@ -254,7 +258,7 @@ static void test_sim_keeps_every_promise_when_slots_move(void **state)
     (void)state;
     begin();
     run.is_cluster = true;
-    keep_promises(first_seed(), seeds);
+    keep_promises_at(first_seed(), seeds);
     must_have_tried();
     assert_true(counters.slot_moves > seeds && counters.swift_locks > 0);
     assert_true(counters.deaths > 0 || SHARE > 1); /* three seeds have none */
@@ -270,7 +274,7 @@ static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
     run.has_sentinels = true;
     run.wait = SENTINELS_SERVERS - 1;
     run.defect = WORDS_COUNT_FOR_EVER;
-    keep_promises(first_seed(), seeds);
+    keep_promises_at(first_seed(), seeds);
     assert_true(counters.switches > seeds && counters.holds > counters.operations / 20 && counters.losses > 0);
     assert_true(counters.confirmed > counters.holds && counters.unconfirmed > seeds);
 }
@@ -284,9 +288,9 @@ static void test_sim_keeps_every_promise_at_seeds_that_failed_once(void **state)
     begin();
     run.is_quorum = true;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
-        keep_promises(seeds[i], 1);
+        keep_promises_at(seeds[i], 1);
     begin();
-    keep_promises(28511, 1);
+    keep_promises_at(28511, 1);
 }
 
 static int group_setup(void **state)
