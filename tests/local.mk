@@ -836,7 +836,7 @@ TSAN_SKIP = tests/conformance/test_fork tests/server/test_tls_network tests/serv
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/server/test_kept_ends \
     tests/chaos/test_takeover tests/tools/test_run_lock tests/tools/test_run_loss tests/tools/test_screens.sh \
     tests/doc/test_guide.sh tests/doc/test_recipe_autotools.sh tests/doc/test_recipe_cmake.sh tests/doc/test_recipe_meson.sh \
-    tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings \
+    tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings tests/preload/test_run_cluster \
     tests/preload/test_names tests/preload/test_places tests/preload/test_reports tests/faults/test_faults \
     tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh \
     tests/linger/server/test_conditions.sh tests/linger/server/test_forks.sh

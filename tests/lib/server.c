@@ -28,6 +28,13 @@ static void add(struct server *server, const char *argument)
 /* Below the ports that the kernel gives to connections, of which other tests make thousands. */
 enum { PORT_LEAST = 10000, PORT_SPAN = 20000 };
 
+static int ports_taken;
+
+int server_ports_taken(void)
+{
+    return ports_taken;
+}
+
 /*
  * Takes the port for this process: nobody else finds the port free, and a server of ours can listen there, because the
  * socket does not.  The socket stays open, so the port stays ours while the server is down.
@@ -40,6 +47,7 @@ static bool has_taken(int port)
     assert_return_code(fd, errno);
     if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
         assert_return_code(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), errno);
+        ports_taken++;
         return true;
     }
     close(fd);

@@ -47,6 +47,9 @@ const char *server_place(const struct server *server);
 /* A port of this machine that no server has, kept for this process. */
 int server_free_port(void);
 
+/* How many descriptors keep ports. */
+int server_ports_taken(void);
+
 /* SIGKILL, and the end is awaited: clients see their connections close. */
 void server_kill(struct server *server);
 

@@ -120,7 +120,7 @@ extern struct server *the_server;
  */
 void test_nothing_is_left(void **state);
 
-/* The two checks.  Descriptors: no more than `before` soon. */
+/* The two checks.  Descriptors: without those that keep ports, and no more than `before` soon. */
 int open_descriptors(void);
 void check_descriptors(int before);
 void check_keys(struct side *side);
