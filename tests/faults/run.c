@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,8 +24,11 @@
 dmutex_t mutex, spare;
 dcond_t cond;
 
-static struct run *current;  /* of the present process */
-static int first_descriptor; /* all lower descriptors were open before the first use of the library */
+static struct run *current; /* of the present process */
+
+#define DESCRIPTORS 1024 /* the library takes numbers below */
+
+static bool was_open[DESCRIPTORS]; /* before the first use of the library */
 
 /* ---- complaints -------------------------------------------------------------------------- */
 
@@ -179,12 +183,18 @@ void warm_up(void)
     use(&spare, true);
 }
 
-#define DESCRIPTORS 1024 /* the library takes numbers below */
+static void note_open(void)
+{
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
+}
 
 void cut_connections(void)
 {
-    for (int fd = first_descriptor; fd < DESCRIPTORS; fd++)
-        shutdown(fd, SHUT_RDWR);
+    for (int fd = 0; fd < DESCRIPTORS; fd++) {
+        if (!was_open[fd])
+            shutdown(fd, SHUT_RDWR);
+    }
 }
 
 /* The guide of a Cluster asks for the map once, and may have lost its connection behind that. */
@@ -211,8 +221,7 @@ static void look_after(void)
 static void live(void)
 {
     keeper_mind_leaks();
-    first_descriptor = dup(STDERR_FILENO);
-    close(first_descriptor);
+    note_open();
     make_objects();
     current->path->take();
     disarm();
