@@ -56,12 +56,17 @@ static int64_t switch_ns(const struct dm_fleet *fleet)
     return fleet->url->switch_ms * DM_NS_PER_MS;
 }
 
+static bool has_vouchers(const struct dm_member *member)
+{
+    return dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_ACQUIRE);
+}
+
 bool dm_fleet_is_vouched(void *user)
 {
     const struct dm_member *member = user;
 
     return !dm_fleet_is_clustered(member->fleet) ||
-           dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_RELAXED);
+           (has_vouchers(member) && !__atomic_load_n(&member->is_outdated, __ATOMIC_RELAXED));
 }
 
 /*
@@ -104,16 +109,24 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
     }
 }
 
+/*
+ * A node may have been a replica while nobody vouched, and be a master again with the data of another node.  A request
+ * by an open link would have the grace of before, so the node is not believed before it has said that it is the same.
+ */
 static void vouch(struct taking *taking, struct dm_member *member)
 {
-    bool was_vouched = dm_fleet_is_vouched(member);
+    bool was_believed = dm_fleet_is_vouched(member);
     int64_t since_ns;
 
     dm_vouchers_take(&member->vouchers, taking->by->index + 1, taking->asked_ns);
     since_ns = dm_vouchers_since_ns(&member->vouchers, dm_vouchers_needed(taking->fleet->masters));
-    if (since_ns)
-        __atomic_store_n(&member->vouched_until_ns, since_ns + switch_ns(taking->fleet) / 2, __ATOMIC_RELAXED);
-    taking->is_new[member->index] = !was_vouched && dm_fleet_is_vouched(member);
+    if (!since_ns)
+        return;
+    if (!was_believed && member->was_vouched)
+        __atomic_store_n(&member->is_outdated, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&member->vouched_until_ns, since_ns + switch_ns(taking->fleet) / 2, __ATOMIC_RELEASE);
+    taking->is_new[member->index] = !was_believed && has_vouchers(member);
+    member->was_vouched |= taking->is_new[member->index];
 }
 
 /* A node that has no slot, by its own answer, has no voice. */
@@ -139,6 +152,17 @@ void dm_fleet_tell_vouched(struct dm_member *member)
         member->fleet->hooks.on_inbox(member);
 }
 
+/* A dm_reply_fn: of a member.  Without a reply the link has closed, and the next greeting counts (fleet.c). */
+static void take_identity(void *user, const struct redisReply *reply)
+{
+    struct dm_member *member = user;
+
+    if (!reply || !dm_node_is_unchanged(&member->node, reply))
+        return;
+    __atomic_store_n(&member->is_outdated, false, __ATOMIC_RELEASE);
+    dm_fleet_tell_vouched(member);
+}
+
 static void tell_all_vouched(const struct taking *taking)
 {
     struct dm_fleet *fleet = taking->fleet;
@@ -147,7 +171,10 @@ static void tell_all_vouched(const struct taking *taking)
         if (!taking->is_new[i])
             continue;
         __atomic_store_n(&fleet->members[i]->is_wished, false, __ATOMIC_RELAXED);
-        dm_fleet_tell_vouched(fleet->members[i]);
+        if (!__atomic_load_n(&fleet->members[i]->is_outdated, __ATOMIC_RELAXED))
+            dm_fleet_tell_vouched(fleet->members[i]);
+        else
+            dm_node_ask_identity(&fleet->members[i]->node, take_identity, fleet->members[i]);
     }
 }
 

@@ -195,6 +195,51 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     actor_do(waiter, "0", "unlock %s", name);
 }
 
+/* The replica becomes the master again without the lock, and the holder does not come back yet. */
+static void lose_the_lock(const char *name)
+{
+    int slot = shards_slot(name), replica = cluster_replica(the_cluster, slot);
+
+    cluster_stop(the_cluster, replica);
+    cluster_part(the_cluster, slot);
+    actor_do(holder, "0", "lock %s", name);
+    actor_stop(holder);
+    cluster_stop(the_cluster, cluster_master(the_cluster, slot));
+    cluster_cont(the_cluster, replica);
+    assert_int_equal(cluster_force_over(the_cluster, slot), replica);
+}
+
+/*
+ * A process that was idle meanwhile has its old connection to the node, and would ask without grace.  Another process
+ * has come before: the node knows since when it is new.
+ */
+static void test_a_master_that_was_a_replica_gives_grace_to_an_old_connection(void **state)
+{
+    const char *name = shards_name(2, "again");
+    int slot = shards_slot(name), before = shards_master(name);
+    struct actor *first;
+
+    (void)state;
+    actor_end(waiter);
+    waiter = actor_start_at(cluster_url(the_cluster, "?" TIMES));
+    actor_do(waiter, "0", "init %s lease=%d", name, 3 * SWITCH);
+    shards_use(waiter, name);
+    assert_int_not_equal(cluster_fail_over(the_cluster, slot), before);
+    actor_do(holder, "0", "init %s lease=%d", name, LEASE);
+    lose_the_lock(name);
+    assert_int_equal(shards_master(name), before);
+    first = actor_start_at(cluster_url(the_cluster, "?" TIMES));
+    actor_do(first, "0", "init %s lease=%d", name, 3 * SWITCH);
+    actor_do(first, "EBUSY", "trylock %s", name);
+    actor_do(waiter, "EBUSY", "trylock %s", name);
+    actor_end(first);
+    actor_cont(holder);
+    cluster_heal(the_cluster);
+    actor_do(holder, "0", "renew %s", name);
+    assert_int_equal(actor_losses(holder), 0);
+    actor_do(holder, "0", "unlock %s", name);
+}
+
 /* ---- nodes that are silent, or gone ------------------------------------------------------ */
 
 /* One share has no node for a while: the holds of the other shares are renewed in time, and locks come at once. */
@@ -498,6 +543,7 @@ int main(int argc, char **argv)
         test(test_a_stopped_master_is_left_for_good),
         test(test_a_replaced_master_is_not_believed_when_it_goes_on),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
+        test(test_a_master_that_was_a_replica_gives_grace_to_an_old_connection),
         test(test_other_nodes_go_on_when_a_node_is_silent),
         test(test_the_map_is_asked_for_with_pauses_when_a_node_is_gone),
         test(test_calls_wait_when_the_cluster_is_down),
