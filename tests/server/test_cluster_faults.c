@@ -222,14 +222,14 @@ static void test_a_master_that_was_a_replica_gives_grace_to_an_old_connection(vo
     (void)state;
     actor_end(waiter);
     waiter = actor_start_at(cluster_url(the_cluster, "?" TIMES));
-    actor_do(waiter, "0", "init %s lease=%d", name, 3 * SWITCH);
+    actor_do(waiter, "0", "init %s lease=%d", name, 10 * SWITCH);
     shards_use(waiter, name);
     assert_int_not_equal(cluster_fail_over(the_cluster, slot), before);
     actor_do(holder, "0", "init %s lease=%d", name, LEASE);
     lose_the_lock(name);
     assert_int_equal(shards_master(name), before);
     first = actor_start_at(cluster_url(the_cluster, "?" TIMES));
-    actor_do(first, "0", "init %s lease=%d", name, 3 * SWITCH);
+    actor_do(first, "0", "init %s lease=%d", name, 10 * SWITCH);
     actor_do(first, "EBUSY", "trylock %s", name);
     actor_do(waiter, "EBUSY", "trylock %s", name);
     actor_end(first);
