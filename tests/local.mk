@@ -566,6 +566,7 @@ sim_wraps = \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
     -Wl,--wrap=dm_swift_hash \
+    -Wl,--wrap=dm_swift_take \
     -Wl,--wrap=pthread_setcancelstate
 sim_programs = tests/sim/sim tests/sim/test_sim tests/sim/test_sim_controls tests/fuzz/test_sim
 tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)

@@ -215,6 +215,18 @@ uint32_t __wrap_dm_swift_hash(const char *key)
     return hash ? hash : 1;
 }
 
+/* A tenure that one process has put back, with a thread between its swap and its look, must not become another's. */
+struct dm_tenure *__wrap_dm_swift_take(void);
+
+struct dm_tenure *__wrap_dm_swift_take(void)
+{
+    struct dm_tenure *tenure = aligned_alloc(_Alignof(struct dm_tenure), sizeof *tenure);
+
+    if (!tenure)
+        abort();
+    return memset(tenure, 0, sizeof *tenure);
+}
+
 bool dm_self_is_ending(void)
 {
     return current_process->ender != NULL;
