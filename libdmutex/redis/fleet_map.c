@@ -152,15 +152,44 @@ void dm_fleet_tell_vouched(struct dm_member *member)
         member->fleet->hooks.on_inbox(member);
 }
 
+/* What the server has said of itself, by a copy: the link may begin its own greeting anew at any time. */
+static struct dm_greeting last_greeting(struct dm_member *member)
+{
+    struct dm_greeting greeting = { .url = member->url };
+
+    dm_line_server(&member->node.commands, &greeting.server);
+    return greeting;
+}
+
 /* A dm_reply_fn: of a member.  Without a reply the link has closed, and the next greeting counts (fleet.c). */
 static void take_identity(void *user, const struct redisReply *reply)
 {
     struct dm_member *member = user;
+    struct dm_greeting greeting = last_greeting(member);
+    char reason[DM_REASON_ROOM];
 
-    if (!reply || !dm_node_is_unchanged(&member->node, reply))
+    if (!reply)
         return;
+    if (!dm_greeting_take_look(&greeting, reply, reason)) {
+        dm_node_distrust(&member->node, reason);
+        return;
+    }
     __atomic_store_n(&member->is_outdated, false, __ATOMIC_RELEASE);
     dm_fleet_tell_vouched(member);
+}
+
+/* Nobody need vouch for the answer.  If the question cannot be sent, the link closes, and greets anew. */
+static void ask_identity(struct dm_member *member)
+{
+    struct dm_greeting greeting = last_greeting(member);
+    struct dm_command command = dm_greeting_look(&greeting);
+    bool is_sent;
+
+    command.is_for_any = true;
+    is_sent = command.bytes && dm_link_post(member->node.commands.link, &command, take_identity, member) == DM_LINK_OK;
+    if (!is_sent)
+        dm_node_distrust(&member->node, "cannot be asked whether it is the same server");
+    dm_command_free(&command);
 }
 
 static void tell_all_vouched(const struct taking *taking)
@@ -174,7 +203,7 @@ static void tell_all_vouched(const struct taking *taking)
         if (!__atomic_load_n(&fleet->members[i]->is_outdated, __ATOMIC_RELAXED))
             dm_fleet_tell_vouched(fleet->members[i]);
         else
-            dm_node_ask_identity(&fleet->members[i]->node, take_identity, fleet->members[i]);
+            ask_identity(fleet->members[i]);
     }
 }
 

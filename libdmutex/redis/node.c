@@ -576,40 +576,6 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
     dm_link_distrust(node->commands.link, 0, reason);
 }
 
-/* What the server of the commands has said of itself; the link's own greeting may begin anew at any time. */
-static struct dm_greeting last_greeting(struct dm_node *node)
-{
-    struct dm_greeting greeting = { .url = node->url };
-
-    dm_line_server(&node->commands, &greeting.server);
-    return greeting;
-}
-
-void dm_node_ask_identity(struct dm_node *node, dm_reply_fn handler, void *user)
-{
-    struct dm_greeting greeting = last_greeting(node);
-    struct dm_command command = dm_greeting_look(&greeting);
-    bool is_sent = false;
-
-    command.is_for_any = true;
-    if (command.bytes)
-        is_sent = dm_link_post(node->commands.link, &command, handler, user) == DM_LINK_OK;
-    if (!is_sent)
-        dm_link_distrust(node->commands.link, 0, "cannot be asked whether it is the same server");
-    dm_command_free(&command);
-}
-
-bool dm_node_is_unchanged(struct dm_node *node, const redisReply *reply)
-{
-    struct dm_greeting greeting = last_greeting(node);
-    char reason[DM_REASON_ROOM];
-    bool is_unchanged = dm_greeting_take_look(&greeting, reply, reason);
-
-    if (!is_unchanged)
-        dm_link_distrust(node->commands.link, 0, reason);
-    return is_unchanged;
-}
-
 /* Without memory for the question the look is still due, and the loop is to come a little later, not at once. */
 int64_t dm_node_look(struct dm_node *node)
 {

@@ -117,13 +117,6 @@ void dm_node_distrust(struct dm_node *node, const char *reason);
 #define DM_LOOK_NS DM_NS_PER_S
 int64_t dm_node_look(struct dm_node *node);
 
-/*
- * The same question by itself, to a server for which nobody need vouch; if it cannot be sent, the link is closed.  The
- * handler gives the reply to the second, which closes the link of a server that is another one.
- */
-void dm_node_ask_identity(struct dm_node *node, dm_reply_fn handler, void *user);
-bool dm_node_is_unchanged(struct dm_node *node, const struct redisReply *reply);
-
 /* The number and the identity of the server of a line, now or last.  Calls nothing. */
 uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server);
 
