@@ -521,6 +521,7 @@ sim_sources = \
     tests/sim/cluster.h \
     tests/sim/conn.c \
     tests/sim/conn_come.c \
+    tests/sim/conn_look.c \
     tests/sim/conn_parts.h \
     tests/sim/faults.c \
     tests/sim/faults.h \

@@ -66,14 +66,17 @@ struct dm_greeter {
      */
     uint64_t (*ready)(void *user);
     /*
-     * The command to send ahead of the next command; bytes NULL: none is due, or there is no memory.  Freed by free().
-     * take_look: false with the reason if the server has changed; the link closes then, and commands sent behind the
-     * look have no answer.  Both NULL: no look is ever taken.
+     * The command that asks who the server is; bytes NULL without memory.  Freed by free().  take_look: false with the
+     * reason if the server has changed; the link closes then, and commands sent behind the look have no answer.  Both
+     * NULL: no look is ever taken.
      */
     struct dm_command (*look)(void *user);
     bool (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
     void *user;
 };
+
+/* No command is sent to a server that has not said for so long that it is the server of the greeting. */
+#define DM_LOOK_NS DM_NS_PER_S
 
 #define DM_LINK_NAME_ROOM 108
 

@@ -403,16 +403,16 @@ void dm_link_accept_answer(struct dm_link *link)
 }
 
 /* May find the connection broken: the handlers of the lost slots wait for the next dm_link_work(). */
-bool dm_link_look(struct dm_link *link)
+int64_t dm_link_look(struct dm_link *link)
 {
-    bool is_ready;
+    int64_t next_ns;
 
     enter(link);
     if (dm_session_is_ready(&link->session))
-        dm_session_look_if_due(&link->session);
-    is_ready = dm_session_is_ready(&link->session);
+        dm_session_look_if_due(&link->session, DM_LOOK_NS);
+    next_ns = dm_session_is_ready(&link->session) ? link->session.looked_ns + DM_LOOK_NS : DM_NEVER;
     leave_quietly(link);
-    return is_ready;
+    return next_ns;
 }
 
 /* ---- questions --------------------------------------------------------------------------- */

@@ -101,8 +101,11 @@ void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason);
 void dm_link_refuse_answer(struct dm_link *link, const char *reason);
 void dm_link_accept_answer(struct dm_link *link);
 
-/* Takes a look at the server if the greeter says so.  True if the link is ready.  Calls nothing. */
-bool dm_link_look(struct dm_link *link);
+/*
+ * Takes a look at the server if the last was DM_LOOK_NS ago, as each command does twice as often before being sent.
+ * Returns when the next is due; DM_NEVER: the link is not ready.  Calls nothing.
+ */
+int64_t dm_link_look(struct dm_link *link);
 
 /* There is a connection, or one is being opened.  Calls nothing. */
 bool dm_link_is_open(struct dm_link *link);

@@ -29,6 +29,7 @@ void dm_pipe_close(struct dm_pipe *pipe)
     free(pipe->out);
     pipe->out = NULL;
     pipe->out_length = 0;
+    pipe->is_stopped = false;
 }
 
 /* ---- slots ------------------------------------------------------------------------------- */
@@ -103,7 +104,8 @@ static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t lengt
 /* Bytes that the kernel does not take belong to the pipe; nothing overtakes the bytes. */
 bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
 {
-    ssize_t sent = pipe->out_length || pipe->is_held ? 0 : dm_stream_send(&pipe->stream, bytes, length);
+    bool is_kept = pipe->out_length || pipe->is_held || pipe->is_stopped;
+    ssize_t sent = is_kept ? 0 : dm_stream_send(&pipe->stream, bytes, length);
 
     if (sent < 0)
         return false;
@@ -115,16 +117,34 @@ bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
 /* The block is kept at its size for the next rest; it is freed with the connection. */
 bool dm_pipe_flush(struct dm_pipe *pipe)
 {
+    size_t pending = dm_pipe_pending(pipe);
     ssize_t sent;
 
-    if (pipe->out_length == 0)
+    if (pending == 0)
         return true;
-    sent = dm_stream_send(&pipe->stream, pipe->out, pipe->out_length);
+    sent = dm_stream_send(&pipe->stream, pipe->out, pending);
     if (sent < 0)
         return false;
+    pipe->before_stop = pending - (size_t)sent;
     pipe->out_length -= (size_t)sent;
     memmove(pipe->out, pipe->out + sent, pipe->out_length);
     return true;
+}
+
+void dm_pipe_stop(struct dm_pipe *pipe)
+{
+    pipe->is_stopped = true;
+    pipe->before_stop = pipe->out_length;
+}
+
+void dm_pipe_go_on(struct dm_pipe *pipe)
+{
+    pipe->is_stopped = false;
+}
+
+size_t dm_pipe_pending(const struct dm_pipe *pipe)
+{
+    return pipe->is_stopped ? pipe->before_stop : pipe->out_length;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */

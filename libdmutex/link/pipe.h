@@ -52,7 +52,9 @@ struct dm_pipe {
     char in[DM_PIPE_READ_ROOM]; /* bytes between the stream and the reader */
     char *out;                  /* bytes that the kernel did not take yet */
     size_t out_length;
-    bool is_held; /* bytes are kept until dm_pipe_flush(), to go out together */
+    bool is_held;    /* bytes are kept until dm_pipe_flush(), to go out together */
+    bool is_stopped; /* bytes are kept until dm_pipe_go_on(), but for the first `before_stop` of `out` */
+    size_t before_stop;
     struct dm_slot *first, *last;
     uint64_t pushed, popped; /* slots ever: how far replies have come */
     struct dm_slot *spare;
@@ -73,6 +75,13 @@ void dm_pipe_spare_slot(struct dm_pipe *pipe, struct dm_slot *slot);
 /* Sends, or keeps for dm_pipe_flush().  False with errno: broken, or without memory. */
 bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length);
 bool dm_pipe_flush(struct dm_pipe *pipe);
+
+/* Keeps all bytes that are written from now on. */
+void dm_pipe_stop(struct dm_pipe *pipe);
+void dm_pipe_go_on(struct dm_pipe *pipe);
+
+/* Bytes to send now, or to keep until the stream has room. */
+size_t dm_pipe_pending(const struct dm_pipe *pipe);
 
 /* The slot of the bytes just written. */
 void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot);

@@ -224,15 +224,25 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
         dm_session_fail_by_stream(session, "broke while sending");
         return false;
     }
-    session->is_change_news |= session->pipe.out_length > 0;
+    session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
     return true;
 }
 
-/* Without memory the look stays due; without somebody to vouch, too, because the reply would close the session. */
-void dm_session_look_if_due(struct dm_session *session)
+/* Without somebody to vouch there is no look, because the reply would close the session. */
+static bool needs_look(const struct dm_session *session, int64_t since_ns, int64_t pause_ns)
 {
-    bool may_look = session->greeter.look && is_vouched(session);
-    struct dm_slot *slot = may_look ? dm_pipe_take_slot(&session->pipe) : NULL;
+    return session->greeter.look && !session->pipe.is_stopped && dm_clock_boot_ns() >= since_ns + pause_ns &&
+           is_vouched(session);
+}
+
+/*
+ * A server that was a master may have become a replica, and a master again with the data of another server, while the
+ * connection stayed open.  A request would have the grace of before, so it waits until the server has said that it is
+ * the same, if that is not known for the last DM_LOOK_NS.  A busy link never waits: it looks twice as often.
+ */
+void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
+{
+    struct dm_slot *slot = needs_look(session, session->looked_ns, pause_ns) ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
     if (!slot)
@@ -241,21 +251,44 @@ void dm_session_look_if_due(struct dm_session *session)
     if (command.bytes && write_bytes(session, command.bytes, command.length)) {
         slot->kind = DM_SLOT_LOOK;
         dm_pipe_push(&session->pipe, slot);
+        session->looked_ns = slot->sent_ns;
+        if (needs_look(session, session->known_ns, DM_LOOK_NS))
+            dm_pipe_stop(&session->pipe);
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
     free(command.bytes);
 }
 
+/* Before reading, so that the rest of a command goes out when the socket has room again. */
+static void flush(struct dm_session *session)
+{
+    if (!dm_pipe_flush(&session->pipe))
+        dm_session_fail_by_stream(session, "broke while sending");
+}
+
+/* What waited for the last look goes out; no look is sent behind one that is awaited. */
+static void go_on(struct dm_session *session)
+{
+    dm_pipe_go_on(&session->pipe);
+    flush(session);
+    session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
+}
+
 /* An answer "another server" closes the session, so that nothing sent behind the look is believed. */
-static void take_look(struct dm_session *session, redisReply *reply)
+static void take_look(struct dm_session *session, redisReply *reply, int64_t sent_ns)
 {
     char reason[DM_REASON_ROOM];
     bool is_good = session->greeter.take_look(session->greeter.user, reply, reason);
 
     freeReplyObject(reply);
-    if (!is_good)
+    if (!is_good) {
         dm_session_fail(session, "%s", reason);
+        return;
+    }
+    session->known_ns = sent_ns;
+    if (sent_ns == session->looked_ns)
+        go_on(session);
 }
 
 /* Behind all commands sent; while another confirmation is under way, later, behind its answer. */
@@ -312,15 +345,20 @@ static bool push_ahead(struct dm_session *session, int count)
     return true;
 }
 
-/* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
+/*
+ * The slot is taken first: a command that was sent without a slot would give its reply to the next command.  Without
+ * memory for a look, nothing is sent to a server that is not known.
+ */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command)
 {
     struct dm_slot *slot;
+    bool is_known;
 
-    dm_session_look_if_due(session);
+    dm_session_look_if_due(session, DM_LOOK_NS / 2);
     if (!dm_session_is_ready(session))
         return NULL;
-    slot = dm_pipe_take_slot(&session->pipe);
+    is_known = !needs_look(session, session->known_ns, DM_LOOK_NS);
+    slot = is_known ? dm_pipe_take_slot(&session->pipe) : NULL;
     if (!slot || !push_ahead(session, command->ahead)) {
         if (slot)
             dm_pipe_spare_slot(&session->pipe, slot);
@@ -342,13 +380,6 @@ void dm_session_say(struct dm_session *session, const struct dm_command *command
 {
     if (dm_session_is_ready(session))
         write_bytes(session, command->bytes, command->length);
-}
-
-/* Before reading, so that the rest of a command goes out when the socket has room again. */
-static void flush(struct dm_session *session)
-{
-    if (!dm_pipe_flush(&session->pipe))
-        dm_session_fail_by_stream(session, "broke while sending");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -375,6 +406,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
 {
     struct dm_slot *slot = dm_pipe_pop(&session->pipe);
     enum dm_slot_kind kind;
+    int64_t sent_ns;
 
     if (!slot) {
         freeReplyObject(reply);
@@ -382,6 +414,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         return;
     }
     kind = slot->kind;
+    sent_ns = slot->sent_ns;
     if (kind == DM_SLOT_COMMAND) {
         dm_retry_note_answer(&session->retry);
         if (session->greeter.confirm)
@@ -398,7 +431,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     else if (kind == DM_SLOT_CONFIRM)
         take_confirm(session, reply);
     else
-        take_look(session, reply);
+        take_look(session, reply, sent_ns);
 }
 
 /* The first slot is of the next reply; a listener has none. */
@@ -516,7 +549,7 @@ short dm_session_events(const struct dm_session *session)
 {
     if (session->state == DM_SESSION_CONNECTING)
         return POLLOUT;
-    return dm_stream_events(&session->pipe.stream, session->pipe.out_length > 0);
+    return dm_stream_events(&session->pipe.stream, dm_pipe_pending(&session->pipe) > 0);
 }
 
 /* One deadline for all slots: answers come in order, so the first slot is the oldest. */

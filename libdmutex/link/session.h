@@ -40,6 +40,8 @@ struct dm_session {
     struct dm_retry retry;
     struct dm_addresses *addresses;
     uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
+    int64_t looked_ns;     /* the last look was sent; or the greeting is over */
+    int64_t known_ns;      /* the same of the last look that was answered: the server was the same then */
     int greetings;         /* replies of the round of the greeting that have not come yet */
     struct dm_kept kept;   /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */
@@ -101,12 +103,13 @@ int64_t dm_session_due_ns(const struct dm_session *session);
 /* The events to poll the socket for. */
 short dm_session_events(const struct dm_session *session);
 
-/* Ready: sends a look at the server, if the greeter says that a look is due.  May break the connection. */
-void dm_session_look_if_due(struct dm_session *session);
+/* Ready: sends a look at the server, if the last was sent `pause_ns` ago.  May break the connection. */
+void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns);
 
 /*
- * Ready: sends, behind a look that is due, and takes a slot for the reply.  NULL if the connection broke before; a slot
- * that has ended already if it broke behind the command.
+ * Ready: sends, behind a look that is due, and takes a slot for the reply; if the server has not been known for
+ * DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before; a slot that has ended
+ * already if it broke behind the command.
  */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
 

@@ -13,6 +13,7 @@ static void become_ready(struct dm_session *session)
     session->state = DM_SESSION_READY;
     session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();
+    session->looked_ns = session->known_ns = session->retry.ready_ns;
     if (!session->is_answer_refused)
         dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
@@ -46,7 +47,7 @@ void dm_session_greet(struct dm_session *session)
         return;
     }
     is_written = round.bytes && dm_pipe_write(&session->pipe, round.bytes, round.length);
-    session->is_change_news |= session->pipe.out_length > 0;
+    session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
     free(round.bytes);
     if (!is_written)
         dm_session_fail_by_stream(session, "broke in the greeting");

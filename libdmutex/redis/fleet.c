@@ -36,7 +36,6 @@ static void commands_ready(void *user)
     struct dm_member *member = user;
 
     forget_scripts(member);
-    __atomic_store_n(&member->is_outdated, false, __ATOMIC_RELEASE);
     if (dm_fleet_is_vouched(member)) {
         __atomic_store_n(&member->is_wished, false, __ATOMIC_RELAXED);
         member->fleet->hooks.on_ready(member);

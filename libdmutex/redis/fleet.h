@@ -47,8 +47,6 @@ struct dm_member {
 
     /* Of a Cluster. */
     int64_t vouched_until_ns; /* the node is believed until then.  Atomic */
-    bool was_vouched;         /* at any time */
-    bool is_outdated;         /* nobody vouched for a while: the greeting counts once it is confirmed.  Atomic */
     struct dm_vouchers vouchers;
     int64_t asked_ns; /* the node was asked for the map; 0: no question is under way */
 

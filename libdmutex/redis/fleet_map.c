@@ -56,17 +56,12 @@ static int64_t switch_ns(const struct dm_fleet *fleet)
     return fleet->url->switch_ms * DM_NS_PER_MS;
 }
 
-static bool has_vouchers(const struct dm_member *member)
-{
-    return dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_ACQUIRE);
-}
-
 bool dm_fleet_is_vouched(void *user)
 {
     const struct dm_member *member = user;
 
     return !dm_fleet_is_clustered(member->fleet) ||
-           (has_vouchers(member) && !__atomic_load_n(&member->is_outdated, __ATOMIC_RELAXED));
+           dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_RELAXED);
 }
 
 /*
@@ -109,24 +104,16 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
     }
 }
 
-/*
- * A node may have been a replica while nobody vouched, and be a master again with the data of another node.  A request
- * by an open link would have the grace of before, so the node is not believed before it has said that it is the same.
- */
 static void vouch(struct taking *taking, struct dm_member *member)
 {
-    bool was_believed = dm_fleet_is_vouched(member);
+    bool was_vouched = dm_fleet_is_vouched(member);
     int64_t since_ns;
 
     dm_vouchers_take(&member->vouchers, taking->by->index + 1, taking->asked_ns);
     since_ns = dm_vouchers_since_ns(&member->vouchers, dm_vouchers_needed(taking->fleet->masters));
-    if (!since_ns)
-        return;
-    if (!was_believed && member->was_vouched)
-        __atomic_store_n(&member->is_outdated, true, __ATOMIC_RELAXED);
-    __atomic_store_n(&member->vouched_until_ns, since_ns + switch_ns(taking->fleet) / 2, __ATOMIC_RELEASE);
-    taking->is_new[member->index] = !was_believed && has_vouchers(member);
-    member->was_vouched |= taking->is_new[member->index];
+    if (since_ns)
+        __atomic_store_n(&member->vouched_until_ns, since_ns + switch_ns(taking->fleet) / 2, __ATOMIC_RELAXED);
+    taking->is_new[member->index] = !was_vouched && dm_fleet_is_vouched(member);
 }
 
 /* A node that has no slot, by its own answer, has no voice. */
@@ -152,46 +139,6 @@ void dm_fleet_tell_vouched(struct dm_member *member)
         member->fleet->hooks.on_inbox(member);
 }
 
-/* What the server has said of itself, by a copy: the link may begin its own greeting anew at any time. */
-static struct dm_greeting last_greeting(struct dm_member *member)
-{
-    struct dm_greeting greeting = { .url = member->url };
-
-    dm_line_server(&member->node.commands, &greeting.server);
-    return greeting;
-}
-
-/* A dm_reply_fn: of a member.  Without a reply the link has closed, and the next greeting counts (fleet.c). */
-static void take_identity(void *user, const struct redisReply *reply)
-{
-    struct dm_member *member = user;
-    struct dm_greeting greeting = last_greeting(member);
-    char reason[DM_REASON_ROOM];
-
-    if (!reply)
-        return;
-    if (!dm_greeting_take_look(&greeting, reply, reason)) {
-        dm_node_distrust(&member->node, reason);
-        return;
-    }
-    __atomic_store_n(&member->is_outdated, false, __ATOMIC_RELEASE);
-    dm_fleet_tell_vouched(member);
-}
-
-/* Nobody need vouch for the answer.  If the question cannot be sent, the link closes, and greets anew. */
-static void ask_identity(struct dm_member *member)
-{
-    struct dm_greeting greeting = last_greeting(member);
-    struct dm_command command = dm_greeting_look(&greeting);
-    bool is_sent;
-
-    command.is_for_any = true;
-    is_sent = command.bytes && dm_link_post(member->node.commands.link, &command, take_identity, member) == DM_LINK_OK;
-    if (!is_sent)
-        dm_node_distrust(&member->node, "cannot be asked whether it is the same server");
-    dm_command_free(&command);
-}
-
 static void tell_all_vouched(const struct taking *taking)
 {
     struct dm_fleet *fleet = taking->fleet;
@@ -200,10 +147,7 @@ static void tell_all_vouched(const struct taking *taking)
         if (!taking->is_new[i])
             continue;
         __atomic_store_n(&fleet->members[i]->is_wished, false, __ATOMIC_RELAXED);
-        if (!__atomic_load_n(&fleet->members[i]->is_outdated, __ATOMIC_RELAXED))
-            dm_fleet_tell_vouched(fleet->members[i]);
-        else
-            ask_identity(fleet->members[i]);
+        dm_fleet_tell_vouched(fleet->members[i]);
     }
 }
 

@@ -89,31 +89,17 @@ static uint64_t note_server(void *user)
     if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
         line->number++;
     line->server = *server;
-    line->looked_ns = dm_clock_boot_ns();
     number = line->number;
     dm_mutex_unlock(&line->node->lock);
     return number;
 }
 
-/*
- * A server that was a master may have become a replica, and a master again with the data of another server, while the
- * link stayed open.  So in each second of use the node asks the server again, ahead of a command that is sent anyway.
- *
- * The inbox listens and cannot ask; it is connected to the same server, and the commands' link asks for both.
- */
+/* The inbox listens and cannot ask; it is connected to the same server, and the commands' link asks for both. */
 static struct dm_command look(void *user)
 {
-    struct dm_node_link *line = user;
-    struct dm_command command = { 0 };
-    int64_t now_ns = dm_clock_boot_ns();
+    const struct dm_node_link *line = user;
 
-    dm_mutex_lock(&line->node->lock);
-    if (now_ns >= line->looked_ns + DM_LOOK_NS)
-        command = dm_greeting_look(&line->greeting);
-    if (command.bytes)
-        line->looked_ns = now_ns;
-    dm_mutex_unlock(&line->node->lock);
-    return command;
+    return dm_greeting_look(&line->greeting);
 }
 
 /* False closes the link, and all that was sent behind the look has no answer. */
@@ -579,13 +565,7 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
 /* Without memory for the question the look is still due, and the loop is to come a little later, not at once. */
 int64_t dm_node_look(struct dm_node *node)
 {
-    int64_t next_ns, soon_ns;
+    int64_t next_ns = dm_link_look(node->commands.link), soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
 
-    if (!dm_link_look(node->commands.link))
-        return DM_NEVER;
-    soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
-    dm_mutex_lock(&node->lock);
-    next_ns = node->commands.looked_ns + DM_LOOK_NS;
-    dm_mutex_unlock(&node->lock);
     return next_ns > soon_ns ? next_ns : soon_ns;
 }

@@ -61,8 +61,7 @@ struct dm_node_link {
      * that waits for a connection is written for that server, and written anew if another one comes.
      */
     struct dm_server server;
-    uint64_t number;   /* another number: another server, or the same with another birth; 1: none was there yet */
-    int64_t looked_ns; /* when the link last asked for the server's identity */
+    uint64_t number; /* another number: another server, or the same with another birth; 1: none was there yet */
 
     /* With a lookout; the link's lock guards them. */
     struct dm_master master; /* the address of this connection */
@@ -114,7 +113,6 @@ void dm_node_distrust(struct dm_node *node, const char *reason);
  * does before being sent.  An answer "no" closes the link, and requests sent behind the question have no answer.
  * Returns when the next look is due; DM_NEVER: commands cannot be sent now.  Calls nothing, as dm_node_post_quietly().
  */
-#define DM_LOOK_NS DM_NS_PER_S
 int64_t dm_node_look(struct dm_node *node);
 
 /* The number and the identity of the server of a line, now or last.  Calls nothing. */

@@ -232,26 +232,47 @@ static bool is_past(const struct server *server, int64_t s)
 }
 
 /*
- * The client has been idle in all that time, on a connection that has stayed: the first request is executed as before.
- * The client's look at the server is ahead of the request, so the answer is not believed, and the grant is given back.
+ * A client that is idle in all that time, on a connection that stays: its next request comes more than a second behind
+ * its last, and waits until the server has said that it is the same.
  */
-static void test_an_idle_client_does_not_own_when_its_server_is_the_master_again(void **state)
+static struct actor *start_idle(const char *name, struct actor *owner)
 {
-    struct actor *owner = start_at_address(""), *idle = start_at_address("");
+    struct actor *idle = start_at_address("");
     int64_t now_s;
 
-    (void)state;
     make_old(first);
-    actor_do(idle, "0", "init fail/idle lease=%d", LONG_LEASE);
-    actor_do(idle, "0", "lock fail/idle");
-    actor_do(idle, "0", "unlock fail/idle");
-    actor_do(owner, "0", "init fail/idle lease=%d", LONG_LEASE);
-    actor_do(owner, "0", "lock fail/idle");
-    lose_hold_there_and_back("fail/idle");
+    actor_do(idle, "0", "init %s lease=%d", name, LONG_LEASE);
+    actor_do(idle, "0", "lock %s", name);
+    actor_do(idle, "0", "unlock %s", name);
+    actor_do(owner, "0", "init %s lease=%d", name, LONG_LEASE);
+    actor_do(owner, "0", "lock %s", name);
+    lose_hold_there_and_back(name);
     now_s = side_int(first->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])");
-    wait_until(is_past(first, now_s + 1)); /* the next command is behind a look */
+    wait_until(is_past(first, now_s + 1));
+    return idle;
+}
+
+static void test_an_idle_client_does_not_own_when_its_server_is_the_master_again(void **state)
+{
+    struct actor *owner = start_at_address(""), *idle = start_idle("fail/idle", owner);
+
+    (void)state;
     actor_do(idle, "EBUSY", "trylock fail/idle");
     assert_true(actor_value(owner, "remaining fail/idle") > 0);
+    actor_end(idle);
+    actor_end(owner);
+}
+
+static void test_an_idle_client_waits_for_the_grace_when_its_server_is_the_master_again(void **state)
+{
+    struct actor *owner = start_at_address(""), *idle = start_idle("fail/waits", owner);
+
+    (void)state;
+    actor_send(idle, "lock fail/waits");
+    wait_until(waiters_on(first, "fail/waits") == 1);
+    actor_do(owner, "0", "renew fail/waits");
+    assert_true(actor_is_silent(idle));
+    actor_kill(idle);
     actor_end(idle);
     actor_end(owner);
 }
@@ -289,6 +310,7 @@ int main(int argc, char **argv)
         FAILOVER_TEST(test_the_inbox_follows_when_the_commands_find_another_server),
         FAILOVER_TEST(test_a_server_gives_grace_when_it_is_the_master_again),
         FAILOVER_TEST(test_an_idle_client_does_not_own_when_its_server_is_the_master_again),
+        FAILOVER_TEST(test_an_idle_client_waits_for_the_grace_when_its_server_is_the_master_again),
         FAILOVER_TEST(test_a_server_gives_no_grace_when_its_first_replica_comes),
     };
 

@@ -25,6 +25,13 @@ void check_before_script(int script, const struct text *arguments, int argument_
 void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
                         int argument_count);
 
+/*
+ * The next script is of a closed connection to a server that was replaced and is the master again; before the script.
+ * No client can kill a connection on a server that the client does not reach, so an acquire may come behind the release
+ * of its attempt (A7 of reliability.md): nobody holds that hold, and it ends with its lease.
+ */
+void check_late_script(int script, const struct text *arguments);
+
 /* The server tells an inbox; the inbox's channel. */
 void check_told(struct text channel, struct text message);
 

@@ -100,6 +100,7 @@ uint64_t look_hash(const char *bytes, size_t length);
 /* Tells if the server was told the end of the attempt. */
 bool look_is_over(uint64_t id);
 void look_note_over(struct text id);
+void look_forget_over(struct text id);
 
 /* Note the order of arrival; a waiter in the queue now, and not before, has just come. */
 void look_note_arrival(const char *id, uint64_t place);

@@ -2,8 +2,7 @@
 /*
  * The library's link/link.h and link/turns.h on the simulated network.  As in the real link: slots in the order of
  * the bytes, the rounds of the greeting, timeouts and back-off, handlers called without locks, real parsing of replies
- * (link/reader.c).  Left out: leaders and followers, because bytes are read here on arrival;
- * the look at the server's identity once in a second of use.
+ * (link/reader.c).  Left out: leaders and followers, because bytes are read here on arrival.
  */
 #include "conn_parts.h"
 
@@ -138,7 +137,7 @@ static void ask_to_confirm(struct dm_link *conn)
     if (conn->is_confirming)
         return;
     command = conn->greeter.confirm(conn->greeter.user);
-    net_send(conn->link, TO_SERVER, command.bytes, command.length);
+    conn_send(conn, command.bytes, command.length);
     conn_push(conn, 0)->is_confirm = true;
     conn->is_confirming = true;
     free(command.bytes);
@@ -218,7 +217,7 @@ void conn_fail(struct dm_link *conn, const char *reason)
     conn->is_change_news = true;
     world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
     give_kept(conn, false);
-    conn->is_confirming = conn->must_confirm = false;
+    conn->is_confirming = conn->must_confirm = conn->is_stopped = false;
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -307,7 +306,8 @@ static struct slot *send_command(struct dm_link *conn, const struct dm_command *
 {
     struct slot *slot;
 
-    net_send(conn->link, TO_SERVER, command->bytes, command->length);
+    conn_look_if_due(conn, DM_LOOK_NS / 2);
+    conn_send(conn, command->bytes, command->length);
     conn->traffic.commands++;
     for (int i = 0; i < command->ahead; i++)
         conn_push(conn, 0);
@@ -417,11 +417,13 @@ void dm_link_accept_answer(struct dm_link *conn)
     (void)conn;
 }
 
-/* A server here does not change while connections to it stay open. */
-bool dm_link_look(struct dm_link *conn)
+int64_t dm_link_look(struct dm_link *conn)
 {
-    (void)conn;
-    return false;
+    if (conn->state != READY)
+        return DM_NEVER;
+    conn_look_if_due(conn, DM_LOOK_NS);
+    conn_plan(conn);
+    return conn->looked_ns + DM_LOOK_NS;
 }
 
 void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)

@@ -17,6 +17,8 @@ static void greet(struct dm_link *conn)
     if (conn->greetings == 0) {
         conn->peer = conn->greeter.ready(conn->greeter.user);
         conn->state = READY;
+        conn->looked_ns = dm_clock_boot_ns();
+        conn_note_known(conn, conn->looked_ns);
         conn->traffic.reconnects += conn->was_ready;
         conn->was_ready = true;
         conn->back_off_ns = 0;
@@ -164,6 +166,8 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
         take_greeting(conn, reply);
     } else if (slot->is_confirm) {
         conn_take_confirm(conn, reply);
+    } else if (slot->is_look) {
+        conn_take_look(conn, reply, slot->sent_ns);
     } else if (conn->greeter.confirm) {
         conn_keep(conn, slot, reply);
     } else {

@@ -22,7 +22,7 @@ struct slot {
     struct thread *caller; /* NULL: the caller has left, or there is no caller */
     dm_reply_fn handler;
     void *user;
-    bool is_greeting, is_message, is_confirm;
+    bool is_greeting, is_message, is_confirm, is_look;
     bool is_for_any; /* as the command's */
     bool is_done, is_broken;
     size_t bytes;
@@ -52,7 +52,9 @@ struct dm_link {
     bool was_ready;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    uint64_t peer; /* the server's number */
+    int64_t looked_ns, known_ns; /* the last look was sent; the last that was answered */
+    bool is_stopped;             /* bytes wait for the answer to the last look */
+    uint64_t peer;               /* the server's number */
     char reason[DM_REASON_ROOM];
 };
 
@@ -79,6 +81,17 @@ void conn_wake_waiting(struct dm_link *conn);
 void conn_leave(struct dm_link *conn);
 
 void conn_fail(struct dm_link *conn, const char *reason);
+
+/* ---- conn_look.c ------------------------------------------------------------------------- */
+
+/* Sends, or keeps for the answer to the look under way. */
+void conn_send(struct dm_link *conn, const char *bytes, size_t length);
+
+void conn_look_if_due(struct dm_link *conn, int64_t pause_ns);
+
+/* The server has said who it is, to a question of that moment. */
+void conn_note_known(struct dm_link *conn, int64_t sent_ns);
+void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns);
 
 /* ---- conn_come.c ------------------------------------------------------------------------- */
 

@@ -207,10 +207,11 @@ static void fail_over(const struct fault *fault)
 }
 
 /*
- * The library looks at the server's identity each second of use.  A promotion and the way back within the second, of
- * which one loses data, are not seen by a connection that was idle meanwhile: no promise covers such a case.
+ * The library sends nothing to a server that has not said for a second that it is the same.  A promotion and the way
+ * back within the second, and the request's time on its way, are not seen if one of them loses data: no promise covers
+ * such a case.
  */
-#define UNSEEN_NS (4000 * MS)
+#define UNSEEN_NS (1500 * MS)
 
 static void promote(const struct fault *fault)
 {

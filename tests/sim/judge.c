@@ -375,6 +375,12 @@ static void check_name(struct known *known, int name, const struct script_call *
     look_note_arrivals(known, call->is_back);
 }
 
+void check_late_script(int script, const struct text *arguments)
+{
+    if (strcmp(scripting_name(script), "acquire") == 0)
+        look_forget_over(arguments[0]);
+}
+
 void check_after_script(int script, const struct text *keys, int key_count, const struct text *arguments,
                         int argument_count)
 {

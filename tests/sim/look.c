@@ -45,6 +45,14 @@ void look_note_over(struct text id)
     *place = look_hash(id.bytes, id.length);
 }
 
+void look_forget_over(struct text id)
+{
+    uint64_t *place = find_over(look_hash(id.bytes, id.length));
+
+    if (*place)
+        *place = UINT64_MAX; /* not 0: other ids may stand behind this place */
+}
+
 /* ---- the server's data --------------------------------------------------------------------- */
 
 struct key *look_key(const struct dm_place *keys, int which)

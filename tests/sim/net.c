@@ -187,6 +187,8 @@ void net_begin(void)
 
 void net_end(void)
 {
-    for (; newest; newest = newest->older)
+    for (; newest; newest = newest->older) {
         free(newest->in.data);
+        free(newest->behind.data);
+    }
 }

@@ -29,10 +29,11 @@ struct link {
     bool is_black;          /* neither end hears anything, and neither is told */
     bool is_shut_by_client; /* bytes sent before are still on the way */
     bool is_known_to_server;
+    struct bytes behind; /* of the client: they wait for the answer to a look */
 
     /* The server's side. */
-    int server, node; /* the indices of the link's server, and of its node */
-    uint64_t client_id;
+    int server, node;            /* the indices of the link's server, and of its node */
+    uint64_t client_id, replid;  /* the latter: the server's at the beginning of the link */
     char channel[80];            /* subscribed, or "" */
     char shards[SHARDS_MAX][80]; /* of a Cluster, as above */
     bool is_asking;              /* the next command comes behind ASKING */

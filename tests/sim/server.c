@@ -187,6 +187,8 @@ static void run_script(struct link *link, int script, const struct text *words, 
         world_note("script %s", scripting_name(script));
     if (site.is_node)
         cluster_before_script(words[1]);
+    if (link->is_shut_by_client && link->replid != server->replid)
+        check_late_script(script, words + 1 + keys);
     check_before_script(script, words + 1 + keys, count - 1 - keys);
     scripting_run(interpreter, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
@@ -329,6 +331,7 @@ bool server_accept(struct link *link)
         return false;
     link->node = (int)(server->master - server->nodes);
     link->client_id = ++server->master->last_client_id;
+    link->replid = server->replid;
     link->is_known_to_server = true;
     link->next = server->links;
     server->links = link;
