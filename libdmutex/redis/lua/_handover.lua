@@ -1,6 +1,6 @@
 -- Step: the usual handoff, to `id`, the head of `queue` and `waiter`: nobody died, the head has been heard of, and
--- takes the lock by a token of the clock.  Reads lock, state, newest, depth, is_free, wanted, signal, inbox, born,
--- server.  Sets handed_over; if false, nothing was written.
+-- takes the lock by a token of the clock.  Reads lock, state, newest, depth, is_free, wanted, signal, is_last, inbox,
+-- born, server.  Sets handed_over; if false, nothing was written.
 local request, lease, robust, heard, seen, label = (call('HGET', waiter, id) or ''):match(words_form)
 --@include _clock
 --@include _birth

@@ -17,7 +17,7 @@ if bound ~= mutex then return { 'bound', bound } end
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
 -- died.  The first waiter becomes the owner, and hears "granted" only.
 if most == '1' and upto == '' and not (health or held or wanted or cursor) and call('HLEN', lock) == 0 then
-  local is_free, signal, wanted = true, '@' .. queue .. ' ', '0'
+  local is_free, signal, wanted, is_last = true, '@' .. queue .. ' ', '0', false -- the keys hold more than waiters
   --@include _handover
   if handed_over then return { 'moved', last_arrival, 0, 0 } end
 end

@@ -22,7 +22,8 @@ end
 -- Some wait, and nobody died.
 if is_mine and how == '0' and not (health or cursor) then
   local heads = call('ZRANGE', queue, '0', '1')
-  local id, wanted, is_free, signal = heads[1], not heads[2] and '0' or nil, false, ''
+  local id, is_last, is_free, signal = heads[1], not heads[2], false, ''
+  local wanted = is_last and '0' or nil
   if id then
     --@include _handover
     if handed_over then return 'released' end
