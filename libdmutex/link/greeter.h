@@ -17,6 +17,13 @@ struct dm_link_options;
 
 enum dm_located { DM_LOCATED, DM_LOCATED_LATER, DM_LOCATED_NEVER };
 
+/* What a server has said to a look. */
+enum dm_looked {
+    DM_LOOKED_SAME,
+    DM_LOOKED_OTHER, /* the link closes, and commands sent behind the look have no answer */
+    DM_LOOKED_BUSY   /* the server cannot say so now */
+};
+
 /*
  * The questions to a server: the greeting of each new connection, and a look now and then at whether the server is
  * still the server of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
@@ -66,12 +73,11 @@ struct dm_greeter {
      */
     uint64_t (*ready)(void *user);
     /*
-     * The command that asks who the server is; bytes NULL without memory.  Freed by free().  take_look: false with the
-     * reason if the server has changed; the link closes then, and commands sent behind the look have no answer.  Both
-     * NULL: no look is ever taken.
+     * The command that asks who the server is; bytes NULL without memory.  Freed by free().  take_look: with the reason
+     * unless the server is the same.  Both NULL: no look is ever taken.
      */
     struct dm_command (*look)(void *user);
-    bool (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+    enum dm_looked (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
     void *user;
 };
 

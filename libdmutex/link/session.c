@@ -115,6 +115,7 @@ static void shut(struct dm_session *session)
     dm_pipe_close(&session->pipe);
     dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
+    session->looks = 0;
     session->is_wanted = session->must_prepare = false;
     give_kept(session, false);
     session->kept.is_under_way = session->kept.is_behind = false;
@@ -229,20 +230,11 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
 }
 
 /* Without somebody to vouch there is no look, because the reply would close the session. */
-static bool needs_look(const struct dm_session *session, int64_t since_ns, int64_t pause_ns)
-{
-    return session->greeter.look && !session->pipe.is_stopped && dm_clock_boot_ns() >= since_ns + pause_ns &&
-           is_vouched(session);
-}
-
-/*
- * A server that was a master may have become a replica, and a master again with the data of another server, while the
- * connection stayed open.  A request would have the grace of before, so it waits until the server has said that it is
- * the same, if that is not known for the last DM_LOOK_NS.  A busy link never waits: it looks twice as often.
- */
 void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
 {
-    struct dm_slot *slot = needs_look(session, session->looked_ns, pause_ns) ? dm_pipe_take_slot(&session->pipe) : NULL;
+    bool is_due = session->greeter.look && !session->pipe.is_stopped &&
+                  dm_clock_boot_ns() >= session->looked_ns + pause_ns && is_vouched(session);
+    struct dm_slot *slot = is_due ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
     if (!slot)
@@ -252,12 +244,32 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
         slot->kind = DM_SLOT_LOOK;
         dm_pipe_push(&session->pipe, slot);
         session->looked_ns = slot->sent_ns;
-        if (needs_look(session, session->known_ns, DM_LOOK_NS))
-            dm_pipe_stop(&session->pipe);
+        session->looks++;
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
     free(command.bytes);
+}
+
+static bool is_known_for(const struct dm_session *session, int64_t most_ns)
+{
+    return !session->greeter.look || dm_clock_boot_ns() < session->known_ns + most_ns;
+}
+
+/*
+ * A server that was a master may have become a replica, and a master again with the data of another server, while the
+ * connection stayed open.  A request would have the grace of before, so it waits until the server has said that it is
+ * the same, if that is not known for the last DM_LOOK_NS.  A busy link never waits: it looks twice as often.
+ *
+ * False: no look is under way, for want of memory.
+ */
+static bool stop_unless_known(struct dm_session *session)
+{
+    if (session->pipe.is_stopped || is_known_for(session, DM_LOOK_NS))
+        return true;
+    if (session->looks > 0)
+        dm_pipe_stop(&session->pipe);
+    return session->looks > 0;
 }
 
 /* Before reading, so that the rest of a command goes out when the socket has room again. */
@@ -267,7 +279,6 @@ static void flush(struct dm_session *session)
         dm_session_fail_by_stream(session, "broke while sending");
 }
 
-/* What waited for the last look goes out; no look is sent behind one that is awaited. */
 static void go_on(struct dm_session *session)
 {
     dm_pipe_go_on(&session->pipe);
@@ -275,20 +286,27 @@ static void go_on(struct dm_session *session)
     session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
 }
 
-/* An answer "another server" closes the session, so that nothing sent behind the look is believed. */
+/*
+ * What waits goes out with an answer "the same", unless the answer has lain in a stopped process's socket for long.
+ * No look is sent while bytes wait, so without such an answer the connection is opened anew.  A busy server is looked
+ * at again by the next command.
+ */
 static void take_look(struct dm_session *session, redisReply *reply, int64_t sent_ns)
 {
-    char reason[DM_REASON_ROOM];
-    bool is_good = session->greeter.take_look(session->greeter.user, reply, reason);
+    char reason[DM_REASON_ROOM] = "said too late that it is the same server";
+    enum dm_looked looked = session->greeter.take_look(session->greeter.user, reply, reason);
+    int64_t most_ns = session->options.command_timeout_ms * DM_NS_PER_MS;
 
     freeReplyObject(reply);
-    if (!is_good) {
-        dm_session_fail(session, "%s", reason);
-        return;
-    }
-    session->known_ns = sent_ns;
-    if (sent_ns == session->looked_ns)
+    session->looks--;
+    if (looked == DM_LOOKED_SAME)
+        session->known_ns = sent_ns;
+    else
+        session->looked_ns = session->known_ns;
+    if (looked == DM_LOOKED_SAME && session->pipe.is_stopped && is_known_for(session, most_ns))
         go_on(session);
+    else if (looked == DM_LOOKED_OTHER || (session->pipe.is_stopped && session->looks == 0))
+        dm_session_fail(session, "%s", reason);
 }
 
 /* Behind all commands sent; while another confirmation is under way, later, behind its answer. */
@@ -345,20 +363,16 @@ static bool push_ahead(struct dm_session *session, int count)
     return true;
 }
 
-/*
- * The slot is taken first: a command that was sent without a slot would give its reply to the next command.  Without
- * memory for a look, nothing is sent to a server that is not known.
- */
+/* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command)
 {
-    struct dm_slot *slot;
-    bool is_known;
+    struct dm_slot *slot = NULL;
 
     dm_session_look_if_due(session, DM_LOOK_NS / 2);
-    if (!dm_session_is_ready(session))
+    if (!dm_session_is_ready(session) || !(command->is_for_any || is_vouched(session)))
         return NULL;
-    is_known = !needs_look(session, session->known_ns, DM_LOOK_NS);
-    slot = is_known ? dm_pipe_take_slot(&session->pipe) : NULL;
+    if (command->is_for_any || stop_unless_known(session))
+        slot = dm_pipe_take_slot(&session->pipe);
     if (!slot || !push_ahead(session, command->ahead)) {
         if (slot)
             dm_pipe_spare_slot(&session->pipe, slot);

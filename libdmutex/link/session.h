@@ -40,8 +40,9 @@ struct dm_session {
     struct dm_retry retry;
     struct dm_addresses *addresses;
     uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
-    int64_t looked_ns;     /* the last look was sent; or the greeting is over */
+    int64_t looked_ns;     /* the last look was sent; or the greeting was begun */
     int64_t known_ns;      /* the same of the last look that was answered: the server was the same then */
+    unsigned looks;        /* under way */
     int greetings;         /* replies of the round of the greeting that have not come yet */
     struct dm_kept kept;   /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */
@@ -108,8 +109,8 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns);
 
 /*
  * Ready: sends, behind a look that is due, and takes a slot for the reply; if the server has not been known for
- * DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before; a slot that has ended
- * already if it broke behind the command.
+ * DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before, or nobody vouches any
+ * more; a slot that has ended already if it broke behind the command.
  */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
 

@@ -13,7 +13,6 @@ static void become_ready(struct dm_session *session)
     session->state = DM_SESSION_READY;
     session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();
-    session->looked_ns = session->known_ns = session->retry.ready_ns;
     if (!session->is_answer_refused)
         dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
@@ -38,6 +37,8 @@ void dm_session_greet(struct dm_session *session)
     struct dm_command round = { 0 };
     bool is_written;
 
+    if (session->state != DM_SESSION_GREETING)
+        session->looked_ns = session->known_ns = dm_clock_boot_ns();
     session->state = DM_SESSION_GREETING;
     session->is_near = dm_stream_is_near(&session->pipe.stream);
     session->greetings = session->greeter.round(session->greeter.user, &round);

@@ -525,19 +525,20 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
     return false;
 }
 
-/*
- * If the server does not say its identity, only the server's role can be looked at.  A server that is only not ready is
- * looked at again a second later.
- */
-bool dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+/* If the server did not say its identity in the greeting, only the server's role can be looked at. */
+enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply,
+                                     char ret_reason[DM_REASON_ROOM])
 {
-    if (dm_reply_row(reply) == DM_ROW_RETRY)
-        return true;
+    bool is_same = false;
+
     if (!greeting->server.run)
-        return take_plain(DM_STEP_ROLE, reply, ret_reason) && take_role(reply, ret_reason);
-    if (reply->type == REDIS_REPLY_STRING)
-        return is_unchanged(greeting, reply->str, ret_reason);
-    snprintf(ret_reason, DM_REASON_ROOM, "the server does not say any more who it is: %.200s",
-             reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
-    return false;
+        is_same = take_plain(DM_STEP_ROLE, reply, ret_reason) && take_role(reply, ret_reason);
+    else if (reply->type == REDIS_REPLY_STRING)
+        is_same = is_unchanged(greeting, reply->str, ret_reason);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "the server does not say any more who it is: %.200s",
+                 reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
+    if (dm_reply_row(reply) == DM_ROW_RETRY)
+        return DM_LOOKED_BUSY;
+    return is_same ? DM_LOOKED_SAME : DM_LOOKED_OTHER;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "link/command.h"
+#include "link/greeter.h"
 #include "redis/slots.h"
 #include "store/login.h"
 #include "store/url.h"
@@ -97,11 +98,11 @@ bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *rep
 
 /*
  * Is the server still the one that has greeted?  The command that asks, without waiting for the answer; bytes is NULL
- * without memory.  To be freed by free().  dm_greeting_take_look() returns false with the reason if not.
+ * without memory.  To be freed by free().  dm_greeting_take_look() tells the answer, with the reason unless "the same".
  */
 struct dm_command dm_greeting_look(const struct dm_greeting *greeting);
-bool dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,
-                           char ret_reason[DM_REASON_ROOM]);
+enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,
+                                     char ret_reason[DM_REASON_ROOM]);
 
 /* True when all replies of the round have been taken. */
 bool dm_greeting_is_round_over(const struct dm_greeting *greeting);

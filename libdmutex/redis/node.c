@@ -102,8 +102,7 @@ static struct dm_command look(void *user)
     return dm_greeting_look(&line->greeting);
 }
 
-/* False closes the link, and all that was sent behind the look has no answer. */
-static bool take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+static enum dm_looked take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node_link *line = user;
 

@@ -231,6 +231,13 @@ static bool is_past(const struct server *server, int64_t s)
     return side_int(server->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])") > s;
 }
 
+static void let_a_second_pass(void)
+{
+    int64_t now_s = side_int(first->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])");
+
+    wait_until(is_past(first, now_s + 1));
+}
+
 /*
  * A client that is idle in all that time, on a connection that stays: its next request comes more than a second behind
  * its last, and waits until the server has said that it is the same.
@@ -238,7 +245,6 @@ static bool is_past(const struct server *server, int64_t s)
 static struct actor *start_idle(const char *name, struct actor *owner)
 {
     struct actor *idle = start_at_address("");
-    int64_t now_s;
 
     make_old(first);
     actor_do(idle, "0", "init %s lease=%d", name, LONG_LEASE);
@@ -247,8 +253,7 @@ static struct actor *start_idle(const char *name, struct actor *owner)
     actor_do(owner, "0", "init %s lease=%d", name, LONG_LEASE);
     actor_do(owner, "0", "lock %s", name);
     lose_hold_there_and_back(name);
-    now_s = side_int(first->side, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])");
-    wait_until(is_past(first, now_s + 1));
+    let_a_second_pass();
     return idle;
 }
 
@@ -275,6 +280,53 @@ static void test_an_idle_client_waits_for_the_grace_when_its_server_is_the_maste
     actor_kill(idle);
     actor_end(idle);
     actor_end(owner);
+}
+
+/*
+ * A client is stopped, with the server's answer in its socket, and goes on when the server is the master again.  The
+ * answer is older than command_timeout: another look is wanted, or a new connection.
+ */
+static void go_on_with_an_old_answer(const char *name, bool is_known)
+{
+    struct actor *owner = start_at_address(""), *asleep = start_at_address("?command_timeout=800");
+    int64_t asked_ms;
+
+    make_old(first);
+    actor_do(asleep, "0", "init %s lease=%d", name, LONG_LEASE);
+    if (is_known) {
+        actor_do(asleep, "0", "lock %s", name);
+        actor_do(asleep, "0", "unlock %s", name);
+    }
+    actor_do(owner, "0", "init %s lease=%d", name, LONG_LEASE);
+    actor_do(owner, "0", "lock %s", name);
+    let_a_second_pass();
+    server_stop(first);
+    actor_send(asleep, "lock %s", name);
+    asked_ms = wait_now_ms();
+    wait_until(wait_now_ms() > asked_ms + 200); /* the question is in the server's socket, or the test shows less */
+    actor_stop(asleep);
+    server_cont(first);
+    lose_hold_there_and_back(name);
+    wait_until(wait_now_ms() > asked_ms + 2000);
+    actor_cont(asleep);
+    wait_until(waiters_on(first, name) == 1);
+    actor_do(owner, "0", "renew %s", name);
+    assert_true(actor_is_silent(asleep));
+    actor_kill(asleep);
+    actor_end(asleep);
+    actor_end(owner);
+}
+
+static void test_a_client_waits_for_the_grace_when_it_was_stopped_behind_its_look(void **state)
+{
+    (void)state;
+    go_on_with_an_old_answer("fail/look", true);
+}
+
+static void test_a_client_waits_for_the_grace_when_it_was_stopped_in_its_greeting(void **state)
+{
+    (void)state;
+    go_on_with_an_old_answer("fail/greeting", false);
 }
 
 /*
@@ -311,6 +363,8 @@ int main(int argc, char **argv)
         FAILOVER_TEST(test_a_server_gives_grace_when_it_is_the_master_again),
         FAILOVER_TEST(test_an_idle_client_does_not_own_when_its_server_is_the_master_again),
         FAILOVER_TEST(test_an_idle_client_waits_for_the_grace_when_its_server_is_the_master_again),
+        FAILOVER_TEST(test_a_client_waits_for_the_grace_when_it_was_stopped_behind_its_look),
+        FAILOVER_TEST(test_a_client_waits_for_the_grace_when_it_was_stopped_in_its_greeting),
         FAILOVER_TEST(test_a_server_gives_no_grace_when_its_first_replica_comes),
     };
 

@@ -137,7 +137,7 @@ static void ask_to_confirm(struct dm_link *conn)
     if (conn->is_confirming)
         return;
     command = conn->greeter.confirm(conn->greeter.user);
-    conn_send(conn, command.bytes, command.length);
+    conn_send(conn, command.bytes, command.length, true);
     conn_push(conn, 0)->is_confirm = true;
     conn->is_confirming = true;
     free(command.bytes);
@@ -218,6 +218,7 @@ void conn_fail(struct dm_link *conn, const char *reason)
     world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
     give_kept(conn, false);
     conn->is_confirming = conn->must_confirm = conn->is_stopped = false;
+    conn->looks = 0;
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -307,7 +308,7 @@ static struct slot *send_command(struct dm_link *conn, const struct dm_command *
     struct slot *slot;
 
     conn_look_if_due(conn, DM_LOOK_NS / 2);
-    conn_send(conn, command->bytes, command->length);
+    conn_send(conn, command->bytes, command->length, command->is_for_any);
     conn->traffic.commands++;
     for (int i = 0; i < command->ahead; i++)
         conn_push(conn, 0);

@@ -12,13 +12,13 @@ static void greet(struct dm_link *conn)
 {
     struct dm_command round;
 
+    if (conn->state != GREETING)
+        conn->looked_ns = conn->known_ns = dm_clock_boot_ns();
     conn->state = GREETING;
     conn->greetings = conn->greeter.round(conn->greeter.user, &round);
     if (conn->greetings == 0) {
         conn->peer = conn->greeter.ready(conn->greeter.user);
         conn->state = READY;
-        conn->looked_ns = dm_clock_boot_ns();
-        conn_note_known(conn, conn->looked_ns);
         conn->traffic.reconnects += conn->was_ready;
         conn->was_ready = true;
         conn->back_off_ns = 0;

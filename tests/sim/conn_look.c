@@ -6,17 +6,9 @@
 
 #include "scripting.h"
 
-static bool is_due(const struct dm_link *conn, int64_t since_ns, int64_t pause_ns)
+static bool is_known_for(const struct dm_link *conn, int64_t most_ns)
 {
-    return conn->greeter.look && !conn->is_stopped && dm_clock_boot_ns() >= since_ns + pause_ns && conn_is_usable(conn);
-}
-
-void conn_send(struct dm_link *conn, const char *bytes, size_t length)
-{
-    if (conn->is_stopped)
-        bytes_add(&conn->link->behind, bytes, length);
-    else
-        net_send(conn->link, TO_SERVER, bytes, length);
+    return !conn->greeter.look || dm_clock_boot_ns() < conn->known_ns + most_ns;
 }
 
 void conn_look_if_due(struct dm_link *conn, int64_t pause_ns)
@@ -24,7 +16,8 @@ void conn_look_if_due(struct dm_link *conn, int64_t pause_ns)
     struct dm_command command;
     struct slot *slot;
 
-    if (!is_due(conn, conn->looked_ns, pause_ns))
+    if (!conn->greeter.look || conn->is_stopped || dm_clock_boot_ns() < conn->looked_ns + pause_ns ||
+        !conn_is_usable(conn))
         return;
     command = conn->greeter.look(conn->greeter.user);
     net_send(conn->link, TO_SERVER, command.bytes, command.length);
@@ -32,28 +25,41 @@ void conn_look_if_due(struct dm_link *conn, int64_t pause_ns)
     slot = conn_push(conn, 0);
     slot->is_look = true;
     conn->looked_ns = slot->sent_ns;
-    conn->is_stopped = is_due(conn, conn->known_ns, DM_LOOK_NS);
+    conn->looks++;
 }
 
-void conn_note_known(struct dm_link *conn, int64_t sent_ns)
+void conn_send(struct dm_link *conn, const char *bytes, size_t length, bool is_for_any)
 {
-    conn->known_ns = sent_ns;
-    if (sent_ns != conn->looked_ns)
-        return;
+    conn->is_stopped = conn->is_stopped || !(is_for_any || is_known_for(conn, DM_LOOK_NS));
+    if (conn->is_stopped)
+        bytes_add(&conn->link->behind, bytes, length);
+    else
+        net_send(conn->link, TO_SERVER, bytes, length);
+}
+
+static void go_on(struct dm_link *conn)
+{
+    struct bytes *behind = &conn->link->behind;
+
     conn->is_stopped = false;
-    if (conn->link->behind.length > 0)
-        net_send(conn->link, TO_SERVER, conn->link->behind.data, conn->link->behind.length);
-    conn->link->behind.length = 0;
+    net_send(conn->link, TO_SERVER, behind->data, behind->length);
+    behind->length = 0;
 }
 
 void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns)
 {
-    char reason[DM_REASON_ROOM];
-    bool is_good = conn->greeter.take_look(conn->greeter.user, reply, reason);
+    char reason[DM_REASON_ROOM] = "said too late that it is the same server";
+    enum dm_looked looked = conn->greeter.take_look(conn->greeter.user, reply, reason);
+    int64_t most_ns = conn->options.command_timeout_ms * DM_NS_PER_MS;
 
     freeReplyObject(reply);
-    if (is_good)
-        conn_note_known(conn, sent_ns);
+    conn->looks--;
+    if (looked == DM_LOOKED_SAME)
+        conn->known_ns = sent_ns;
     else
+        conn->looked_ns = conn->known_ns;
+    if (looked == DM_LOOKED_SAME && conn->is_stopped && is_known_for(conn, most_ns))
+        go_on(conn);
+    else if (looked == DM_LOOKED_OTHER || (conn->is_stopped && conn->looks == 0))
         conn_fail(conn, reason);
 }

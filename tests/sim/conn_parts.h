@@ -53,7 +53,8 @@ struct dm_link {
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
     int64_t looked_ns, known_ns; /* the last look was sent; the last that was answered */
-    bool is_stopped;             /* bytes wait for the answer to the last look */
+    int looks;                   /* under way */
+    bool is_stopped;             /* bytes wait for the answer to a look */
     uint64_t peer;               /* the server's number */
     char reason[DM_REASON_ROOM];
 };
@@ -85,12 +86,9 @@ void conn_fail(struct dm_link *conn, const char *reason);
 /* ---- conn_look.c ------------------------------------------------------------------------- */
 
 /* Sends, or keeps for the answer to the look under way. */
-void conn_send(struct dm_link *conn, const char *bytes, size_t length);
+void conn_send(struct dm_link *conn, const char *bytes, size_t length, bool is_for_any);
 
 void conn_look_if_due(struct dm_link *conn, int64_t pause_ns);
-
-/* The server has said who it is, to a question of that moment. */
-void conn_note_known(struct dm_link *conn, int64_t sent_ns);
 void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns);
 
 /* ---- conn_come.c ------------------------------------------------------------------------- */

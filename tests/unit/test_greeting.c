@@ -260,19 +260,19 @@ static void write_replication(const char *role, const char *run_id, const char *
     snprintf(ret_bytes, 400, "$%d\r\n%s\r\n", length, info);
 }
 
-static bool is_still_the_same(const char *bytes)
+static enum dm_looked look_at(const char *bytes)
 {
     struct dm_reader reader;
     redisReply *reply;
-    bool is_same;
+    enum dm_looked looked;
 
     assert_true(dm_reader_begin(&reader));
     assert_true(dm_reader_feed(&reader, bytes, strlen(bytes)));
     assert_true(dm_reader_next(&reader, &reply));
-    is_same = dm_greeting_take_look(&greeting, reply, reason);
+    looked = dm_greeting_take_look(&greeting, reply, reason);
     freeReplyObject(reply);
     dm_reader_end(&reader);
-    return is_same;
+    return looked;
 }
 
 #define ID_A "1111111111111111aaaa"
@@ -290,19 +290,19 @@ static void test_look_knows_the_server_when_it_is_what_it_was(void **state)
     assert_true(take(MASTER) && take(":11\r\n"));
     write_replication("master", RUN_A, ID_A, NO_ID, bytes);
     assert_true(take(bytes));
-    assert_true(is_still_the_same(bytes));
+    assert_int_equal(look_at(bytes), DM_LOOKED_SAME);
     write_replication("master", RUN_A, ID_B, NO_ID, bytes);
-    assert_true(is_still_the_same(bytes));
+    assert_int_equal(look_at(bytes), DM_LOOKED_SAME);
     write_replication("master", RUN_A, ID_B, ID_A, bytes);
-    assert_false(is_still_the_same(bytes));
+    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
     write_replication("slave", RUN_A, ID_A, NO_ID, bytes);
-    assert_false(is_still_the_same(bytes));
+    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
     assert_non_null(strstr(reason, "slave"));
     write_replication("master", RUN_B, ID_A, NO_ID, bytes);
-    assert_false(is_still_the_same(bytes));
-    assert_false(is_still_the_same("-NOPERM no info\r\n"));
-    assert_false(is_still_the_same(MASTER));
-    assert_true(is_still_the_same("-BUSY Redis is busy running a script\r\n"));
+    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
+    assert_int_equal(look_at("-NOPERM no info\r\n"), DM_LOOKED_OTHER);
+    assert_int_equal(look_at(MASTER), DM_LOOKED_OTHER);
+    assert_int_equal(look_at("-BUSY Redis is busy running a script\r\n"), DM_LOOKED_BUSY);
 }
 
 /* If INFO is not permitted, the look asks ROLE: a master is the same server, a replica or an error is not. */
@@ -316,9 +316,9 @@ static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(v
     look = dm_greeting_look(&greeting);
     assert_non_null(strstr(look.bytes, "ROLE"));
     free(look.bytes);
-    assert_true(is_still_the_same(MASTER));
-    assert_false(is_still_the_same("*1\r\n$5\r\nslave\r\n"));
-    assert_false(is_still_the_same("-NOPERM no role\r\n"));
+    assert_int_equal(look_at(MASTER), DM_LOOKED_SAME);
+    assert_int_equal(look_at("*1\r\n$5\r\nslave\r\n"), DM_LOOKED_OTHER);
+    assert_int_equal(look_at("-NOPERM no role\r\n"), DM_LOOKED_OTHER);
 }
 
 /* A replica, a sentinel, an old server, or a peer that is no server at all, is refused. */
