@@ -66,7 +66,7 @@ static void test_a_pair_makes_nine_calls_after_a_handoff(void **state)
 }
 
 /*
- * A waiter comes, and is granted the lock by the release: eight commands to wait, ten to hand over.  The first waiter
+ * A waiter comes, and is granted the lock by the release: eight commands to wait, nine to hand over.  The first waiter
  * of a name counts the queue, too, because the queue may be older than `state`.
  */
 static void test_a_handoff_makes_seventeen_calls_when_one_waits(void **state)
