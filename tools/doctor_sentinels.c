@@ -123,8 +123,13 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
         if (assembly->votes[i] > assembly->votes[best])
             best = i;
     }
-    if (assembly->master_count > 1)
+    if (assembly->master_count > 1) {
         doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters", assembly->master_count);
+        doctor_advise(doctor,
+                      "usual for seconds behind a failover; if it stays, two failovers had one number: order another "
+                      "one, SENTINEL FAILOVER %s, at a sentinel of the majority",
+                      doctor->url->master);
+    }
     if (assembly->votes[best] <= size / 2) {
         doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
                     assembly->votes[best], size, size / 2 + 1);

@@ -122,8 +122,7 @@ int sentinels_master(const struct sentinels *group, int by)
     return -1;
 }
 
-/* The greatest number of a promotion that a sentinel knows; each promotion has a number of its own. */
-static long long epoch_by(const struct sentinels *group, int by)
+long long sentinels_epoch_by(const struct sentinels *group, int by)
 {
     const char *text = side_text(group->sentinel[by]->side, "SENTINEL MASTER mymaster");
     const char *epoch = strstr(text, "\nconfig-epoch\n");
@@ -141,7 +140,7 @@ long long sentinels_epoch(const struct sentinels *group)
     long long most = -1;
 
     for (int i = 0; i < SENTINELS; i++) {
-        long long epoch = is_asked(group, i) ? epoch_by(group, i) : -1;
+        long long epoch = is_asked(group, i) ? sentinels_epoch_by(group, i) : -1;
 
         most = epoch > most ? epoch : most;
     }
@@ -165,7 +164,7 @@ static bool is_switched(const struct sentinels *group, long long epoch)
     for (int i = 0; i < SENTINELS; i++) {
         if (!is_asked(group, i))
             continue;
-        if (sentinels_master(group, i) != master || epoch_by(group, i) <= epoch)
+        if (sentinels_master(group, i) != master || sentinels_epoch_by(group, i) <= epoch)
             return false;
     }
     return master >= 0;
@@ -187,6 +186,31 @@ bool sentinels_switch_within(const struct sentinels *group, long long epoch, int
         wait_pause(began_ms);
     }
     return true;
+}
+
+bool sentinels_are_parted(const struct sentinels *group)
+{
+    long long epoch = sentinels_epoch(group);
+    int master = any_master(group);
+    bool is_one_master = true;
+
+    for (int i = 0; i < SENTINELS; i++) {
+        if (!is_asked(group, i))
+            continue;
+        if (sentinels_epoch_by(group, i) != epoch)
+            return false;
+        is_one_master = is_one_master && sentinels_master(group, i) == master;
+    }
+    return !is_one_master;
+}
+
+bool sentinels_order_failover(const struct sentinels *group)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        if (is_asked(group, i) && side_try(group->sentinel[i]->side, "SENTINEL FAILOVER mymaster"))
+            return true;
+    }
+    return false;
 }
 
 /* In the words of the sentinels, and then of the servers. */

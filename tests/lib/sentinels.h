@@ -35,9 +35,12 @@ const char *sentinels_url(const struct sentinels *group, const char *options);
 /* The number in `data` of the master, as sentinel `by` says; -1: another address. */
 int sentinels_master(const struct sentinels *group, int by);
 
+/* The number of the newest promotion (config-epoch) that the sentinel knows; -1: the sentinel does not say. */
+long long sentinels_epoch_by(const struct sentinels *group, int by);
+
 /* Below, sentinels are those that run and are not out. */
 
-/* The number of the newest promotion (config-epoch) that a sentinel knows. */
+/* The greatest of their numbers. */
 long long sentinels_epoch(const struct sentinels *group);
 
 /* Waits until all sentinels know a promotion behind `epoch`, and say one master.  Returns its number. */
@@ -45,6 +48,15 @@ int sentinels_await_switch(const struct sentinels *group, long long epoch);
 
 /* True if all sentinels know a promotion behind `epoch` within so many ms. */
 bool sentinels_switch_within(const struct sentinels *group, long long epoch, int64_t ms);
+
+/*
+ * True if the sentinels say several masters by one number of a promotion.  They never agree then before the next
+ * failover: a failover by hand takes the next number and asks nobody, so another one beside it may take the same.
+ */
+bool sentinels_are_parted(const struct sentinels *group);
+
+/* Orders a failover of the first sentinel that accepts the order.  Returns false if none does. */
+bool sentinels_order_failover(const struct sentinels *group);
 
 /* Prints what sentinels and servers say of themselves, for a test that fails because the sentinels do not agree. */
 void sentinels_show(const struct sentinels *group);

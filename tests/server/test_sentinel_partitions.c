@@ -7,6 +7,7 @@
  *     host 1   two replicas, an actor
  *     host 2   two sentinels
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../lib/hosts.h"
@@ -146,11 +147,82 @@ static void test_a_hold_goes_on_when_the_majority_of_the_sentinels_was_cut_off(v
     assert_true(sentinels_epoch(&group) == epoch);
 }
 
+/* True if both other sentinels have told the sentinel what they know, since then. */
+static bool has_heard_others(int sentinel, int64_t since_ms)
+{
+    static const char name[] = "last-hello-message\n";
+    const char *text = side_text(group.sentinel[sentinel]->side, "SENTINEL SENTINELS mymaster");
+    int64_t now_ms = wait_now_ms();
+    int count = 0;
+
+    while ((text = strstr(text, name))) {
+        text += strlen(name);
+        count += now_ms - atoll(text) > since_ms;
+    }
+    return count == SENTINELS - 1;
+}
+
+static bool is_promoted(int sentinel, long long epoch)
+{
+    return sentinels_epoch_by(&group, sentinel) > epoch && sentinels_master(&group, sentinel) >= 0;
+}
+
+static void order_failover(int sentinel)
+{
+    wait_until(side_try(group.sentinel[sentinel]->side, "SENTINEL FAILOVER mymaster"));
+}
+
+/*
+ * By hand, on both sides of a cut: each side takes the next number of a promotion.  The first order comes before the
+ * sentinel misses the master, and the second when its sentinel has missed the replica that is cut off: so each finds a
+ * replica of its own side.
+ */
+static void promote_twice(long long epoch)
+{
+    order_failover(0);
+    wait_until(side_says(group.sentinel[1]->side, "s_down", "SENTINEL REPLICAS mymaster"));
+    order_failover(1);
+    for (int i = 0; i < SENTINELS; i++)
+        wait_until(is_promoted(i, epoch));
+    assert_int_equal(data_hosts[sentinels_master(&group, 0)], 0);
+    assert_int_equal(data_hosts[master()], 1);
+}
+
+/* The sentinels never agree, and the library goes by their majority. */
+static void test_a_hold_goes_on_when_two_promotions_have_one_number(void **state)
+{
+    long long epoch, token;
+    int64_t joined_ms;
+
+    (void)state;
+    do
+        sentinels_switch(&group);
+    while (data_hosts[master()] == 0);
+    epoch = sentinels_epoch(&group);
+    init_both("p/two", LONG_LEASE);
+    token = begin_queue(1, "p/two");
+    hosts_cut(0);
+    promote_twice(epoch);
+    hosts_join(0);
+    joined_ms = wait_now_ms();
+    wait_until(has_heard_others(0, joined_ms));
+    assert_true(sentinels_are_parted(&group));
+    assert_int_equal(actor_losses(actors[1]), 0);
+    assert_true(actor_is_silent(actors[0]));
+    actor_do(actors[1], "0", "unlock p/two");
+    actor_expect(actors[0], "0");
+    assert_true(actor_value(actors[0], "token p/two") > token);
+    actor_do(actors[0], "0", "unlock p/two");
+    wait_until(sentinels_order_failover(&group));
+    sentinels_await_switch(&group, epoch + 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_hold_goes_on_when_the_majority_of_the_sentinels_was_cut_off),
         cmocka_unit_test(test_a_holder_that_is_cut_off_with_its_master_has_lost_when_another_owns),
+        cmocka_unit_test(test_a_hold_goes_on_when_two_promotions_have_one_number),
     };
 
     test_begin(argc, argv);

@@ -387,6 +387,9 @@ static void happen_to_quorum(const struct fault *fault)
     }
 }
 
+/* One failover in so many has a second one beside it. */
+#define TWINS 6
+
 /* Beside sentinels a master that is replaced becomes a replica some leases later. */
 /* While the old master knows nothing, one replica is missing: with wait=N nobody is granted anything. */
 static void fail_over_group(const struct fault *fault, enum old_master old)
@@ -396,7 +399,7 @@ static void fail_over_group(const struct fault *fault, enum old_master old)
     if (world_now() - last_switch_ns > 3 * (int64_t)lease_ms * MS || fault->b % 4 == 0) {
         last_switch_ns = world_now();
         work_excuse_signals(); /* a replica lags */
-        sentinels_fail_over(fault->a, old, blind_ns);
+        sentinels_fail_over(fault->a, old, fault->a / SENTINELS_SERVERS % TWINS == 0, blind_ns);
     }
 }
 

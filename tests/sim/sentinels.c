@@ -208,7 +208,35 @@ static bool is_usable(uint32_t number)
     return number != master && !server_is_down();
 }
 
-void sentinels_fail_over(uint32_t number, enum old_master old, int64_t blind_ns)
+/* The server that is neither the master nor was it. */
+static uint32_t third_of(uint32_t before)
+{
+    return 0 + 1 + 2 - before - master;
+}
+
+/*
+ * A failover by hand takes the next epoch and asks nobody, so another one beside it may have the same epoch: the third
+ * server is a master, too, until it is made a replica, and one sentinel names it until the next failover.
+ */
+static void promote_twin(uint32_t before, int64_t blind_ns)
+{
+    struct sentinel *by = &sentinels[before];
+    uint32_t twin = third_of(before);
+
+    server_choose(twin);
+    if (by->is_down || by->is_deaf || server_is_down()) {
+        demote(NULL, twin);
+        return;
+    }
+    server_take_over();
+    by->master = twin;
+    by->epoch = epoch;
+    world_note("sentinel %u: the master is server %u, by the same epoch", before, twin);
+    tell_switch(by);
+    world_at(world_now() + blind_ns, demote, NULL, twin);
+}
+
+void sentinels_fail_over(uint32_t number, enum old_master old, bool has_twin, int64_t blind_ns)
 {
     uint32_t before = master, next = number % SENTINELS_SERVERS;
 
@@ -231,12 +259,12 @@ void sentinels_fail_over(uint32_t number, enum old_master old, int64_t blind_ns)
     epoch++;
     counters.switches++;
     world_note("server %u is the master instead of %u", master, before);
+    if (has_twin)
+        promote_twin(before, blind_ns);
+    else
+        demote(NULL, third_of(before));
     tell_all();
     world_at(world_now() + blind_ns, demote, NULL, before);
-    for (uint32_t i = 0; i < SENTINELS_SERVERS; i++) {
-        if (i != master && i != before)
-            demote(NULL, i);
-    }
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */

@@ -35,8 +35,9 @@ enum old_master { OLD_GOES_ON, OLD_STALLS, OLD_RESTARTS, OLD_RESTARTS_EMPTY };
 /*
  * Another server becomes the master, with the data that have reached the server; the number chooses.  The old master
  * becomes a replica after `blind_ns`.  Nothing happens without two sentinels in touch, or without another server.
+ * has_twin: the third server is promoted likewise, by one sentinel and the same epoch.
  */
-void sentinels_fail_over(uint32_t number, enum old_master old, int64_t blind_ns);
+void sentinels_fail_over(uint32_t number, enum old_master old, bool has_twin, int64_t blind_ns);
 
 /* One sentinel at a time: does not answer, or hears of nothing and goes on with its view. */
 void sentinels_lose(uint32_t number, bool is_deaf, int64_t for_ns);

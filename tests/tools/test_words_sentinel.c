@@ -40,6 +40,26 @@ static void test_words_find_the_master_when_the_group_is_well(void **state)
     assert_output("(A8)");
 }
 
+/* A sentinel goes on to say another master, because the number of the promotion is the same. */
+static void test_doctor_says_how_to_unite_sentinels_that_name_two_masters(void **state)
+{
+    struct side *other = group.sentinel[2]->side;
+    long long epoch = sentinels_epoch(&group);
+
+    (void)state;
+    assert_int_equal(epoch, 0);
+    assert_true(side_try(other, "SENTINEL REMOVE mymaster"));
+    assert_true(side_try(other, "SENTINEL MONITOR mymaster 127.0.0.1 %d 2", group.data[1]->port));
+    assert_true(sentinels_are_parted(&group));
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(0);
+    assert_output("warn  sentinels    they name 2 masters");
+    assert_output("SENTINEL FAILOVER mymaster, at a sentinel of the majority");
+    assert_output("ok    sentinels    2 of 3 agree on the master\n");
+    wait_until(sentinels_order_failover(&group));
+    sentinels_await_switch(&group, epoch);
+}
+
 static void test_doctor_warns_when_sentinels_replace_a_master_too_soon(void **state)
 {
     (void)state;
@@ -94,6 +114,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_find_the_master_when_the_group_is_well),
+        cmocka_unit_test(test_doctor_says_how_to_unite_sentinels_that_name_two_masters),
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
         cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
