@@ -287,7 +287,7 @@ static bool is_swept(dmutex_t *mutex, enum name name, struct side *side)
         result = dmutex_consistent(mutex);
     assert_result(result, 0);
     assert_result(dmutex_unlock(mutex), 0);
-    return side_int(side, "EXISTS %s", key_of("queue", mutex_kinds[name].name)) == 0;
+    return waiters_at(side, mutex_kinds[name].name) == 0;
 }
 
 static void sweep(struct side *side)

@@ -90,7 +90,7 @@ static double kill_owner(struct actor *waiter, struct dice *dice, const char *na
     actor_do(owner, "0", "init %s robust lease=%d", name, LEASE);
     actor_do(owner, "0", "lock %s", name);
     actor_send(waiter, "lock %s", name);
-    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", name)) == 1);
+    wait_until(waiters_at(the_server->side, name) == 1);
     for (int64_t until_ns = history_now_ns() + moment_ns; history_now_ns() < until_ns;)
         wait_nap();
     killed_ns = history_now_ns();

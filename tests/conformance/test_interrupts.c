@@ -139,7 +139,7 @@ static void test_waiter_is_granted_when_signals_storm(void **state)
     begin_storm();
     errand_begin(&waiter, dmutex_lock, &mutex);
     spare_me(SIG_BLOCK);
-    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "interrupts/granted")) == 1);
+    wait_until(waiters_at(the_server->side, "interrupts/granted") == 1);
     before = side_client_commands(the_server->side);
     forget_alarms();
     wait_until(alarms() >= 300);

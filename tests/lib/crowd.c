@@ -41,7 +41,7 @@ int64_t crowd_on_condition(const struct crowd *crowd)
 
 int64_t crowd_in_queue(const struct crowd *crowd)
 {
-    return side_int(crowd->server->side, "ZCARD %s", key_of("queue", crowd->mutex));
+    return waiters_at(crowd->server->side, crowd->mutex);
 }
 
 int64_t crowd_back(const struct crowd *crowd)

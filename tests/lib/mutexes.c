@@ -189,3 +189,26 @@ const char *key_of(const char *kind, const char *name)
     snprintf(key, sizeof room[0], "dmutex:{%.*s}:%s:%s", (int)group, name, kind, name[group] ? name + group + 1 : "");
     return key;
 }
+
+#define ONE_ALONE                                                \
+    "local alone = redis.call('HGET', KEYS[1], 'wanted') or '' " \
+    "alone = #alone > 1 and alone "
+
+int waiters_at(struct side *side, const char *name)
+{
+    static const char script[] = ONE_ALONE "return redis.call('ZCARD', KEYS[2]) + (alone and 1 or 0)";
+    const char *state = key_of("state", name), *queue = key_of("queue", name);
+
+    if (!side_try(side, "EXISTS %s", state))
+        return -1;
+    return (int)side_int(side, "EVAL %s 2 %s %s", script, state, queue);
+}
+
+const char *first_waiter_at(struct side *side, const char *name)
+{
+    static const char script[] = ONE_ALONE "local id = redis.call('ZRANGE', KEYS[2], 0, 0)[1] "
+                                           "return alone or id and id .. ' ' .. redis.call('HGET', KEYS[3], id) or ''";
+
+    return side_text(side, "EVAL %s 3 %s %s %s", script, key_of("state", name), key_of("queue", name),
+                     key_of("waiter", name));
+}

@@ -8,6 +8,8 @@
 
 #include <dmutex/dmutex.h>
 
+#include "side.h"
+
 /* One type with one robustness. */
 struct kind {
     int type;
@@ -87,5 +89,12 @@ int64_t remaining_of(dmutex_t *mutex);
 
 /* The server's key of one kind (lock, state, queue, waiter) of a name of letters, "group/leaf". */
 const char *key_of(const char *kind, const char *name);
+
+/*
+ * The waiters of the mutex that the server has, in the queue or alone in `state`: their number, -1 without an answer;
+ * and the first, "<id> <words>", "" for none, valid until the next call.
+ */
+int waiters_at(struct side *side, const char *name);
+const char *first_waiter_at(struct side *side, const char *name);
 
 #endif

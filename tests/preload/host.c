@@ -348,5 +348,8 @@ bool is_held(const char *file)
 
 int waiters_for(const char *file)
 {
-    return (int)side_int(the_server->side, "ZCARD %s", key("queue", file));
+    char name[PATH_MAX];
+
+    snprintf(name, sizeof name, "f/%s", file);
+    return waiters_at(the_server->side, name);
 }

@@ -318,7 +318,7 @@ static void test_a_wait_tells_of_a_death_when_the_condition_has_no_name(void **s
     (void)state;
     actor_do(a, "0", "lock static_lock");
     actor_send(b, "lock static_lock");
-    wait_until(side_says(the_server->side, "1", "ZCARD %s", key_of("queue", "c/robust")));
+    wait_until(waiters_at(the_server->side, "c/robust") == 1);
     actor_send(a, "wait other_ready static_lock");
     actor_expect(b, "0");
     actor_kill(b);

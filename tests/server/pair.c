@@ -53,7 +53,7 @@ int64_t on_condition(void)
 
 int64_t in_queue(void)
 {
-    return side_int(the_server->side, "ZCARD %s", key_of("queue", mutex_name));
+    return waiters_at(the_server->side, mutex_name);
 }
 
 void begin_wait(struct actor *actor)

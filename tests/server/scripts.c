@@ -444,6 +444,18 @@ const char *newest(void)
     return command("HGET %s arrival", key("sleeper", "c"));
 }
 
+void gather(void)
+{
+    static const char script[] =
+        "local id, words = (redis.call('HGET', KEYS[1], 'wanted') or ''):match('^(%S+) (.*)$')\n"
+        "if not id then return 0 end\n"
+        "redis.call('ZADD', KEYS[2], words:match('^%d+ %d+ %d (%d+)'), id)\n"
+        "redis.call('HSET', KEYS[3], id, words)\n"
+        "return redis.call('HSET', KEYS[1], 'wanted', 1)\n";
+
+    assert_string_equal(run_script(script, 3, key("state", "x"), key("queue", "x"), key("waiter", "x"), NULL), "0");
+}
+
 const char *dump(void)
 {
     static const char script[] = "local out, names = {}, redis.call('KEYS', 'dmutex:*')\n"
@@ -490,6 +502,16 @@ static void age_entry(const char *hash, const struct who *who, long long ms)
 void age(const struct who *who, long long ms)
 {
     age_entry(key("waiter", who->leaf), who, ms);
+}
+
+void age_lone(const char *leaf, long long ms)
+{
+    static const char script[] =
+        "local front, heard, rest = redis.call('HGET', KEYS[1], 'wanted'):match('^(%S+ %d+ %d+ %d) (%d+) (.*)$')\n"
+        "heard = string.format('%.0f', heard - ARGV[1] * 1000)\n"
+        "return redis.call('HSET', KEYS[1], 'wanted', front .. ' ' .. heard .. ' ' .. rest)\n";
+
+    assert_string_equal(run_script(script, 1, key("state", leaf), number(ms), NULL), "0");
 }
 
 void age_sleeper(const struct who *who, long long ms)

@@ -123,6 +123,9 @@ void set_token(const char *token);
 /* All keys with their values, without lifetimes and without the time of a waiter's last word. */
 const char *dump(void);
 
+/* Puts the lone waiter of "t/x" into the queue, as all ways do but the shortest; the same data in other words. */
+void gather(void);
+
 /*
  * Time passes for one: the lease of the owner ends; a waiter of the mutex, or of the
  * condition, has been silent for `ms`.
@@ -130,6 +133,7 @@ const char *dump(void);
 void end_lease(const char *leaf);
 void age(const struct who *who, long long ms);
 void age_sleeper(const struct who *who, long long ms);
+void age_lone(const char *leaf, long long ms);
 
 /* A text that lives for the next thousand texts. */
 const char *scripts_text(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));

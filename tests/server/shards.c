@@ -70,9 +70,14 @@ bool shards_has(const char *kind, const char *name)
     return side_says(shards_side(name), "1", "EXISTS %s", key_of(kind, name));
 }
 
-int shards_count(const char *kind, const char *name)
+int shards_waiters(const char *name)
 {
-    return (int)side_int(shards_side(name), "ZCARD %s", key_of(kind, name));
+    return waiters_at(shards_side(name), name);
+}
+
+int shards_sleepers(const char *cond)
+{
+    return (int)side_int(shards_side(cond), "ZCARD %s", key_of("cond", cond));
 }
 
 int shards_inboxes(const char *name)
@@ -99,7 +104,7 @@ void shards_begin_queue(const char *name, int lease_ms)
     actor_do(waiter, "0", "init %s lease=%d", name, lease_ms);
     actor_do(holder, "0", "lock %s", name);
     actor_send(waiter, "lock %s", name);
-    wait_until(shards_count("queue", name) == 1);
+    wait_until(shards_waiters(name) == 1);
     await_replica(name);
 }
 
@@ -124,7 +129,7 @@ void shards_begin_wait(struct actor *actor, const char *name, int place)
     actor_do(actor, "0", "init %s lease=%d", name, LONG_LEASE);
     actor_do(actor, "0", "lock %s", name);
     actor_send(actor, "wait %s %s", cond, name);
-    wait_until(shards_count("cond", cond) == place);
+    wait_until(shards_sleepers(cond) == place);
 }
 
 void shards_use(struct actor *actor, const char *name)

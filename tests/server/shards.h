@@ -32,8 +32,9 @@ struct side *shards_side(const char *name);
 /* True if the node of the name has a key of this kind: lock, state, queue, waiter. */
 bool shards_has(const char *kind, const char *name);
 
-/* Waiters of a mutex (queue) and of a condition (cond), as the node says. */
-int shards_count(const char *kind, const char *name);
+/* Waiters of a mutex, and of a condition, as the node says. */
+int shards_waiters(const char *name);
+int shards_sleepers(const char *cond);
 
 /* Inboxes of processes that the node of the name hears. */
 int shards_inboxes(const char *name);

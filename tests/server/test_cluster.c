@@ -103,7 +103,7 @@ static void test_robust_waiters_are_told_when_the_holder_is_killed(void **state)
         actor_do(heirs[i], "0", "init %s robust lease=%d", names[i], lease_ms);
         actor_do(holder, "0", "lock %s", names[i]);
         actor_send(heirs[i], "lock %s", names[i]);
-        wait_until(shards_count("queue", names[i]) == 1);
+        wait_until(shards_waiters(names[i]) == 1);
     }
     actor_kill(holder);
     for (int i = 0; i < SHARES; i++) {

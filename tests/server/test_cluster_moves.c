@@ -337,7 +337,7 @@ static void test_a_queue_goes_on_when_a_node_comes_and_goes(void **state)
     actor_do(holder, "0", "unlock %s", name);
     actor_expect(waiter, "0");
     actor_send(holder, "lock %s", name);
-    wait_until(shards_count("queue", name) == 1);
+    wait_until(shards_waiters(name) == 1);
     cluster_move(the_cluster, shards_slot(name), node);
     cluster_forget_node(the_cluster, added);
     actor_do(waiter, "0", "unlock %s", name);

@@ -203,7 +203,7 @@ static void test_a_wait_asks_nothing_more_when_nobody_listens(void **state)
     actor_do(holder, "0", "lock explain/silent");
     actor_do(waiter, "0", "init explain/silent lease=60000");
     actor_send(waiter, "lock explain/silent");
-    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "explain/silent")) == 1);
+    wait_until(waiters_at(the_server->side, "explain/silent") == 1);
     before = side_calls(the_server->side, "evalsha");
     let_pass(LONG_WAIT_MS);
     assert_in_range(side_calls(the_server->side, "evalsha"), before, before + 1); /* the poll behind a new inbox */

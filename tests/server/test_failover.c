@@ -90,7 +90,7 @@ static struct actor *start_at_address(const char *options)
 
 static int64_t waiters_on(const struct server *server, const char *name)
 {
-    return side_int(server->side, "ZCARD %s", key_of("queue", name));
+    return waiters_at(server->side, name);
 }
 
 /* An actor that waits for `name`, which another actor holds; both at the address. */

@@ -82,7 +82,7 @@ static void test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_
     actor_do(b, "0", "init grace/empty lease=%d", LEASE);
     actor_do(b, "EBUSY", "trylock grace/empty");
     actor_send(b, "lock grace/empty");
-    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "grace/empty")) == 1);
+    wait_until(waiters_at(the_server->side, "grace/empty") == 1);
     assert_int_equal(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/empty")), 0);
     actor_cont(a);
     wait_until(side_int(the_server->side, "EXISTS %s", key_of("lock", "grace/empty")) == 1);
@@ -268,7 +268,7 @@ static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **
     c = start();
     actor_do(c, "0", "init grace/behind lease=%d", LEASE);
     actor_send(c, "lock grace/behind");
-    wait_until(side_int(replica->side, "ZCARD %s", key_of("queue", "grace/behind")) == 1);
+    wait_until(waiters_at(replica->side, "grace/behind") == 1);
     actor_cont(b);
     actor_do(b, "0", "unlock grace/behind");
     the_server = replica;

@@ -245,12 +245,11 @@ static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
 /* To the inbox of the first in the queue: a grant of the newest request, by a server `run`. */
 static void publish_grant(const char *run)
 {
-    char id[100], uuid[40], message[160];
+    const char *first = first_waiter_at(the_server->side, "inbox/named");
+    char uuid[40], message[160];
     unsigned long long attempt, request;
 
-    snprintf(id, sizeof id, "%s", side_text(the_server->side, "ZRANGE %s 0 0", key_of("queue", "inbox/named")));
-    assert_int_equal(sscanf(id, "%39[^:]:%*u:%llu", uuid, &attempt), 2);
-    request = (unsigned long long)atoll(side_text(the_server->side, "HGET %s %s", key_of("waiter", "inbox/named"), id));
+    assert_int_equal(sscanf(first, "%39[^:]:%*u:%llu %llu", uuid, &attempt, &request), 3);
     snprintf(message, sizeof message, "granted %llu %llu 1700000000000000 %d 0%s", attempt, request, LONG_LEASE, run);
     assert_int_equal(side_int(the_server->side, "PUBLISH dmutex:inbox:%s %s", uuid, message), 1);
 }

@@ -327,7 +327,7 @@ static void test_a_lock_asks_when_the_lease_ended_behind_the_swap(void **state)
     actor_do(other, "0", "lock %s", name);
     assert_kept();
     stop_end_all();
-    wait_until(errand_is_over(&errand) || side_int(the_server->side, "ZCARD %s", key_of("queue", name)) == 1);
+    wait_until(errand_is_over(&errand) || waiters_at(the_server->side, name) == 1);
     assert_false(errand_is_over(&errand));
     actor_do(other, "0", "unlock %s", name);
     assert_result(errand_join(&errand), 0);

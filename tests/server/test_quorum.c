@@ -28,14 +28,14 @@ static void test_a_waiter_gets_the_lock_when_the_holder_unlocks(void **state)
     trio_init("q/turn");
     actor_do(trio_holder, "0", "lock q/turn");
     actor_send(trio_waiter, "lock q/turn");
-    wait_until(trio_count("queue", "q/turn") == 1);
+    wait_until(trio_waiters("q/turn") == 1);
     assert_true(actor_is_silent(trio_waiter));
     actor_do(trio_holder, "0", "unlock q/turn");
     actor_expect(trio_waiter, "0");
     wait_until(trio_count("lock", "q/turn") == TRIO);
     actor_do(trio_waiter, "0", "unlock q/turn");
     wait_until(trio_count("lock", "q/turn") == 0);
-    assert_int_equal(trio_count("queue", "q/turn"), 0);
+    assert_int_equal(trio_waiters("q/turn"), 0);
 }
 
 static bool has_calls(int server, int64_t calls)
@@ -86,7 +86,7 @@ static int64_t count_scripts_of_handoffs(const char *name)
     calls = count_scripts();
     for (int i = 0; i < HANDOFFS; i++) {
         actor_send(next, "lock %s", name);
-        wait_until(trio_count("queue", name) == 1);
+        wait_until(trio_waiters(name) == 1);
         actor_do(owner, "0", "unlock %s", name);
         actor_expect(next, "0");
         other = owner, owner = next, next = other;
@@ -117,7 +117,7 @@ static void test_a_death_is_told_when_the_holder_was_killed(void **state)
     actor_do(trio_waiter, "0", "init q/death robust lease=1000");
     actor_do(trio_holder, "0", "lock q/death");
     actor_send(trio_waiter, "lock q/death");
-    wait_until(trio_count("queue", "q/death") == 1);
+    wait_until(trio_waiters("q/death") == 1);
     actor_kill(trio_holder);
     actor_expect(trio_waiter, "EOWNERDEAD");
     wait_until(trio_has_one_hold("q/death"));

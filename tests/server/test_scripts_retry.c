@@ -80,10 +80,18 @@ static void check_tokens(void)
     last_token = token;
 }
 
+static const char *make_call_and_gather(enum call call, const struct who *who, int how)
+{
+    const char *answer = make_call(call, who, how);
+
+    gather();
+    return answer;
+}
+
 static void call_twice(enum call call, const struct who *who, int how)
 {
-    const char *first = make_call(call, who, how), *after_first = dump();
-    const char *second = make_call(call, who, how), *after_second = dump();
+    const char *first = make_call_and_gather(call, who, how), *after_first = dump();
+    const char *second = make_call_and_gather(call, who, how), *after_second = dump();
 
     assert_string_equal(after_second, after_first);
     if (call == RELEASE)

@@ -74,7 +74,7 @@ static void begin_queue(const char *name)
     actor_do(waiter, "0", "init %s lease=%d", name, LEASE);
     actor_do(holder, "0", "lock %s", name);
     actor_send(waiter, "lock %s", name);
-    wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", name)));
+    wait_until(waiters_at(master()->side, name) == 1);
     wait_until(side_has_replicas(master()->side, key_of("written", name), 2));
 }
 
@@ -201,7 +201,7 @@ static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **sta
     actor_do(waiter, "0", "init s/grace lease=1000");
     actor_do(holder, "0", "lock s/grace");
     actor_send(waiter, "lock s/grace");
-    wait_until(side_says(master()->side, "1", "ZCARD %s", key_of("queue", "s/grace")));
+    wait_until(waiters_at(master()->side, "s/grace") == 1);
     server_kill(the_sentinels->data[before]);
     actor_kill(holder);
     actor_end(holder);

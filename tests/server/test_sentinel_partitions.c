@@ -73,7 +73,7 @@ static long long begin_queue(int holder, const char *name)
 {
     actor_do(actors[holder], "0", "lock %s", name);
     actor_send(actors[1 - holder], "lock %s", name);
-    wait_until(side_says(side_of_master(), "1", "ZCARD %s", key_of("queue", name)));
+    wait_until(waiters_at(side_of_master(), name) == 1);
     wait_until(side_has_replicas(side_of_master(), key_of("written", name), 2));
     return actor_value(actors[holder], "token %s", name);
 }
@@ -116,7 +116,7 @@ static void test_a_holder_that_is_cut_off_with_its_master_has_lost_when_another_
     sentinels_await_switch(&group, epoch);
     actor_do(actors[holder], "EPERM", "unlock p/lost");
     actor_send(actors[holder], "lock p/lost");
-    wait_until(side_says(side_of_master(), "1", "ZCARD %s", key_of("queue", "p/lost")));
+    wait_until(waiters_at(side_of_master(), "p/lost") == 1);
     actor_do(actors[1 - holder], "0", "unlock p/lost");
     actor_expect(actors[holder], "0");
     assert_true(actor_value(actors[holder], "token p/lost") > token);

@@ -99,7 +99,7 @@ static void test_a_hold_and_a_waiter_follow_when_all_speak_tls(void **state)
     actor_do(holder, "0", "lock st/hold");
     token = actor_value(holder, "token st/hold");
     actor_send(waiter, "lock st/hold");
-    wait_until(side_says(data[0]->server->side, "1", "ZCARD %s", key_of("queue", "st/hold")));
+    wait_until(waiters_at(data[0]->server->side, "st/hold") == 1);
     wait_until(side_has_replicas(data[0]->server->side, key_of("written", "st/hold"), 1));
     server_kill(data[0]->server);
     wait_until(is_on_port(data[1]->port));

@@ -278,7 +278,7 @@ static void test_names_are_apart_when_the_databases_differ(void **state)
     actor_do(b, "EBUSY", "trylock fault/apart");
     actor_send(b, "lock fault/apart");
     side_text(the_server->side, "SELECT 3");
-    wait_until(side_int(the_server->side, "ZCARD %s", key_of("queue", "fault/apart")) == 1);
+    wait_until(waiters_at(the_server->side, "fault/apart") == 1);
     side_text(the_server->side, "SELECT 0");
     assert_int_equal(waiters_of(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);

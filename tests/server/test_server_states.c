@@ -206,7 +206,7 @@ static void begin_party(struct party *party)
     party->token = actor_value(party->owner, "token fault/held");
     actor_do(party->waiter, "0", "init fault/held lease=%d", LONG_LEASE);
     actor_send(party->waiter, "lock fault/held");
-    wait_until(side_int(party->server->side, "ZCARD %s", key_of("queue", "fault/held")) == 1);
+    wait_until(waiters_at(party->server->side, "fault/held") == 1);
     for (int i = 0; i < 2; i++) {
         struct actor *warm = i ? party->impatient : party->newcomer;
 

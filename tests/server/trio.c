@@ -54,6 +54,15 @@ bool trio_has(int server, const char *kind, const char *name)
     return side_says(trio[server]->side, "1", "EXISTS %s", key_of(kind, name));
 }
 
+int trio_waiters(const char *name)
+{
+    int count = 0;
+
+    for (int i = 0; i < TRIO; i++)
+        count += trio[i]->pid && waiters_at(trio[i]->side, name) > 0;
+    return count;
+}
+
 int trio_count(const char *kind, const char *name)
 {
     int count = 0;

@@ -30,6 +30,9 @@ void trio_lock_in_turns(const char *name, int times);
 bool trio_has(int server, const char *kind, const char *name);
 int trio_count(const char *kind, const char *name);
 
+/* How many of the servers that run have a waiter of the mutex. */
+int trio_waiters(const char *name);
+
 /* All three know the same holder. */
 bool trio_has_one_hold(const char *name);
 

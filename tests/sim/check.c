@@ -127,11 +127,13 @@ void check_kept(int64_t lease_ns)
 /* Begins the checks of a name again, from the data that the server has now. */
 static void begin_again(struct known *known)
 {
-    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+    char id[80];
 
     look_copy_id(known->hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
-    for (int i = 0; queue && i < queue->count; i++)
-        look_note_arrival(queue->items[i].name, 0);
+    for (int i = 0; i < look_count_waiters(known); i++) {
+        look_waiter(known, i, id);
+        look_note_arrival(id, 0);
+    }
     known->is_hold_found = true;
     known->lost_token = server_now_token();
     if (known->lost_token < known->ever_token)

@@ -84,6 +84,14 @@ void look_copy_id(char id[80], const char *hold);
 /* The text behind `count` words. */
 const char *look_behind_words(const char *text, int count);
 
+/*
+ * The waiters of the mutex: those of the queue, or the lone one, which stands in `state`.  look_waiter() returns the
+ * words of the waiter with that number, "" if there are none, and sets the id.
+ */
+int look_count_waiters(const struct known *known);
+const char *look_waiter(const struct known *known, int number, char id[80]);
+bool look_waits(const struct known *known, const char *id);
+
 /* Notes the facts needed before a script. */
 void look_at_queue(struct known *known);
 

@@ -24,18 +24,23 @@ static void check_places(const struct known *known, const char *hold)
 {
     const struct key *queue = look_key(known->keys, DM_KEY_QUEUE), *cond = look_key(known->condition, DM_KEY_COND);
     struct text id = { hold, strlen(hold) };
+    int waiters = look_count_waiters(known);
+    char waiter[80];
 
     check_members("queue", queue, look_key(known->keys, DM_KEY_WAITER));
     check_members("condition", cond, look_key(known->condition, DM_KEY_SLEEPER));
     if (!known->has_revived && look_has_orphans(known))
         world_break("I5: an entry of %s is in no queue and on no condition", known->keys->text[DM_KEY_WAITER]);
-    if (hold[0] && item_find(queue, id))
+    if (queue && waiters > queue->count)
+        world_break("I5: a waiter of %s is alone beside a queue", known->keys->text[DM_KEY_STATE]);
+    if (hold[0] && look_waits(known, hold))
         world_break("I5: %s owns and waits in the queue", hold);
     if (hold[0] && item_find(cond, id))
         world_break("I5: %s owns and waits on the condition", hold);
-    for (int i = 0; queue && i < queue->count; i++) {
-        if (item_find(cond, (struct text){ queue->items[i].name, queue->items[i].name_length }))
-            world_break("I5: %s is in the queue and on the condition", queue->items[i].name);
+    for (int i = 0; i < waiters; i++) {
+        look_waiter(known, i, waiter);
+        if (item_find(cond, (struct text){ waiter, strlen(waiter) }))
+            world_break("I5: %s is in the queue and on the condition", waiter);
     }
 }
 
@@ -63,11 +68,6 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
     counters.holds++;
 }
 
-static bool is_waiting(const struct known *known, const char *id)
-{
-    return item_find(look_key(known->keys, DM_KEY_QUEUE), (struct text){ id, strlen(id) }) != NULL;
-}
-
 /*
  * A live waiter that came earlier goes first.  An attempt that came just now came behind all waiters.  Waiters before
  * the cursor were dead at the last look; no script looks at such a waiter again before the waiter polls.
@@ -84,7 +84,7 @@ static void check_order(const struct known *known, int name, const char *id)
         const struct waiter *waiter = &known->waiters[i];
 
         if (waiter->is_live && waiter->is_behind_cursor && waiter->place && waiter->place < place &&
-            is_waiting(known, waiter->id))
+            look_waits(known, waiter->id))
             world_break("I8: x%d goes to %s before %s", name, id, waiter->id);
     }
 }
@@ -223,11 +223,12 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
 /* I4: a release comes after all requests of its attempt, so no request puts the attempt into the queue again. */
 static void check_over(const struct known *known, int name)
 {
-    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+    char id[80];
 
-    for (int i = 0; queue && i < queue->count; i++) {
-        if (look_is_over(look_hash(queue->items[i].name, queue->items[i].name_length)))
-            world_break("I4: %s waits for x%d, and was given back", queue->items[i].name, name);
+    for (int i = 0; i < look_count_waiters(known); i++) {
+        look_waiter(known, i, id);
+        if (look_is_over(look_hash(id, strlen(id))))
+            world_break("I4: %s waits for x%d, and was given back", id, name);
     }
 }
 
@@ -272,10 +273,7 @@ static bool is_told(const char *id)
 /* The owner of a marked hold is told of the first waiter, by the script that lets the waiter wait, and of no other. */
 static void check_wanted(const struct known *known, int name, const char *id)
 {
-    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
-    int count = queue ? queue->count : 0;
-
-    if (!id[0] || strcmp(id, known->hold) != 0 || count <= known->waiter_count)
+    if (!id[0] || strcmp(id, known->hold) != 0 || look_count_waiters(known) <= known->waiter_count)
         return;
     if (known->mark && known->waiter_count == 0 && !is_told(id))
         world_break("I6: %s keeps x%d, and is not told that another attempt waits", id, name);

@@ -72,11 +72,50 @@ void look_copy_id(char id[80], const char *hold)
     snprintf(id, 80, "%.*s", (int)strcspn(hold, " "), hold);
 }
 
+/* The lone waiter, which stands in `state` and in no queue, "<id> <words>"; "": none. */
+static const char *lone_of(const struct known *known)
+{
+    const char *wanted = look_field(look_key(known->keys, DM_KEY_STATE), "wanted");
+
+    return wanted[0] && wanted[1] ? wanted : "";
+}
+
+int look_count_waiters(const struct known *known)
+{
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+
+    return (queue ? queue->count : 0) + (lone_of(known)[0] ? 1 : 0);
+}
+
+const char *look_waiter(const struct known *known, int number, char id[80])
+{
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+    const char *lone = lone_of(known);
+
+    if (queue && number < queue->count) {
+        snprintf(id, 80, "%s", queue->items[number].name);
+        return look_field(look_key(known->keys, DM_KEY_WAITER), id);
+    }
+    look_copy_id(id, lone);
+    return look_behind_words(lone, 1);
+}
+
+bool look_waits(const struct known *known, const char *id)
+{
+    char other[80];
+
+    for (int i = 0; i < look_count_waiters(known); i++) {
+        look_waiter(known, i, other);
+        if (strcmp(id, other) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Tells if a waiter is live, as in lua/_serve.lua: heard of lately, and with an inbox at the server. */
-static bool is_live(const char *id, const struct key *waiters, bool *ret_is_robust)
+static bool is_live(const char *id, const char *said, bool *ret_is_robust)
 {
     unsigned long long request, lease, robust, heard;
-    const char *said = look_field(waiters, id);
     int64_t silent_us;
     struct text uuid = { id, strcspn(id, ":") };
 
@@ -103,15 +142,16 @@ void look_note_arrival(const char *id, uint64_t place)
 
 void look_note_arrivals(const struct known *known, bool is_back)
 {
-    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
+    char id[80];
 
-    for (int i = 0; queue && i < queue->count; i++) {
+    for (int i = 0; i < look_count_waiters(known); i++) {
         bool was_there = false;
 
+        look_waiter(known, i, id);
         for (int j = 0; j < known->waiter_count && !was_there; j++)
-            was_there = strcmp(known->waiters[j].id, queue->items[i].name) == 0;
+            was_there = strcmp(known->waiters[j].id, id) == 0;
         if (!was_there)
-            look_note_arrival(queue->items[i].name, is_back ? 0 : ++check.last_place);
+            look_note_arrival(id, is_back ? 0 : ++check.last_place);
     }
 }
 
@@ -144,7 +184,7 @@ static bool has_live_sleeper(const struct known *known)
     bool is_robust;
 
     for (int i = 0; cond && i < cond->count; i++) {
-        if (is_live(cond->items[i].name, sleepers, &is_robust))
+        if (is_live(cond->items[i].name, look_field(sleepers, cond->items[i].name), &is_robust))
             return true;
     }
     return false;
@@ -162,8 +202,7 @@ static char mark_of(const char *hold)
 
 void look_at_queue(struct known *known)
 {
-    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE), *waiters = look_key(known->keys, DM_KEY_WAITER);
-
+    const struct key *queue = look_key(known->keys, DM_KEY_QUEUE);
     const struct key *state = look_key(known->keys, DM_KEY_STATE);
     double cursor = strtod(look_field(state, "cursor"), NULL);
 
@@ -172,14 +211,14 @@ void look_at_queue(struct known *known)
     known->signals = look_count_signals(known);
     known->had_sleeper = has_live_sleeper(known);
     known->waiter_count = 0;
-    for (int i = 0; queue && i < queue->count && i < WAITERS_MAX; i++) {
+    for (int i = 0; i < look_count_waiters(known) && i < WAITERS_MAX; i++) {
         struct waiter *waiter = &known->waiters[known->waiter_count++];
+        const char *words = look_waiter(known, i, waiter->id);
 
-        snprintf(waiter->id, sizeof waiter->id, "%s", queue->items[i].name);
         waiter->place = place_of(waiter->id);
         waiter->is_robust = false;
-        waiter->is_live = is_live(waiter->id, waiters, &waiter->is_robust);
-        waiter->is_behind_cursor = queue->items[i].score > cursor;
+        waiter->is_live = is_live(waiter->id, words, &waiter->is_robust);
+        waiter->is_behind_cursor = !queue || i >= queue->count || queue->items[i].score > cursor;
     }
 }
 

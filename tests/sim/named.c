@@ -54,11 +54,14 @@ static void compare_with_all(const char *script, const struct named *named)
 {
     for (int i = 0; i < check.count; i++) {
         const struct known *known = &check.names[i];
-        char hold[80];
+        char hold[80], waiter[80];
 
         look_copy_id(hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
         compare(script, named, hold);
-        compare_with_items(script, named, look_key(known->keys, DM_KEY_QUEUE));
+        for (int j = 0; j < look_count_waiters(known); j++) {
+            look_waiter(known, j, waiter);
+            compare(script, named, waiter);
+        }
         compare_with_items(script, named, look_key(known->condition, DM_KEY_COND));
     }
 }

@@ -212,11 +212,46 @@ static const struct {
     { "info", dm_lua_info, call_info },
 };
 
+/* The usual acquire or release, of the attempt "PROCESS:2:3". */
+static const char *make_usual(struct call *call, const char *process, bool is_acquire, const char **ret_text)
+{
+    add_keys(call, 4);
+    call_add(call, "%s:2:3", process);
+    if (is_acquire) {
+        call_add(call, "60000000"), call_add(call, "0"), call_add(call, "1"), call_add(call, "0");
+        call_add(call, "queue"), call_add(call, "%s", ""), call_add(call, "d:inbox:"), call_add(call, "0");
+        call_add(call, RUN), call_add(call, "label of %s", process);
+    } else {
+        call_add(call, "0"), call_add(call, "d:inbox:"), call_add(call, "0"), call_add(call, RUN);
+    }
+    *ret_text = is_acquire ? dm_lua_acquire : dm_lua_release;
+    return is_acquire ? "acquire" : "release";
+}
+
+/* Two handoffs, one call a time, which random calls make too seldom: the waiter of the second one waits alone. */
+#define TURN 8
+#define BETWEEN_TURNS 30 /* calls, on average */
+
+static const char *make_handoff(struct call *call, const char **ret_text)
+{
+    static unsigned step;
+    const char *name;
+
+    if (step == 0 && random_below(BETWEEN_TURNS))
+        return NULL;
+    name = make_usual(call, step % 2 ? "a" : "c", step % 4 < 2, ret_text);
+    step = (step + 1) % TURN;
+    return name;
+}
+
 const char *call_make(struct call *call, const char **ret_text)
 {
+    const char *name = make_handoff(call, ret_text);
     struct who who = { ANY("a", "b", "c"), 1 + random_below(2), 1 + random_below(3) };
     unsigned which = random_below(sizeof calls / sizeof calls[0]);
 
+    if (name)
+        return name;
     calls[which].make(call, &who);
     *ret_text = calls[which].text;
     return calls[which].name;

@@ -5,7 +5,8 @@
  * same token, the same attempts wait with the same words, and the same grants were told; and the same owners of marked
  * holds were told that the first waiter has come.
  *
- * The ways to the outcome may differ: the arrival number of an attempt that never had to wait, and the message
+ * A waiter alone is the same in `state` and in the queue.  The ways to the outcome may differ: the arrival number of an
+ * attempt that never had to wait, and the message
  * "signalled" before a grant, are not compared, nor the word of an answer that says the same as none, nor the hint that
  * others wait for an unmarked hold.
  */
@@ -86,12 +87,18 @@ static const char outcome[] = "local out = { redis.call('EXISTS', KEYS[1]) }\n"
                               "for _, field in ipairs({ 'hold', 'token', 'health', 'depth', 'debt ' .. KEYS[5] }) do\n"
                               "  out[#out + 1] = redis.call('HGET', KEYS[2], field) or ''\n"
                               "end\n"
+                              "local id, words = (redis.call('HGET', KEYS[2], 'wanted') or ''):match('^(%S+) (.*)$')\n"
                               "for _, q in ipairs({ 3, 5 }) do\n"
                               "  for _, id in ipairs(redis.call('ZRANGE', KEYS[q], 0, -1)) do\n"
                               "    out[#out + 1] = id .. ' ' .. redis.call('ZSCORE', KEYS[q], id)\n"
                               "    out[#out + 1] = redis.call('HGET', KEYS[q + 1], id) or ''\n"
                               "  end\n"
-                              "  out[#out + 1] = redis.call('HLEN', KEYS[q + 1])\n"
+                              "  local alone = q == 3 and id\n"
+                              "  if alone then\n"
+                              "    out[#out + 1] = id .. ' ' .. words:match('^%d+ %d+ %d (%d+)')\n"
+                              "    out[#out + 1] = words\n"
+                              "  end\n"
+                              "  out[#out + 1] = redis.call('HLEN', KEYS[q + 1]) + (alone and 1 or 0)\n"
                               "end\n"
                               "return out\n";
 
@@ -212,11 +219,14 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
 {
     static const struct mutation changes[] = {
         { "acquire", "token_text .. ' 0 ' .. now_text", "token_text .. ' 1 ' .. now_text" },
-        { "acquire", "return 'queued ' .. waiting + 1", "return 'queued ' .. waiting + 2" },
+        { "acquire", "('queued %d %d '):format(waiting + 1, ttl)", "('queued %d %d '):format(waiting + 2, ttl)" },
+        { "acquire", "call('HSET', state, 'wanted', id .. ' ' .. words,",
+          "call('HSET', state, 'wanted', id .. ' ' .. words .. 'x'," },
         { "acquire", "if is_first and more_words ~= ''", "if false and more_words ~= ''" },
         { "acquire", "if is_first and more_words ~= ''", "if more_words ~= ''" },
         { "release", "call('DEL', lock)\n", "" },
         { "release", "call('ZRANGE', queue, '0', '1')", "call('ZRANGE', queue, '-1', '-1')" },
+        { "release", "local wanted = (is_lone or is_last) and '0' or nil", "local wanted = is_last and '0' or nil" },
         { "cond_signal", "local is_free, signal, wanted = true, '@' .. queue .. ' ', '0'",
           "local is_free, signal, wanted = true, '', '0'" },
     };

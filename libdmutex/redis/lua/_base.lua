@@ -49,15 +49,26 @@ local function caller(hold, seen, request, robust, at)
     heard = at.now_text }
 end
 
+-- A waiter from its words.  nil: the words are not ours.
+local function waiter_of(id, words)
+  local request, lease, robust, heard, seen, label = words:match(words_form)
+  if not (request and owner_of(id) and is_token(tonumber(seen))) then return nil end
+  local signal = label:match(signal_form) or ''
+  return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, signal = signal,
+    label = label:sub(#signal + 1) }
+end
+
 -- `state`, from the fields that _state has read.
-local function parse(held, newest, health, wanted, cursor, arrival, depth)
+local function parse(held, newest, health, wanted, cursor, arrival, depth, lone)
   local s = { hold = held, last = tonumber(newest or 0), is_new = not newest, health = tonumber(health or 0),
     is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth }
+  local lone_id, lone_words = (lone or ''):match(lone_form)
+  s.lone = lone_id and waiter_of(lone_id, lone_words)
   if held then
     s.id, s.lease, s.label = held:match(hold_form)
     s.lease = tonumber(s.lease)
   end
-  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held)
+  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held) and (s.lone or not lone)
   if not is_ours or cursor and not tonumber(cursor) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
@@ -67,8 +78,17 @@ end
 local function read(k)
   local state = k.state
   --@include _state
-  return parse(held, newest, health, wanted, cursor, arrival, depth)
+  return parse(held, newest, health, wanted, cursor, arrival, depth, lone)
 end
+
+-- The lone waiter, until its words are three leases old; a queue does not live longer.
+local function lone_of(s, at)
+  local w = s.lone
+  return w and at.now - w.heard <= w.lease * 3000 and w or nil
+end
+
+-- How many wait for a mutex.
+local function waiters(k, s, at) return call('ZCARD', k.queue) + (lone_of(s, at) and 1 or 0) end
 
 -- `state` outlives the lock by a week.
 local function expire_state(k) call('PEXPIRE', k.state, state_ms) end

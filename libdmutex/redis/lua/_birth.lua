@@ -1,6 +1,7 @@
 -- Step: `born`, since when the server is there.  A negative number is of a server of a quorum: a server that has lost
 -- its mark (born.lua) has lost all locks while it ran, and is new from now on.
-if KEYS[1] and tostring(born):byte() == 45 then -- '-'
+born = (born or 0) + 0
+if born < 0 and KEYS[1] then
   local mark = KEYS[1]:match('^(.-):{') .. ':server'
   born = call('HGET', mark, 'since')
   if not born then

@@ -1,7 +1,8 @@
 -- Step: offers the lock to the waiter `id` of `queue` and `waiter`, and takes the waiter out of there if it becomes the
 -- owner: it was heard of lately and its inbox is there, or it is_me, the caller, which the answer tells.
 -- Reads uuid and attempt (of id), the waiter's words (request, lease, robust, heard, seen, label), all that _grant
--- reads, born, inbox, server, dead (1: the owner learns of a death), and is_last (nobody else waits).  Sets is_owner.
+-- reads, born, inbox, server, dead (1: the owner learns of a death), is_last (nobody else is in the queue), and is_lone
+-- (the waiter stands in `state`, where _grant writes `wanted` anew).  Sets is_owner.
 local is_told, is_owner = not is_me, is_me
 --@include _silent
 if is_told and not is_silent then
@@ -15,7 +16,7 @@ if is_owner then
   --@include _grant
   if is_last then
     call('DEL', queue, waiter)
-  else
+  elseif not is_lone then
     call('HDEL', waiter, id)
     call('ZREM', queue, id)
   end

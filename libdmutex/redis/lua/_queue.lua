@@ -1,15 +1,11 @@
 -- The queue of a mutex, and the waiters of a condition: a zset of ids by arrival number, and a hash of each waiter's
 -- words.  q: the keys of a mutex or of a condition, of which queue and waiter are used here.
+-- The only waiter of a mutex may stand in `state` instead (s.lone); gather() puts that waiter into the queue.
 
 -- A waiter by its words.  nil: no waiter, or the words are not ours.
 local function entry(q, id)
   local words = call('HGET', q.waiter, id)
-  if not words then return nil end
-  local request, lease, robust, heard, seen, label = words:match(words_form)
-  if not (request and owner_of(id) and is_token(tonumber(seen))) then return nil end
-  local signal = label:match(signal_form) or ''
-  return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, signal = signal,
-    label = label:sub(#signal + 1) }
+  return words and waiter_of(id, words) or nil
 end
 
 local function words_of(w, signal)
@@ -42,6 +38,15 @@ end
 local function check_queue(q)
   call('HLEN', q.waiter)
   return call('ZCARD', q.queue)
+end
+
+-- All waiters of a mutex are in the queue from here on.  The lone waiter came when it was heard of last.
+local function gather(k, s)
+  check_queue(k)
+  if not s.lone then return end
+  insert(k, s.lone, s.lone.heard, true)
+  call('HSET', k.state, 'wanted', 1)
+  s.lone = nil
 end
 
 -- A waiter that was not heard of for two leases is gone.

@@ -53,7 +53,7 @@ local function offer(k, s, q, w, at, me)
   local now, born, inbox, server, is_me = at.now, at.born, at.inbox, at.server, w.id == me
   local token, dead, wanted = next_token(s, seen, at), robust == '1' and s.health or 0, s.is_wanted and '1' or '0'
   local token_text, uuid, attempt = text(token), id:match(id_form)
-  local is_last = false -- not known, and a condition's keys hold more than waiters
+  local is_last, is_lone = false, false -- not known, and a condition's keys hold more than waiters
   --@include _offer
   if not is_owner then return nil end
   return token, inherit(k, s, robust)

@@ -26,33 +26,40 @@ local grace_us = born + lease * 1000 - now -- above 0: for so long a free lock i
 
 -- Free, and nobody waits: the caller's.
 if is_usual and ttl == -2 and not (held or wanted) and grace_us <= 0 then
-  local granted, token_text = id .. ' ' .. lease .. ' ' .. label, seconds - epoch_s .. micros
+  local granted, token_text = id .. ' ' .. lease .. ' ' .. label, ('%d'):format(seconds - epoch_s) .. micros
   local is_free, is_told = true, false
   --@include _grant
   return 'owned ' .. token_text .. ' 0 ' .. now_text
 end
 
--- Held by another attempt, within its lease: the caller is the last of the queue, if it is not there already.
+-- Held by another attempt, within its lease: the caller waits alone, or is the last of the queue, if it is not there
+-- already.
 local holder, longest, more_words = (held or ''):match(holder_form)
-if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and ttl <= longest + 0 then
-  local waiting = (wanted or is_unsure) and call('ZCARD', queue) or 0
-  if waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
-    local is_first, words = waiting == 0,
-      request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
-    --@include _insert
-    call('HSET', state, 'wanted', '1', 'arrival', now_text)
+if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and ttl <= longest + 0 and
+    not lone then
+  local is_lone, words = not (wanted or is_unsure),
+    request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
+  local waiting = is_lone and 0 or call('ZCARD', queue)
+  local is_first = waiting == 0
+  if is_lone or waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
+    if is_lone then
+      call('HSET', state, 'wanted', id .. ' ' .. words, 'arrival', now_text)
+    else
+      --@include _insert
+      call('HSET', state, 'wanted', '1', 'arrival', now_text)
+    end
     if is_first and more_words ~= '' and select(3, held:match(hold_form)):gsub(signal_form, ''):find(mark_form) then
       --@include _wanted
     end
     if grace_us > ttl * 1000 then ttl = math.ceil(grace_us / 1000) end
-    return 'queued ' .. waiting + 1 .. ' ' .. ttl .. ' ' .. now_text .. ' ' .. now_text
+    return ('queued %d %d '):format(waiting + 1, ttl) .. now_text .. ' ' .. now_text
   end
 end
 --@include _base
 --@include _queue
 --@include _tell
 --@include _serve
-local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth)
+local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth, lone)
 local at = { now = now, now_text = now_text, inbox = inbox, born = tonumber(born), server = server }
 local me = caller(id .. ' ' .. lease .. ' ' .. label, seen, request, robust, at)
 
@@ -60,7 +67,7 @@ if c then -- a server with older data may have it on the condition still
   call('ZREM', c.queue, me.id)
   call('HDEL', c.waiter, me.id)
 end
-check_queue(k)
+gather(k, s)
 local is_held = call('HLEN', k.lock) > 0
 
 if s.id == me.id and manner == 'try' and not is_held and grace(at, lease) > 0 then

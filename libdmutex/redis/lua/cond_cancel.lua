@@ -15,7 +15,7 @@ local call = redis.call
 local hold, lease, seen, request, robust, inbox, born, server = unpack(ARGV)
 local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
 local s, me = read(k), caller(hold, seen, request, robust, at)
-check_queue(k)
+gather(k, s)
 check_queue(c)
 local function owned(n, token, dead) return { 'owned', token, dead, at.now, n } end
 

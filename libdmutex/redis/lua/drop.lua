@@ -11,7 +11,8 @@ local call = redis.call
 --@include _tell
 local what, inbox = unpack(ARGV)
 local k, is_anonymous = mutex_at(1), what == 'delete'
-local waiting, s, at = check_queue(k), read(k), circumstances(inbox)
+local s, at = read(k), circumstances(inbox)
+gather(k, s)
 local is_held, left, told = call('HLEN', k.lock) > 0, call('PTTL', k.lock), call('HGET', k.state, 'told')
 
 -- The dead keep no anonymous mutex.  A server that may not be asked for inboxes (nil) calls nobody dead.
@@ -27,7 +28,7 @@ end
 
 if is_held and not is_granted_to_the_dead() then return 0 end
 local ids = call('ZRANGE', k.queue, 0, drop_limit - 1)
-if #ids < waiting then return 0 end
+if #ids < call('ZCARD', k.queue) then return 0 end
 for _, id in ipairs(ids) do
   local w = entry(k, id)
   if w and not is_gone(w, at) and not is_dead(id) then return 0 end

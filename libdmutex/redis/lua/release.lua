@@ -21,10 +21,14 @@ if is_mine and how == '0' and not wanted then
 end
 -- Some wait, and nobody died.
 if is_mine and how == '0' and not (health or cursor) then
-  local heads = call('ZRANGE', queue, '0', '1')
-  local id, is_last, is_free, signal = heads[1], not heads[2], false, ''
-  local wanted = is_last and '0' or nil
-  if id then
+  local first, is_lone, is_last, is_free, signal = lone, lone, false, false, ''
+  if not lone then
+    local heads = call('ZRANGE', queue, '0', '1')
+    local words = heads[1] and call('HGET', waiter, heads[1])
+    first, is_last = words and heads[1] .. ' ' .. words, not heads[2]
+  end
+  local wanted = (is_lone or is_last) and '0' or nil
+  if first then
     --@include _handover
     if handed_over then return 'released' end
   end
@@ -33,15 +37,14 @@ end
 --@include _tell
 --@include _queue
 --@include _serve
-local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth)
+local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth, lone)
+gather(k, s)
 if not is_mine then
-  check_queue(k)
   if c then check_queue(c) end
   local was_waiting = leave(k, caller_id) + (c and forget(c, caller_id) or 0)
   return { was_waiting > 0 and 'left' or 'notowner' }
 end
 if how ~= '0' then
-  check_queue(k)
   if how == '1' then owe_signal(k, s.label) end
   end_hold(k, s, tonumber(how))
 end

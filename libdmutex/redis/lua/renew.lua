@@ -34,9 +34,18 @@ end
 -- for nothing, so its queue is counted.
 local function has_waiter(k, s, hold)
   local _, _, label = hold:match(hold_form)
-  if not (s.is_wanted and label and split(label)) then return s.is_wanted end
+  if lone_of(s, at) or not (s.is_wanted and label and split(label)) then return s.is_wanted end
   local waiting = redis.pcall('ZCARD', k.queue)
   return type(waiting) == 'number' and waiting > 0
+end
+
+local function forget_waiter(k, s, id)
+  if s.lone and s.lone.id == id then
+    call('HSET', k.state, 'wanted', 0)
+    s.lone, s.is_wanted = nil, false
+  end
+  redis.pcall('ZREM', k.queue, id)
+  redis.pcall('HDEL', k.waiter, id)
 end
 
 local function confirm(k, hold, lease, count, token)
@@ -57,8 +66,7 @@ local function confirm(k, hold, lease, count, token)
     if is_part and tonumber(token) > s.last then call('HSET', k.state, 'token', token) end
   else
     call('HSET', k.state, 'hold', hold, 'token', token)
-    redis.pcall('ZREM', k.queue, id) -- it may have waited in an older copy
-    redis.pcall('HDEL', k.waiter, id)
+    forget_waiter(k, s, id) -- it may have waited in an older copy
   end
   if count ~= (s.depth or '1') then call('HSET', k.state, 'depth', count) end
   if call('PTTL', k.state) < state_ms / 2 then expire_state(k) end

@@ -13,14 +13,15 @@ local call = redis.call
 local most, lease, born = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local at = circumstances(nil, born)
 
--- Adds the first waiters of a mutex, or of a condition, to the answer.
-local function tell_waiters(q, answer)
+-- Adds the first waiters of a mutex, or of a condition, to the answer.  lone: the waiter that stands in `state`.
+local function tell_waiters(q, answer, lone)
   local ids = most > 0 and call('ZRANGE', q.queue, 0, most - 1, 'WITHSCORES') or {}
   for i = 1, #ids, 2 do
     local words = call('HGET', q.waiter, ids[i])
     local _, its_lease, _, heard, _, label = (words or ''):match(words_form)
     answer[#answer + 1] = { ids[i], ids[i + 1], heard or '0', its_lease or '0', ((label or ''):gsub(signal_form, '')) }
   end
+  if lone and most > 0 then answer[#answer + 1] = { lone.id, lone.heard, lone.heard, lone.lease, lone.label } end
   return answer
 end
 
@@ -30,7 +31,7 @@ local function tell_mutex(k)
   local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
   local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
   return tell_waiters(k, { owner, is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock), s.last, label,
-    call('ZCARD', k.queue), health, s.last + epoch_us, s.lease or 0, mark or '' })
+    waiters(k, s, at), health, s.last + epoch_us, s.lease or 0, mark or '' }, lone_of(s, at))
 end
 
 local function tell_condition(c)
