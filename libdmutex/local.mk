@@ -125,6 +125,8 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/link.c \
     libdmutex/link/link.h \
     libdmutex/link/link_parts.h \
+    libdmutex/link/look.c \
+    libdmutex/link/look.h \
     libdmutex/link/pipe.c \
     libdmutex/link/pipe.h \
     libdmutex/link/prepare.c \

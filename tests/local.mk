@@ -41,6 +41,7 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_link_tests = \
     tests/unit/test_command \
+    tests/unit/test_look \
     tests/unit/test_retry
 unit_redis_tests = \
     tests/unit/test_council \

@@ -11,18 +11,12 @@
 
 #include "base/text.h"
 #include "link/command.h"
+#include "link/look.h"
 #include "link/stream.h"
 
 struct dm_link_options;
 
 enum dm_located { DM_LOCATED, DM_LOCATED_LATER, DM_LOCATED_NEVER };
-
-/* What a server has said to a look. */
-enum dm_looked {
-    DM_LOOKED_SAME,
-    DM_LOOKED_OTHER, /* the link closes, and commands sent behind the look have no answer */
-    DM_LOOKED_BUSY   /* the server cannot say so now */
-};
 
 /*
  * The questions to a server: the greeting of each new connection, and a look now and then at whether the server is
@@ -80,9 +74,6 @@ struct dm_greeter {
     enum dm_looked (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
     void *user;
 };
-
-/* No command is sent to a server that has not said for so long that it is the server of the greeting. */
-#define DM_LOOK_NS DM_NS_PER_S
 
 #define DM_LINK_NAME_ROOM 108
 

@@ -410,7 +410,7 @@ int64_t dm_link_look(struct dm_link *link)
     enter(link);
     if (dm_session_is_ready(&link->session))
         dm_session_look_if_due(&link->session, DM_LOOK_NS);
-    next_ns = dm_session_is_ready(&link->session) ? link->session.looked_ns + DM_LOOK_NS : DM_NEVER;
+    next_ns = dm_session_is_ready(&link->session) ? link->session.look.asked_ns + DM_LOOK_NS : DM_NEVER;
     leave_quietly(link);
     return next_ns;
 }

@@ -115,7 +115,7 @@ static void shut(struct dm_session *session)
     dm_pipe_close(&session->pipe);
     dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
-    session->looks = 0;
+    dm_look_end(&session->look);
     session->is_wanted = session->must_prepare = false;
     give_kept(session, false);
     session->kept.is_under_way = session->kept.is_behind = false;
@@ -233,7 +233,7 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
 void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
 {
     bool is_due = session->greeter.look && !session->pipe.is_stopped &&
-                  dm_clock_boot_ns() >= session->looked_ns + pause_ns && is_vouched(session);
+                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && is_vouched(session);
     struct dm_slot *slot = is_due ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
@@ -243,33 +243,23 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
     if (command.bytes && write_bytes(session, command.bytes, command.length)) {
         slot->kind = DM_SLOT_LOOK;
         dm_pipe_push(&session->pipe, slot);
-        session->looked_ns = slot->sent_ns;
-        session->looks++;
+        dm_look_note_sent(&session->look, slot->sent_ns);
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
     free(command.bytes);
 }
 
-static bool is_known_for(const struct dm_session *session, int64_t most_ns)
-{
-    return !session->greeter.look || dm_clock_boot_ns() < session->known_ns + most_ns;
-}
-
-/*
- * A server that was a master may have become a replica, and a master again with the data of another server, while the
- * connection stayed open.  A request would have the grace of before, so it waits until the server has said that it is
- * the same, if that is not known for the last DM_LOOK_NS.  A busy link never waits: it looks twice as often.
- *
- * False: no look is under way, for want of memory.
- */
+/* The request stops the pipe if it must wait for a look.  False: no look is under way, for want of memory. */
 static bool stop_unless_known(struct dm_session *session)
 {
-    if (session->pipe.is_stopped || is_known_for(session, DM_LOOK_NS))
-        return true;
-    if (session->looks > 0)
+    enum dm_look_verdict verdict = DM_LOOK_SENDS;
+
+    if (session->greeter.look && !session->pipe.is_stopped)
+        verdict = dm_look_at_request(&session->look, dm_clock_boot_ns());
+    if (verdict == DM_LOOK_WAITS)
         dm_pipe_stop(&session->pipe);
-    return session->looks > 0;
+    return verdict != DM_LOOK_FAILS;
 }
 
 /* Before reading, so that the rest of a command goes out when the socket has room again. */
@@ -286,27 +276,18 @@ static void go_on(struct dm_session *session)
     session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
 }
 
-/*
- * What waits goes out with an answer "the same", unless the answer has lain in a stopped process's socket for long.
- * No look is sent while bytes wait, so without such an answer the connection is opened anew.  A busy server is looked
- * at again by the next command.
- */
 static void take_look(struct dm_session *session, redisReply *reply, int64_t sent_ns)
 {
     char reason[DM_REASON_ROOM] = "said too late that it is the same server";
     enum dm_looked looked = session->greeter.take_look(session->greeter.user, reply, reason);
-    int64_t most_ns = session->options.command_timeout_ms * DM_NS_PER_MS;
+    enum dm_look_verdict verdict = dm_look_take(&session->look, looked, sent_ns, session->pipe.is_stopped,
+                                                session->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
 
     freeReplyObject(reply);
-    session->looks--;
-    if (looked == DM_LOOKED_SAME)
-        session->known_ns = sent_ns;
-    else
-        session->looked_ns = session->known_ns;
-    if (looked == DM_LOOKED_SAME && session->pipe.is_stopped && is_known_for(session, most_ns))
-        go_on(session);
-    else if (looked == DM_LOOKED_OTHER || (session->pipe.is_stopped && session->looks == 0))
+    if (verdict == DM_LOOK_FAILS)
         dm_session_fail(session, "%s", reason);
+    else if (verdict == DM_LOOK_SENDS && session->pipe.is_stopped)
+        go_on(session);
 }
 
 /* Behind all commands sent; while another confirmation is under way, later, behind its answer. */

@@ -40,9 +40,7 @@ struct dm_session {
     struct dm_retry retry;
     struct dm_addresses *addresses;
     uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
-    int64_t looked_ns;     /* the last look was sent; or the greeting was begun */
-    int64_t known_ns;      /* the same of the last look that was answered: the server was the same then */
-    unsigned looks;        /* under way */
+    struct dm_look look;   /* used if the greeter looks */
     int greetings;         /* replies of the round of the greeting that have not come yet */
     struct dm_kept kept;   /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */

@@ -218,7 +218,7 @@ void conn_fail(struct dm_link *conn, const char *reason)
     world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
     give_kept(conn, false);
     conn->is_confirming = conn->must_confirm = conn->is_stopped = false;
-    conn->looks = 0;
+    dm_look_end(&conn->look);
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -424,7 +424,7 @@ int64_t dm_link_look(struct dm_link *conn)
         return DM_NEVER;
     conn_look_if_due(conn, DM_LOOK_NS);
     conn_plan(conn);
-    return conn->looked_ns + DM_LOOK_NS;
+    return conn->look.asked_ns + DM_LOOK_NS;
 }
 
 void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)

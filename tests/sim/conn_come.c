@@ -13,7 +13,7 @@ static void greet(struct dm_link *conn)
     struct dm_command round;
 
     if (conn->state != GREETING)
-        conn->looked_ns = conn->known_ns = dm_clock_boot_ns();
+        dm_look_begin(&conn->look, dm_clock_boot_ns());
     conn->state = GREETING;
     conn->greetings = conn->greeter.round(conn->greeter.user, &round);
     if (conn->greetings == 0) {

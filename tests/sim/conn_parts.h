@@ -52,10 +52,9 @@ struct dm_link {
     bool was_ready;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    int64_t looked_ns, known_ns; /* the last look was sent; the last that was answered */
-    int looks;                   /* under way */
-    bool is_stopped;             /* bytes wait for the answer to a look */
-    uint64_t peer;               /* the server's number */
+    struct dm_look look;
+    bool is_stopped; /* bytes wait for the answer to a look */
+    uint64_t peer;   /* the server's number */
     char reason[DM_REASON_ROOM];
 };
 
