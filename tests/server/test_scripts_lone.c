@@ -255,22 +255,123 @@ static void test_a_renewal_takes_its_attempt_from_the_lone_place(void **state)
     assert_string_equal(owner("x"), "");
 }
 
-static void test_scripts_refuse_a_field_that_is_none_of_ours(void **state)
+static void set_wanted(const char *text)
 {
-    static const char *const texts[] = { "somebody", "b:1:2", "b:1:2 words", "alone 7 60000 1 5 0 label" };
+    run_script("return redis.call('HSET', KEYS[1], 'wanted', ARGV[1])", 1, key("state", "x"), text, NULL);
+}
+
+/* As a waiter of the queue whose words are none of ours; a faulty client harms nobody else. */
+static void test_a_lone_waiter_with_odd_words_is_dropped(void **state)
+{
+    static const char *const texts[] = { "somebody",
+                                         "b:1:2",
+                                         "b:1:2 words",
+                                         "alone 7 60000 1 5 0 label",
+                                         "b:1:2  60000 1 5 0 label",
+                                         "b:1:2 7 60000 1 5 1e3 label" };
+    struct who c = who("c");
+    struct inbox *next = inbox_open("c");
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        const char *before;
-
-        run_script("return redis.call('HSET', KEYS[1], 'wanted', ARGV[1])", 1, key("state", "x"), texts[i], NULL);
-        before = dump();
-        assert_non_null(strstr(acquire(&b, QUEUE), "DMSTATE"));
-        assert_non_null(strstr(poll_of(&b), "DMSTATE"));
-        assert_non_null(strstr(release(&a, UNLOCKED), "DMSTATE"));
-        assert_non_null(strstr(info("x"), "DMSTATE"));
-        assert_string_equal(dump(), before);
+        set_wanted(texts[i]);
+        assert_int_equal(number_of(renew(&a, 1, "1"), 1), 2);
+        assert_int_equal(number_of(info("x"), 5), 0);
+        assert_answer(acquire(&c, QUEUE), "queued");
+        assert_answer(release(&a, UNLOCKED), "released");
+        assert_string_equal(owner("x"), "c:1");
+        assert_answer(release(&c, UNLOCKED), "released");
+        set_wanted(texts[i]);
+        a.attempt++, c.attempt++;
+        assert_answer(acquire(&a, QUEUE), "owned");
+        assert_answer(release(&a, UNLOCKED), "released");
+        a.attempt++;
+        assert_answer(acquire(&a, QUEUE), "owned");
     }
+    inbox_close(next);
+}
+
+/* The owner of a marked hold hears of the next waiter, and the dead one gets no queue. */
+static void test_a_lone_waiter_is_gone_when_its_words_are_three_leases_old(void **state)
+{
+    struct inbox *of_owner = inbox_open("a");
+    struct who c = who("c");
+
+    (void)state;
+    a.mark = "- ";
+    renew(&a, 1, "1");
+    age_lone("x", 4 * LEASE);
+    assert_int_equal(number_of(acquire(&c, QUEUE), 1), 1);
+    assert_string_equal(inbox_messages(of_owner), "wanted 2");
+    assert_int_equal(queued(), 1);
+    assert_string_equal(line_of(poll_of(&b), 1), "unknown");
+    inbox_close(of_owner);
+}
+
+/* After an eviction of the state nobody knows of the queue: the signal leaves the question open, and the next waiter
+ * stands behind the queue. */
+static void test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost(void **state)
+{
+    struct who c = who("c"), d = who("d"), s = who("s");
+    struct inbox *of_s = inbox_open("s"), *of_c = inbox_open("c"), *of_d = inbox_open("d");
+
+    (void)state;
+    cancel(&b);
+    release(&a, UNLOCKED);
+    fall_asleep(&s);
+    a.attempt = 3;
+    acquire(&a, TRY);
+    acquire(&c, QUEUE);
+    gather();
+    command("DEL %s %s", key("state", "x"), key("lock", "x"));
+    signal_one();
+    assert_string_equal(owner("x"), "s:1");
+    assert_int_equal(number_of(acquire(&d, QUEUE), 1), 2);
+    s.attempt = 2;
+    assert_answer(release(&s, UNLOCKED), "released");
+    assert_string_equal(owner("x"), "c:1");
+    inbox_close(of_s);
+    inbox_close(of_c);
+    inbox_close(of_d);
+}
+
+/* Nothing is written before all keys have been looked at. */
+static void test_a_lone_waiter_stays_when_another_key_has_a_wrong_type(void **state)
+{
+    static const char *const kinds_of_keys[] = { "lock", "queue", "waiter", "cond", "sleeper" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds_of_keys / sizeof kinds_of_keys[0]; i++) {
+        bool is_of_cond = i > 2;
+        const char *name = key(kinds_of_keys[i], is_of_cond ? "c" : "x"), *before;
+
+        command("DEL %s", name);
+        command("SET %s text", name);
+        before = dump();
+        cond_poll(&b);
+        cond_wait(&b, 1);
+        cond_cancel(&b);
+        if (!is_of_cond) {
+            force("x");
+            poll_of(&b);
+            acquire(&b, QUEUE);
+            drop("x", "delete");
+        }
+        assert_string_equal(dump(), before);
+        assert_true(is_alone());
+        command("DEL %s", name);
+    }
+}
+
+/* An older version knows no lone waiter, and writes another value into the field. */
+static void test_a_lone_waiter_is_told_to_come_back_when_the_field_was_overwritten(void **state)
+{
+    (void)state;
+    command("HDEL %s wanted", key("state", "x"));
+    assert_string_equal(line_of(poll_of(&b), 1), "unknown");
+    assert_answer(acquire(&b, QUEUE), "queued");
+    release(&a, UNLOCKED);
+    assert_string_equal(owner("x"), "b:1");
 }
 
 int main(int argc, char **argv)
@@ -291,7 +392,11 @@ int main(int argc, char **argv)
         LONE_TEST(test_a_lone_waiter_counts_until_its_words_are_three_leases_old),
         LONE_TEST(test_a_mutex_is_in_use_while_a_lone_waiter_lives),
         LONE_TEST(test_a_renewal_takes_its_attempt_from_the_lone_place),
-        LONE_TEST(test_scripts_refuse_a_field_that_is_none_of_ours),
+        LONE_TEST(test_a_lone_waiter_with_odd_words_is_dropped),
+        LONE_TEST(test_a_lone_waiter_is_gone_when_its_words_are_three_leases_old),
+        LONE_TEST(test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost),
+        LONE_TEST(test_a_lone_waiter_stays_when_another_key_has_a_wrong_type),
+        LONE_TEST(test_a_lone_waiter_is_told_to_come_back_when_the_field_was_overwritten),
     };
 
     test_begin(argc, argv);

@@ -68,7 +68,7 @@ local function parse(held, newest, health, wanted, cursor, arrival, depth, lone)
     s.id, s.lease, s.label = held:match(hold_form)
     s.lease = tonumber(s.lease)
   end
-  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held) and (s.lone or not lone)
+  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held)
   if not is_ours or cursor and not tonumber(cursor) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
@@ -86,9 +86,6 @@ local function lone_of(s, at)
   local w = s.lone
   return w and at.now - w.heard <= w.lease * 3000 and w or nil
 end
-
--- How many wait for a mutex.
-local function waiters(k, s, at) return call('ZCARD', k.queue) + (lone_of(s, at) and 1 or 0) end
 
 -- `state` outlives the lock by a week.
 local function expire_state(k) call('PEXPIRE', k.state, state_ms) end

@@ -40,13 +40,16 @@ local function check_queue(q)
   return call('ZCARD', q.queue)
 end
 
--- All waiters of a mutex are in the queue from here on.  The lone waiter came when it was heard of last.
-local function gather(k, s)
+-- All waiters of a mutex are in the queue from here on.  The lone waiter came when it was heard of last.  Keys of a
+-- mutex with a wrong type raise here, before the first write; those of a condition are checked before.
+local function gather(k, s, at)
   check_queue(k)
   if not s.lone then return end
-  insert(k, s.lone, s.lone.heard, true)
-  call('HSET', k.state, 'wanted', 1)
-  s.lone = nil
+  call('HLEN', k.lock)
+  local w = lone_of(s, at)
+  if w then insert(k, w, w.heard, true) end
+  call('HSET', k.state, 'wanted', w and 1 or 0)
+  s.lone, s.is_wanted = nil, w ~= nil
 end
 
 -- A waiter that was not heard of for two leases is gone.

@@ -67,7 +67,7 @@ if c then -- a server with older data may have it on the condition still
   call('ZREM', c.queue, me.id)
   call('HDEL', c.waiter, me.id)
 end
-gather(k, s)
+gather(k, s, at)
 local is_held = call('HLEN', k.lock) > 0
 
 if s.id == me.id and manner == 'try' and not is_held and grace(at, lease) > 0 then

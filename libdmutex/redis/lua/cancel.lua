@@ -15,6 +15,6 @@ local s = read(k)
 if still_owns(k, s, { id = id, lease = lease }, at) then
   return { 'owned', s.last, robust == '1' and s.health or 0, at.now }
 end
-gather(k, s)
+gather(k, s, at)
 forget(k, id)
 return { 'left' }

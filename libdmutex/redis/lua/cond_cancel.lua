@@ -15,8 +15,8 @@ local call = redis.call
 local hold, lease, seen, request, robust, inbox, born, server = unpack(ARGV)
 local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
 local s, me = read(k), caller(hold, seen, request, robust, at)
-gather(k, s)
 check_queue(c)
+gather(k, s, at)
 local function owned(n, token, dead) return { 'owned', token, dead, at.now, n } end
 
 local is_mine, was_mine = still_owns(k, s, me, at)

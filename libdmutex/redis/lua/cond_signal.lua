@@ -17,7 +17,7 @@ if bound ~= mutex then return { 'bound', bound } end
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
 -- died.  The first waiter becomes the owner, and hears "granted" only.
 if most == '1' and upto == '' and not (health or held or wanted or cursor) and call('HLEN', lock) == 0 then
-  local is_free, signal, wanted = true, '@' .. queue .. ' ', '0'
+  local is_free, signal, wanted = true, '@' .. queue .. ' ', not is_unsure and '0' or nil
   local first = id .. ' ' .. (call('HGET', waiter, id) or '')
   local is_last, is_lone = false, false -- the keys hold more than waiters
   --@include _handover
@@ -32,7 +32,7 @@ local k, c, at = mutex_at(3), condition_at(1), circumstances(inbox, born, server
 local s = parse(held, newest, health, wanted, cursor, arrival, depth, lone)
 upto = upto ~= '' and upto or last_arrival
 check_queue(c)
-gather(k, s)
+gather(k, s, at)
 local is_held, more = call('HLEN', k.lock) > 0, false
 
 if s.health == 2 then

@@ -15,8 +15,8 @@ local call = redis.call
 local ended, how, hold, lease, seen, request, robust, mutex, inbox, born, server = unpack(ARGV)
 local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
 local me, s = caller(hold, seen, request, robust, at), read(k)
-gather(k, s)
 local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c.waiter, 'mutex', 'arrival'))
+gather(k, s, at)
 
 -- Repeated: the attempt comes before the hold, because the attempt has given the hold back.
 if call('ZSCORE', c.queue, me.id) then

@@ -12,7 +12,7 @@ local call = redis.call
 local what, inbox = unpack(ARGV)
 local k, is_anonymous = mutex_at(1), what == 'delete'
 local s, at = read(k), circumstances(inbox)
-gather(k, s)
+gather(k, s, at)
 local is_held, left, told = call('HLEN', k.lock) > 0, call('PTTL', k.lock), call('HGET', k.state, 'told')
 
 -- The dead keep no anonymous mutex.  A server that may not be asked for inboxes (nil) calls nobody dead.

@@ -12,7 +12,7 @@ local call = redis.call
 local inbox, server = unpack(ARGV)
 local k, at = mutex_at(1), circumstances(inbox, 0, server)
 local s = read(k)
-gather(k, s)
+gather(k, s, at)
 local is_held = call('HLEN', k.lock) > 0
 if not (is_held or s.hold) then return { 'free' } end
 if s.id then tell(inbox, s.id, 'lost ' .. attempt_of(s.id)) end

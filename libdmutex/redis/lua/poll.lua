@@ -20,8 +20,8 @@ local at = circumstances(inbox, born, server)
 local function look(k, c, me)
   local s = read(k)
   check_seen(me.seen)
-  gather(k, s)
   if c then check_queue(c) end
+  gather(k, s, at)
   local is_held, more = call('HLEN', k.lock) > 0, false
   local is_mine, was_mine = still_owns(k, s, me, at)
   if is_mine then

@@ -38,9 +38,10 @@ end
 --@include _queue
 --@include _serve
 local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth, lone)
-gather(k, s)
+local at = circumstances(inbox, born, server)
+if c then check_queue(c) end
+gather(k, s, at)
 if not is_mine then
-  if c then check_queue(c) end
   local was_waiting = leave(k, caller_id) + (c and forget(c, caller_id) or 0)
   return { was_waiting > 0 and 'left' or 'notowner' }
 end
@@ -53,6 +54,6 @@ if s.health == 2 then
   tell_unrecoverable(k, inbox)
   return { 'released', 0 }
 end
-local winner, _, _, more = serve(k, s, circumstances(inbox, born, server))
+local winner, _, _, more = serve(k, s, at)
 if s.hold and not winner then end_hold(k, s, 0) end
 return { 'released', more == true and 1 or 0 }

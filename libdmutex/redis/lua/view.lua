@@ -27,11 +27,12 @@ end
 
 local function tell_mutex(k)
   local s, is_held = read(k), call('HLEN', k.lock) > 0
+  local lone = lone_of(s, at)
   local mark, label = split(s.label or '')
   local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
   local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
   return tell_waiters(k, { owner, is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock), s.last, label,
-    waiters(k, s, at), health, s.last + epoch_us, s.lease or 0, mark or '' }, lone_of(s, at))
+    call('ZCARD', k.queue) + (lone and 1 or 0), health, s.last + epoch_us, s.lease or 0, mark or '' }, lone)
 end
 
 local function tell_condition(c)
