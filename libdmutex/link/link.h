@@ -8,6 +8,7 @@
  *   reader      replies out of bytes, with limits
  *   pipe        each reply to its slot
  *   retry       when to open again
+ *   look        when to ask who the server is, and what waits for the answer
  *   prepare     the part of an opening that may block
  *   session     opened, greeted, used, closed: one connection after another
  *   link        the lock, posts, and the handlers, which are called without the lock
