@@ -308,8 +308,10 @@ static void test_a_lone_waiter_is_gone_when_its_words_are_three_leases_old(void 
     inbox_close(of_owner);
 }
 
-/* After an eviction of the state nobody knows of the queue: the signal leaves the question open, and the next waiter
- * stands behind the queue. */
+/*
+ * After an eviction of the state nobody knows of the queue: the signal leaves the question open, and the next waiter
+ * stands behind the queue.
+ */
 static void test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost(void **state)
 {
     struct who c = who("c"), d = who("d"), s = who("s");

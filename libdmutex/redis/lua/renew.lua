@@ -39,6 +39,7 @@ local function has_waiter(k, s, hold)
   return type(waiting) == 'number' and waiting > 0
 end
 
+-- The attempt waits no longer, neither alone nor in the queue.
 local function forget_waiter(k, s, id)
   if s.lone and s.lone.id == id then
     call('HSET', k.state, 'wanted', 0)
