@@ -233,7 +233,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         USUAL(test_a_hold_is_on_every_server_and_excludes),
         USUAL(test_a_waiter_gets_the_lock_when_the_holder_unlocks),
-        USUAL(test_a_pair_costs_each_server_two_scripts),
+        cmocka_unit_test_setup_teardown(test_a_pair_costs_each_server_two_scripts, trio_begin_count, trio_end_test),
         USUAL(test_handoffs_cost_the_same_when_the_processes_are_young),
         USUAL(test_a_death_is_told_when_the_holder_was_killed),
         USUAL(test_a_hold_is_unchanged_when_the_data_are_mended),

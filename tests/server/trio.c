@@ -33,12 +33,27 @@ int trio_end_group(void **state)
     return 0;
 }
 
+static int begin_test(const char *times)
+{
+    char url[256];
+
+    snprintf(url, sizeof url, "%s", trio_url("?grace=off&"));
+    snprintf(url + strlen(url), sizeof url - strlen(url), "%s", times);
+    trio_holder = actor_start_at(url);
+    trio_waiter = actor_start_at(url);
+    return 0;
+}
+
 int trio_begin_test(void **state)
 {
     (void)state;
-    trio_holder = actor_start_at(trio_url("?grace=off&" TIMES));
-    trio_waiter = actor_start_at(trio_url("?grace=off&" TIMES));
-    return 0;
+    return begin_test(TIMES);
+}
+
+int trio_begin_count(void **state)
+{
+    (void)state;
+    return begin_test("command_timeout=20000&connect_timeout=20000");
 }
 
 int trio_end_test(void **state)

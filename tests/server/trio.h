@@ -15,6 +15,10 @@ extern struct actor *trio_holder, *trio_waiter; /* of one test */
 int trio_begin_group(void **state);
 int trio_end_group(void **state);
 int trio_begin_test(void **state);
+
+/* The same for a test that counts commands: a server that a busy machine stops for a while is not asked twice. */
+int trio_begin_count(void **state);
+
 int trio_end_test(void **state);
 
 /* The URL of all three, in memory that the next call writes. */
