@@ -34,7 +34,7 @@ def section(title, *paragraphs):
 
 
 THREADS = """\
-Each thread locks and unlocks a name of its own, which nobody else wants: threads, goroutines, tasks or promises, as
+Each thread locks and unlocks an own name: threads, goroutines, tasks or promises, as
 users of the package have them, with one client for all where the package has a client. The bare loops have a connection
 each. Threads that share a connection have several *commands* in one request; commands are counted in a turn of their
 own."""
@@ -42,7 +42,7 @@ HANDOVER = """\
 An *acquisition* after another client's is a *handover*. A lock that its last holder takes again at once has many
 acquisitions and few handovers, while the other clients wait."""
 WAITING = """\
-*Takeover*: a holder is killed by SIGKILL just after it has locked, with a lease of 2 s; seconds from the end of that
+*Takeover*: a holder is killed by SIGKILL just after the lock, with a lease of 2 s; seconds from the end of that
 lease until a waiter has the lock. The lease is counted from the moment at which the holder's word arrives, so a few
 hundredths less than 0 are possible. *Requests* of 100 waiters, threads of 4 processes, and of the holder, while nothing
 happens."""
