@@ -93,13 +93,13 @@ static void test_the_parents_hold_goes_on_when_the_child_exits(void **state)
     pid_t pid;
 
     (void)state;
-    make_robust(&mutex, "fork/exits", 300);
+    make_robust(&mutex, "fork/exits", 1000);
     assert_result(dmutex_lock(&mutex), 0);
     pid = keeper_fork();
     if (pid == 0)
         exit(0);
     assert_int_equal(keeper_reap(pid), 0);
-    side_set_control(the_server->side, "leases", 900);
+    side_set_control(the_server->side, "leases", 2500);
     side_await_control(the_server->side, "leases");
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_unlock(&mutex), 0);

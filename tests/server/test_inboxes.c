@@ -229,7 +229,7 @@ static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
     (void)state;
     hold("inbox/left");
     actor_do(waiter, "0", "init inbox/left lease=%d", LONG_LEASE);
-    actor_send(waiter, "timedlock inbox/left 200");
+    actor_send(waiter, "timedlock inbox/left 1000");
     wait_until(waiters_of(&mutex) == 1);
     proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* the waiter's cancel does not get through */
     actor_expect(waiter, "ETIMEDOUT");

@@ -58,7 +58,7 @@ static int timedlock_a_while(dmutex_t *at)
 
 static int timedlock_longer(dmutex_t *at)
 {
-    return timedlock_for(at, 2 * WHILE);
+    return timedlock_for(at, 5 * WHILE);
 }
 
 /* So many threads sit down, one behind the other. */

@@ -112,8 +112,8 @@ static const struct kind robust = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, 
 static void test_a_hold_goes_on_when_it_lasts_for_many_leases(void **state)
 {
     (void)state;
-    hold("loss/long", &normal, 500);
-    let_pass(3000);
+    hold("loss/long", &normal, 1000);
+    let_pass(4000);
     assert_true(remaining_of(&mutex) > 0);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_int_equal(losses(), 0);
@@ -123,12 +123,12 @@ static void test_a_hold_goes_on_when_it_lasts_for_many_leases(void **state)
 static void test_a_hold_goes_on_when_it_is_unlocked_in_part(void **state)
 {
     (void)state;
-    hold("loss/deep", &recursive, 500);
+    hold("loss/deep", &recursive, 1000);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
-    let_pass(1500);
+    let_pass(2500);
     assert_int_equal(holdcount_of(&mutex), 1);
     assert_true(is_locked(&mutex));
     assert_result(dmutex_unlock(&mutex), 0);
@@ -153,8 +153,8 @@ static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **stat
         let_pass(800); /* beyond the earlier certain time */
         assert_true(remaining_of(&mutex) > 0);
         assert_result(dmutex_unlock(&mutex), 0);
-        hold("loss/while", &normal, 300);
-        let_pass(400);
+        hold("loss/while", &normal, 1000);
+        let_pass(1400);
         assert_true(remaining_of(&mutex) > 0);
         assert_result(dmutex_unlock(&mutex), 0);
     }
@@ -168,13 +168,13 @@ static void test_a_hold_goes_on_beyond_max_hold_when_renewed_by_hand(void **stat
 
     (void)state;
     assert_result(dmutexattr_init(&attr), 0);
-    assert_result(dmutexattr_setmaxhold_np(&attr, 500), 0);
-    assert_result(dmutexattr_setlease_np(&attr, 300), 0);
+    assert_result(dmutexattr_setmaxhold_np(&attr, 2000), 0);
+    assert_result(dmutexattr_setlease_np(&attr, 1000), 0);
     assert_result(dmutex_init_np(&mutex, "loss/by-hand", &attr), 0);
     lost.lock = "dmutex:{loss}:lock:by-hand";
     assert_result(dmutex_lock(&mutex), 0);
     for (int i = 0; i < 4; i++) {
-        let_pass(200);
+        let_pass(800);
         assert_result(dmutex_renew_np(&mutex), 0);
     }
     wait_until(losses() == 1);
@@ -381,7 +381,7 @@ static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
     uint64_t token;
 
     (void)state;
-    actor_do(b, "0", "init loss/first robust lease=300");
+    actor_do(b, "0", "init loss/first robust lease=1000");
     hold("loss/first", &robust, 3000);
     token = token_of(&mutex);
     actor_send(b, "lock loss/first");

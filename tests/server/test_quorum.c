@@ -64,7 +64,7 @@ static void test_a_pair_costs_each_server_two_scripts(void **state)
         wait_until(has_calls(i, before[i] + 40)); /* of each server the last answer may be late */
 }
 
-/* True if the same attempt has the lock on all servers. */
+/* Of all servers. */
 static int64_t count_scripts(void)
 {
     int64_t calls = 0;

@@ -272,8 +272,8 @@ static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void 
     struct actor *a = actor_start(the_server);
 
     (void)state;
-    make_robust(&mutex, "fault/scripts", 300);
-    actor_do(a, "0", "init fault/scripts robust lease=300");
+    make_robust(&mutex, "fault/scripts", 1000);
+    actor_do(a, "0", "init fault/scripts robust lease=1000");
     for (int i = 0; i < 3; i++) {
         side_text(the_server->side, "SCRIPT FLUSH");
         assert_result(dmutex_lock(&mutex), 0);
@@ -281,7 +281,7 @@ static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void 
         actor_send(a, "lock fault/scripts");
         wait_until(waiters_of(&mutex) == 1);
         side_text(the_server->side, "SCRIPT FLUSH"); /* renewals and polls meet the fault */
-        let_pass(400);
+        let_pass(1400);
         assert_true(remaining_of(&mutex) > 0);
         side_text(the_server->side, "SCRIPT FLUSH");
         assert_result(dmutex_renew_np(&mutex), 0);
@@ -311,12 +311,12 @@ static void test_lock_says_eagain_when_the_server_is_out_of_memory(void **state)
     make_robust(&dead, "fault/dead", LONG_LEASE);
     assert_result(in_thread(dmutex_lock, &dead), 0);
     assert_result(dmutex_lock(&dead), EOWNERDEAD);
-    make_fair(&held, "fault/held", &kinds[0], 300); /* the waiter waits at the server */
+    make_fair(&held, "fault/held", &kinds[0], 1000); /* the waiter waits at the server */
     make_normal(&mutex, "fault/oom", 300);
     assert_result(dmutex_lock(&held), 0);
     errand_begin(&waiter, dmutex_lock, &held);
     wait_until(waiters_of(&held) == 1);
-    side_set_control(the_server->side, "leases", 600);
+    side_set_control(the_server->side, "leases", 2500);
     side_text(the_server->side, "CONFIG SET maxmemory 1");
     for (int i = 0; i < WAY_COUNT; i++) {
         assert_result(ways_to_lock[i].lock(&mutex), EAGAIN);
