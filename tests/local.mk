@@ -521,6 +521,9 @@ sim_sources = \
     tests/sim/check_parts.h \
     tests/sim/cluster.c \
     tests/sim/cluster.h \
+    tests/sim/cluster_moves.c \
+    tests/sim/cluster_parts.h \
+    tests/sim/cluster_shards.c \
     tests/sim/conn.c \
     tests/sim/conn_come.c \
     tests/sim/conn_look.c \

@@ -5,27 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/slots.h"
-#include "server_parts.h"
+#include "cluster_parts.h"
 #include "words.h"
 #include "world.h"
 
-#define KEYS_MOST 64
 #define RANGES_MOST 64
 
 static bool is_there;
-static uint32_t name_count;
-static int64_t grace_ns;
-static unsigned char views[CLUSTER_MASTERS][DM_SLOTS]; /* of each node: the number of each slot's master */
-static int64_t lost_ns[CLUSTER_MASTERS];               /* when the node lost its data */
-
-/* A slot on its way; there is one at most. */
-static struct {
-    bool is_on, is_given_up;
-    unsigned slot;
-    uint32_t from, to;
-    int64_t pace_ns;
-} move;
+static unsigned char views[CLUSTER_SERVERS][DM_SLOTS]; /* of each node: the number of each slot's master */
 
 bool cluster_is_there(void)
 {
@@ -50,7 +37,7 @@ static int count_missing(const struct text *keys, int count)
 
 static bool refuse(struct bytes *reply, const char *error, unsigned slot, uint32_t node)
 {
-    if (reply && node < CLUSTER_MASTERS)
+    if (reply && node < CLUSTER_SERVERS)
         bytes_print(reply, "-%s %u server:%u\r\n", error, slot, node + 1);
     else if (reply)
         bytes_print(reply, "-%s\r\n", error);
@@ -59,7 +46,7 @@ static bool refuse(struct bytes *reply, const char *error, unsigned slot, uint32
 
 static bool refuse_for_now(struct bytes *reply)
 {
-    return refuse(reply, "TRYAGAIN Multiple keys request during rehashing of slot", 0, CLUSTER_MASTERS);
+    return refuse(reply, "TRYAGAIN Multiple keys request during rehashing of slot", 0, CLUSTER_SERVERS);
 }
 
 /* As Redis 7.0 does: a slot that leaves, a slot that comes, a slot of others.  Commands of a script are asked, too. */
@@ -67,16 +54,16 @@ bool cluster_serves(const struct text *keys, int count, bool is_asking, struct b
 {
     unsigned slot = slot_of(keys[0]);
     uint32_t node = server_number(), owner = views[node][slot];
-    bool is_moving = move.is_on && move.slot == slot;
+    const struct cluster_move *move = cluster_move_of(slot);
     int missing;
 
-    if (is_moving && owner == node && move.from == node) {
+    if (move && owner == node && move->from == node) {
         missing = count_missing(keys, count);
         if (missing > 0 && missing < count)
             return refuse_for_now(reply);
-        return missing == 0 || refuse(reply, "ASK", slot, move.to);
+        return missing == 0 || refuse(reply, "ASK", slot, move->to);
     }
-    if (is_moving && owner != node && move.to == node && is_asking)
+    if (move && owner != node && move->to == node && is_asking)
         return count == 1 || count_missing(keys, count) == 0 || refuse_for_now(reply);
     return owner == node || refuse(reply, "MOVED", slot, owner);
 }
@@ -90,7 +77,7 @@ static struct {
 
 void cluster_before_script(struct text key)
 {
-    before.is_on = move.is_on && move.slot == slot_of(key);
+    before.is_on = cluster_move_of(slot_of(key)) != NULL;
     if (!before.is_on)
         return;
     store_copy(&before.store, server_store());
@@ -190,167 +177,20 @@ static void end_subscriptions(struct link *link, unsigned slot)
     free(bytes.data);
 }
 
-/* ---- a slot moves ------------------------------------------------------------------------ */
+/* ---- views ------------------------------------------------------------------------------- */
 
-static void take_view(uint32_t node, unsigned slot, uint32_t owner)
+uint32_t cluster_owner(uint32_t node, unsigned slot)
+{
+    return views[node][slot];
+}
+
+void cluster_take_view(uint32_t node, unsigned slot, uint32_t owner)
 {
     bool was_own = views[node][slot] == node;
 
     views[node][slot] = (unsigned char)owner;
     for (struct link *link = servers[node].links; was_own && owner != node && link; link = link->next)
         end_subscriptions(link, slot);
-}
-
-/* The third node hears of the newest move of the slot. */
-static void hear_of_move(void *object, uint64_t slot)
-{
-    uint32_t node = (uint32_t)(uintptr_t)object;
-
-    if (views[node][slot] != node)
-        take_view(node, (unsigned)slot, views[views[node][slot]][slot]);
-}
-
-static void tell_others(void)
-{
-    for (uint32_t node = 0; node < CLUSTER_MASTERS; node++)
-        world_at(world_now() + (1 + chance_below(CHANCE_FAULTS, 1000)) * MS, hear_of_move, (void *)(uintptr_t)node,
-                 move.slot);
-}
-
-static void finish(void *object, uint64_t number)
-{
-    (void)object;
-    (void)number;
-    take_view(move.from, move.slot, move.to);
-    tell_others();
-    move.is_on = false;
-    counters.slot_moves++;
-    world_note("slot %u is at server %u", move.slot, move.to);
-}
-
-/* The earlier master goes on asking for a while: by then all its keys are gone. */
-static void take_slot(void)
-{
-    take_view(move.to, move.slot, move.to);
-    world_at(world_now() + chance_delay(CHANCE_FAULTS, 2 * MS, 200 * MS), finish, NULL, 0);
-}
-
-/* The next key of the slot at a node; NULL: none. */
-static struct key *some_key(uint32_t node)
-{
-    static struct key *keys[KEYS_MOST];
-    int count;
-
-    server_choose(node);
-    count = store_list(server_store(), keys, KEYS_MOST);
-    for (int i = 0; i < count; i++) {
-        if (dm_slot_of(keys[i]->name, keys[i]->length) == move.slot)
-            return keys[i];
-    }
-    return NULL;
-}
-
-static void give_up(void)
-{
-    struct key *key;
-
-    while ((key = some_key(move.to)) != NULL)
-        store_move_key(&servers[move.from].store, &servers[move.to].store, key);
-    move.is_on = false;
-    world_note("slot %u stays at server %u", move.slot, move.from);
-}
-
-static bool can_work(uint32_t node)
-{
-    return !servers[node].is_down && servers[node].stalled_until_ns <= world_now();
-}
-
-/* MIGRATE: a copy, then a deletion; of a key in eight the answer is late, and the key is at both nodes for a while. */
-static void move_key(const struct key *key)
-{
-    struct store *from = &servers[move.from].store, *to = &servers[move.to].store;
-
-    if (chance_one_in(CHANCE_FAULTS, 8))
-        store_copy_key(to, key);
-    else
-        store_move_key(to, from, key);
-}
-
-static void step(void *object, uint64_t number)
-{
-    const struct key *key;
-
-    (void)object;
-    if (!can_work(move.from) || !can_work(move.to)) {
-        world_at(world_now() + 10 * MS, step, NULL, number);
-        return;
-    }
-    key = some_key(move.from);
-    if (move.is_given_up && (number == 0 || !key)) {
-        give_up();
-    } else if (key) {
-        move_key(key);
-        world_at(world_now() + chance_delay(CHANCE_FAULTS, move.pace_ns, 8 * move.pace_ns), step, NULL, number - 1);
-    } else {
-        take_slot();
-    }
-}
-
-static unsigned lowest_slot(uint32_t node)
-{
-    unsigned slot = 0;
-
-    while (slot < DM_SLOTS - 1 && views[node][slot] != node)
-        slot++;
-    return slot;
-}
-
-/* Of five moves one is of a node's lowest slot, which has the node's mark. */
-static unsigned some_slot(uint32_t number)
-{
-    char group = (char)('a' + number / 5 % name_count);
-
-    return number % 5 == 0 ? lowest_slot(number / 5 % CLUSTER_MASTERS) : dm_slot_of(&group, 1);
-}
-
-static bool gives_grace(uint32_t node)
-{
-    return lost_ns[node] && world_now() < lost_ns[node] + grace_ns;
-}
-
-/* An operator who is interrupted leaves a slot for long as if it were on its way. */
-static int64_t some_beginning_ns(void)
-{
-    return (int64_t)(1 + chance_below(CHANCE_FAULTS, 400)) * MS;
-}
-
-void cluster_move(uint32_t number, int64_t pace_ns, bool is_given_up)
-{
-    unsigned slot = some_slot(number);
-    uint32_t from = 0;
-
-    while (from < CLUSTER_MASTERS && views[from][slot] != from)
-        from++;
-    if (move.is_on || from == CLUSTER_MASTERS || gives_grace(from))
-        return;
-    move.is_on = true;
-    move.is_given_up = is_given_up;
-    move.slot = slot;
-    move.from = from;
-    move.to = (from + 1 + number / 97 % (CLUSTER_MASTERS - 1)) % CLUSTER_MASTERS;
-    move.pace_ns = pace_ns;
-    world_note("slot %u leaves server %u for %u", slot, from, move.to);
-    world_at(world_now() + some_beginning_ns(), step, NULL, 1 + number / 193 % 6);
-}
-
-bool cluster_may_lose(void)
-{
-    uint32_t node = server_number();
-
-    if (move.is_on)
-        return false;
-    lost_ns[node] = world_now();
-    return true;
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */
@@ -360,16 +200,14 @@ void cluster_none(void)
     is_there = false;
 }
 
-void cluster_begin(int names, int64_t lease_ms)
+void cluster_begin(int names, int64_t lease_ms, bool are_moves)
 {
     is_there = true;
-    name_count = (uint32_t)names;
-    grace_ns = (2 * lease_ms + CLUSTER_SWITCH_MS) * MS;
-    move.is_on = false;
     before.is_on = false;
-    memset(lost_ns, 0, sizeof lost_ns);
-    for (int node = 0; node < CLUSTER_MASTERS; node++) {
+    for (int node = 0; node < CLUSTER_SERVERS; node++) {
         for (unsigned slot = 0; slot < DM_SLOTS; slot++)
-            views[node][slot] = (unsigned char)(slot * CLUSTER_MASTERS / DM_SLOTS);
+            views[node][slot] = (unsigned char)(slot * CLUSTER_SHARDS / DM_SLOTS);
     }
+    cluster_begin_moves(names, are_moves);
+    cluster_begin_shards(lease_ms);
 }

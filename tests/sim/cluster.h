@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A Cluster of three masters.  Each node has a view of its own: who serves which slot.
+ * A Cluster of three shards, each of a master and a replica.  Each node has a view of its own: who serves which slot.
  *
  * A slot moves as redis-cli moves slots: key by key, each key for itself, then the new master takes the slot, then the
  * earlier one hears of that, and the third much later.  A key that was stuck on the way may be at both nodes.  Or the
  * move is given up, and all keys are back at once (an assumption of doc/design/cluster.md).
+ *
+ * A replica has its master's data of some moment before.  When it takes over, the other masters, which have elected the
+ * replica, hear of its slots at once, and the rest later.  The replaced master goes on until it hears, too.
  */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H
 
 #include "server.h"
 
-#define CLUSTER_MASTERS 3
+#define CLUSTER_SHARDS 3
+#define CLUSTER_SERVERS (2 * CLUSTER_SHARDS) /* the masters of the beginning come first */
 #define CLUSTER_SWITCH_MS 200
 
-/* names: how many there are, each in a slot of its own; lease_ms: of all, and a node gives grace for that long. */
-void cluster_begin(int names, int64_t lease_ms);
+/*
+ * names: how many there are, each in a slot of its own; lease_ms: of all, and a node gives grace for that long;
+ * are_moves: slots move in this run.
+ */
+void cluster_begin(int names, int64_t lease_ms, bool are_moves);
 void cluster_none(void); /* no Cluster in this run */
 bool cluster_is_there(void);
 
@@ -35,6 +42,8 @@ void cluster_unsubscribe(struct link *link, struct text channel, struct bytes *r
 
 /* ---- faults ------------------------------------------------------------------------------- */
 
+bool cluster_has_moves(void);
+
 /*
  * Moves the slot of a name, or a node's lowest slot, to another master; a key in `pace_ns`, more or less.  Nothing
  * happens during another move, or while the slot's master gives grace (an assumption, too).
@@ -43,5 +52,13 @@ void cluster_move(uint32_t number, int64_t pace_ns, bool is_given_up);
 
 /* The chosen node is about to lose its data; false: a slot is on its way. */
 bool cluster_may_lose(void);
+
+/* Planned: with all data.  Else the replica has what has reached it, and the replaced master stops, or ends empty. */
+enum shard_failover { SHARD_PLANNED, SHARD_FORCED, SHARD_MASTER_STALLS, SHARD_MASTER_RESTARTS };
+
+int64_t cluster_switched_ns(uint32_t shard); /* its last failover */
+
+/* False: nothing happens during a move, soon after the last failover of the shard, or where nobody can be elected. */
+bool cluster_fail_over(uint32_t shard, enum shard_failover how, int64_t for_ns);
 
 #endif

@@ -435,25 +435,48 @@ static void happen_to_group(const struct fault *fault)
     }
 }
 
-/* In a Cluster some kinds stand for moves of slots. */
+/* Mostly some leases behind the last failover of the shard. */
+static void fail_over_shard(const struct fault *fault, enum shard_failover how)
+{
+    bool is_soon = world_now() - cluster_switched_ns(fault->a) <= 3 * (int64_t)lease_ms * MS;
+
+    if ((!is_soon || fault->b % 4 == 0) && cluster_fail_over(fault->a, how, (int64_t)fault->b * 4 * MS))
+        work_excuse_signals(); /* the replica lags */
+}
+
+static void move_slot(const struct fault *fault, bool is_given_up)
+{
+    if (!cluster_has_moves())
+        fail_over_shard(fault, SHARD_FORCED);
+    else
+        cluster_move(fault->a, (1 + fault->b * fault->b / 10000) * MS, is_given_up);
+}
+
+/* In a Cluster some kinds stand for failovers of shards, and some for moves of slots, or failovers if no slot moves. */
 static void happen_to_cluster(const struct fault *fault)
 {
-    int64_t pace_ns = (1 + fault->b * fault->b / 10000) * MS;
-
     switch (fault->kind) {
     case FAULT_PROMOTE:
-    case FAULT_PROMOTE_OLD:
-    case FAULT_PROMOTE_BACK:
+        fail_over_shard(fault, SHARD_PLANNED);
+        break;
     case FAULT_COPY:
+        fail_over_shard(fault, SHARD_MASTER_STALLS);
+        break;
+    case FAULT_PROMOTE_OLD:
+        fail_over_shard(fault, SHARD_FORCED);
+        break;
+    case FAULT_PROMOTE_BACK:
+        fail_over_shard(fault, SHARD_MASTER_RESTARTS);
+        break;
     case FAULT_MONITOR:
     case FAULT_FLUSH_DATA:
     case FAULT_EVICT:
-        cluster_move(fault->a, pace_ns, false);
+        move_slot(fault, false);
         break;
     case FAULT_STEP_BACK:
     case FAULT_STEP_LITTLE:
     case FAULT_STEP_FAR:
-        cluster_move(fault->a, pace_ns, true);
+        move_slot(fault, true);
         break;
     case FAULT_FAIL_OVER:
     case FAULT_RESTART_EMPTY:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The servers of a group beside sentinels: who follows whom, and WAIT. */
+/* The servers of a group, beside sentinels or of a shard: who follows whom, and WAIT. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,17 +72,16 @@ static void look_at_waits(uint32_t master)
 
 /* ---- the group --------------------------------------------------------------------------- */
 
-void server_take_over(void)
+void server_become_master(void)
 {
     struct server *server = &servers[server_number()];
 
     if (server->is_replica)
         server_draw_replid();
     server->is_replica = false;
-    server_reset_links(true);
 }
 
-void server_follow(uint32_t number)
+void server_become_replica(uint32_t number)
 {
     struct server *server = &servers[server_number()];
     const struct server *master = &servers[number];
@@ -93,6 +92,17 @@ void server_follow(uint32_t number)
     store_copy(&server->store, &master->store);
     server->replid = master->replid;
     server->replid_before = master->replid_before;
+}
+
+void server_take_over(void)
+{
+    server_become_master();
+    server_reset_links(true);
+}
+
+void server_follow(uint32_t number)
+{
+    server_become_replica(number);
     server_reset_links(true);
 }
 

@@ -29,7 +29,7 @@
 
 static struct work_plan work;
 static int servers;
-static bool are_apart;
+static bool are_apart, has_moves;
 
 /* Returns the run's longest lease. */
 static int64_t lease_ns(void)
@@ -92,17 +92,35 @@ static void plan_sentinels(const struct run *run)
     work.has_grace = run->wait == 0;
 }
 
-/* A master that has lost its data gives grace for a lease and `switch`.  In half of the runs holds outlive moves. */
+/*
+ * A master that has lost its data gives grace for a lease and `switch`.  In half of the runs holds outlive moves.  No
+ * shard fails over while a slot moves, so half of the runs have no moves.
+ */
 static void plan_cluster(void)
 {
     if (below(2))
         work.hold_ns = (20 + below(400)) * MS;
-    servers = CLUSTER_MASTERS;
+    servers = CLUSTER_SERVERS;
+    has_moves = below(2);
+    if (!has_moves)
+        work.think_ns = (1 + below(400)) * MS;
     work.lease_ms = 5 * CLUSTER_SWITCH_MS + below(1000);
     work.names = 1 + (int)below(2);
     work.threads = 2 + (int)below(2);
     work.has_mixed_leases = false;
     work.has_grace = true;
+}
+
+/* Processes that are idle for long, and failovers: for a control that asks idle links. */
+static void plan_idle(void)
+{
+    has_moves = work.has_conditions = false;
+    work.think_ns = (100 + below(400)) * MS;
+    work.hold_ns = (20 + below(400)) * MS;
+    work.names = 3;
+    work.threads = 1;
+    work.processes = 4;
+    work.until_ns *= 2;
 }
 
 /* Threads that pass a robust mutex, for a control of that. */
@@ -157,6 +175,8 @@ static void plan(struct run *run)
         plan_sentinels(run);
     if (run->is_cluster)
         plan_cluster();
+    if (run->defect == LINK_AWAITS_NO_LOOK)
+        plan_idle();
     faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
 }
 
@@ -230,7 +250,7 @@ static void run_plan(struct run *run)
     if (run->has_sentinels)
         sentinels_begin(run->wait);
     if (run->is_cluster)
-        cluster_begin(work.names, work.lease_ms);
+        cluster_begin(work.names, work.lease_ms, has_moves);
     if (are_apart)
         set_clocks_apart();
     if (run->defect == SERVER_HAS_GHOSTS)

@@ -120,7 +120,7 @@ static void open_store(struct dm_runtime *runtime)
 /* The port of a server, and of a sentinel, is its number and one. */
 static void list_hosts(struct dm_url *url, int before, int hosts)
 {
-    static const char *const ports[SERVERS_MAX + SENTINELS] = { "1", "2", "3", "4", "5", "6", "7", "8" };
+    static const char *const ports[SERVERS_MAX + SENTINELS] = { "1", "2", "3", "4", "5", "6", "7", "8", "9" };
 
     url->host_count = hosts;
     for (int i = 0; i < hosts; i++)
@@ -140,7 +140,7 @@ static void point_at_cluster(struct dm_url *url)
 {
     url->kind = DM_URL_CLUSTER;
     url->switch_ms = CLUSTER_SWITCH_MS;
-    list_hosts(url, 0, CLUSTER_MASTERS);
+    list_hosts(url, 0, CLUSTER_SHARDS);
 }
 
 static void point_at_quorum(struct dm_url *url)

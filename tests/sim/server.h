@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The servers: data, clock, clients and faults.  In most runs there is one; of a quorum there are several, which know
- * nothing of each other, beside sentinels a group (sentinels.h), and in a Cluster three masters (cluster.h).  What is
+ * nothing of each other, beside sentinels a group (sentinels.h), and in a Cluster three shards (cluster.h).  What is
  * said below is of the chosen server.
  *
  * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
@@ -14,7 +14,7 @@
 #include "net.h"
 #include "store.h"
 
-#define SERVERS_MAX 5
+#define SERVERS_MAX 6
 
 /* The first is chosen. */
 void server_begin(struct scripting *scripting, int count);
@@ -55,12 +55,16 @@ void server_promote(enum keeps keeps);
 void server_promote_and_back(int64_t down_ns);
 
 /*
- * Of a group, beside sentinels: REPLICAOF NO ONE, which changes nothing for a master; REPLICAOF the server of this
- * number, with its data; the data of that master reach the replica.  Both REPLICAOF end all connections.
+ * Of a group: REPLICAOF NO ONE, which changes nothing for a master; REPLICAOF the server of this number, with its data;
+ * the data of that master reach the replica.  Connections stay, as in a Cluster.
  */
+void server_become_master(void);
+void server_become_replica(uint32_t number);
+void server_catch_up(uint32_t number);
+
+/* The first two, by sentinels: all connections end. */
 void server_take_over(void);
 void server_follow(uint32_t number);
-void server_catch_up(uint32_t number);
 
 /* Somebody has subscribed to all channels by a pattern. */
 void server_set_monitor(bool is_there);

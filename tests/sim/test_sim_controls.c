@@ -137,7 +137,7 @@ static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
 /* The guard's first line; a script without it ends in its middle while a slot is on its way. */
 static const char guard[] = "if type(redis.pcall('EXISTS', KEYS[1]:match('^.-}') .. ':none')) ~= 'number' then";
 
-static void test_sim_notices_a_defect_when_slots_move(void **state)
+static void test_sim_notices_a_defect_when_there_is_a_cluster(void **state)
 {
     static const char unguarded[] = "if false then";
     const struct mutation no_guard[] = {
@@ -146,8 +146,11 @@ static void test_sim_notices_a_defect_when_slots_move(void **state)
 
     (void)state;
     is_cluster = true;
+    next_seed = 105;
     must_break_when("cluster: without the guard", no_guard, CORE_IS_WHOLE, "C4", true);
     must_break_when("cluster: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+    next_seed = 1036;
+    must_break_when("cluster: requests wait for no look", NULL, LINK_AWAITS_NO_LOOK, "I1 I2", true);
 }
 
 /* Finding 65: the server knows the thread that asked for a hold, and another thread of the process may be inside. */
@@ -409,7 +412,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),
-        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_slots_move, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_cluster, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
         cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),

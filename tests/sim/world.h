@@ -67,7 +67,7 @@ struct counters {
     uint64_t states, checks;
     uint64_t brief_locks, brief_unlocks;                 /* calls that took the state lock twice */
     uint64_t swift_locks, swift_unlocks, swift_mistakes; /* without the state lock; entered in vain */
-    uint64_t switches;                                   /* failovers beside sentinels */
+    uint64_t switches;                                   /* failovers, beside sentinels or of shards */
     uint64_t slot_moves;                                 /* in a Cluster */
     uint64_t confirmed, unconfirmed;                     /* answers to WAIT: enough replicas, or not */
 };
