@@ -120,21 +120,21 @@ static void print_findings(const struct stage *stage, const struct nemesis *neme
     history_print(stage->history, verdict->name, verdict->at_ns - around_ns, verdict->at_ns + around_ns);
 }
 
+/* By printf(): print_message() cuts texts, and the queue of a waiter that never came in must be seen whole. */
 static void print_keys_of(struct side *side)
 {
-    static const char *const script = "local lines = {} "
-                                      "for _, key in ipairs(redis.call('KEYS', 'dmutex:*')) do "
-                                      "  local kind = redis.call('TYPE', key).ok "
-                                      "  local content = kind == 'hash' and redis.call('HGETALL', key) or "
-                                      "                  redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') "
-                                      "  lines[#lines + 1] = key .. ' ' .. redis.call('PTTL', key) .. ' ms: ' .. "
-                                      "table.concat(content, ', ') "
-                                      "end "
-                                      "return lines";
+    static const char *const script = "local key = redis.call('KEYS', 'dmutex:*')[tonumber(ARGV[1])] "
+                                      "if not key then return false end "
+                                      "local kind = redis.call('TYPE', key).ok "
+                                      "local content = kind == 'hash' and redis.call('HGETALL', key) or "
+                                      "                redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') "
+                                      "return key .. ' ' .. redis.call('PTTL', key) .. ' ms: ' .. "
+                                      "       table.concat(content, ', ')";
+    const char *line;
 
-    print_message("# the server, time %s:\n",
-                  side_text(side, "EVAL %s 0", "return table.concat(redis.call('TIME'), '.')"));
-    print_message("%s\n", side_text(side, "EVAL %s 0", script));
+    printf("# the server, time %s:\n", side_text(side, "EVAL %s 0", "return table.concat(redis.call('TIME'), '.')"));
+    for (int i = 1; (line = side_text(side, "EVAL %s 0 %d", script, i)) != NULL; i++)
+        printf("# %s\n", line);
 }
 
 /* Prints all keys of mutexes on the server, or on all nodes, after a waiter has waited for ever. */
@@ -146,6 +146,8 @@ static void print_keys(struct stage *stage)
         print_keys_of(stage_side(stage));
     for (int i = 0; stage->cluster && i < stage->cluster->count; i++)
         print_keys_of(stage->cluster->nodes[i]->side);
+    if (stage->group)
+        sentinels_show(stage->group);
 }
 
 /* Judges a round, and prints the findings once, with the round's seed. */

@@ -8,14 +8,17 @@
 #include "hosts.h"
 #include "testlib.h"
 
+/* With a file, in which the sentinels note who follows whom: a master that starts again is a master, and no replica. */
 static struct server *start_data(const struct server *master)
 {
-    char port[16];
+    static const char usual[] =
+        "protected-mode no\nsave \"\"\nenable-debug-command local\nrepl-diskless-sync-delay 0\n";
+    char text[512];
 
-    if (!master)
-        return server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
-    snprintf(port, sizeof port, "%d", master->port);
-    return server_start_with(true, "--repl-diskless-sync-delay", "0", "--replicaof", master->address, port, NULL);
+    snprintf(text, sizeof text, "%s", usual);
+    if (master)
+        snprintf(text, sizeof text, "%sreplicaof %s %d\n", usual, master->address, master->port);
+    return server_start_by_file(text, NULL);
 }
 
 static struct server *start_sentinel(const struct server *master, const char *lines)

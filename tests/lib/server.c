@@ -161,6 +161,7 @@ static void await_ready(struct server *server)
     }
 }
 
+/* A folder, and the addresses there and by TCP. */
 static struct server *prepare(int port)
 {
     struct server *server = calloc(1, sizeof *server);
@@ -174,7 +175,6 @@ static struct server *prepare(int port)
     snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->path);
     if (port)
         snprintf(server->tcp_url, sizeof server->tcp_url, "redis://%s?grace=off", server_place(server));
-    add_standard(server);
     return server;
 }
 
@@ -189,6 +189,7 @@ struct server *server_start_with(int has_tcp, ...)
     const char *argument;
     va_list more;
 
+    add_standard(server);
     va_start(more, has_tcp);
     while ((argument = va_arg(more, const char *)))
         add(server, argument);
@@ -198,20 +199,13 @@ struct server *server_start_with(int has_tcp, ...)
     return server;
 }
 
-/* Sentinels take all their settings from the file. */
 struct server *server_start_by_file(const char *lines, const char *option)
 {
-    struct server *server = calloc(1, sizeof *server);
+    struct server *server = prepare(server_free_port());
     const char *program = getenv("DMUTEX_TEST_SERVER");
     char path[64];
     FILE *file;
 
-    assert_non_null(server);
-    server->port = server_free_port();
-    server->host = hosts_here();
-    snprintf(server->address, sizeof server->address, "%s", hosts_address());
-    keeper_make_folder(server->folder, sizeof server->folder);
-    snprintf(server->path, sizeof server->path, "%s/s", server->folder);
     snprintf(path, sizeof path, "%s/conf", server->folder);
     file = fopen(path, "w");
     assert_non_null(file);
@@ -220,7 +214,8 @@ struct server *server_start_by_file(const char *lines, const char *option)
     fclose(file);
     add(server, program && *program ? program : "redis-server");
     add(server, path);
-    add(server, option);
+    if (option)
+        add(server, option);
     spawn(server);
     await_ready(server);
     return server;

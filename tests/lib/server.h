@@ -38,7 +38,7 @@ struct server *server_start(void);
  */
 struct server *server_start_with(int has_tcp, ...) __attribute__((__sentinel__));
 
-/* A server with these lines in a file of its own, which the server may rewrite, and one more option: "--sentinel". */
+/* A server by TCP, with these lines in an own file, which the server may rewrite; option: "--sentinel", or NULL. */
 struct server *server_start_by_file(const char *lines, const char *option);
 
 /* ADDRESS:PORT, as in a URL, which has IPv6 in brackets.  Valid until the fourth call from now. */
