@@ -71,9 +71,27 @@ static void look_at_role(struct doctor *doctor, const char *info)
         doctor_advise(doctor, "write redis+cluster:// instead of redis://, or use a server with cluster-enabled no");
     } else if (doctor->facts.is_master == NO) {
         doctor_find(doctor, GRADE_FAIL, "role", "the server is a replica of %s", *master ? master : "another server");
-        doctor_advise(doctor, "name the master, or an address that always leads to the master");
+        doctor_advise(doctor, doctor->kind == DM_URL_SENTINEL
+                                  ? "wait for half a minute: the sentinels promote a replica then"
+                                  : "name the master, or an address that always leads to the master");
     } else {
         doctor_find(doctor, GRADE_OK, "role", "master");
+    }
+}
+
+/* Sentinels note in the server's file whose replica the server is (finding 130). */
+static void look_at_file(struct doctor *doctor, const char *info)
+{
+    char path[VALUE_ROOM];
+
+    if (doctor->kind != DM_URL_SENTINEL || !doctor_info_value(info, "config_file", path))
+        return;
+    if (*path) {
+        doctor_find(doctor, GRADE_OK, "file", "the sentinels note roles in the server's configuration file");
+    } else {
+        doctor_find(doctor, GRADE_WARN, "file", "the server has no configuration file, where sentinels note its role");
+        doctor_advise(doctor, "start all servers of the group with a file that they may write: a server that starts "
+                              "again without one has its first role");
     }
 }
 
@@ -187,6 +205,7 @@ void doctor_look_at_server(struct doctor *doctor)
     } else {
         look_at_version(doctor, reply->str);
         look_at_role(doctor, reply->str);
+        look_at_file(doctor, reply->str);
         look_at_memory(doctor, reply->str);
         look_at_persistence(doctor, reply->str);
         look_at_replicas(doctor, reply->str);

@@ -37,6 +37,7 @@ static void test_words_find_the_master_when_the_group_is_well(void **state)
     assert_output("ok    sentinels    3 of 3 agree on the master\n");
     assert_output("ok    failover     a master that is silent for 2000 ms is replaced");
     assert_output("ok    role ");
+    assert_output("ok    file ");
     assert_output("(A8)");
 }
 
@@ -71,6 +72,25 @@ static void test_doctor_warns_when_sentinels_replace_a_master_too_soon(void **st
     assert_output("set down-after-milliseconds to 2000 or more");
     for (int i = 0; i < SENTINELS; i++)
         assert_true(side_try(group.sentinel[i]->side, "SENTINEL SET mymaster down-after-milliseconds 2000"));
+}
+
+/* Finding 130: the command line gives a server that starts again its first role. */
+static void test_doctor_warns_when_a_server_of_the_group_has_no_file(void **state)
+{
+    struct server *master = server_start_with(true, NULL), *sentinel;
+    char text[200];
+
+    (void)state;
+    snprintf(text, sizeof text, "sentinel monitor mymaster 127.0.0.1 %d 1\n", master->port);
+    sentinel = server_start_by_file(text, "--sentinel");
+    snprintf(text, sizeof text, "redis+sentinel://127.0.0.1:%d/mymaster" OPTIONS, sentinel->port);
+    tool_use_words(text);
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(0);
+    assert_output("warn  file         the server has no configuration file");
+    assert_output("-> start all servers of the group with a file that they may write");
+    server_end(sentinel);
+    server_end(master);
 }
 
 static void test_doctor_warns_and_words_go_on_when_a_sentinel_is_down(void **state)
@@ -116,6 +136,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_words_find_the_master_when_the_group_is_well),
         cmocka_unit_test(test_doctor_says_how_to_unite_sentinels_that_name_two_masters),
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
+        cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
         cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
         cmocka_unit_test(test_words_say_so_when_a_server_stands_in_the_place_of_sentinels),
