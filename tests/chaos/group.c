@@ -58,6 +58,28 @@ static bool await_agreement(struct stage *stage, long long epoch)
     return true;
 }
 
+static bool has_master(struct stage *stage)
+{
+    if (!sentinels_switch_within(stage->group, -1, 0))
+        return false;
+    stage->master = sentinels_await_switch(stage->group, -1);
+    return strncmp(side_text(group_side(stage), "ROLE"), "master", strlen("master")) == 0;
+}
+
+/* Sentinels that name a replica look at it for 20 s before they promote another server. */
+void group_await_master(struct stage *stage)
+{
+    int64_t began_ms = wait_now_ms();
+
+    while (!has_master(stage)) {
+        if (wait_now_ms() > began_ms + TILT_MS) {
+            sentinels_show(stage->group);
+            fail_msg("the sentinels name no server that is a master");
+        }
+        wait_pause(began_ms);
+    }
+}
+
 /* While no replica is fit for it, none is promoted: then the master comes back, and that was no promotion. */
 static void await_switch(struct stage *stage, long long epoch)
 {

@@ -28,7 +28,10 @@ void group_kill_master_of_stopped(struct stage *stage); /* the replicas are stop
 void group_part_master(struct stage *stage);    /* and the processes of its host */
 void group_part_sentinels(struct stage *stage); /* two of three: nobody is promoted */
 
-/* Waits until all other servers follow the master. */
+/* All servers and hosts are back; nobody waits until they follow the master. */
 void group_heal(struct stage *stage);
+
+/* Waits until the sentinels name a server that is a master. */
+void group_await_master(struct stage *stage);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "round.h"
 
+#include "group.h"
 #include "masters.h"
 
 #include <errno.h>
@@ -218,6 +219,8 @@ void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned
     rage(stage, tally, faults, calls);
     __atomic_store_n(stage->phase, PHASE_DRAIN, __ATOMIC_RELEASE);
     stage_start_closer(stage, must_wake);
+    if (stage->group)
+        group_await_master(stage); /* nobody can lock before */
     if (await_all(stage)) {
         check_remains(stage);
         reap_all(stage);
