@@ -34,7 +34,7 @@ def section(title, *paragraphs):
 
 
 THREADS = """\
-Each thread locks and unlocks an own name: threads, goroutines, tasks or promises, as
+Each thread locks and unlocks an own name, without rivals: threads, goroutines, tasks or promises, as
 users of the package have them, with one client for all where the package has a client. The bare loops have a connection
 each. Threads that share a connection have several *commands* in one request; commands are counted in a turn of their
 own."""

@@ -33,27 +33,23 @@ int trio_end_group(void **state)
     return 0;
 }
 
-static int begin_test(const char *times)
+static int begin_test(const char *options)
 {
-    char url[256];
-
-    snprintf(url, sizeof url, "%s", trio_url("?grace=off&"));
-    snprintf(url + strlen(url), sizeof url - strlen(url), "%s", times);
-    trio_holder = actor_start_at(url);
-    trio_waiter = actor_start_at(url);
+    trio_holder = actor_start_at(trio_url(options));
+    trio_waiter = actor_start_at(trio_url(options));
     return 0;
 }
 
 int trio_begin_test(void **state)
 {
     (void)state;
-    return begin_test(TIMES);
+    return begin_test("?grace=off&" TIMES);
 }
 
 int trio_begin_count(void **state)
 {
     (void)state;
-    return begin_test("command_timeout=20000&connect_timeout=20000");
+    return begin_test("?grace=off&command_timeout=20000&connect_timeout=20000");
 }
 
 int trio_end_test(void **state)

@@ -7,7 +7,7 @@
  * move is given up, and all keys are back at once (an assumption of doc/design/cluster.md).
  *
  * A replica has its master's data of some moment before.  When it takes over, the other masters, which have elected the
- * replica, hear of its slots at once, and the rest later.  The replaced master goes on until it hears, too.
+ * replica, hear of its slots soon, and the rest later.  The replaced master goes on until it hears, too.
  */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H

@@ -25,12 +25,13 @@ bool cluster_has_settled(void)
 }
 
 /* Another node hears of the newest move of the slot. */
-static void hear_of_move(void *object, uint64_t slot)
+static void hear_of_move(void *object, uint64_t number)
 {
     uint32_t node = (uint32_t)(uintptr_t)object;
+    unsigned slot = (unsigned)number;
 
-    if (cluster_owner(node, (unsigned)slot) != node)
-        cluster_take_view(node, (unsigned)slot, cluster_owner(cluster_owner(node, (unsigned)slot), (unsigned)slot));
+    if (cluster_owner(node, slot) != node)
+        cluster_take_view(node, slot, cluster_owner(cluster_owner(node, slot), slot));
 }
 
 static void tell_others(void)
@@ -89,11 +90,6 @@ static void give_up(void)
     world_note("slot %u stays at server %u", move.slot, move.from);
 }
 
-static bool can_work(uint32_t node)
-{
-    return !servers[node].is_down && servers[node].stalled_until_ns <= world_now();
-}
-
 /* MIGRATE: a copy, then a deletion; of a key in eight the answer is late, and the key is at both nodes for a while. */
 static void move_key(const struct key *key)
 {
@@ -110,7 +106,7 @@ static void step(void *object, uint64_t number)
     const struct key *key;
 
     (void)object;
-    if (!can_work(move.from) || !can_work(move.to)) {
+    if (!cluster_can_work(move.from) || !cluster_can_work(move.to)) {
         world_at(world_now() + 10 * MS, step, NULL, number);
         return;
     }
@@ -129,7 +125,7 @@ static unsigned lowest_slot(uint32_t node)
 {
     unsigned slot = 0;
 
-    while (slot < DM_SLOTS - 1 && cluster_owner(node, (unsigned)slot) != node)
+    while (slot < DM_SLOTS - 1 && cluster_owner(node, slot) != node)
         slot++;
     return slot;
 }

@@ -30,6 +30,9 @@ bool cluster_has_settled(void);
 uint32_t cluster_owner(uint32_t node, unsigned slot);
 void cluster_take_view(uint32_t node, unsigned slot, uint32_t owner);
 
+/* False: down, or stopped for a while. */
+bool cluster_can_work(uint32_t node);
+
 /* The shard's number counts modulo CLUSTER_SHARDS. */
 uint32_t cluster_master(uint32_t shard);
 

@@ -56,7 +56,7 @@ static bool is_master(uint32_t node)
     return masters[shard_of(node)] == node;
 }
 
-static bool can_work(uint32_t node)
+bool cluster_can_work(uint32_t node)
 {
     return !servers[node].is_down && servers[node].stalled_until_ns <= world_now();
 }
@@ -97,25 +97,36 @@ static void tell_others(uint32_t next)
     }
 }
 
-/* The replaced master becomes a replica; a node that was stopped runs what lies in its sockets before. */
-static void step_down(void *object, uint64_t number)
+/* The replaced master becomes a replica. */
+static void step_down(uint32_t node)
 {
-    uint32_t node = (uint32_t)number;
-
-    if (!can_work(node)) {
-        world_at(world_now() + (1 + chance_below(CHANCE_FAULTS, REPLACED_HEARS_MS)) * MS, step_down, object, number);
-        return;
-    }
     server_choose(node);
     server_become_replica(other_of(node));
     take_slots(node, other_of(node));
+}
+
+static void step_down_soon(uint32_t node);
+
+/* A node that was stopped runs what lies in its sockets before. */
+static void hear_of_end(void *object, uint64_t node)
+{
+    (void)object;
+    if (cluster_can_work((uint32_t)node))
+        step_down((uint32_t)node);
+    else
+        step_down_soon((uint32_t)node);
+}
+
+static void step_down_soon(uint32_t node)
+{
+    world_at(world_now() + (1 + chance_below(CHANCE_FAULTS, REPLACED_HEARS_MS)) * MS, hear_of_end, NULL, node);
 }
 
 /* All masters but the replaced one elect. */
 static bool can_elect(uint32_t before)
 {
     for (uint32_t shard = 0; shard < CLUSTER_SHARDS; shard++) {
-        if (masters[shard] != before && !can_work(masters[shard]))
+        if (masters[shard] != before && !cluster_can_work(masters[shard]))
             return false;
     }
     return true;
@@ -126,7 +137,7 @@ static bool may_fail_over(uint32_t before, enum shard_failover how)
     uint32_t next = other_of(before);
 
     return cluster_has_settled() && world_now() - switched_ns[shard_of(before)] > APART_NS && can_elect(before) &&
-           servers[next].is_replica && can_work(next) && (how != SHARD_PLANNED || can_work(before));
+           servers[next].is_replica && cluster_can_work(next) && (how != SHARD_PLANNED || cluster_can_work(before));
 }
 
 static void hurt(uint32_t before, enum shard_failover how, int64_t for_ns)
@@ -157,9 +168,9 @@ bool cluster_fail_over(uint32_t shard, enum shard_failover how, int64_t for_ns)
     take_slots(next, next);
     tell_others(next);
     if (how == SHARD_PLANNED)
-        step_down(NULL, before);
+        step_down(before);
     else
-        world_at(world_now() + (1 + chance_below(CHANCE_FAULTS, REPLACED_HEARS_MS)) * MS, step_down, NULL, before);
+        step_down_soon(before);
     return true;
 }
 

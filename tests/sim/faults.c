@@ -390,8 +390,10 @@ static void happen_to_quorum(const struct fault *fault)
 /* One failover in so many has a second one beside it. */
 #define TWINS 6
 
-/* Beside sentinels a master that is replaced becomes a replica some leases later. */
-/* While the old master knows nothing, one replica is missing: with wait=N nobody is granted anything. */
+/*
+ * Beside sentinels a master that is replaced becomes a replica some leases later.  While the old master knows nothing,
+ * one replica is missing: with wait=N nobody is granted anything.
+ */
 static void fail_over_group(const struct fault *fault, enum old_master old)
 {
     int64_t blind_ns = (int64_t)fault->b * (sentinels_wait() ? 1 : 4) * MS;
