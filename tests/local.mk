@@ -151,6 +151,7 @@ server_inner_tests = \
     tests/server/test_lines_seats \
     tests/server/test_local_strangers \
     tests/server/test_moments \
+    tests/server/test_news_first \
     tests/server/test_node \
     tests/server/test_scripts_calls \
     tests/server/test_scripts_cluster \

@@ -59,7 +59,7 @@ char *dm_args_room(struct dm_args *args, int numbers)
  * Writes decimal digits, and returns their end.  By hand, here and in dm_args_format(), because a lock and its unlock
  * send some thirty arguments with fifteen numbers: printf() took more than half of all instructions of such a pair.
  */
-static char *write_number(char *to, uint64_t number)
+char *dm_number_write(char *to, uint64_t number)
 {
     char digits[DM_ARG_DIGITS];
     char *first = digits + sizeof digits;
@@ -85,7 +85,7 @@ void dm_args_number(struct dm_args *args, uint64_t number)
 {
     char *at = dm_args_room(args, 1);
 
-    dm_args_bytes(args, at, (size_t)(write_number(at, number) - at));
+    dm_args_bytes(args, at, (size_t)(dm_number_write(at, number) - at));
 }
 
 /* Holds the place with 0 until the command is sent: the server that answers then may not be the server of now. */
@@ -111,7 +111,7 @@ void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run)
         *born = '-';
     if (args->born_at)
         args->lengths[args->born_at] =
-            (size_t)(write_number(born + (born_us < 0), (uint64_t)(born_us < 0 ? -born_us : born_us)) - born);
+            (size_t)(dm_number_write(born + (born_us < 0), (uint64_t)(born_us < 0 ? -born_us : born_us)) - born);
     if (args->run_at)
         args->lengths[args->run_at] = (size_t)(write_run(run_id, run) - run_id);
 }
@@ -122,13 +122,25 @@ void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run)
 static char *write_frame(char *to, char kind, size_t number)
 {
     *to++ = kind;
-    to = write_number(to, number);
+    to = dm_number_write(to, number);
     *to++ = '\r';
     *to++ = '\n';
     return to;
 }
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+static const char speaking[] = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n";
+
+/*
+ * The command that stands before, or "".  A server sends last to the connection that had something to send first.  So
+ * with a reply to `speaking`, which has no effect, the reply to the command goes out behind the command's messages.
+ */
+static const char *ahead_of(const struct dm_args *args)
+{
+    if (args->is_asking)
+        return asking;
+    return args->is_news_first ? speaking : "";
+}
 
 /*
  * An array of texts, each with its length, so that no byte of an argument can be taken for a command.  One block with
@@ -136,7 +148,8 @@ static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
  */
 struct dm_command dm_args_format(const struct dm_args *args)
 {
-    size_t room = FRAME_ROOM + sizeof asking;
+    const char *ahead = ahead_of(args);
+    size_t room = strlen(ahead) + FRAME_ROOM + 1;
     char *bytes, *at;
 
     for (int i = 0; i < args->count; i++)
@@ -144,8 +157,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
     bytes = malloc(room);
     if (!bytes)
         return (struct dm_command){ 0 };
-    at = args->is_asking ? stpcpy(bytes, asking) : bytes;
-    at = write_frame(at, '*', (size_t)args->count);
+    at = write_frame(stpcpy(bytes, ahead), '*', (size_t)args->count);
     for (int i = 0; i < args->count; i++) {
         at = write_frame(at, '$', args->lengths[i]);
         memcpy(at, args->texts[i], args->lengths[i]);
@@ -155,7 +167,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
     }
     *at = '\0'; /* for people and debuggers */
     return (struct dm_command){
-        .bytes = bytes, .length = (size_t)(at - bytes), .is_for_ending = args->is_for_ending, .ahead = args->is_asking
+        .bytes = bytes, .length = (size_t)(at - bytes), .is_for_ending = args->is_for_ending, .ahead = ahead[0] != '\0'
     };
 }
 

@@ -28,10 +28,11 @@ struct dm_command {
  * Arguments being collected.  Texts are borrowed until dm_args_format(); numbers are written into
  * `digits`.  Too many arguments or digits are a bug of ours: the room is counted at each use.
  */
-#define DM_ARG_DIGITS 21
+#define DM_ARG_DIGITS 21 /* of a number, with a NUL or a sign */
 
 struct dm_args {
     bool is_asking;     /* the command follows "ASKING": the slot is on its way to this node of a Cluster */
+    bool is_news_first; /* the server is to send the command's messages to others before the reply to the command */
     bool is_for_ending; /* as the command's */
     const char **texts;
     size_t *lengths;
@@ -60,6 +61,9 @@ char *dm_args_room(struct dm_args *args, int numbers);
 void dm_args_born(struct dm_args *args);
 void dm_args_run(struct dm_args *args);
 void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run);
+
+/* Writes the decimal digits of a number, without a NUL, and returns their end. */
+char *dm_number_write(char *to, uint64_t number);
 
 struct dm_command dm_args_format(const struct dm_args *args);
 void dm_command_free(struct dm_command *command);

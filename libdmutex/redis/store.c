@@ -12,7 +12,6 @@
  */
 #include "redis/store_parts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,15 +86,26 @@ static const char *const marks[] = {
 /* Attempts are told apart by uuid, thread and number. */
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt)
 {
-    snprintf(identity->text, sizeof identity->text, "%s:%" PRIu64 ":%" PRIu64, dm_redis(store)->uuid, thread, attempt);
+    char *at = stpcpy(identity->text, dm_redis(store)->uuid);
+
+    *at++ = ':';
+    at = dm_number_write(at, thread);
+    *at++ = ':';
+    *dm_number_write(at, attempt) = '\0';
 }
 
 /* The label is for people, and never compared. */
 void dm_store_identify_hold(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
                             uint64_t attempt, uint32_t lease_ms, enum dm_mark mark)
 {
-    snprintf(identity->text, sizeof identity->text, "%s:%" PRIu64 ":%" PRIu64 " %" PRIu32 " %s%s",
-             dm_redis(store)->uuid, thread, attempt, lease_ms, marks[mark], dm_redis(store)->label);
+    char *at;
+
+    dm_store_identify(identity, store, thread, attempt);
+    at = strchr(identity->text, '\0');
+    *at++ = ' ';
+    at = dm_number_write(at, lease_ms);
+    *at++ = ' ';
+    stpcpy(stpcpy(at, marks[mark]), dm_redis(store)->label);
 }
 
 /* As the scripts compare flags: a text of one digit. */
@@ -407,6 +417,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 5, 3))
         return false;
     args->is_for_ending = true;
+    args->is_news_first = ask->is_contested;
     dm_store_identify(identity, store, ask->thread, ask->attempt);
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->text);

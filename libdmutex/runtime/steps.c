@@ -16,6 +16,9 @@
 /* Waiting threads send nothing: so soon the pump looks at the server for them, by dm_store_look(). */
 #define LOOK_NS DM_NS_PER_S
 
+/* After so many holds in a row for which nobody waited, a name is not contested any more. */
+#define CONTESTED_HOLDS 4
+
 static uint64_t server_now(const struct dm_runtime *runtime, const struct dm_claim *claim)
 {
     return dm_store_origin(runtime->store, claim->name->place).number;
@@ -51,6 +54,21 @@ static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned 
     dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
 }
 
+/*
+ * A message grants to an attempt that waited.  Processes that want one name at the same time mostly do so for a while,
+ * so one such hold of several is enough to expect a waiter at the next release.
+ */
+static void note_hold(struct dm_claim *claim, enum dm_event_kind how)
+{
+    struct dm_name *name = claim->name;
+
+    name->seen = claim->hold.token;
+    if (how == DM_EV_GRANTED)
+        name->contested = CONTESTED_HOLDS;
+    else if (name->contested > 0)
+        name->contested--;
+}
+
 void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -65,7 +83,7 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
     if (event->answer && event->answer->is_wanted)
         dm_step_must_serve(runtime, claim->name, true);
     if (claim->hold.token > claim->name->seen)
-        claim->name->seen = claim->hold.token;
+        note_hold(claim, event->kind);
     if (dm_hold_is_done(&claim->hold)) {
         dm_registry_drop(&runtime->registry, claim);
         return;
@@ -168,6 +186,7 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
         .is_robust = claim->hold.is_robust,
         .seen = claim->name->seen,
         .arrival = claim->hold.arrival,
+        .is_contested = claim->name->contested > 0 || claim->hold.is_wanted,
     };
 }
 

@@ -51,8 +51,9 @@ struct dm_ask {
     struct dm_request request;
     uint32_t lease_ms;
     bool is_robust;
-    uint64_t seen;    /* the highest token of this name that the process knows of */
-    uint64_t arrival; /* the place in the queue to come back to, 0 none */
+    uint64_t seen;     /* the highest token of this name that the process knows of */
+    uint64_t arrival;  /* the place in the queue to come back to, 0 none */
+    bool is_contested; /* of a release: a waiter is to be told, probably */
 };
 
 /* A release that the store has not confirmed. */

@@ -288,6 +288,8 @@ static bool is_from_client(const char *name, const char *user)
                                         "role", "hello",   "auth",   "select", "cluster", "ssubscribe" };
 
     (void)user;
+    if (strcmp(name, "client|id") == 0)
+        return false;
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
         size_t length = strlen(sent[i]);
 

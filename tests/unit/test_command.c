@@ -13,11 +13,12 @@
 #include "link/command.h"
 #include "random.h"
 
-static void assert_bytes(const struct dm_args *args, const char *bytes, size_t length)
+static void assert_bytes(const struct dm_args *args, const char *bytes, size_t length, int ahead)
 {
     struct dm_command command = dm_args_format(args);
 
     assert_non_null(command.bytes);
+    assert_int_equal(command.ahead, ahead);
     assert_int_equal(command.length, length);
     assert_memory_equal(command.bytes, bytes, length);
     dm_command_free(&command);
@@ -35,7 +36,26 @@ static void test_command_is_an_array_of_its_arguments_when_formatted(void **stat
     dm_args_text(&args, "PING");
     dm_args_text(&args, "");
     dm_args_number(&args, 42);
-    assert_bytes(&args, bytes, sizeof bytes - 1);
+    assert_bytes(&args, bytes, sizeof bytes - 1, 0);
+    dm_args_free(&args);
+}
+
+/* A command that has no effect stands before, and its reply is counted as one that nobody wants. */
+static void test_command_comes_behind_another_when_its_news_go_first(void **state)
+{
+    static const char plain[] = "*1\r\n$4\r\nPING\r\n";
+    static const char behind_id[] = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n*1\r\n$4\r\nPING\r\n";
+    static const char behind_asking[] = "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n";
+    struct dm_args args;
+
+    (void)state;
+    assert_int_equal(dm_args_init(&args, 1, 0), 0);
+    dm_args_text(&args, "PING");
+    assert_bytes(&args, plain, sizeof plain - 1, 0);
+    args.is_news_first = true;
+    assert_bytes(&args, behind_id, sizeof behind_id - 1, 1);
+    args.is_asking = true; /* ASKING is for the next command alone */
+    assert_bytes(&args, behind_asking, sizeof behind_asking - 1, 1);
     dm_args_free(&args);
 }
 
@@ -50,7 +70,7 @@ static void test_command_keeps_arguments_apart_when_they_look_like_commands(void
     assert_int_equal(dm_args_init(&args, 2, 0), 0);
     dm_args_text(&args, "GET");
     dm_args_bytes(&args, evil, sizeof evil - 1);
-    assert_bytes(&args, bytes, sizeof bytes - 1);
+    assert_bytes(&args, bytes, sizeof bytes - 1, 0);
     dm_args_free(&args);
 }
 
@@ -64,7 +84,7 @@ static void test_command_writes_numbers_in_full_when_they_are_the_greatest(void 
     assert_int_equal(dm_args_init(&args, 2, 2), 0);
     dm_args_number(&args, UINT64_MAX);
     dm_args_number(&args, 0);
-    assert_bytes(&args, bytes, sizeof bytes - 1);
+    assert_bytes(&args, bytes, sizeof bytes - 1, 0);
     dm_args_free(&args);
 }
 
@@ -125,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_is_an_array_of_its_arguments_when_formatted),
+        cmocka_unit_test(test_command_comes_behind_another_when_its_news_go_first),
         cmocka_unit_test(test_command_keeps_arguments_apart_when_they_look_like_commands),
         cmocka_unit_test(test_command_writes_numbers_in_full_when_they_are_the_greatest),
         cmocka_unit_test(test_command_is_whole_when_it_has_many_arguments),

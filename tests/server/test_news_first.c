@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A contested release has the grant sent before the reply to the release (link/command.c).  The first two tests are of
+ * the server alone: if one fails, the command that goes ahead has no use with this server.
+ */
+#include <hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "warm.h"
+
+#define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
+#define TURNS 100
+
+static dmutex_t mutex;
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+struct pair_of_links {
+    redisContext *speaker, *listener;
+    int epoll; /* lists the links in the order in which something came */
+};
+
+static redisContext *connect_to_server(int epoll)
+{
+    redisContext *context = redisConnectUnix(the_server->path);
+    struct epoll_event event = { .events = EPOLLIN };
+
+    assert_true(context && !context->err);
+    event.data.ptr = context;
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, context->fd, &event), 0);
+    return context;
+}
+
+static void read_replies(redisContext *context, int count)
+{
+    for (int i = 0; i < count; i++) {
+        redisReply *reply;
+
+        assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
+        freeReplyObject(reply);
+    }
+}
+
+static void open_links(struct pair_of_links *links)
+{
+    links->epoll = epoll_create1(EPOLL_CLOEXEC);
+    assert_true(links->epoll >= 0);
+    links->speaker = connect_to_server(links->epoll);
+    links->listener = connect_to_server(links->epoll);
+    redisAppendCommand(links->listener, "SUBSCRIBE news");
+    read_replies(links->listener, 1);
+}
+
+static void close_links(struct pair_of_links *links)
+{
+    redisFree(links->speaker);
+    redisFree(links->listener);
+    close(links->epoll);
+}
+
+/* Sends all commands at once, of which the last publishes.  Returns the link that the server sends to first. */
+static redisContext *first_told(struct pair_of_links *links, int commands)
+{
+    struct epoll_event event, none[2];
+
+    if (commands > 1)
+        redisAppendCommand(links->speaker, "CLIENT ID");
+    redisAppendCommand(links->speaker, "PUBLISH news 1");
+    for (int is_sent = 0; !is_sent;)
+        assert_int_equal(redisBufferWrite(links->speaker, &is_sent), REDIS_OK);
+    assert_int_equal(epoll_wait(links->epoll, &event, 1, -1), 1);
+    read_replies(links->speaker, commands);
+    read_replies(links->listener, 1);
+    assert_int_equal(epoll_wait(links->epoll, none, 2, 0), 0); /* forgets the order of this time */
+    return event.data.ptr;
+}
+
+static void test_a_server_replies_before_it_sends_the_message(void **state)
+{
+    struct pair_of_links links;
+
+    (void)state;
+    open_links(&links);
+    for (int i = 0; i < TURNS; i++)
+        assert_ptr_equal(first_told(&links, 1), links.speaker);
+    close_links(&links);
+}
+
+static void test_a_server_sends_the_message_first_when_another_reply_waits(void **state)
+{
+    struct pair_of_links links;
+
+    (void)state;
+    open_links(&links);
+    for (int i = 0; i < TURNS; i++)
+        assert_ptr_equal(first_told(&links, 2), links.listener);
+    close_links(&links);
+}
+
+/* ---- the library ------------------------------------------------------------------------- */
+
+static int64_t commands_ahead(void)
+{
+    return side_calls(the_server->side, "client|id");
+}
+
+static void lock_and_unlock(void)
+{
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* Nobody waits, so a release has nobody to tell. */
+static void test_no_command_goes_ahead_when_nobody_contests_the_name(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    make_normal(&mutex, "news/free", LONG_LEASE);
+    lock_and_unlock();
+    before = commands_ahead();
+    for (int i = 0; i < TURNS; i++)
+        lock_and_unlock();
+    assert_int_equal(commands_ahead(), before);
+}
+
+static void take_turns(struct actor *actor, int turns)
+{
+    for (int i = 0; i < turns; i++) {
+        actor_do(actor, "0", "lock news/wanted");
+        actor_do(actor, "0", "unlock news/wanted");
+    }
+}
+
+/* A hold that was handed over is a sign of more waiters, for some holds. */
+static void test_a_command_goes_ahead_while_the_name_is_contested(void **state)
+{
+    struct actor *first, *second;
+    int64_t before;
+
+    (void)state;
+    make_normal(&mutex, "news/wanted", LONG_LEASE);
+    first = start_warm("news/wanted", LONG_LEASE, "");
+    second = start_warm("news/wanted", LONG_LEASE, "");
+    actor_do(first, "0", "lock news/wanted");
+    actor_send(second, "lock news/wanted");
+    wait_until(waiters_of(&mutex) == 1);
+    before = commands_ahead();
+    actor_do(first, "0", "unlock news/wanted");
+    actor_expect(second, "0");
+    assert_int_equal(commands_ahead(), before);
+    actor_do(second, "0", "unlock news/wanted");
+    assert_int_equal(commands_ahead(), before + 1);
+    take_turns(second, 1);
+    assert_int_equal(commands_ahead(), before + 2);
+    take_turns(second, 10);
+    before = commands_ahead();
+    take_turns(second, 10);
+    assert_int_equal(commands_ahead(), before);
+    actor_end(first);
+    actor_end(second);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_server_replies_before_it_sends_the_message),
+        cmocka_unit_test(test_a_server_sends_the_message_first_when_another_reply_waits),
+        cmocka_unit_test(test_no_command_goes_ahead_when_nobody_contests_the_name),
+        cmocka_unit_test(test_a_command_goes_ahead_while_the_name_is_contested),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
