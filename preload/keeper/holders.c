@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,6 +105,25 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
     if (folder >= 0)
         known->folder = folder;
     return folder >= 0;
+}
+
+bool holders_is_owner(const struct kernel_lock *lock, struct holder *known)
+{
+    char path[32];
+    int folder;
+
+    if (known->folder && has_locked(known->folder, known->fd, lock))
+        return true;
+    holder_forget(known);
+    if (lock->pid <= 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%ld", lock->pid);
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0 && find_in(folder, lock, known->fd))
+        known->folder = folder;
+    else if (folder >= 0)
+        close(folder);
+    return known->folder != 0;
 }
 
 /*

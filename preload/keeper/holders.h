@@ -18,6 +18,9 @@ struct holder {
 
 /* True if a process has the lock. Looks at *known first, and remembers the process found. */
 bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
+
+/* The same, of *known and the process that took the lock. */
+bool holders_is_owner(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
 #define HOLDER_PROGRAM_ROOM 64

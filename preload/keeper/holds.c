@@ -372,9 +372,9 @@ void holds_list(GString *to)
 /* ---- looking ----------------------------------------------------------------------------- */
 
 /*
- * A lock that is missing in a list of one moment has ended. A list that comes in pieces while others lock and unlock
- * may leave the same lock out again and again, if the lock stands where two pieces meet (finding 41). Doubt means
- * "still locked", because a release too early lets two hosts in.
+ * A lock that is missing in a whole list, and at the process that took the lock, has ended. A list that comes in pieces
+ * while others lock and unlock may leave the same lock out again and again, if the lock stands where two pieces meet
+ * (finding 41). Doubt means "still locked", because a release too early lets two hosts in.
  */
 static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 {
@@ -382,15 +382,15 @@ static bool is_listed(struct backing *backing, const struct proc_locks *locks)
 
     if (proc_locks_has(locks, lock))
         return true;
-    if (locks->is_readable && locks->is_one_moment && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
-        return false;
+    if (locks->is_readable && locks->is_whole && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
+        return holders_is_owner(lock, &backing->known);
     return holders_is_any(lock, &backing->known);
 }
 
 static bool has_ended(struct backing *backing, const struct proc_locks *locks)
 {
     backing->missing = is_listed(backing, locks) ? 0 : backing->missing + 1;
-    return backing->missing >= (locks->is_one_moment ? 1 : MISSING_IN_PIECES);
+    return backing->missing >= (locks->is_whole ? 1 : MISSING_IN_PIECES);
 }
 
 /* The last lock stays noted: the next caller for this file is to wait until the lock is given back. */

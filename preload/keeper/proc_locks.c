@@ -11,6 +11,15 @@
 
 #define LOCK_ROOM 128
 
+/*
+ * The kernel fills a page for each read, and stops before a lock that does not fit in. The next read goes on by number:
+ * if enough locks have ended meanwhile, the next read finds nothing more (finding 131). So a list of more than half a
+ * page may have been cut. A lock with a long line of waiters is a reason to stop sooner; therefore the list is read
+ * twice, and a lock counts as listed that is in either list.
+ */
+#define WHOLE_MOST 2048
+#define LISTS 2
+
 /* The kernel's number for the pid namespace of the boot (PROC_PID_INIT_INO), the same in every kernel since 3.8. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
@@ -22,42 +31,47 @@ static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
     return room;
 }
 
-/*
- * Returns the number of reads, or -1 if the list cannot be read. The room is static, because only the main loop reads,
- * and larger than the page that one read of the kernel gives: the number of reads is the number of moments.
- */
-static int read_all(GString *ret_content)
+/* False if the list cannot be read. The room is static, because only the main loop reads. */
+static bool read_all(GString *ret_content)
 {
     static char piece[1 << 16];
-    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC), reads = 0;
+    int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
     ssize_t got = -1;
 
-    while (file >= 0 && (got = read(file, piece, sizeof piece)) > 0) {
+    while (file >= 0 && (got = read(file, piece, sizeof piece)) > 0)
         g_string_append_len(ret_content, piece, got);
-        reads++;
-    }
     if (file >= 0)
         close(file);
-    return got < 0 ? -1 : reads;
+    return got >= 0;
 }
 
 /* Exclusive locks only: the keeper has no holds for shared ones. */
-void proc_locks_read(struct proc_locks *ret_locks)
+static void note_lines(struct proc_locks *locks, const char *content)
 {
-    GString *content = g_string_new(NULL);
-    int reads = read_all(content);
     struct kernel_lock lock;
     char room[LOCK_ROOM];
 
+    for (const char *line = content; *line; line += *line == '\n') {
+        if (kernel_lock_read(line, &lock) && lock.is_exclusive)
+            g_hash_table_add(locks->listed, g_strdup(write_lock(&lock, room)));
+        line += strcspn(line, "\n");
+    }
+}
+
+void proc_locks_read(struct proc_locks *ret_locks)
+{
+    GString *content = g_string_new(NULL);
+
     *ret_locks = (struct proc_locks){
-        .is_readable = reads >= 0,
-        .is_one_moment = reads <= 1,
+        .is_readable = true,
+        .is_whole = true,
         .listed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
-    for (const char *line = content->str; *line; line += *line == '\n') {
-        if (kernel_lock_read(line, &lock) && lock.is_exclusive)
-            g_hash_table_add(ret_locks->listed, g_strdup(write_lock(&lock, room)));
-        line += strcspn(line, "\n");
+    for (int i = 0; i < LISTS; i++) {
+        g_string_truncate(content, 0);
+        ret_locks->is_readable = read_all(content) && ret_locks->is_readable;
+        ret_locks->is_whole = content->len <= WHOLE_MOST && ret_locks->is_whole;
+        note_lines(ret_locks, content->str);
     }
     g_string_free(content, TRUE);
 }

@@ -11,10 +11,7 @@ struct kernel_lock;
 struct proc_locks {
     bool is_readable; /* some containers and services do not have the list */
 
-    /*
-     * One read is one moment. A long list comes in pieces, and may leave out locks behind a lock that ends in between.
-     */
-    bool is_one_moment;
+    bool is_whole;      /* a longer list comes in pieces, and may leave out locks behind a lock that ends in between */
     GHashTable *listed; /* exclusive locks, as kernel_lock_write() writes */
 };
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many programs on two hosts add to a number in a file. */
+/* Many programs on two hosts add to a number in a file; and a lock among many others. */
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "host.h"
 
@@ -94,6 +99,57 @@ static void test_no_increment_is_lost_by_subshells(void **state)
     assert_int_equal(get_counter(), JOBS * 10);
 }
 
+/* Locks 40 to 90 files, and ends all these locks at once, again and again, on one core. */
+static void crowd(void)
+{
+    int files[90];
+    cpu_set_t core;
+
+    CPU_ZERO(&core);
+    CPU_SET(0, &core);
+    sched_setaffinity(0, sizeof core, &core);
+    for (int count = 40;; count = count < 90 ? count + 1 : 40) {
+        for (int i = 0; i < count; i++) {
+            files[i] = memfd_create("crowd", MFD_CLOEXEC);
+            flock(files[i], LOCK_EX);
+        }
+        for (int i = 0; i < count; i++)
+            close(files[i]);
+    }
+}
+
+static pid_t start_crowd(void)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        crowd();
+    }
+    return pid;
+}
+
+/*
+ * Finding 131: the kernel gives the list of locks in pages, and the last page is missing when enough locks have ended
+ * meanwhile. Each closing of the file makes the keeper look.
+ */
+static void test_a_lock_stays_beside_locks_that_end_all_at_once(void **state)
+{
+    struct job *holder = host_start(hosts[0], "(flock 9; echo has; read go; true) 9>x.lock");
+    pid_t pid = start_crowd();
+
+    (void)state;
+    job_expect(holder, "has");
+    side_set_control(the_server->side, "crowd", 3000);
+    while (!side_is_control_over(the_server->side, "crowd") && is_held("x.lock"))
+        host_run(hosts[0], "for i in 1 2 3 4 5 6 7 8 9 10; do : <x.lock; done");
+    assert_true(is_held("x.lock"));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    job_finish(holder);
+}
+
 /* After a holder is killed at a random moment, the lock is free for programs of both hosts. */
 static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
 {
@@ -120,6 +176,7 @@ int main(int argc, char **argv)
         host_test(test_no_increment_is_lost_by_programs_that_end),
         host_test(test_no_increment_is_lost_by_subshells),
         host_test(test_no_lock_is_stuck_when_programs_are_killed),
+        host_test(test_a_lock_stays_beside_locks_that_end_all_at_once),
         cmocka_unit_test(test_nothing_is_left),
     };
 
