@@ -27,7 +27,7 @@ struct dm_name {
     struct dm_claim *claims;
     struct dm_line line;
     uint64_t seen;           /* the highest of the store's tokens that we know of */
-    unsigned contested;      /* so many holds more, unless a message grants one of them; 0: no */
+    unsigned contested;      /* for so many holds, this one too, unless a message grants one; 0: no */
     bool is_not_recoverable; /* the store said so last */
     bool wants_inbox;        /* the pump opens the inbox: a thread is to be told of waiters */
     bool must_serve;         /* waiters are left that a poll of ours is to serve */
