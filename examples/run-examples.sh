@@ -17,7 +17,7 @@ elif ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/nu
 fi
 
 # The first example that locks starts the server, the end of this script ends it.
-DMUTEX_LOCAL_DIR=$(mktemp -d)
+DMUTEX_LOCAL_DIR=$(mktemp -d) || exit 1
 export DMUTEX_LOCAL_DIR PATH
 clean_up()
 {

@@ -745,6 +745,7 @@ script_tests = \
     tests/floors/test_floors.sh \
     tests/floors/test_packages.sh \
     tests/floors/test_preload_floors.sh \
+    tests/floors/test_scratch.sh \
     tests/tools/test_bench_peers.sh \
     tests/tools/test_completion.sh \
     tests/tools/test_unit.sh \

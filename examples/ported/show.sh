@@ -9,7 +9,7 @@
 set -u
 programs=${1:-$(dirname "$0")}
 jobs=500
-scratch=$(mktemp -d)
+scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 

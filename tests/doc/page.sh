@@ -5,6 +5,8 @@
 # Each page runs in a folder and a shell of its own: the shell of `./quickstart shell`, with a private server and the
 # programs of the build directory.  Pages run at once.
 
+# Without a scratch directory, the files below would be written over the programs in /bin.
+: "${scratch:?is set by tests/lib/tap.sh, which has to be sourced first}"
 sources=$(cd "$srcdir" && pwd)
 guide=$sources/doc/guide
 scripts=$(cd "$srcdir/tests/doc" && pwd)

@@ -3,6 +3,7 @@
 #     . "$srcdir/tests/lib/server.sh"
 #     start_server "$scratch/conf" ...      # $scratch/s is its socket; it ends with the script
 
+: "${scratch:?is set by tests/lib/tap.sh, which has to be sourced first}"
 server=${DMUTEX_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)}
 if [ -z "$server" ]; then
     echo "1..0 # SKIP neither redis-server nor valkey-server is installed"

@@ -37,7 +37,7 @@ one()
     IFS='|' read -r name expected model defines flags options wanted <<END
 $1
 END
-    folder=$(mktemp -d "$scratch/XXXXXX")
+    folder=$(mktemp -d "$scratch/XXXXXX") || exit 1
     out=$folder/out
     name=$(echo $name) expected=$(echo $expected) model=$(echo $model) wanted=$(echo $wanted)
     case $flags in *SAFETY*) : ;; *) options="-a $options" ;; esac
@@ -71,7 +71,7 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-scratch=$(mktemp -d)
+scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 export scratch mib seconds_at_most cc srcdir
