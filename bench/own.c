@@ -16,7 +16,7 @@ void own_load(redisContext *context)
 }
 
 /* The server's run id, which grants name. */
-#define RUN "0123456789abcdef"
+#define ORIGIN "0 0123456789abcdef"
 #define LEASE "600000"
 
 void own_init(struct own *own, const char *name, int thread)
@@ -36,24 +36,10 @@ static redisReply *by_context(void *context, int count, const char **words)
 
 static redisReply *acquire(struct own *own, own_command_fn command, void *user, const char *how)
 {
-    const char *words[] = { "EVALSHA",
-                            dm_sha_acquire,
-                            "4",
-                            own->keys[0],
-                            own->keys[1],
-                            own->keys[2],
-                            own->keys[3],
-                            own->id,
-                            LEASE,
-                            "0",
-                            "1",
-                            "0",
-                            how,
-                            "",
-                            "dmutex:inbox:",
-                            "0",
-                            RUN,
-                            "1234 host bench" };
+    const char *words[] = {
+        "EVALSHA", dm_sha_acquire,  "4", own->keys[0], own->keys[1],    own->keys[2], own->keys[3],     own->id,
+        LEASE,     "1 " LEASE " 0", "0", how,          "dmutex:inbox:", ORIGIN,       "1234 host bench"
+    };
 
     snprintf(own->id, sizeof own->id, "%s:%ld", own->owner, ++own->attempt);
     return command(user, BENCH_COUNT(words), words);
@@ -86,7 +72,7 @@ void own_try_busy(struct own *own, redisContext *context)
 void own_unlock_by(struct own *own, own_command_fn command, void *user)
 {
     const char *words[] = { "EVALSHA",    dm_sha_release, "4", own->keys[0],    own->keys[1], own->keys[2],
-                            own->keys[3], own->id,        "0", "dmutex:inbox:", "0",          RUN };
+                            own->keys[3], own->id,        "0", "dmutex:inbox:", ORIGIN };
 
     expect(command(user, BENCH_COUNT(words), words), "released");
 }

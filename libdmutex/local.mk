@@ -222,7 +222,6 @@ lua_scripts = \
     libdmutex/redis/lua/view.lua
 lua_includes = \
     libdmutex/redis/lua/_base.lua \
-    libdmutex/redis/lua/_birth.lua \
     libdmutex/redis/lua/_clock.lua \
     libdmutex/redis/lua/_condition.lua \
     libdmutex/redis/lua/_grant.lua \
@@ -230,8 +229,10 @@ lua_includes = \
     libdmutex/redis/lua/_handover.lua \
     libdmutex/redis/lua/_insert.lua \
     libdmutex/redis/lua/_keep.lua \
+    libdmutex/redis/lua/_newest.lua \
     libdmutex/redis/lua/_numbers.lua \
     libdmutex/redis/lua/_offer.lua \
+    libdmutex/redis/lua/_origin.lua \
     libdmutex/redis/lua/_publish.lua \
     libdmutex/redis/lua/_queue.lua \
     libdmutex/redis/lua/_serve.lua \

@@ -88,32 +88,25 @@ void dm_args_number(struct dm_args *args, uint64_t number)
     dm_args_bytes(args, at, (size_t)(dm_number_write(at, number) - at));
 }
 
-/* Holds the place with 0 until the command is sent: the server that answers then may not be the server of now. */
-void dm_args_born(struct dm_args *args)
+/* Holds the place until the command is sent: the server that answers then may not be the server of now. */
+void dm_args_origin(struct dm_args *args)
 {
-    args->born_at = args->count;
-    dm_args_number(args, 0);
+    args->origin_at = args->count;
+    dm_args_bytes(args, dm_args_room(args, 2), 0);
 }
 
-/* As dm_args_born(): the run id of no server yet. */
-void dm_args_run(struct dm_args *args)
-{
-    args->run_at = args->count;
-    dm_args_number(args, 0);
-}
-
-/* May be called again for another server: texts and lengths are written anew, in the same room of `digits`. */
+/* May be called again for another server: the text is written anew, in the same room. */
 void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run)
 {
-    char *born = (char *)args->texts[args->born_at], *run_id = (char *)args->texts[args->run_at];
+    char *text = (char *)args->texts[args->origin_at], *end = text;
 
-    if (args->born_at && born_us < 0)
-        *born = '-';
-    if (args->born_at)
-        args->lengths[args->born_at] =
-            (size_t)(dm_number_write(born + (born_us < 0), (uint64_t)(born_us < 0 ? -born_us : born_us)) - born);
-    if (args->run_at)
-        args->lengths[args->run_at] = (size_t)(write_run(run_id, run) - run_id);
+    if (!args->origin_at)
+        return;
+    if (born_us < 0)
+        *end++ = '-';
+    end = dm_number_write(end, (uint64_t)(born_us < 0 ? -born_us : born_us));
+    *end++ = ' ';
+    args->lengths[args->origin_at] = (size_t)(write_run(end, run) - text);
 }
 
 /* The most bytes before and behind an argument: "$", 20 digits, and two line ends. */

@@ -39,7 +39,7 @@ struct dm_args {
     char (*digits)[DM_ARG_DIGITS];
     int count, room;
     int numbers, numbers_room;
-    int born_at, run_at; /* facts about the server itself, put before the command is sent; 0: none */
+    int origin_at; /* facts about the server itself, put before the command is sent; 0: none */
 };
 
 /* Room for `count` arguments of which `numbers` are numbers; dm_args_free() gives the room back. */
@@ -54,12 +54,11 @@ void dm_args_number(struct dm_args *args, uint64_t number);
 char *dm_args_room(struct dm_args *args, int numbers);
 
 /*
- * Arguments that dm_args_set_server() puts, for the server that is there when the command is sent: since when the
- * server is there, a number, negative for a server of a quorum; and the server's run id, 16 hexadecimal digits.  Each
- * argument counts as a number of dm_args_init().
+ * An argument that dm_args_set_server() puts, for the server that is there when the command is sent: since when the
+ * server is there, a number, negative for a server of a quorum; a space; and the server's run id, 16 hexadecimal
+ * digits.  The argument counts as two numbers of dm_args_init().
  */
-void dm_args_born(struct dm_args *args);
-void dm_args_run(struct dm_args *args);
+void dm_args_origin(struct dm_args *args);
 void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run);
 
 /* Writes the decimal digits of a number, without a NUL, and returns their end. */

@@ -465,7 +465,7 @@ void dm_node_fork_child(struct dm_node *node)
 
 /*
  * Writes the command for the server that is there now.  A master that was replaced may be believed for `switch`, so the
- * grace begins so much later (R3).  A server of a quorum looks at its mark (lua/_birth.lua).
+ * grace begins so much later (R3).  A server of a quorum looks at its mark (lua/_origin.lua).
  */
 static struct dm_command format(struct dm_node *node, struct dm_args *args)
 {
@@ -476,7 +476,7 @@ static struct dm_command format(struct dm_node *node, struct dm_args *args)
 
     dm_args_set_server(args, node->url->is_part ? -born_us : born_us, server.run);
     command = dm_args_format(args);
-    if (args->born_at || args->run_at)
+    if (args->origin_at)
         command.peer = number;
     return command;
 }

@@ -385,7 +385,7 @@ struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason
 /* ---- cancel, release --------------------------------------------------------------------- */
 
 /*
- * Gets no run id, because the script grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
+ * Grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
  */
 struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
@@ -396,14 +396,14 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, DM_KEY_COUNT, 4, 2))
+    if (!dm_store_begin(&args, script, DM_KEY_COUNT, 4, 3))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&identity, store, ask->thread, ask->attempt);
     dm_store_put_keys(&args, ask->place, DM_KEY_COUNT);
     dm_args_text(&args, identity.text);
     dm_args_number(&args, ask->lease_ms);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
-    dm_args_born(&args);
+    dm_args_origin(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -414,7 +414,7 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                           struct dm_identity *identity, struct dm_args *args)
 {
-    if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 5, 3))
+    if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 4, 3))
         return false;
     args->is_for_ending = true;
     args->is_news_first = ask->is_contested;
@@ -423,8 +423,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     dm_args_text(args, identity->text);
     dm_args_number(args, end);
     dm_args_text(args, ask->place->inbox);
-    dm_args_born(args);
-    dm_args_run(args);
+    dm_args_origin(args);
     return true;
 }
 

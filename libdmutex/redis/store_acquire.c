@@ -18,9 +18,21 @@ struct acquiring {
     int owed_count;
 };
 
+/* "<request> <lease> <robust>", as a waiter's words begin; in the room of three numbers. */
+static void put_words(struct dm_args *args, const struct dm_ask *ask)
+{
+    char *text = dm_args_room(args, 3), *end = dm_number_write(text, ask->request.serial);
+
+    *end++ = ' ';
+    end = dm_number_write(end, ask->lease_ms);
+    *end++ = ' ';
+    *end++ = ask->is_robust ? '1' : '0';
+    dm_args_bytes(args, text, (size_t)(end - text));
+}
+
 /*
- * In the order of ARGV of lua/acquire.lua, which has names for all of them.  `born` and `run` are filled in when the
- * command is written for a server.
+ * In the order of ARGV of lua/acquire.lua, which has names for all of them.  The origin is filled in when the command
+ * is written for a server.
  */
 static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                         const struct dm_identity *identity)
@@ -28,17 +40,14 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     dm_store_put_all_keys(args, ask);
     dm_args_text(args, identity->text);
     dm_args_number(args, ask->lease_ms);
+    put_words(args, ask);
     dm_args_number(args, ask->seen);
-    dm_args_number(args, ask->request.serial);
-    dm_args_text(args, dm_store_flag(ask->is_robust));
-    dm_args_text(args, may_queue ? "queue" : "try");
     if (ask->arrival)
         dm_args_number(args, ask->arrival);
     else
-        dm_args_text(args, "");
+        dm_args_text(args, may_queue ? "queue" : "try");
     dm_args_text(args, ask->place->inbox);
-    dm_args_born(args);
-    dm_args_run(args);
+    dm_args_origin(args);
     dm_args_text(args, dm_redis(store)->label);
 }
 
@@ -52,15 +61,15 @@ static void put_owed(struct dm_args *args, const struct dm_owed *owed)
     dm_args_text(args, text);
 }
 
-/* Shared by the awaited and the posted acquire.  6 numbers: lease, seen, request, arrival, born, run. */
+/* Shared by the awaited and the posted acquire.  Numbers: lease, three words, seen, arrival, two of the origin. */
 static bool write_acquire(const struct dm_store *store, const struct acquiring *acquiring, struct dm_identity *identity,
                           struct dm_args *args)
 {
     const struct dm_ask *ask = acquiring->ask;
     int owed_count = acquiring->owed_count;
 
-    if (!dm_store_begin(args, SCRIPT(store, acquire), dm_store_count_keys(ask), 11 + owed_count,
-                        6 + OWED_NUMBERS * owed_count))
+    if (!dm_store_begin(args, SCRIPT(store, acquire), dm_store_count_keys(ask), 8 + owed_count,
+                        8 + OWED_NUMBERS * owed_count))
         return false;
     dm_store_identify(identity, store, ask->thread, ask->attempt);
     put_acquire(args, store, ask, acquiring->may_queue, identity);

@@ -84,14 +84,13 @@ static bool write_polls(const struct dm_store *store, const void *questions, int
 
     for (int i = 0; i < count; i++)
         keys += dm_store_count_keys(&asks[i]);
-    if (!dm_store_begin(args, SCRIPT(store, poll), keys, 4 + count * 6, 2 + count * 4))
+    if (!dm_store_begin(args, SCRIPT(store, poll), keys, 3 + count * 6, 2 + count * 4))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_all_keys(args, &asks[i]);
     dm_args_text(args, asks[0].place->inbox);
     dm_args_text(args, dm_redis(store)->label);
-    dm_args_born(args);
-    dm_args_run(args);
+    dm_args_origin(args);
     for (int i = 0; i < count; i++) {
         dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt);
         dm_args_text(args, identities[i].text);

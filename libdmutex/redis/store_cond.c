@@ -22,7 +22,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 11, 6))
+    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 10, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&hold, store, leaving->thread, leaving->attempt);
     dm_store_identify_hold(&waiter, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
@@ -36,8 +36,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, leaving->mutex);
     dm_args_text(&args, ask->place->inbox);
-    dm_args_born(&args);
-    dm_args_run(&args);
+    dm_args_origin(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -58,7 +57,7 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
     struct redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 8, 5))
+    if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 7, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify_hold(&identity, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
     dm_store_put_all_keys(&args, ask);
@@ -68,8 +67,7 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
     dm_args_number(&args, ask->request.serial);
     dm_args_text(&args, dm_store_flag(ask->is_robust));
     dm_args_text(&args, ask->place->inbox);
-    dm_args_born(&args);
-    dm_args_run(&args);
+    dm_args_origin(&args);
     verdict = dm_store_run(store, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return (struct dm_answer){ .verdict = verdict };
@@ -115,7 +113,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
     struct dm_args args;
     struct redisReply *reply = NULL;
 
-    if (!dm_store_begin(&args, SCRIPT(store, cond_signal), DM_COND_KEY_COUNT + (signal->place ? DM_KEY_COUNT : 0), 6,
+    if (!dm_store_begin(&args, SCRIPT(store, cond_signal), DM_COND_KEY_COUNT + (signal->place ? DM_KEY_COUNT : 0), 5,
                         4)) {
         signalled.verdict = dm_store_no_memory(ret_reason);
         return signalled;
@@ -130,8 +128,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
         dm_args_number(&args, signal->upto);
     else
         dm_args_text(&args, "");
-    dm_args_born(&args);
-    dm_args_run(&args);
+    dm_args_origin(&args);
     signalled.verdict = dm_store_run(store, &args, SCRIPT(store, cond_signal), deadline, ret_reason, &reply);
     if (signalled.verdict != DM_SAYS_DONE)
         return signalled;

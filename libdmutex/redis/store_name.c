@@ -36,11 +36,11 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(store, force), DM_KEY_COUNT, 2, 1))
+    if (!dm_store_begin(&args, SCRIPT(store, force), DM_KEY_COUNT, 2, 2))
         return dm_store_no_memory(ret_reason);
     dm_store_put_keys(&args, keys, DM_KEY_COUNT);
     dm_args_text(&args, keys->inbox);
-    dm_args_run(&args);
+    dm_args_origin(&args);
     verdict = dm_store_run(store, &args, SCRIPT(store, force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
@@ -118,13 +118,13 @@ enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, 
     redisReply *reply = NULL;
     enum dm_verdict verdict;
 
-    if (!dm_store_begin(&args, SCRIPT(store, info), 3, 3, 2))
+    if (!dm_store_begin(&args, SCRIPT(store, info), 3, 3, 3))
         return dm_store_no_memory(ret_reason);
     dm_store_identify(&identity, store, ask->thread, ask->attempt);
     dm_store_put_keys(&args, ask->place, 3);
     dm_args_text(&args, ask->attempt ? identity.text : "");
     dm_args_number(&args, ask->lease_ms);
-    dm_args_born(&args);
+    dm_args_origin(&args);
     verdict = dm_store_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;

@@ -227,13 +227,13 @@ static bool write_view(struct dm_script script, const struct dm_view *view, cons
 
     for (int i = first; i < first + count; i++)
         keys += count_keys(batch->found[i].key);
-    if (!dm_store_begin(args, script, keys, 3 + count, 3 + count))
+    if (!dm_store_begin(args, script, keys, 3 + count, 4 + count))
         return false;
     for (int i = first; i < first + count; i++)
         dm_store_put_keys(args, batch->found[i].place, count_keys(batch->found[i].key));
     dm_args_number(args, (uint64_t)view->waiters);
     dm_args_number(args, DM_LEASE_DEFAULT_MS);
-    dm_args_born(args);
+    dm_args_origin(args);
     for (int i = first; i < first + count; i++)
         dm_args_number(args, (uint64_t)count_keys(batch->found[i].key));
     return true;

@@ -138,7 +138,6 @@ const char *key(const char *kind, const char *leaf)
 
 const char *server_born = "0";
 #define LABEL "1 host program"
-#define SERVER server_born, SERVER_RUN /* arguments of scripts that may grant */
 
 struct who who(const char *uuid)
 {
@@ -174,6 +173,12 @@ static const char *number(long long value)
     return scripts_text("%lld", value);
 }
 
+/* As lua/_origin.lua splits it. */
+static const char *origin(void)
+{
+    return scripts_text("%s " SERVER_RUN, server_born);
+}
+
 /* An answer that is one text has a word in each line then, as an answer that is an array; an error stays. */
 static const char *in_lines(const char *answer)
 {
@@ -189,6 +194,16 @@ static const char *in_lines(const char *answer)
     return *text;
 }
 
+/* As a waiter's words begin. */
+static const char *words_of(const struct who *who)
+{
+    return scripts_text("%lld %lld %d", who->request, who->lease_ms, who->is_robust);
+}
+
+#define ACQUIRE_ARGUMENTS(who, how)                                                                              \
+    id_of(who), number((who)->lease_ms), words_of(who), (who)->seen, (who)->arrival[0] ? (who)->arrival : (how), \
+        inboxes_prefix, origin(), LABEL
+
 const char *acquire(const struct who *who, const char *how)
 {
     return acquire_naming(who, how, NULL);
@@ -196,15 +211,13 @@ const char *acquire(const struct who *who, const char *how)
 
 const char *acquire_naming(const struct who *who, const char *how, const char *owed)
 {
-    return in_lines(run_script(TEXT(acquire), 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->seen,
-                               number(who->request), who->is_robust ? "1" : "0", how, who->arrival, inboxes_prefix,
-                               SERVER, LABEL, owed, NULL));
+    return in_lines(run_script(TEXT(acquire), 4, KEYS(who->leaf), ACQUIRE_ARGUMENTS(who, how), owed, NULL));
 }
 
 const char *release(const struct who *who, int how)
 {
     return in_lines(
-        run_script(TEXT(release), 4, KEYS(who->leaf), id_of(who), number(how), inboxes_prefix, SERVER, NULL));
+        run_script(TEXT(release), 4, KEYS(who->leaf), id_of(who), number(how), inboxes_prefix, origin(), NULL));
 }
 
 const char *renew(const struct who *who, int depth, const char *token)
@@ -217,7 +230,7 @@ const char *renew(const struct who *who, int depth, const char *token)
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(TEXT(poll), 4, KEYS(who->leaf), inboxes_prefix, LABEL, SERVER, id_of(who), number(who->request),
+    return run_script(TEXT(poll), 4, KEYS(who->leaf), inboxes_prefix, LABEL, origin(), id_of(who), number(who->request),
                       number(who->lease_ms), who->is_robust ? "1" : "0", who->seen, "4", NULL);
 }
 
@@ -232,7 +245,7 @@ const char *poll_serving(const char *leaf)
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
-    return run_script(TEXT(poll), 8, KEYS(first->leaf), KEYS(second->leaf), inboxes_prefix, LABEL, SERVER,
+    return run_script(TEXT(poll), 8, KEYS(first->leaf), KEYS(second->leaf), inboxes_prefix, LABEL, origin(),
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
@@ -269,7 +282,7 @@ const char *renew_all(const struct who *who, int count)
 const char *cancel(const struct who *who)
 {
     return run_script(TEXT(cancel), 4, KEYS(who->leaf), id_of(who), number(who->lease_ms), who->is_robust ? "1" : "0",
-                      server_born, NULL);
+                      origin(), NULL);
 }
 
 const char *consistent(const struct who *who)
@@ -279,12 +292,13 @@ const char *consistent(const struct who *who)
 
 const char *force(const char *leaf)
 {
-    return run_script(TEXT(force), 4, KEYS(leaf), inboxes_prefix, SERVER_RUN, NULL);
+    return run_script(TEXT(force), 4, KEYS(leaf), inboxes_prefix, origin(), NULL);
 }
 
 const char *info(const char *leaf)
 {
-    return run_script(TEXT(info), 3, key("lock", leaf), key("state", leaf), key("queue", leaf), "", "10000", "0", NULL);
+    return run_script(TEXT(info), 3, key("lock", leaf), key("state", leaf), key("queue", leaf), "", "10000", origin(),
+                      NULL);
 }
 
 const char *drop(const char *leaf, const char *how)
@@ -307,9 +321,8 @@ const char *cond_wait(const struct who *who, long long hold)
 
 const char *cond_acquire(const struct who *who, const char *how)
 {
-    return in_lines(run_script(TEXT(acquire), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who),
-                               number(who->lease_ms), who->seen, number(who->request), who->is_robust ? "1" : "0", how,
-                               who->arrival, inboxes_prefix, SERVER, LABEL, NULL));
+    return in_lines(
+        run_script(TEXT(acquire), 6, KEYS(who->leaf), COND_KEYS(who->cond), ACQUIRE_ARGUMENTS(who, how), NULL));
 }
 
 const char *cond_wait_ending(const struct who *who, long long hold, int how)
@@ -317,7 +330,7 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
     return run_script(TEXT(cond_wait), 6, KEYS(who->leaf), COND_KEYS(who->cond),
                       scripts_text("%s:%lld", owner_of(who), hold), number(how), hold_of(who), number(who->lease_ms),
                       who->seen, number(who->request), who->is_robust ? "1" : "0", bound_of(who->leaf), inboxes_prefix,
-                      SERVER, NULL);
+                      origin(), NULL);
 }
 
 #define COND_POLL_ARGUMENTS(who) \
@@ -325,26 +338,26 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
 
 const char *cond_poll(const struct who *who)
 {
-    return run_script(TEXT(poll), 6, KEYS(who->leaf), COND_KEYS(who->cond), inboxes_prefix, LABEL, SERVER,
+    return run_script(TEXT(poll), 6, KEYS(who->leaf), COND_KEYS(who->cond), inboxes_prefix, LABEL, origin(),
                       COND_POLL_ARGUMENTS(who), NULL);
 }
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
     return run_script(TEXT(poll), 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond), KEYS(waiter->leaf), inboxes_prefix,
-                      LABEL, SERVER, COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
+                      LABEL, origin(), COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
 }
 
 const char *cond_cancel(const struct who *who)
 {
     return run_script(TEXT(cond_cancel), 6, KEYS(who->leaf), COND_KEYS(who->cond), hold_of(who), number(who->lease_ms),
-                      who->seen, number(who->request), who->is_robust ? "1" : "0", inboxes_prefix, SERVER, NULL);
+                      who->seen, number(who->request), who->is_robust ? "1" : "0", inboxes_prefix, origin(), NULL);
 }
 
 const char *cond_release(const struct who *who, int how)
 {
     return in_lines(run_script(TEXT(release), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how),
-                               inboxes_prefix, SERVER, NULL));
+                               inboxes_prefix, origin(), NULL));
 }
 
 const char *cond_drop(const char *cond, const char *how)
@@ -355,9 +368,10 @@ const char *cond_drop(const char *cond, const char *how)
 const char *cond_signal(const char *cond, const char *leaf, int most, const char *upto)
 {
     if (!leaf)
-        return run_script(TEXT(cond_signal), 2, COND_KEYS(cond), "", inboxes_prefix, number(most), upto, SERVER, NULL);
+        return run_script(TEXT(cond_signal), 2, COND_KEYS(cond), "", inboxes_prefix, number(most), upto, origin(),
+                          NULL);
     return run_script(TEXT(cond_signal), 6, COND_KEYS(cond), KEYS(leaf), bound_of(leaf), inboxes_prefix, number(most),
-                      upto, SERVER, NULL);
+                      upto, origin(), NULL);
 }
 
 const char *signal_one(void)

@@ -201,6 +201,20 @@ static void test_a_lock_is_shown_as_held_when_its_state_is_lost(void **state)
     assert_string_equal(line_of(info("x"), 0), "");
 }
 
+/* I1: nor is the lock taken, or its lease changed. */
+static void test_a_lock_is_not_taken_when_its_state_is_lost(void **state)
+{
+    (void)state;
+    a = who("a");
+    b = who("b");
+    acquire(&a, TRY);
+    command("PEXPIRE %s 5000", key("lock", "x"));
+    command("DEL %s", key("state", "x"));
+    assert_answer(acquire(&b, TRY), "busy");
+    assert_answer(acquire(&b, QUEUE), "queued");
+    assert_in_range(lifetime("lock", "x"), 1, 5000);
+}
+
 /* Impossible entries of waiters are dropped at their turn. */
 static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 {
@@ -368,6 +382,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type),
         SCRIPT_TEST(test_scripts_change_nothing_when_the_state_is_not_ours),
         SCRIPT_TEST(test_a_lock_is_shown_as_held_when_its_state_is_lost),
+        SCRIPT_TEST(test_a_lock_is_not_taken_when_its_state_is_lost),
         SCRIPT_TEST(test_a_waiter_is_dropped_when_its_entry_is_not_ours),
         SCRIPT_TEST(test_release_releases_when_it_may_not_publish),
         SCRIPT_TEST(test_release_releases_when_it_may_not_look_for_inboxes),

@@ -64,8 +64,13 @@ struct check {
 };
 extern struct check check;
 
-/* Arguments of an acquire from here on name releases that the server has not confirmed. */
-#define LOOK_OWED 11
+/*
+ * Arguments of an acquire: a waiter's words, which tell robust; try, queue or an arrival number; and from LOOK_OWED on,
+ * releases that the server has not confirmed.
+ */
+#define LOOK_WORDS 2
+#define LOOK_MANNER 4
+#define LOOK_OWED 8
 
 /* ---- named.c: attempts named by a request --------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "check_parts.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,12 @@ static bool is_given_back(const struct script_call *call, const char *id)
     return (is_first && is_id(call->arguments[0], id)) || is_named(call, id);
 }
 
+/* "<request> <lease> <robust>" */
+static bool is_robust_of(struct text words)
+{
+    return words.bytes[words.length - 1] == '1';
+}
+
 /* Tells if the new owner `id` is robust; -1: not known. */
 static int is_next_robust(const struct known *known, const struct script_call *call, const char *id)
 {
@@ -135,7 +142,7 @@ static int is_next_robust(const struct known *known, const struct script_call *c
             return known->waiters[i].is_robust;
     }
     if (strcmp(call->name, "acquire") == 0 && strncmp(call->arguments[0].bytes, id, strlen(id)) == 0)
-        return call->arguments[4].bytes[0] == '1';
+        return is_robust_of(call->arguments[LOOK_WORDS]);
     return -1;
 }
 
@@ -156,7 +163,7 @@ static bool is_about(const struct script_call *call, const char *id)
         return begins_with_id(call->arguments[2], id);
     if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
         return begins_with_id(call->arguments[0], id);
-    for (int i = 4; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
         if (begins_with_id(call->arguments[i], id))
             return true;
     }
@@ -318,7 +325,7 @@ int64_t check_idle_since(int name)
  */
 static bool is_put_off(const struct script_call *call, const struct key *lock)
 {
-    return !lock && strcmp(call->name, "acquire") == 0 && call->arguments[5].length == 3; /* "try" */
+    return !lock && strcmp(call->name, "acquire") == 0 && call->arguments[LOOK_MANNER].bytes[0] == 't'; /* "try" */
 }
 
 /* I1: "owned" promises a whole lease from now. */
@@ -388,7 +395,7 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
     if (!server_is_judged())
         return;
     call.is_back = strcmp(call.name, "renew") == 0 ||
-                   (strcmp(call.name, "acquire") == 0 && argument_count > 6 && arguments[6].length > 0);
+                   (strcmp(call.name, "acquire") == 0 && isdigit((unsigned char)arguments[LOOK_MANNER].bytes[0]));
     for (int i = 0; i < check.count; i++)
         check_name(&check.names[i], i, &call);
     if (strcmp(call.name, "release") == 0)

@@ -21,11 +21,13 @@ void call_add(struct call *call, const char *format, ...)
     call->count++;
 }
 
-const char *call_say(const char *word, int64_t now_us, char room[24])
+const char *call_say(const char *word, int64_t now_us, char room[CALL_ROOM])
 {
-    if (strcmp(word, CALL_NOW) != 0)
+    size_t length = strlen(CALL_NOW);
+
+    if (strncmp(word, CALL_NOW, length) != 0)
         return word;
-    snprintf(room, 24, "%" PRId64, now_us);
+    snprintf(room, CALL_ROOM, "%" PRId64 "%s", now_us, word + length);
     return room;
 }
 
@@ -60,22 +62,21 @@ static void add_hold(struct call *call, const struct who *who)
     call_add(call, "%s:%u:%u 60000000 label of %s", who->uuid, who->thread, who->attempt, who->uuid);
 }
 
-#define RUN "0123456789abcdef"
+#define RUN " 0123456789abcdef"
 
-/* Adds the server's birth: long ago, or just now. */
-static void add_born(struct call *call)
+/* Adds the origin: the server is there since long, or since just now. */
+static void add_origin(struct call *call)
 {
-    call_add(call, "%s", ANY("0", "0", CALL_NOW));
+    call_add(call, "%s", ANY("0" RUN, "0" RUN, CALL_NOW RUN));
 }
 
 static void call_acquire(struct call *call, const struct who *who)
 {
     add_keys(call, 4);
     add_id(call, who);
-    call_add(call, "60000000"), call_add(call, "0"), call_add(call, "%u", 1 + random_below(3));
-    call_add(call, "%u", random_below(2));
-    call_add(call, "%s", ANY("try", "queue", "queue")), call_add(call, "%s", ""), call_add(call, "d:inbox:");
-    add_born(call), call_add(call, RUN), call_add(call, "label of %s", who->uuid);
+    call_add(call, "60000000"), call_add(call, "%u 60000000 %u", 1 + random_below(3), random_below(2));
+    call_add(call, "0"), call_add(call, "%s", ANY("try", "queue", "queue")), call_add(call, "d:inbox:");
+    add_origin(call), call_add(call, "label of %s", who->uuid);
     if (random_below(4) == 0)
         call_add(call, "%u:%u:%u", 1 + random_below(2), 1 + random_below(4), random_below(2));
 }
@@ -85,7 +86,7 @@ static void call_poll(struct call *call, const struct who *who)
     int keys = random_below(2) ? 6 : 4;
 
     add_keys(call, keys);
-    call_add(call, "d:inbox:"), call_add(call, "label of %s", who->uuid), add_born(call), call_add(call, RUN);
+    call_add(call, "d:inbox:"), call_add(call, "label of %s", who->uuid), add_origin(call);
     add_id(call, who);
     call_add(call, "%u", 1 + random_below(3)), call_add(call, "60000000"), call_add(call, "%u", random_below(2));
     call_add(call, "0"), call_add(call, "%d", keys);
@@ -100,7 +101,7 @@ static void call_cond_wait(struct call *call, const struct who *who)
     call_add(call, "%s", ANY("0", "0", "0", "2")), add_hold(call, &next), call_add(call, "60000000"),
         call_add(call, "0");
     call_add(call, "1"), call_add(call, "%u", random_below(2)), call_add(call, "ng/x"), call_add(call, "d:inbox:");
-    add_born(call), call_add(call, RUN);
+    add_origin(call);
 }
 
 static void call_cond_cancel(struct call *call, const struct who *who)
@@ -109,7 +110,7 @@ static void call_cond_cancel(struct call *call, const struct who *who)
     add_hold(call, who);
     call_add(call, "60000000"), call_add(call, "0"), call_add(call, "2"), call_add(call, "%u", random_below(2)),
         call_add(call, "d:inbox:");
-    add_born(call), call_add(call, RUN);
+    add_origin(call);
 }
 
 static void call_cond_signal(struct call *call, const struct who *who)
@@ -123,7 +124,7 @@ static void call_cond_signal(struct call *call, const struct who *who)
     call->keys = call->count;
     call_add(call, "%s", is_known ? "ng/x" : ""), call_add(call, "d:inbox:"), call_add(call, "%s", ANY("1", "256")),
         call_add(call, "%s", "");
-    add_born(call), call_add(call, RUN);
+    add_origin(call);
 }
 
 static void call_release(struct call *call, const struct who *who)
@@ -131,7 +132,7 @@ static void call_release(struct call *call, const struct who *who)
     add_keys(call, random_below(2) ? 6 : 4);
     add_id(call, who);
     call_add(call, "%s", ANY("0", "0", "0", "1", "1", "2")), call_add(call, "d:inbox:");
-    add_born(call), call_add(call, RUN);
+    add_origin(call);
 }
 
 static void call_renew(struct call *call, const struct who *who)
@@ -148,7 +149,7 @@ static void call_cancel(struct call *call, const struct who *who)
     add_keys(call, 4);
     add_id(call, who);
     call_add(call, "60000000"), call_add(call, "%u", random_below(2));
-    add_born(call);
+    add_origin(call);
 }
 
 static void call_consistent(struct call *call, const struct who *who)
@@ -162,7 +163,7 @@ static void call_force(struct call *call, const struct who *who)
 {
     (void)who;
     add_keys(call, 4);
-    call_add(call, "d:inbox:"), call_add(call, RUN);
+    call_add(call, "d:inbox:"), call_add(call, "0" RUN);
 }
 
 static void call_drop(struct call *call, const struct who *who)
@@ -186,7 +187,7 @@ static void call_info(struct call *call, const struct who *who)
     add_keys(call, 3);
     add_id(call, who);
     call_add(call, "60000000");
-    add_born(call);
+    add_origin(call);
 }
 
 static const struct {
@@ -218,11 +219,11 @@ static const char *make_usual(struct call *call, const char *process, bool is_ac
     add_keys(call, 4);
     call_add(call, "%s:2:3", process);
     if (is_acquire) {
-        call_add(call, "60000000"), call_add(call, "0"), call_add(call, "1"), call_add(call, "0");
-        call_add(call, "queue"), call_add(call, "%s", ""), call_add(call, "d:inbox:"), call_add(call, "0");
-        call_add(call, RUN), call_add(call, "label of %s", process);
+        call_add(call, "60000000"), call_add(call, "1 60000000 0"), call_add(call, "0");
+        call_add(call, "queue"), call_add(call, "d:inbox:"), call_add(call, "0" RUN);
+        call_add(call, "label of %s", process);
     } else {
-        call_add(call, "0"), call_add(call, "d:inbox:"), call_add(call, "0"), call_add(call, RUN);
+        call_add(call, "0"), call_add(call, "d:inbox:"), call_add(call, "0" RUN);
     }
     *ret_text = is_acquire ? dm_lua_acquire : dm_lua_release;
     return is_acquire ? "acquire" : "release";

@@ -15,9 +15,10 @@ struct call {
 
 void call_add(struct call *call, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
-/* Stands for the server's clock among the words of a call; call_say() puts the clock there. */
+/* Stands for the server's clock at the beginning of a word of a call; call_say() puts the clock there. */
 #define CALL_NOW "now"
-const char *call_say(const char *word, int64_t now_us, char room[24]);
+#define CALL_ROOM 48
+const char *call_say(const char *word, int64_t now_us, char room[CALL_ROOM]);
 
 /* A word at random. */
 #define ANY(...) \

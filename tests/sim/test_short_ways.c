@@ -65,7 +65,7 @@ static char *run(struct side *side, const char *script, const struct call *call)
     };
     struct text words[WORDS_MAX];
     struct bytes reply = { 0 };
-    char now[24];
+    char now[CALL_ROOM];
     int number = scripting_by_text((struct text){ script, strlen(script) });
 
     for (int i = 0; i < call->count; i++) {
@@ -253,9 +253,9 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
 static int group_setup(void **state)
 {
     static const struct mutation cut[] = {
-        { "acquire", "local is_usual = not (health", "local is_usual = false and not (health" },
+        { "acquire", "local is_usual = is_newest and", "local is_usual = false and" },
         { "release", "if is_mine and how == '0' and not wanted then", "if false then" },
-        { "release", "if is_mine and how == '0' and not (health or cursor) then", "if false then" },
+        { "release", "if is_mine and how == '0' and not health then", "if false then" },
         { "cond_signal", "if most == '1' and upto == ''", "if false and most == '1' and upto == ''" },
         { 0 }
     };

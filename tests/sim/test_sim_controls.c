@@ -321,7 +321,7 @@ static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
     must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', lock)\ncall('HDEL', state, 'hold', 'depth')", "call('DEL', lock)");
+                            "call('DEL', lock)\ncall('HDEL', state, 'hold')", "call('DEL', lock)");
 }
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)

@@ -135,7 +135,7 @@ static char *text_of(redisReply *reply)
 static char *run_really(const char *script, const struct call *call)
 {
     const char *words[WORDS_MAX + 3] = { "EVAL", script };
-    char keys[12], now[24];
+    char keys[12], now[CALL_ROOM];
 
     snprintf(keys, sizeof keys, "%d", call->keys);
     words[2] = keys;
@@ -153,7 +153,7 @@ static char *run_simulated(const char *script, const struct call *call)
     struct bytes bytes = { 0 };
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
-    char now[24];
+    char now[CALL_ROOM];
 
     for (int i = 0; i < call->count; i++) {
         const char *word = call_say(call->words[i], sim_now_us, now);

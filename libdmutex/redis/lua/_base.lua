@@ -1,7 +1,7 @@
 -- Definitions for all that is not usual; the numbers (_numbers.lua) come before.
 --
 -- k: the keys of a mutex: lock, state, queue, waiter.  s: the contents of `state`.
--- at: the circumstances of the call: now and now_text (server us), inbox (prefix), born (us), server (run id).
+-- at: the circumstances of the call: now and now_text (server us), inbox (prefix), born (us), origin (_origin.lua).
 -- id: <uuid>:<thread>:<attempt>, an attempt of a thread.
 -- w: a waiter, and a caller that wants the lock: id, request, lease, robust, heard, seen, signal, label.
 local function is_token(number) return number and number >= 0 and number < token_limit end
@@ -9,10 +9,11 @@ local function is_token(number) return number and number >= 0 and number < token
 -- Numbers go to the server as whole digits: Lua's own text of a large number has an exponent.
 local function text(number) return string.format('%.0f', number) end
 
-local function circumstances(inbox, born, server)
+local function circumstances(inbox, origin)
+  origin = origin or unknown_origin
   --@include _clock
-  --@include _birth
-  return { now = now, now_text = now_text, inbox = inbox, born = tonumber(born or 0), server = server }
+  --@include _origin
+  return { now = now_text + 0, now_text = now_text, inbox = inbox, born = born + 0, origin = origin }
 end
 
 -- The keys of a mutex, which begin at KEYS[first].
@@ -58,10 +59,15 @@ local function waiter_of(id, words)
     label = label:sub(#signal + 1) }
 end
 
--- `state`, from the fields that _state has read.
-local function parse(held, newest, health, wanted, cursor, arrival, depth, lone)
+-- Reads `state`.
+local function read(k)
+  local held, newest, health, wanted, cursor, arrival, depth =
+    unpack(call('HMGET', k.state, 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival', 'depth'))
+  --@include _state
+  local count, its_token = (depth or ''):match('^(%d+) (%d+)$')
   local s = { hold = held, last = tonumber(newest or 0), is_new = not newest, health = tonumber(health or 0),
-    is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth }
+    is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth,
+    count = its_token == newest and tonumber(count) or 1 } -- an earlier hold's depth says nothing
   local lone_id, lone_words = (lone or ''):match(lone_form)
   s.lone = lone_id and waiter_of(lone_id, lone_words)
   if held then
@@ -73,12 +79,6 @@ local function parse(held, newest, health, wanted, cursor, arrival, depth, lone)
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
   return s
-end
-
-local function read(k)
-  local state = k.state
-  --@include _state
-  return parse(held, newest, health, wanted, cursor, arrival, depth, lone)
 end
 
 -- The lone waiter, until its words are three leases old; a queue does not live longer.
@@ -107,8 +107,8 @@ end
 -- The owner's hold ends.  how: 0 unlocked, 1 died, 2 unlocked and not recoverable.
 local function end_hold(k, s, how)
   call('DEL', k.lock)
-  call('HDEL', k.state, 'hold', 'depth')
-  s.hold, s.id, s.lease, s.depth, s.is_free = false, nil, nil, false, true
+  call('HDEL', k.state, 'hold')
+  s.hold, s.id, s.lease, s.is_free = false, nil, nil, true
   if how ~= 0 then
     s.health = how
     call('HSET', k.state, 'health', how)

@@ -1,6 +1,6 @@
--- Step: reads the server's clock in us, as a number and as text.
+-- Step: reads the server's clock, in us.  Sets now_text, and token_text, the token of this moment.  Both are texts: the
+-- usual cases compare and write them, and need no numbers.
 local clock = call('TIME')
 local seconds, micros = clock[1], clock[2]
 if #micros < 6 then micros = ('000000'):sub(#micros + 1) .. micros end
-local now_text = seconds .. micros
-local now = now_text + 0
+local now_text, token_text = seconds .. micros, ('%d'):format(seconds - epoch_s) .. micros

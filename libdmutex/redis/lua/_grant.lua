@@ -1,7 +1,7 @@
 -- Step, and the only place where a lock gets an owner.  The lock of the owner before, if it is there still, is the new
--- owner's then.  Reads lock, state, granted (the hold), token, token_text, lease, now, last, depth, is_free (no lock
--- is there), is_told: a message grants, to a waiter, which drop.lua looks at; then wanted, too: the new value of the
--- field, or nil if the value stays.
+-- owner's then.  Reads lock, state, granted (the hold), token_text, is_timed (the token is of the clock), lease, newest
+-- (the last token), is_free (no lock is there), is_told: a message grants, to a waiter, which drop.lua looks at; then
+-- wanted, too: the new value of the field, or nil if the value stays.
 if is_free or call('PEXPIRE', lock, lease) == 0 then
   call('HSET', lock, 'held', '1')
   call('PEXPIRE', lock, lease)
@@ -13,8 +13,7 @@ elseif wanted then
 else
   call('HSET', state, 'hold', granted, 'token', token_text, 'told', token_text)
 end
-if depth then call('HDEL', state, 'depth') end
--- The end of `state` is put off once a day: a token that the clock makes tells the day.
-if token ~= now - epoch_us or last - last % day_us ~= token - token % day_us then
+-- The end of `state` is put off once in 28 hours, 10^11 us: tokens of the clock tell them by their twelfth digit.
+if not (is_timed and newest and newest:byte(-12) == token_text:byte(-12)) then
   call('PEXPIRE', state, state_ms)
 end

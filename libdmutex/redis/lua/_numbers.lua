@@ -1,9 +1,10 @@
 -- The numbers and forms of the protocol; the scripts name no others.
 -- Tokens are the microseconds since 2020-01-01T00:00:00Z, because 4096 times a token is to fit a signed number of 64
 -- bits, until 2091.  All other times here are the server's clock, in microseconds since 1970.
-local epoch_us, epoch_s, day_us = 1577836800000000, 1577836800, 86400000000
+local epoch_us, epoch_s = 1577836800000000, 1577836800
 -- Tokens are below 2^52, and the next token must be below, too; a larger token would make the name unusable for all.
 local token_limit = 4503599627370495
+local unknown_origin = '0 0000000000000000'
 local state_ms, carrier_ms = 604800000, 10800000 -- the lives of `state`, and of a queue with a carrier of a signal
 local queue_limit = 10000 -- waiters of a queue
 local look_limit, signal_limit, drop_limit = 16, 256, 1024 -- waiters that a look, a signal, a drop look at

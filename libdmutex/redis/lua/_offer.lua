@@ -1,12 +1,13 @@
 -- Step: offers the lock to the waiter `id` of `queue` and `waiter`, and takes the waiter out of there if it becomes the
 -- owner: it was heard of lately and its inbox is there, or it is_me, the caller, which the answer tells.
--- Reads uuid and attempt (of id), the waiter's words (request, lease, robust, heard, seen, label), all that _grant
--- reads, born, inbox, server, dead (1: the owner learns of a death), is_last (nobody else is in the queue), and is_lone
+-- Reads uuid and attempt (of id), the waiter's words (request, lease, robust, heard, seen, label), now, all that _grant
+-- reads, inbox, origin, dead (1: the owner learns of a death), is_last (nobody else is in the queue), and is_lone
 -- (the waiter stands in `state`, where _grant writes `wanted` anew).  Sets is_owner.
 local is_told, is_owner = not is_me, is_me
 --@include _silent
 if is_told and not is_silent then
-  local channel, message = inbox .. uuid,
+  local channel, server = inbox .. uuid, origin:sub(-16)
+  local message =
     'granted ' .. attempt .. ' ' .. request .. ' ' .. token_text .. ' ' .. lease .. ' ' .. dead .. ' ' .. server
   --@include _publish
   is_owner = is_heard

@@ -87,15 +87,15 @@ end
 
 local function next_arrival(s, at) return math.max(s.arrival + 1, at.now) end
 
--- Puts the caller into the queue: to the arrival number `back`, or to the end if `back` is ''; a waiter of the queue
+-- Puts the caller into the queue: to the arrival number `back`, or to the end if there is none; a waiter of the queue
 -- stays in its place.  Returns position and arrival number, or nil if the queue is full.
 local function line_up(k, s, w, back, at)
   local waiting = call('ZCARD', k.queue)
   if waiting >= queue_limit and not call('ZSCORE', k.queue, w.id) then return nil end
   local arrival = next_arrival(s, at)
-  local is_new = insert(k, w, back ~= '' and back or text(arrival), waiting == 0)
+  local is_new = insert(k, w, back or text(arrival), waiting == 0)
   if is_new then tell_owner(k, s, at, 1) end
-  if is_new and back == '' then
+  if is_new and not back then
     note_wanted(k, s, arrival)
     return waiting + 1, arrival
   end

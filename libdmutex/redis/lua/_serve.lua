@@ -47,12 +47,12 @@ end
 -- Returns the token and whether the new owner learns of a death, or nil.
 local function offer(k, s, q, w, at, me)
   local lock, state, queue, waiter = k.lock, k.state, q.queue, q.waiter
-  local last, depth, is_free = s.last, s.depth, s.is_free
+  local newest, is_free = text(s.last), s.is_free
   local id, request, lease, robust, heard, seen, label =
     w.id, w.request, w.lease, w.robust, w.heard, w.seen, w.signal .. w.label
-  local now, born, inbox, server, is_me = at.now, at.born, at.inbox, at.server, w.id == me
+  local now, inbox, origin, is_me = at.now, at.inbox, at.origin, w.id == me
   local token, dead, wanted = next_token(s, seen, at), robust == '1' and s.health or 0, s.is_wanted and '1' or '0'
-  local token_text, uuid, attempt = text(token), id:match(id_form)
+  local is_timed, token_text, uuid, attempt = token == now - epoch_us, text(token), id:match(id_form)
   local is_last, is_lone = false, false -- not known, and a condition's keys hold more than waiters
   --@include _offer
   if not is_owner then return nil end
@@ -61,9 +61,9 @@ end
 
 -- Gives the free lock to the caller, w.  Returns the token and whether the caller learns of a death.
 local function take(k, s, w, at)
-  local lock, state, lease, last, depth, is_free, is_told = k.lock, k.state, w.lease, s.last, s.depth, true, false
-  local now, token, granted = at.now, next_token(s, w.seen, at), w.id .. ' ' .. w.lease .. ' ' .. w.signal .. w.label
-  local token_text = text(token)
+  local lock, state, lease, newest, is_free, is_told = k.lock, k.state, w.lease, text(s.last), true, false
+  local token, granted = next_token(s, w.seen, at), w.id .. ' ' .. w.lease .. ' ' .. w.signal .. w.label
+  local is_timed, token_text = token == at.now - epoch_us, text(token)
   --@include _grant
   return token, inherit(k, s, w.robust)
 end

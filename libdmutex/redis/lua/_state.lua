@@ -1,7 +1,5 @@
--- Step: reads the fields of `state`.  Sets `wanted` as a truth value: others wait, perhaps; lone: the only waiter,
+-- Step: reads `wanted`, as HMGET gave it.  Sets `wanted` as a truth value: others wait, perhaps; lone: the only waiter,
 -- which stands in this field and in no queue, "<id> <words>"; is_unsure: the field is absent, so a queue may be there
 -- that is older than `state`.
-local held, newest, health, wanted, cursor, arrival, depth =
-  unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival', 'depth'))
 local is_unsure, lone = not wanted, wanted and #wanted > 1 and wanted
 wanted = wanted and wanted ~= '0'

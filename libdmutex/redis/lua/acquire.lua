@@ -2,32 +2,31 @@
 -- Takes a free lock, or waits in the lock's queue.  Repeated with the same attempt the script gives the same answer,
 -- and a full lease.
 -- KEYS  lock state queue waiter, and for a signalled attempt: cond sleeper
--- ARGV  id, lease ms, highest token seen, request, robust 0|1, try|queue, arrival number to bring back or '',
---       inbox prefix, since when the server is there (us), the server's run id, label, then of each unanswered release
---       of this lock by this process: <thread>:<attempt>:<how>
+-- ARGV  id, lease ms, the beginning of a waiter's words: "<request> <lease> <robust 0|1>", highest token seen,
+--       try|queue|arrival number to bring back, inbox prefix, origin (_origin.lua), label, then of each unanswered
+--       release of this lock by this process: <thread>:<attempt>:<how>
 -- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody, more}
 --        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve the waiters
 --        {full} {notrecoverable}
 local call = redis.call
 --@include _numbers
-local lock, state, queue, waiter, cond = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, lease, seen, request, robust, manner, back, inbox, born, server, label, owed = unpack(ARGV)
+local lock, state, queue, waiter, cond = unpack(KEYS)
+local id, lease, ask, seen, manner, inbox, origin, label, owed = unpack(ARGV)
+local held, newest, health, wanted, arrival =
+  unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted', 'arrival'))
 --@include _state
-local ttl = call('PTTL', lock) -- -2: there is no lock
 --@include _clock
---@include _birth
+--@include _origin
 
 -- The two usual cases, on plain names: tables and functions for the rest would take longer than the work.  Nobody died,
--- nothing is owed, and the clock makes a token and an arrival that are new to all.
-local last, token, arrived, least = tonumber(newest or 0), now - epoch_us, tonumber(arrival or 0), tonumber(seen)
-local is_usual = not (health or owed or cond) and last and last < token and arrived and arrived < now and
-  least and least < token
-local grace_us = born + lease * 1000 - now -- above 0: for so long a free lock is granted to nobody
+-- nothing is owed, and the clock makes a token that is new to all.
+--@include _newest
+local is_usual = is_newest and not (health or owed or cond)
+local grace_us = born == '0' and 0 or born + lease * 1000 - now_text -- above 0: for so long nobody gets a free lock
 
--- Free, and nobody waits: the caller's.
-if is_usual and ttl == -2 and not (held or wanted) and grace_us <= 0 then
-  local granted, token_text = id .. ' ' .. lease .. ' ' .. label, ('%d'):format(seconds - epoch_s) .. micros
-  local is_free, is_told = true, false
+-- Free, and nobody waits: the caller's.  A lock that is there in spite of an evicted `state` stays as it is: 0.
+if is_usual and not (held or wanted) and grace_us <= 0 and call('HSET', lock, 'held', '1') == 1 then
+  local granted, is_free, is_told, is_timed = id .. ' ' .. lease .. ' ' .. label, false, false, true
   --@include _grant
   return 'owned ' .. token_text .. ' 0 ' .. now_text
 end
@@ -35,10 +34,10 @@ end
 -- Held by another attempt, within its lease: the caller waits alone, or is the last of the queue, if it is not there
 -- already.
 local holder, longest, more_words = (held or ''):match(holder_form)
-if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and holder ~= id and ttl <= longest + 0 and
-    not lone then
-  local is_lone, words = not (wanted or is_unsure),
-    request .. ' ' .. lease .. ' ' .. robust .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
+local ttl = holder and call('PTTL', lock) -- -2: there is no lock
+if is_usual and manner == 'queue' and holder and holder ~= id and ttl >= 0 and ttl <= longest + 0 and not lone and
+    (not arrival or #arrival == #now_text and arrival < now_text) then
+  local is_lone, words = not (wanted or is_unsure), ask .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
   local waiting = is_lone and 0 or call('ZCARD', queue)
   local is_first = waiting == 0
   if is_lone or waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
@@ -46,7 +45,11 @@ if is_usual and manner == 'queue' and back == '' and ttl >= 0 and holder and hol
       call('HSET', state, 'wanted', id .. ' ' .. words, 'arrival', now_text)
     else
       --@include _insert
-      call('HSET', state, 'wanted', '1', 'arrival', now_text)
+      if wanted then
+        call('HSET', state, 'arrival', now_text)
+      else
+        call('HSET', state, 'wanted', '1', 'arrival', now_text)
+      end
     end
     if is_first and more_words ~= '' and select(3, held:match(hold_form)):gsub(signal_form, ''):find(mark_form) then
       --@include _wanted
@@ -59,8 +62,10 @@ end
 --@include _queue
 --@include _tell
 --@include _serve
-local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth, lone)
-local at = { now = now, now_text = now_text, inbox = inbox, born = tonumber(born), server = server }
+local request, robust = ask:match('^(%d+) %d+ (%d)$')
+local k, c, back = mutex_at(1), condition_at(5), tonumber(manner) and manner
+local s, now = read(k), now_text + 0
+local at = { now = now, now_text = now_text, inbox = inbox, born = born + 0, origin = origin }
 local me = caller(id .. ' ' .. lease .. ' ' .. label, seen, request, robust, at)
 
 if c then -- a server with older data may have it on the condition still
@@ -76,7 +81,7 @@ end
 if still_owns(k, s, me, at) then
   return { 'owned', s.last, robust == '1' and s.health or 0, now }
 end
-for i = 12, #ARGV do
+for i = 9, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
   local other = me.id:match('^[^:]*') .. ':' .. who
   if s.id == other then

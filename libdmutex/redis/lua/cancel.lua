@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Settles a timeout against a grant: out of the queue, or the lock is mine for a whole lease.
 -- KEYS  lock state queue waiter
--- ARGV  id, lease ms, robust, since when the server is there (us)
+-- ARGV  id, lease ms, robust, origin (_origin.lua)
 -- Answer {owned, token, dead, now} {left}
 local call = redis.call
 --@include _numbers
@@ -9,8 +9,8 @@ local call = redis.call
 --@include _queue
 --@include _tell
 --@include _serve
-local id, lease, robust, born = unpack(ARGV)
-local k, at = mutex_at(1), circumstances(nil, born)
+local id, lease, robust, origin = unpack(ARGV)
+local k, at = mutex_at(1), circumstances(nil, origin)
 local s = read(k)
 if still_owns(k, s, { id = id, lease = lease }, at) then
   return { 'owned', s.last, robust == '1' and s.health or 0, at.now }

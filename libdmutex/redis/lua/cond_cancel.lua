@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- A waiter of a condition does not want to wait any longer: the waiter wants the mutex.
 -- KEYS  lock state queue waiter cond sleeper
--- ARGV  hold of the attempt, lease ms, highest token seen, request, robust 0|1, inbox prefix, since when the server is
---       there (us), the server's run id
+-- ARGV  hold of the attempt, lease ms, highest token seen, request, robust 0|1, inbox prefix, origin
+--       (_origin.lua)
 -- Answer {owned, token, dead, now, n} {queued, position, remaining, 0, now, more, n} {unknown, 0, n}
 --        {notrecoverable, n}; n = 1: a signal came first
 local call = redis.call
@@ -12,8 +12,8 @@ local call = redis.call
 --@include _tell
 --@include _serve
 --@include _condition
-local hold, lease, seen, request, robust, inbox, born, server = unpack(ARGV)
-local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
+local hold, lease, seen, request, robust, inbox, origin = unpack(ARGV)
+local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, origin)
 local s, me = read(k), caller(hold, seen, request, robust, at)
 check_queue(c)
 gather(k, s, at)

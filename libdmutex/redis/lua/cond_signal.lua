@@ -2,21 +2,22 @@
 -- Signals waiters of a condition: the waiters wait for the mutex from here on, which is granted if the mutex is free.
 -- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
 -- ARGV  the mutex, in the clients' words, or '', inbox prefix, how many at most, the newest arrival number that is
---       meant, '' for all present waiters, since when the server is there (us), the server's run id
+--       meant, '' for all present waiters, origin (_origin.lua)
 -- Answer {none} {bound, mutex}: call again with its keys  {moved, newest meant, left, more}; left: more
 --        meant waiters are there, call again; more: a poll of the mutex must serve the mutex's waiters
 local call = redis.call
 --@include _numbers
 local queue, waiter, lock, state = unpack(KEYS)
-local mutex, inbox, most, upto, born, server = unpack(ARGV)
+local mutex, inbox, most, upto, origin = unpack(ARGV)
 local bound, last_arrival = unpack(call('HMGET', waiter, 'mutex', 'arrival'))
 local id = call('ZRANGE', queue, 0, 0)[1]
 if not (id and bound) then return { 'none' } end
 if bound ~= mutex then return { 'bound', bound } end
+local held, newest, health, wanted = unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted'))
 --@include _state
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
 -- died.  The first waiter becomes the owner, and hears "granted" only.
-if most == '1' and upto == '' and not (health or held or wanted or cursor) and call('HLEN', lock) == 0 then
+if most == '1' and upto == '' and not (health or held or wanted) and call('HLEN', lock) == 0 then
   local is_free, signal, wanted = true, '@' .. queue .. ' ', not is_unsure and '0' or nil
   local first = id .. ' ' .. (call('HGET', waiter, id) or '')
   local is_last, is_lone = false, false -- the keys hold more than waiters
@@ -28,8 +29,8 @@ end
 --@include _tell
 --@include _serve
 --@include _condition
-local k, c, at = mutex_at(3), condition_at(1), circumstances(inbox, born, server)
-local s = parse(held, newest, health, wanted, cursor, arrival, depth, lone)
+local k, c, at = mutex_at(3), condition_at(1), circumstances(inbox, origin)
+local s = read(k)
 upto = upto ~= '' and upto or last_arrival
 check_queue(c)
 gather(k, s, at)

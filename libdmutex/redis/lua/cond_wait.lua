@@ -2,8 +2,7 @@
 -- Enqueues an attempt on a condition and gives the caller's hold of the mutex back, at once.
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  id of the hold, how the hold ends (0 unlock, 2 not recoverable), hold of the attempt, lease ms, highest token
---       seen, request, robust 0|1, the mutex, in the clients' words, inbox prefix, since when the server is there (us),
---       the server's run id
+--       seen, request, robust 0|1, the mutex, in the clients' words, inbox prefix, origin (_origin.lua)
 -- Answer {waiting, more, now} {notowner} {bound} {full} {notrecoverable}; to a repeated call also the state
 --        of the attempt: {owned, token, dead, now} {queued, position, remaining, 0, now}
 local call = redis.call
@@ -12,8 +11,8 @@ local call = redis.call
 --@include _queue
 --@include _tell
 --@include _serve
-local ended, how, hold, lease, seen, request, robust, mutex, inbox, born, server = unpack(ARGV)
-local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, born, server)
+local ended, how, hold, lease, seen, request, robust, mutex, inbox, origin = unpack(ARGV)
+local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, origin)
 local me, s = caller(hold, seen, request, robust, at), read(k)
 local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c.waiter, 'mutex', 'arrival'))
 gather(k, s, at)

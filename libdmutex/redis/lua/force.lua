@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Breaks anybody's lock: the next owner has a higher token and, if robust, learns of a death.
 -- KEYS  lock state queue waiter
--- ARGV  inbox prefix, the server's run id
+-- ARGV  inbox prefix, origin (_origin.lua)
 -- Answer {broken, more} {free}
 local call = redis.call
 --@include _numbers
@@ -9,8 +9,8 @@ local call = redis.call
 --@include _queue
 --@include _tell
 --@include _serve
-local inbox, server = unpack(ARGV)
-local k, at = mutex_at(1), circumstances(inbox, 0, server)
+local inbox, origin = unpack(ARGV)
+local k, at = mutex_at(1), circumstances(inbox, origin)
 local s = read(k)
 gather(k, s, at)
 local is_held = call('HLEN', k.lock) > 0

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; also serves a free lock.
 -- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
--- ARGV  inbox prefix, label, since when the server is there (us), the server's run id, then per attempt: id, request,
+-- ARGV  inbox prefix, label, origin (_origin.lua), then per attempt: id, request,
 --       lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for nothing (serving
 --       only) polls as attempt 0.
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
@@ -14,8 +14,8 @@ local call = redis.call
 --@include _tell
 --@include _serve
 --@include _condition
-local inbox, label, born, server = unpack(ARGV, 1, 4)
-local at = circumstances(inbox, born, server)
+local inbox, label, origin = unpack(ARGV, 1, 3)
+local at = circumstances(inbox, origin)
 
 local function look(k, c, me)
   local s = read(k)
@@ -56,7 +56,7 @@ local function look(k, c, me)
 end
 
 local answer, key = { at.now }, 1
-for first = 5, #ARGV, 6 do
+for first = 4, #ARGV, 6 do
   local id, request, lease, robust, seen, keys = unpack(ARGV, first, first + 5)
   local me = { id = id, request = request, lease = lease, robust = robust, seen = seen, signal = '', label = label,
     heard = at.now_text }

@@ -2,13 +2,13 @@
 -- Ends an attempt in any state: gives the lock back and grants the lock to the first live waiter, or leaves the queue,
 -- or the condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
--- ARGV  id, how (0 unlock, 1 died, 2 not recoverable), inbox prefix, since when the server is there (us),
---       the server's run id
+-- ARGV  id, how (0 unlock, 1 died, 2 not recoverable), inbox prefix, origin (_origin.lua)
 -- Answer {released, more} {left} {notowner}; more = 1: waiters are left that a poll must serve
 local call = redis.call
 --@include _numbers
-local lock, state, queue, waiter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local caller_id, how, inbox, born, server = unpack(ARGV)
+local lock, state, queue, waiter = unpack(KEYS)
+local caller_id, how, inbox, origin = unpack(ARGV)
+local held, newest, health, wanted = unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted'))
 --@include _state
 local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1
 
@@ -16,11 +16,11 @@ local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1
 -- Nobody waits.
 if is_mine and how == '0' and not wanted then
   call('DEL', lock)
-  call('HDEL', state, 'hold', 'depth')
+  call('HDEL', state, 'hold')
   return 'released'
 end
 -- Some wait, and nobody died.
-if is_mine and how == '0' and not (health or cursor) then
+if is_mine and how == '0' and not health then
   local first, is_lone, is_last, is_free, signal = lone, lone, false, false, ''
   if not lone then
     local heads = call('ZRANGE', queue, '0', '1')
@@ -37,8 +37,8 @@ end
 --@include _tell
 --@include _queue
 --@include _serve
-local k, c, s = mutex_at(1), condition_at(5), parse(held, newest, health, wanted, cursor, arrival, depth, lone)
-local at = circumstances(inbox, born, server)
+local k, c = mutex_at(1), condition_at(5)
+local s, at = read(k), circumstances(inbox, origin)
 if c then check_queue(c) end
 gather(k, s, at)
 if not is_mine then

@@ -64,12 +64,17 @@ local function confirm(k, hold, lease, count, token)
   call('PEXPIRE', k.lock, lease)
   if is_known then
     if s.hold ~= hold then call('HSET', k.state, 'hold', with_signal(hold, s.label)) end -- another lease, perhaps
-    if is_part and tonumber(token) > s.last then call('HSET', k.state, 'token', token) end
+    if is_part and tonumber(token) > s.last then
+      call('HSET', k.state, 'token', token)
+    else
+      token = text(s.last)
+    end
   else
     call('HSET', k.state, 'hold', hold, 'token', token)
     forget_waiter(k, s, id) -- it may have waited in an older copy
   end
-  if count ~= (s.depth or '1') then call('HSET', k.state, 'depth', count) end
+  local depth = count .. ' ' .. token
+  if depth ~= (s.depth or '1 ' .. token) then call('HSET', k.state, 'depth', depth) end
   if call('PTTL', k.state) < state_ms / 2 then expire_state(k) end
   return has_waiter(k, s, hold) and 2 or 1
 end

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- Tells the server's knowledge of several mutexes and conditions, for people.
 -- KEYS  of each name: lock state queue waiter of a mutex, or cond sleeper of a condition
--- ARGV  how many waiters of each name to tell, a lease ms, since when the server is there (us), then of each name the
---       number of keys: 4 or 2
+-- ARGV  how many waiters of each name to tell, a lease ms, origin (_origin.lua), then of each name the number of
+--       keys: 4 or 2
 -- Answer {now, ms for which the server grants nothing of its own accord}, then of each name
 --        {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, moment
 --        of the grant, lease ms, mark, waiter...}  {bound mutex or '', waiters, waiter...}  or a text: not ours
@@ -10,8 +10,8 @@
 local call = redis.call
 --@include _numbers
 --@include _base
-local most, lease, born = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local at = circumstances(nil, born)
+local most, lease, origin = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local at = circumstances(nil, origin)
 
 -- Adds the first waiters of a mutex, or of a condition, to the answer.  lone: the waiter that stands in `state`.
 local function tell_waiters(q, answer, lone)
@@ -31,7 +31,7 @@ local function tell_mutex(k)
   local mark, label = split(s.label or '')
   local health = not is_held and s.hold and mark ~= '- ' and 1 or s.health
   local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
-  return tell_waiters(k, { owner, is_held and tonumber(s.depth or 1) or 0, call('PTTL', k.lock), s.last, label,
+  return tell_waiters(k, { owner, is_held and s.count or 0, call('PTTL', k.lock), s.last, label,
     call('ZCARD', k.queue) + (lone and 1 or 0), health, s.last + epoch_us, s.lease or 0, mark or '' }, lone)
 end
 

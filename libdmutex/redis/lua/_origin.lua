@@ -1,0 +1,12 @@
+-- Step: reads `origin`, "<since when the server is there, us> <the server's run id>".  Sets born, the first word.
+-- A negative number is of a server of a quorum: a server that has lost its mark (born.lua) has lost all locks while it
+-- ran, and is new from now on.
+local born = origin:sub(1, -18)
+if born:sub(1, 1) == '-' then
+  local mark = KEYS[1]:match('^(.-):{') .. ':server'
+  born = call('HGET', mark, 'since')
+  if not born then
+    born = now_text
+    redis.pcall('HSET', mark, 'since', born) -- fails in a script that only reads
+  end
+end
