@@ -84,6 +84,15 @@ void holder_forget(struct holder *known)
     known->folder = 0;
 }
 
+/* Costs one read.  A process that has the lock no more is forgotten. */
+static bool has_still(struct holder *known, const struct kernel_lock *lock)
+{
+    if (known->folder && has_locked(known->folder, known->fd, lock))
+        return true;
+    holder_forget(known);
+    return false;
+}
+
 /*
  * The remembered process costs one read; all processes with all their descriptors may be thousands of reads, and follow
  * only when the remembered process has the lock no more. A folder of /proc stands for one process for good: reads fail
@@ -95,9 +104,8 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
     pid_t pid;
     int folder;
 
-    if (known->folder && has_locked(known->folder, known->fd, lock))
+    if (has_still(known, lock))
         return true;
-    holder_forget(known);
     processes = opendir("/proc");
     folder = next_holder(processes, lock, &pid, known->fd);
     if (processes)
@@ -107,14 +115,14 @@ bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
     return folder >= 0;
 }
 
+/* One process is asked, not all: the lists of locks have spoken already. */
 bool holders_is_owner(const struct kernel_lock *lock, struct holder *known)
 {
     char path[32];
     int folder;
 
-    if (known->folder && has_locked(known->folder, known->fd, lock))
+    if (has_still(known, lock))
         return true;
-    holder_forget(known);
     if (lock->pid <= 0)
         return false;
     snprintf(path, sizeof path, "/proc/%ld", lock->pid);

@@ -4,8 +4,6 @@
  * the server alone: if one fails, the command that goes ahead has no use with this server.
  */
 #include <hiredis.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -78,26 +76,26 @@ static redisContext *first_told(struct pair_of_links *links, int commands)
     return event.data.ptr;
 }
 
-static void test_a_server_replies_before_it_sends_the_message(void **state)
+static void assert_first_told(int commands, bool is_listener)
 {
     struct pair_of_links links;
 
-    (void)state;
     open_links(&links);
     for (int i = 0; i < TURNS; i++)
-        assert_ptr_equal(first_told(&links, 1), links.speaker);
+        assert_ptr_equal(first_told(&links, commands), is_listener ? links.listener : links.speaker);
     close_links(&links);
+}
+
+static void test_a_server_replies_before_it_sends_the_message(void **state)
+{
+    (void)state;
+    assert_first_told(1, false);
 }
 
 static void test_a_server_sends_the_message_first_when_another_reply_waits(void **state)
 {
-    struct pair_of_links links;
-
     (void)state;
-    open_links(&links);
-    for (int i = 0; i < TURNS; i++)
-        assert_ptr_equal(first_told(&links, 2), links.listener);
-    close_links(&links);
+    assert_first_told(2, true);
 }
 
 /* ---- the library ------------------------------------------------------------------------- */
