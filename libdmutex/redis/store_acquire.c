@@ -42,7 +42,7 @@ static void put_acquire(struct dm_args *args, const struct dm_store *store, cons
     dm_args_number(args, ask->lease_ms);
     put_words(args, ask);
     dm_args_number(args, ask->seen);
-    if (ask->arrival)
+    if (may_queue && ask->arrival)
         dm_args_number(args, ask->arrival);
     else
         dm_args_text(args, may_queue ? "queue" : "try");

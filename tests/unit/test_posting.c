@@ -29,6 +29,7 @@ static int room;            /* for commands: the link is down afterwards */
 static const char *at_once; /* the reply to each command as it is sent */
 static bool is_sent_by_text;
 static char argument[160]; /* the first behind the keys */
+static char manner[32];    /* the fifth: an acquire tries, queues, or brings its place back */
 static const char *distrusted;
 
 /* The commands without a reply, in the order of sending. */
@@ -46,6 +47,7 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
 {
     struct sent *last = &sent[sent_count];
     char keys_text[DM_ARG_DIGITS];
+    int first;
 
     (void)node;
     if (room == 0)
@@ -54,7 +56,10 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
     assert_true(sent_count++ < SENT_MAX);
     is_sent_by_text = strcmp(args->texts[0], "EVAL") == 0;
     snprintf(keys_text, sizeof keys_text, "%.*s", (int)args->lengths[2], args->texts[2]);
-    snprintf(argument, sizeof argument, "%s", args->texts[3 + atoi(keys_text)]);
+    first = 3 + atoi(keys_text);
+    snprintf(argument, sizeof argument, "%s", args->texts[first]);
+    if (first + 4 < args->count)
+        snprintf(manner, sizeof manner, "%.*s", (int)args->lengths[first + 4], args->texts[first + 4]);
     last->handler = fn;
     last->user = user;
     snprintf(last->script, sizeof last->script, "%s", args->texts[1]);
@@ -158,6 +163,13 @@ static bool post_release(void)
     const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
 
     return dm_redis_post_release(&redis.store, &ask, DM_END_UNLOCKED, take, &got);
+}
+
+static bool post_acquire(uint64_t arrival, bool may_queue)
+{
+    const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000, .arrival = arrival };
+
+    return dm_redis_post_acquire(&redis.store, &ask, may_queue, NULL, 0, take, &got);
 }
 
 static bool post_polls(void)
@@ -493,9 +505,24 @@ static void test_posting_sends_one_text_and_tells_one_refusal_when_there_are_man
     assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
 }
 
+/* A waiter that cannot hear, because its inbox is gone for now, only tries: in the queue it would miss its grant. */
+static void test_an_attempt_that_may_not_queue_brings_no_place_back(void **state)
+{
+    (void)state;
+    assert_true(post_acquire(0, true));
+    assert_string_equal(manner, "queue");
+    assert_true(post_acquire(77, true));
+    assert_string_equal(manner, "77");
+    assert_true(post_acquire(77, false));
+    assert_string_equal(manner, "try");
+    for (int i = 0; i < 3; i++)
+        reply_with(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_an_attempt_that_may_not_queue_brings_no_place_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_answers_each_question_when_replied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_tells_the_birth_when_it_renews, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_marks_the_hold_when_the_renewal_says_so, setup, teardown),
