@@ -4,6 +4,7 @@
 #include "group.h"
 #include "masters.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -151,6 +152,37 @@ static void print_keys(struct stage *stage)
         sentinels_show(stage->group);
 }
 
+static void print_thread(int place, pid_t pid, const char *thread)
+{
+    char path[64], line[128] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%.20s/syscall", pid, thread);
+    file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file))
+        printf("# process %d, thread %s: system call %.*s\n", place, thread, (int)strcspn(line, " \n"), line);
+    if (file)
+        fclose(file);
+}
+
+/* Tells where each thread sleeps, after a waiter has waited for ever: a waiter that reads in ppoll, others in futex. */
+static void print_threads(const struct stage *stage)
+{
+    for (int i = 0; i <= PROCESSES; i++) {
+        char path[32];
+        DIR *threads;
+        struct dirent *entry;
+
+        snprintf(path, sizeof path, "/proc/%d/task", stage->places[i].pid);
+        threads = opendir(path);
+        while (threads && (entry = readdir(threads)))
+            if (entry->d_name[0] != '.')
+                print_thread(i, stage->places[i].pid, entry->d_name);
+        if (threads)
+            closedir(threads);
+    }
+}
+
 /* Judges a round, and prints the findings once, with the round's seed. */
 static void judge(struct stage *stage, struct tally *tally)
 {
@@ -228,6 +260,7 @@ void round_run(struct stage *stage, struct tally *tally, bool hands_on, unsigned
     } else {
         tally->stuck++;
         print_keys(stage);
+        print_threads(stage);
     }
     judge(stage, tally);
     if (stage->places[0].pid)
