@@ -341,17 +341,17 @@ static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
 }
 
 /*
- * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  Nothing to do if
- * the attempt has asked again meanwhile, because then this is the answer to an earlier request.  While the thread's
- * question is under way the attempt keeps the serial, which the question names, and polls again.
+ * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  An answer to an
+ * earlier request may be out of date, so the attempt polls again; a later request need not be a poll.  While the
+ * thread's question is under way the attempt keeps the serial, which the question names, and polls again, too.
  */
 static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_ns)
 {
-    if (!dm_hold_is_waiting(hold) || request != hold->last_request)
+    if (!dm_hold_is_waiting(hold))
         return 0;
-    if (!hold->is_asked)
+    if (request == hold->last_request && !hold->is_asked)
         return ask_again(hold, now_ns) | DM_DO_NEW_SERIAL;
-    hold->poll_ns = retry_ns(hold, now_ns);
+    hold->poll_ns = min64(hold->poll_ns, retry_ns(hold, now_ns));
     return 0;
 }
 

@@ -328,6 +328,24 @@ static void test_hold_takes_a_new_serial_and_keeps_its_place_when_unknown(void *
     assert_int_equal(hold.phase, DM_ASKING);
 }
 
+/*
+ * A timed waiter sent the end of its wait behind the poll, and got no answer: the claim goes on for the next thread of
+ * the line, which would wait for ever without a poll.
+ */
+static void test_hold_polls_again_when_unknown_crosses_a_later_request(void **state)
+{
+    uint64_t poll;
+
+    (void)state;
+    say_queued(send_at(0), 3, 200, 1);
+    poll = send_due_at(300);
+    dm_hold_send(&hold, DM_WANTS_NOTHING, at(301));
+    assert_int_equal(say(DM_SAYS_UNKNOWN, poll, 302), 0);
+    assert_int_equal(hold.phase, DM_QUEUED);
+    assert_int_equal(dm_hold_next_ns(&hold), at(302 + RETRY_MS));
+    assert_int_equal(say(DM_SAYS_UNKNOWN, send_due_at(302 + RETRY_MS), 400), DM_DO_WAKE | DM_DO_NEW_SERIAL);
+}
+
 /* "Unknown" says nothing to an attempt that does not wait: a grant that crossed the request may be under way. */
 static void test_hold_ignores_unknown_when_it_is_not_queued(void **state)
 {
@@ -411,6 +429,7 @@ int main(void)
         USUAL(test_hold_renews_at_once_when_told_to_ask),
         USUAL(test_hold_ignores_being_told_to_ask_when_it_is_over),
         USUAL(test_hold_takes_a_new_serial_and_keeps_its_place_when_unknown),
+        USUAL(test_hold_polls_again_when_unknown_crosses_a_later_request),
         USUAL(test_hold_ignores_unknown_when_it_is_not_queued),
         USUAL(test_hold_goes_on_asking_when_there_is_no_answer),
         USUAL(test_hold_is_over_for_good_when_refused),
