@@ -26,7 +26,8 @@ for script in tests/lib/server.sh tests/doc/page.sh; do
 done
 result "a part of a test script ends, if it is started by itself"
 
-(cd "$srcdir" && grep -rlF '$(mktemp' --include='*.sh' --exclude=test_scratch.sh tests bench examples debian) >"$scratch/makers"
+(cd "$srcdir" && grep -rlF '$(mktemp' --include='*.sh' --exclude=test_scratch.sh tests bench examples debian) \
+    >"$scratch/makers"
 while read -r script; do
     sed -n 1,20p "$srcdir/$script" | grep -q '^set -eu' ||
         grep -nF '$(mktemp' "$srcdir/$script" | grep -v '|| ' | sed "s,^,$script:,"

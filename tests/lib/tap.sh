@@ -10,7 +10,10 @@
 set -u
 LC_ALL=C
 export LC_ALL
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/dmutex-XXXXXX") || { echo "Bail out! TMPDIR, or /tmp, must be a directory that this user can write to"; exit 1; }
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/dmutex-XXXXXX") || {
+    echo "Bail out! TMPDIR, or /tmp, must be a directory that this user can write to"
+    exit 1
+}
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 tests=0

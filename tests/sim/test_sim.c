@@ -177,10 +177,9 @@ static bool has_tried_enough(void)
            counters.runs >= count_from("DM_SIM_SEEDS", 0, 25000);
 }
 
-/* Three runs with many faults have a tenth, and other runs more. */
 static void must_have_tried(void)
 {
-    assert_true(counters.holds > counters.operations / 20);
+    assert_true(counters.holds > counters.operations / 10);
 }
 
 /* Every promise of the protocol is kept under all faults, except promises that a fault takes away. */
@@ -254,7 +253,7 @@ static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 /* Three shards whose replicas take over, and slots that move between them with locks, queues and conditions. */
 static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 30, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000); /* three seeds alone hold too little */
 
     (void)state;
     begin();
@@ -262,7 +261,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
     keep_promises_at(first_seed(), seeds);
     must_have_tried();
     assert_true(counters.slot_moves > seeds && counters.swift_locks > 0);
-    assert_true((counters.deaths > 0 && counters.switches > seeds / 2) || SHARE > 1); /* three seeds have none */
+    assert_true((counters.deaths > 0 && counters.switches > seeds / 2) || SHARE > 1); /* five seeds have few */
 }
 
 /* A hold that all replicas have confirmed needs neither the sentinels' word nor a grace. */

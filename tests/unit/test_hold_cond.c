@@ -126,7 +126,7 @@ static void test_hold_keeps_its_serial_when_unknown_while_its_question_is_under_
     assert_int_equal(polled(DM_SAYS_UNKNOWN, send_due_at(300), 301), DM_DO_WAKE | DM_DO_NEW_SERIAL);
 }
 
-/* "Unknown" to an older request, sent before the wait, changes nothing. */
+/* "Unknown" to an older request, sent before the wait, does not end the wait. */
 static void test_hold_waits_on_when_unknown_answers_an_older_request(void **state)
 {
     uint64_t older = send_at(0);
