@@ -548,6 +548,8 @@ sim_sources = \
     tests/sim/plain_locks.c \
     tests/sim/plain_parts.h \
     tests/sim/plain_way.c \
+    tests/sim/polls.c \
+    tests/sim/polls.h \
     tests/sim/process.c \
     tests/sim/process.h \
     tests/sim/run.c \
@@ -567,6 +569,7 @@ sim_sources = \
 sim_wraps = \
     -Wl,--wrap=dm_hold_look_at \
     -Wl,--wrap=dm_line_take_back \
+    -Wl,--wrap=dm_hold_send \
     -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_lookout_is_fresh \
     -Wl,--wrap=dm_redis_hear \

@@ -199,6 +199,13 @@ static void test_sim_notices_when_what_was_given_back_counts_as_held(void **stat
     must_break("what was given back counts as held", NULL, CORE_KEEPS_ALL, "I1 I2 I4");
 }
 
+/* A server with older data has forgotten a waiter, whose wait ends before the server's answer comes. */
+static void test_sim_notices_when_nothing_reminds_of_a_waiter(void **state)
+{
+    (void)state;
+    must_break_when("a late \"unknown\" is no news", NULL, CORE_DROPS_LATE_UNKNOWN, "liveness", true);
+}
+
 static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **state)
 {
     (void)state;
@@ -420,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
+        cmocka_unit_test(test_sim_notices_when_nothing_reminds_of_a_waiter),
         cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
         cmocka_unit_test(test_sim_notices_when_a_new_server_gives_no_grace),
         cmocka_unit_test(test_sim_notices_when_the_mark_names_no_promotion),
