@@ -1017,7 +1017,7 @@ check-asan: asan/Makefile
 	$(MAKE) -C asan check TEST_TIMEOUT=600
 	$(MAKE) -C asan check-groups TEST_TIMEOUT=600
 check-tsan: tsan/Makefile
-	$(MAKE) -C tsan check TEST_TIMEOUT=600 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
+	$(MAKE) -C tsan check TEST_TIMEOUT=1800 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
 	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
 asan/Makefile:
 	$(MKDIR_P) $(@D)
