@@ -548,8 +548,8 @@ sim_sources = \
     tests/sim/plain_locks.c \
     tests/sim/plain_parts.h \
     tests/sim/plain_way.c \
-    tests/sim/polls.c \
-    tests/sim/polls.h \
+    tests/sim/plans.c \
+    tests/sim/plans.h \
     tests/sim/process.c \
     tests/sim/process.h \
     tests/sim/run.c \

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "check.h"
 #include "core/hold.h"
-#include "polls.h"
+#include "plans.h"
 #include "redis/lookout.h"
 #include "redis/store_parts.h"
 #include "world.h"
@@ -101,16 +101,17 @@ struct dm_request __wrap_dm_hold_send(struct dm_hold *hold, enum dm_want want, i
 
 struct dm_request __wrap_dm_hold_send(struct dm_hold *hold, enum dm_want want, int64_t now_ns)
 {
-    if (want == DM_WANTS_POLL)
-        polls_sent(hold);
+    plans_sent(hold, want);
     return __real_dm_hold_send(hold, want, now_ns);
 }
 
-/* "Unknown", in answer to a poll, and the attempt has sent another request since. */
-static bool is_late_unknown(const struct dm_hold *hold, const struct dm_event *event)
+/* A defect takes the answer for no news. */
+static bool is_dropped(const struct dm_hold *hold, const struct dm_event *event)
 {
-    return event->kind == DM_EV_POLLED && event->answer->verdict == DM_SAYS_UNKNOWN &&
-           event->request != hold->last_request;
+    if (defect == CORE_DROPS_LATE_UNKNOWN)
+        return event->kind == DM_EV_POLLED && event->answer->verdict == DM_SAYS_UNKNOWN &&
+               event->request != hold->last_request;
+    return defect == CORE_RENEWS_ONCE && event->kind == DM_EV_RENEWED && event->answer->verdict == DM_SAYS_NOTHING;
 }
 
 /* Called by the linker's --wrap at every step of every attempt. */
@@ -128,12 +129,10 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
         check_told_death((const struct dm_claim *)(const void *)hold); /* its first member */
     if (defect == CORE_TRUSTS_ANY_GRANT && event->kind == DM_EV_GRANTED)
         changed.request = hold->last_request;
-    if (event->kind == DM_EV_POLLED)
-        polls_answered(hold);
-    actions = defect == CORE_DROPS_LATE_UNKNOWN && is_late_unknown(hold, event)
-                  ? 0
-                  : __real_dm_hold_step(hold, &changed, now_ns);
-    polls_check(hold);
+    plans_answered(hold, event->kind);
+    actions = is_dropped(hold, event) ? 0 : __real_dm_hold_step(hold, &changed, now_ns);
+    if (defect != CORE_KEEPS_ALL) /* that hold is none of the core's */
+        plans_check(hold);
     if (defect == CORE_HAS_NO_MARGIN && hold->certain_until_ns != certain_ns)
         hold->certain_until_ns += hold->lease_ms * MS / 5;
     if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD)

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "cluster.h"
 #include "plain.h"
-#include "polls.h"
+#include "plans.h"
 #include "process.h"
 #include "sentinels.h"
 #include "server.h"
@@ -260,7 +260,7 @@ static void run_plan(struct run *run)
         plain_begin();
     processes_begin();
     check_begin(work.names);
-    polls_begin();
+    plans_begin();
     faults_begin(&run->faults, work.lease_ms, work.has_grace && !work.has_mixed_leases);
     process_set_grace(work.has_grace && run->defect != SERVER_HAS_NO_GRACE);
     work_begin(&work);

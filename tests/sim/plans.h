@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An attempt that waits has a poll planned or on its way, unless its thread asks: no message need come to a waiter that
+ * the server has forgotten, and so nothing else would end its wait.  A hold has a renewal planned or on its way.
+ */
+#ifndef SIM_PLANS_H
+#define SIM_PLANS_H
+
+#include "core/hold.h"
+
+/* Forgets all attempts: a new run. */
+void plans_begin(void);
+
+/* A request of the attempt is on its way. */
+void plans_sent(const struct dm_hold *hold, enum dm_want want);
+
+/* The event is the answer to a request of the attempt, perhaps, or tells of the end of the connection. */
+void plans_answered(const struct dm_hold *hold, enum dm_event_kind kind);
+
+/* After each step of the attempt. */
+void plans_check(const struct dm_hold *hold);
+
+#endif
