@@ -111,7 +111,9 @@ static bool is_dropped(const struct dm_hold *hold, const struct dm_event *event)
     if (defect == CORE_DROPS_LATE_UNKNOWN)
         return event->kind == DM_EV_POLLED && event->answer->verdict == DM_SAYS_UNKNOWN &&
                event->request != hold->last_request;
-    return defect == CORE_RENEWS_ONCE && event->kind == DM_EV_RENEWED && event->answer->verdict == DM_SAYS_NOTHING;
+    if (defect == CORE_RENEWS_ONCE)
+        return event->kind == DM_EV_RENEWED && event->answer->verdict == DM_SAYS_NOTHING;
+    return defect == CORE_RELEASES_ONCE && event->kind == DM_EV_RELEASED && event->answer->verdict == DM_SAYS_NOTHING;
 }
 
 /* Called by the linker's --wrap at every step of every attempt. */

@@ -12,6 +12,7 @@ enum core_defect {
     CORE_KEEPS_ALL,          /* a released mutex counts as held */
     CORE_DROPS_LATE_UNKNOWN, /* "unknown" is no news to an attempt that has sent another request since */
     CORE_RENEWS_ONCE,        /* a renewal without an answer is not repeated */
+    CORE_RELEASES_ONCE,      /* a release without an answer is not repeated */
     SERVER_HAS_NO_GRACE,     /* not the core's: a new server grants at once */
     SERVER_HAS_GHOSTS,       /* not the core's: bytes of a closed connection are executed late */
     INBOX_BELIEVES_ANY,      /* the connection's: any grant counts as sent by the inbox's server */

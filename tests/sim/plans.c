@@ -6,57 +6,70 @@
 
 #include "world.h"
 
-/* How many polls and renewals of each attempt are on their way, by the attempt's serial. */
-static GHashTable *polls, *renewals;
+enum kind { POLLS, RENEWALS, RELEASES, KINDS };
 
-static GHashTable *table_new(void)
-{
-    return g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-}
+static const struct {
+    enum dm_want sent;
+    enum dm_event_kind answered;
+} kinds[KINDS] = {
+    [POLLS] = { DM_WANTS_POLL, DM_EV_POLLED },
+    [RENEWALS] = { DM_WANTS_RENEW, DM_EV_RENEWED },
+    [RELEASES] = { DM_WANTS_RELEASE, DM_EV_RELEASED },
+};
+
+/* How many requests of a kind are on their way, by the attempt's serial. */
+static GHashTable *on_way[KINDS];
 
 void plans_begin(void)
 {
-    g_clear_pointer(&polls, g_hash_table_destroy);
-    g_clear_pointer(&renewals, g_hash_table_destroy);
-    polls = table_new();
-    renewals = table_new();
+    for (int kind = 0; kind < KINDS; kind++) {
+        g_clear_pointer(&on_way[kind], g_hash_table_destroy);
+        on_way[kind] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    }
 }
 
-static int count(GHashTable *table, const struct dm_hold *hold)
+static int count(enum kind kind, const struct dm_hold *hold)
 {
-    return GPOINTER_TO_INT(g_hash_table_lookup(table, &hold->serial));
+    return GPOINTER_TO_INT(g_hash_table_lookup(on_way[kind], &hold->serial));
 }
 
-static void set(GHashTable *table, const struct dm_hold *hold, int number)
+static void add(enum kind kind, const struct dm_hold *hold, int difference)
 {
+    int number = count(kind, hold) + difference;
+
     if (number > 0)
-        g_hash_table_insert(table, g_memdup2(&hold->serial, sizeof hold->serial), GINT_TO_POINTER(number));
+        g_hash_table_insert(on_way[kind], g_memdup2(&hold->serial, sizeof hold->serial), GINT_TO_POINTER(number));
     else
-        g_hash_table_remove(table, &hold->serial);
+        g_hash_table_remove(on_way[kind], &hold->serial);
 }
 
 void plans_sent(const struct dm_hold *hold, enum dm_want want)
 {
-    if (want == DM_WANTS_POLL)
-        set(polls, hold, count(polls, hold) + 1);
-    if (want == DM_WANTS_RENEW)
-        set(renewals, hold, count(renewals, hold) + 1);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kinds[kind].sent == want)
+            add(kind, hold, 1);
+    }
 }
 
-void plans_answered(const struct dm_hold *hold, enum dm_event_kind kind)
+void plans_answered(const struct dm_hold *hold, enum dm_event_kind event)
 {
-    if (kind == DM_EV_POLLED)
-        set(polls, hold, count(polls, hold) - 1);
-    if (kind == DM_EV_RENEWED)
-        set(renewals, hold, count(renewals, hold) - 1);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kinds[kind].answered == event)
+            add(kind, hold, -1);
+    }
+}
+
+static void want_plan(const struct dm_hold *hold, bool is_needed, int64_t due_ns, enum kind kind, const char *what)
+{
+    if (is_needed && due_ns == DM_NEVER && count(kind, hold) == 0)
+        world_break("liveness: no %s is planned or on its way for attempt %" PRIu64, what, hold->serial);
 }
 
 void plans_check(const struct dm_hold *hold)
 {
+    want_plan(hold, hold->back.is_pending, hold->back.due_ns, RELEASES, "release");
     if (hold->is_asked)
         return;
-    if (dm_hold_is_waiting(hold) && hold->poll_ns == DM_NEVER && count(polls, hold) == 0)
-        world_break("liveness: an attempt waits, and no poll is planned or on its way: %" PRIu64, hold->serial);
-    if (hold->phase == DM_HELD && hold->renew_ns == DM_NEVER && count(renewals, hold) == 0)
-        world_break("liveness: a hold has no renewal planned or on its way: %" PRIu64, hold->serial);
+    want_plan(hold, dm_hold_is_waiting(hold), hold->poll_ns, POLLS, "poll");
+    want_plan(hold, hold->phase == DM_HELD, hold->renew_ns, RENEWALS, "renewal");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An attempt that waits has a poll planned or on its way, unless its thread asks: no message need come to a waiter that
- * the server has forgotten, and so nothing else would end its wait.  A hold has a renewal planned or on its way.
+ * Judges that each attempt has what keeps it going planned or on its way: the poll of a waiter, unless its thread asks;
+ * the renewal of a hold; the release of what was given back.  No message need come to a waiter that the server has
+ * forgotten, and so nothing else would end its wait.
  */
 #ifndef SIM_PLANS_H
 #define SIM_PLANS_H

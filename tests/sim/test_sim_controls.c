@@ -206,10 +206,11 @@ static void test_sim_notices_when_nothing_reminds_of_a_waiter(void **state)
     must_break_when("a late \"unknown\" is no news", NULL, CORE_DROPS_LATE_UNKNOWN, "liveness", true);
 }
 
-static void test_sim_notices_when_a_renewal_is_not_repeated(void **state)
+static void test_sim_notices_when_nothing_is_repeated(void **state)
 {
     (void)state;
     must_break("a renewal without an answer is the last", NULL, CORE_RENEWS_ONCE, "liveness");
+    must_break("a release without an answer is the last", NULL, CORE_RELEASES_ONCE, "liveness");
 }
 
 static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **state)
@@ -434,7 +435,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
         cmocka_unit_test(test_sim_notices_when_nothing_reminds_of_a_waiter),
-        cmocka_unit_test(test_sim_notices_when_a_renewal_is_not_repeated),
+        cmocka_unit_test(test_sim_notices_when_nothing_is_repeated),
         cmocka_unit_test(test_sim_notices_when_bytes_of_a_closed_connection_run_late),
         cmocka_unit_test(test_sim_notices_when_a_new_server_gives_no_grace),
         cmocka_unit_test(test_sim_notices_when_the_mark_names_no_promotion),
