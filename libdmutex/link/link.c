@@ -23,7 +23,9 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_as
 void dm_link_wake(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
-    if (call == link->leader)
+    if (call == link->leader && link->is_glancing)
+        call->is_called = true;
+    else if (call == link->leader)
         dm_bell_ring(&link->leader_bell);
     if (call->is_asleep) {
         dm_link_note_sleep(link, call, false);
@@ -534,6 +536,7 @@ static void forget_other_threads(struct dm_link *link)
     struct dm_caller **at = &link->calls;
 
     link->leader = NULL;
+    link->is_glancing = false;
     link->asleep = link->draining = 0;
     while (*at) {
         struct dm_caller *call = *at;

@@ -60,32 +60,79 @@ static int64_t sleep_ns(const struct dm_link *link, const struct dm_deadline *de
     return left;
 }
 
-/* Yields first: on a machine with one core the server can answer only while this thread does not run. */
-static bool is_core_wanted(int64_t *now_ns)
+/* Reads bytes that are there already.  Returns whether there were any, or handlers are due. */
+static bool has_read(struct dm_link *link)
 {
-    int64_t before_ns = *now_ns;
+    uint64_t before = link->session.activity;
 
+    do_work(link);
+    return link->session.activity != before || dm_link_has_news(link);
+}
+
+/* Right behind the send: a server that shares our core has answered within it. */
+static bool has_read_at_once(struct dm_link *link)
+{
+    bool is_seen;
+
+    if (!is_worthwhile(&link->reads_at_once))
+        return false;
+    is_seen = has_read(link);
+    note_use(&link->reads_at_once, is_seen);
+    return is_seen;
+}
+
+/* Leaves lock and core to others: on a machine with one core the server can answer only while this thread waits. */
+static bool is_core_wanted(struct dm_link *link, int64_t *ret_now_ns)
+{
+    int64_t before_ns;
+
+    dm_mutex_unlock(&link->lock);
+    before_ns = dm_clock_boot_ns();
     sched_yield();
-    *now_ns = dm_clock_boot_ns();
-    return *now_ns - before_ns > YIELD_NS;
+    *ret_now_ns = dm_clock_boot_ns();
+    dm_mutex_lock(&link->lock);
+    return *ret_now_ns - before_ns > YIELD_NS;
+}
+
+/* Another thread has read the reply, or changed the link's state; or it posted. */
+static bool is_called(struct dm_caller *me)
+{
+    me->is_posted = me->is_listening && dm_self_take_post(me->self);
+    return me->is_posted || me->is_called;
+}
+
+/* True if the caller is to look: bytes came, or another thread calls. */
+static bool glance(struct dm_link *link, struct dm_caller *me)
+{
+    int64_t now_ns, end_ns = dm_clock_boot_ns() + (link->session.is_near ? GLANCE_NEAR_NS : GLANCE_NS);
+    bool is_wanted, is_seen;
+
+    link->leader = me;
+    link->is_glancing = true;
+    me->is_called = false;
+    do {
+        is_wanted = is_core_wanted(link, &now_ns);
+        is_seen = (!is_wanted && has_read(link)) || is_called(me);
+    } while (!is_seen && !is_wanted && now_ns < end_ns);
+    link->is_glancing = false;
+    link->leader = NULL;
+    return is_seen;
 }
 
 /*
  * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first glances for
- * a while.  Where answers take longer, or others need this core (on a machine with one core: the server), that is a
- * habit to leave out.  Returns whether the glance was of use.
+ * a while: it reads, again and again.  poll() would be a call more when the answer is there, and takes longer.  Where
+ * answers take longer, or others need this core (on a machine with one core: the server), that is a habit to leave out.
  */
-static bool glance(struct pollfd *pollers, nfds_t count, bool is_near)
+static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 {
-    int64_t now_ns = dm_clock_boot_ns(), end_ns = now_ns + (is_near ? GLANCE_NEAR_NS : GLANCE_NS);
+    bool is_seen;
 
-    while (now_ns < end_ns) {
-        if (is_core_wanted(&now_ns))
-            return false;
-        if (poll(pollers, count, 0) > 0)
-            return true;
-    }
-    return false;
+    if (!is_worthwhile(&link->glances))
+        return false;
+    is_seen = glance(link, me);
+    note_use(&link->glances, is_seen);
+    return is_seen;
 }
 
 /*
@@ -99,21 +146,18 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
     struct timespec timeout = to_timespec(most);
-    bool may_glance = is_worthwhile(&link->glances), is_near = link->session.is_near, is_posted, is_seen;
+    bool is_posted;
 
     dm_assert_held(DM_RANK_CONN);
     link->leader = me;
     dm_mutex_unlock(&link->lock); /* may call the application's log, which may use this thread's semaphore */
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
-    is_seen = is_posted || (may_glance && glance(pollers, 2, is_near));
-    if (!is_seen)
+    if (!is_posted)
         ppoll(pollers, 2, most == DM_NEVER ? NULL : &timeout, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
-    if (may_glance && !is_posted)
-        note_use(&link->glances, is_seen);
     if (pollers[1].revents)
         dm_bell_answer(&link->leader_bell);
 }
@@ -136,24 +180,12 @@ static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_d
     dm_link_note_sleep(link, me, false);
 }
 
-/* Reads bytes that are there already: a server that shares our core has answered within our send. */
-static bool has_read_at_once(struct dm_link *link)
-{
-    uint64_t before = link->session.activity;
-
-    if (!is_worthwhile(&link->reads_at_once))
-        return false;
-    do_work(link);
-    note_use(&link->reads_at_once, link->session.activity != before);
-    return link->session.activity != before || dm_link_has_news(link);
-}
-
 /* A follower does work, too, when woken: the leader may have left, and nobody else may be there to read. */
 static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     bool is_leader = !link->leader && dm_stream_is_for_thread(&link->session.pipe.stream);
 
-    if (is_leader && has_read_at_once(link))
+    if (is_leader && (has_read_at_once(link) || has_glanced(link, me)))
         return;
     if (is_leader)
         lead(link, me, deadline);

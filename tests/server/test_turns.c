@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The promise of an unlock that has returned: any process that is told of the unlock finds the mutex free. */
+/* Turns at a connection: when a call has returned, others find what it did; and no call misses what it waits for. */
 #include "../lib/testlib.h"
 
 #define TURNS 10000
@@ -41,11 +41,29 @@ static void test_unlock_is_pending_when_the_server_does_not_answer(void **state)
     proxy_end(proxy);
 }
 
+/*
+ * The first call of a process glances at the connection while other threads open it.  A thread that missed their call
+ * in a glance would sleep for ever; when a glance noted no calls, one process in six did.
+ */
+static void test_a_first_call_hears_that_the_connection_is_open(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct actor *actor = actor_start(the_server);
+
+        actor_do(actor, "0", "init turns/first");
+        actor_do(actor, "0", "lock turns/first");
+        actor_do(actor, "0", "unlock turns/first");
+        actor_end(actor);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trylock_succeeds_when_told_of_an_unlock_by_a_pipe),
         cmocka_unit_test(test_unlock_is_pending_when_the_server_does_not_answer),
+        cmocka_unit_test(test_a_first_call_hears_that_the_connection_is_open),
         cmocka_unit_test(test_nothing_is_left),
     };
 
