@@ -42,6 +42,7 @@ unit_store_tests = \
 unit_link_tests = \
     tests/unit/test_command \
     tests/unit/test_look \
+    tests/unit/test_pipe \
     tests/unit/test_retry
 unit_redis_tests = \
     tests/unit/test_council \

@@ -19,7 +19,7 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_as
     call->is_asleep = is_asleep;
 }
 
-/* A follower sleeps on the thread's semaphore; the leader in ppoll(), if another thread has read the reply. */
+/* A follower sleeps on the thread's semaphore, the leader in ppoll(), unless it still glances, and looks at a note. */
 void dm_link_wake(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -98,7 +98,7 @@ static void enter(struct dm_link *link)
 }
 
 /*
- * For a caller that holds the state lock: handlers would take that lock. They stay in `finished` until the next leave.
+ * For a caller that holds the state lock: handlers would take that lock.  They stay in `finished` until the next leave.
  */
 static void leave_quietly(struct dm_link *link)
 {
@@ -307,11 +307,15 @@ void dm_link_hold(struct dm_link *link)
     leave_quietly(link);
 }
 
+/* What the kernel does not take needs POLLOUT: the loop thread is told so. */
 void dm_link_let_go(struct dm_link *link)
 {
+    struct dm_session *session = &link->session;
+
     enter(link);
-    link->session.pipe.is_held = false;
-    dm_session_work(&link->session);
+    session->pipe.is_held = false;
+    dm_session_work(session);
+    session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
     leave_quietly(link);
 }
 

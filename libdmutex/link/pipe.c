@@ -144,6 +144,8 @@ void dm_pipe_go_on(struct dm_pipe *pipe)
 
 size_t dm_pipe_pending(const struct dm_pipe *pipe)
 {
+    if (pipe->is_held)
+        return 0;
     return pipe->is_stopped ? pipe->before_stop : pipe->out_length;
 }
 

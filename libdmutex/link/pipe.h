@@ -52,7 +52,7 @@ struct dm_pipe {
     char in[DM_PIPE_READ_ROOM]; /* bytes between the stream and the reader */
     char *out;                  /* bytes that the kernel did not take yet */
     size_t out_length;
-    bool is_held;    /* bytes are kept until dm_pipe_flush(), to go out together */
+    bool is_held;    /* bytes are kept, to go out together */
     bool is_stopped; /* bytes are kept until dm_pipe_go_on(), but for the first `before_stop` of `out` */
     size_t before_stop;
     struct dm_slot *first, *last;
@@ -80,7 +80,7 @@ bool dm_pipe_flush(struct dm_pipe *pipe);
 void dm_pipe_stop(struct dm_pipe *pipe);
 void dm_pipe_go_on(struct dm_pipe *pipe);
 
-/* Bytes to send now, or to keep until the stream has room. */
+/* Bytes to send now, or when the stream has room. */
 size_t dm_pipe_pending(const struct dm_pipe *pipe);
 
 /* The slot of the bytes just written. */

@@ -136,8 +136,10 @@ static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 }
 
 /*
- * The lock is left for the sleep alone.  A deadline, a cancellation or a signal may end the sleep at any time, so the
- * leader promises nothing: whoever has the lock next reads.
+ * Sleeps without the lock.  A deadline, a cancellation or a signal may end the sleep at any time, so the leader
+ * promises nothing: whoever has the lock next reads.  In the child of a handler's fork() nothing would wake the
+ * sleeper, so is_ended is read behind the descriptors: a fork() that comes later leaves closed ones, which end ppoll()
+ * at once.
  */
 static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
@@ -146,14 +148,14 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
     struct timespec timeout = to_timespec(most);
-    bool is_posted;
+    bool is_ended = link->session.is_ended, is_posted;
 
     dm_assert_held(DM_RANK_CONN);
     link->leader = me;
     dm_mutex_unlock(&link->lock); /* may call the application's log, which may use this thread's semaphore */
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
-    if (!is_posted)
+    if (!is_posted && !is_ended)
         ppoll(pollers, 2, most == DM_NEVER ? NULL : &timeout, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     dm_mutex_lock(&link->lock);
