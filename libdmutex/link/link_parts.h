@@ -38,9 +38,11 @@ struct dm_link {
     int64_t turn_ns; /* see dm_link_note_turn() */
 
     struct dm_caller *calls;
+    unsigned calls_alone;      /* so many in a row met no other call */
     struct dm_caller *leader;  /* sleeps in ppoll() on the socket and the bell, or is_glancing */
     int leader_bell;           /* an eventfd */
     unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
+    int64_t next_glance_ns;    /* CLOCK_BOOTTIME */
     struct dm_habit glances, reads_at_once; /* see turns.c */
     bool is_glancing;                       /* the leader is awake, and needs no bell */
     bool is_left_to_leader;                 /* see dm_link_leave_to_leader() */

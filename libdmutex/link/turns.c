@@ -15,6 +15,12 @@
 #define GLANCE_NEAR_NS (200 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
+/* A yield on a busy core may take some ms: so many times as long as a glance is late, no thread glances. */
+#define PAY_BACK 100
+
+/* So many calls in a row that met no other show that one thread at a time uses the link. */
+#define CALLS_ALONE 16
+
 /* A listener looks again so often, in case that the program has closed the descriptors of the socket and the bell. */
 #define LISTEN_MOST_NS (5 * DM_NS_PER_S)
 
@@ -101,19 +107,25 @@ static bool is_called(struct dm_caller *me)
     return me->is_posted || me->is_called;
 }
 
-/* True if the caller is to look: bytes came, or another thread calls. */
+/*
+ * True if the caller is to look: bytes came, or another thread calls.  A yield costs the rest of the thread's slice,
+ * which threads that hand a name on would miss: where threads of one process use the link at once, a core that is
+ * wanted ends the glance.
+ */
 static bool glance(struct dm_link *link, struct dm_caller *me)
 {
     int64_t now_ns, end_ns = dm_clock_boot_ns() + (link->session.is_near ? GLANCE_NEAR_NS : GLANCE_NS);
-    bool is_wanted, is_seen;
+    bool is_in_the_way, is_seen;
 
     link->leader = me;
     link->is_glancing = true;
     me->is_called = false;
     do {
-        is_wanted = is_core_wanted(link, &now_ns);
-        is_seen = (!is_wanted && has_read(link)) || is_called(me);
-    } while (!is_seen && !is_wanted && now_ns < end_ns);
+        is_in_the_way = is_core_wanted(link, &now_ns) && link->calls_alone < CALLS_ALONE;
+        is_seen = (!is_in_the_way && has_read(link)) || is_called(me);
+    } while (!is_seen && !is_in_the_way && now_ns < end_ns);
+    if (now_ns > end_ns)
+        link->next_glance_ns = now_ns + (now_ns - end_ns) * PAY_BACK;
     link->is_glancing = false;
     link->leader = NULL;
     return is_seen;
@@ -122,13 +134,13 @@ static bool glance(struct dm_link *link, struct dm_caller *me)
 /*
  * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first glances for
  * a while: it reads, again and again.  poll() would be a call more when the answer is there, and takes longer.  Where
- * answers take longer, or others need this core (on a machine with one core: the server), that is a habit to leave out.
+ * answers take longer, that is a habit to leave out.
  */
 static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 {
     bool is_seen;
 
-    if (!is_worthwhile(&link->glances))
+    if (dm_clock_boot_ns() < link->next_glance_ns || !is_worthwhile(&link->glances))
         return false;
     is_seen = glance(link, me);
     note_use(&link->glances, is_seen);
@@ -221,6 +233,7 @@ static void add_call(struct dm_link *link, struct dm_caller *call)
     dm_assert_held(DM_RANK_CONN);
     call->self = dm_self_get();
     call->permanent_failures = link->session.permanent_failures;
+    link->calls_alone = link->calls ? 0 : link->calls_alone + 1;
     call->next = link->calls;
     call->link = &link->calls;
     if (call->next)
