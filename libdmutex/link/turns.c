@@ -17,6 +17,7 @@
 
 /* A yield on a busy core may take some ms: so many times as long as a glance is late, no thread glances. */
 #define PAY_BACK 100
+#define LATE_MOST_NS (50 * DM_NS_PER_MS) /* later than that the process was stopped, or the machine was suspended */
 
 /* So many calls in a row that met no other show that one thread at a time uses the link. */
 #define CALLS_ALONE 16
@@ -107,6 +108,14 @@ static bool is_called(struct dm_caller *me)
     return me->is_posted || me->is_called;
 }
 
+static void pay_back(struct dm_link *link, int64_t now_ns, int64_t end_ns)
+{
+    int64_t late_ns = now_ns - end_ns < LATE_MOST_NS ? now_ns - end_ns : LATE_MOST_NS;
+
+    if (late_ns > 0)
+        link->next_glance_ns = now_ns + late_ns * PAY_BACK;
+}
+
 /*
  * True if the caller is to look: bytes came, or another thread calls.  A yield costs the rest of the thread's slice,
  * which threads that hand a name on would miss: where threads of one process use the link at once, a core that is
@@ -124,8 +133,7 @@ static bool glance(struct dm_link *link, struct dm_caller *me)
         is_in_the_way = is_core_wanted(link, &now_ns) && link->calls_alone < CALLS_ALONE;
         is_seen = (!is_in_the_way && has_read(link)) || is_called(me);
     } while (!is_seen && !is_in_the_way && now_ns < end_ns);
-    if (now_ns > end_ns)
-        link->next_glance_ns = now_ns + (now_ns - end_ns) * PAY_BACK;
+    pay_back(link, now_ns, end_ns);
     link->is_glancing = false;
     link->leader = NULL;
     return is_seen;
@@ -134,7 +142,7 @@ static bool glance(struct dm_link *link, struct dm_caller *me)
 /*
  * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first glances for
  * a while: it reads, again and again.  poll() would be a call more when the answer is there, and takes longer.  Where
- * answers take longer, that is a habit to leave out.
+ * answers take longer, or other threads of the process need this core, that is a habit to leave out.
  */
 static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 {
@@ -160,9 +168,11 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
     struct timespec timeout = to_timespec(most);
-    bool is_ended = link->session.is_ended, is_posted;
+    bool is_ended, is_posted;
 
     dm_assert_held(DM_RANK_CONN);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    is_ended = link->session.is_ended;
     link->leader = me;
     dm_mutex_unlock(&link->lock); /* may call the application's log, which may use this thread's semaphore */
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
@@ -190,7 +200,7 @@ static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_d
     dm_link_leave(link);
     is_posted = dm_self_sleep_cancellably(me->self, &until, me->cancel_state);
     dm_mutex_lock(&link->lock);
-    me->is_posted = is_posted && me->is_asleep; /* else the link's own post: to lead, or to look */
+    me->is_posted = is_posted && (me->is_asleep || link->session.is_ended); /* else the link's own, to look */
     dm_link_note_sleep(link, me, false);
 }
 

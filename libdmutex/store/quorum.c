@@ -375,6 +375,7 @@ static void fork_child(struct dm_store *store)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
 
+    all->is_ended = true;
     dm_mutex_reset(&all->lock);
     for (int i = 0; i < all->count; i++)
         dm_store_fork_child(all->children[i].store);

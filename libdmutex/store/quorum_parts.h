@@ -73,6 +73,7 @@ struct dm_quorum_store {
     uint64_t rounds;                            /* the numbers of the newest record's rounds begin here */
     int64_t crowded_until_ns[DM_QUORUM_CROWDS]; /* by the names' numbers: attempts wait, as it was seen lately */
     struct dm_quorum_batch *batches;            /* without a call of the handler yet */
+    bool is_ended;                              /* in the child of a fork: no answer comes, and no record is found */
 };
 
 static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)

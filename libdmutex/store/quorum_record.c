@@ -39,7 +39,7 @@ struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t at
     dm_assert_held(DM_RANK_QUORUM);
     while (record && record->attempt != attempt)
         record = record->next;
-    return record;
+    return all->is_ended ? NULL : record;
 }
 
 static void drop_at(struct dm_quorum_store *all, struct dm_quorum_record **at)

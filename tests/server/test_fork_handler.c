@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "trio.h"
 
 #define FORKS 100
+#define PATIENT "command_timeout=100000"
 
 struct range {
     uintptr_t from, to;
@@ -115,13 +117,11 @@ static int end_copy(int result)
  * A child of the test, so that a deadlock does not stop the test: 0 if all was well.  A copy that waits for the server
  * would wait longer than this process waits for the copy.
  */
-static int lock_while_handlers_fork(void)
+static int lock_while_handlers_fork(const char *url)
 {
     struct sigaction action = { .sa_sigaction = fork_here, .sa_flags = SA_SIGINFO | SA_RESTART };
-    char url[sizeof the_server->url + 32];
     int result = 0;
 
-    snprintf(url, sizeof url, "%s&command_timeout=100000", the_server->url);
     find_ranges();
     if (range_count < 2 || dmutex_configure_np(url) != 0)
         return 2;
@@ -142,17 +142,47 @@ static int lock_while_handlers_fork(void)
  * Attack C7: the handler has interrupted a section of the library in the same thread.  Fork and handler come back here,
  * and the interrupted call ends in the copy.
  */
-static void test_a_call_goes_on_here_and_ends_in_the_copy_when_a_handler_forks(void **state)
+static void assert_handlers_can_fork(const char *url)
 {
     pid_t pid = keeper_fork();
 
-    (void)state;
     if (pid == 0)
-        _exit(lock_while_handlers_fork());
+        _exit(lock_while_handlers_fork(url));
     assert_int_equal(keeper_reap(pid), 0);
+}
+
+static void test_a_call_goes_on_here_and_ends_in_the_copy_when_a_handler_forks(void **state)
+{
+    char url[sizeof the_server->url + 32];
+
+    (void)state;
+    snprintf(url, sizeof url, "%s&" PATIENT, the_server->url);
+    assert_handlers_can_fork(url);
     make_normal(&mutex, "fork/handler", 0);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
+}
+
+/* The same by three servers: answers that were under way at the fork come to nobody in the copy. */
+static void test_a_call_by_a_quorum_ends_in_the_copy_when_a_handler_forks(void **state)
+{
+    struct server *single = the_server;
+
+    trio_begin_group(state);
+    assert_handlers_can_fork(trio_url("?grace=off&" PATIENT));
+    trio_end_group(state);
+    the_server = single;
+}
+
+/* The same in a Cluster, where a call waits in slices, because another node may serve the name by then. */
+static void test_a_call_in_a_cluster_ends_in_the_copy_when_a_handler_forks(void **state)
+{
+    struct cluster cluster;
+
+    (void)state;
+    cluster_start(&cluster, 3, false, CLUSTER_CALM_MS);
+    assert_handlers_can_fork(cluster_url(&cluster, "?grace=off&switch=100000&" PATIENT));
+    cluster_end(&cluster);
 }
 
 /* ---- a sleep that is interrupted --------------------------------------------------------- */
@@ -250,6 +280,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_call_goes_on_here_and_ends_in_the_copy_when_a_handler_forks),
+        cmocka_unit_test(test_a_call_by_a_quorum_ends_in_the_copy_when_a_handler_forks),
+        cmocka_unit_test(test_a_call_in_a_cluster_ends_in_the_copy_when_a_handler_forks),
         cmocka_unit_test(test_a_waiting_lock_ends_in_the_child_when_a_handler_forks),
         cmocka_unit_test(test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks),
         cmocka_unit_test(test_nothing_is_left),
