@@ -214,7 +214,10 @@ static void test_scripts_do_the_same_without_their_short_ways(void **state)
     assert_true(whole.wanted > calls / 2000); /* marked holds were among them */
 }
 
-/* The comparison notices a change of each short way; the last change shows after some 40 000 calls. */
+/*
+ * The comparison notices a change of each short way.  The last change shows after some 40 000 calls, too late for the
+ * short run, which checks alone that the script still has the line.
+ */
 static void test_scripts_differ_when_a_short_way_is_changed(void **state)
 {
     static const struct mutation changes[] = {
@@ -227,11 +230,11 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
         { "release", "call('DEL', lock)\n", "" },
         { "release", "call('ZRANGE', queue, '0', '1')", "call('ZRANGE', queue, '-1', '-1')" },
         { "release", "local wanted = (is_lone or is_last) and '0' or nil", "local wanted = is_last and '0' or nil" },
-        { "cond_signal", "local is_free, signal, wanted = true, '@' .. queue .. ' ', '0'",
-          "local is_free, signal, wanted = true, '', '0'" },
+        { "cond_signal", "local is_free, signal, wanted = true, '@' .. queue .. ' ',",
+          "local is_free, signal, wanted = true, ''," },
     };
 
-    const size_t count = sizeof changes / sizeof changes[0] - (rounds(1) == 1);
+    const size_t count = sizeof changes / sizeof changes[0], compared = count - (rounds(1) == 1);
 
     (void)state;
     is_mutated = true;
@@ -241,9 +244,8 @@ static void test_scripts_differ_when_a_short_way_is_changed(void **state)
         int calls = 0;
 
         whole.scripting = scripting_new(mutations);
-        while (is_random_call_alike(calls))
+        while (i < compared && is_random_call_alike(calls))
             assert_true(calls++ < 400000);
-
         scripting_free(whole.scripting);
         whole.scripting = kept;
     }
