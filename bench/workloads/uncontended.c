@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lock and unlock of a name that no other thread wants, by unix socket and by TCP, against loops of bare commands. */
+/*
+ * A lock and unlock of a name that no other thread wants, by unix socket and by TCP, against loops of bare commands;
+ * and by unix socket while a program computes on each core.
+ */
 #include <dmutex/dmutex.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/contest.h"
 #include "bench/home.h"
 #include "bench/own.h"
 #include "bench/server.h"
 #include "bench/workload.h"
+
+enum { CORES_MAX = 64 };
 
 static struct own own;
 static struct home classic, set;
@@ -41,7 +47,7 @@ static void set_pair(void *unused)
     home_delete(&set);
 }
 
-static void measure(const struct bench_scene *scene)
+static void measure_as(const struct bench_scene *scene, const char *when, const char *limits)
 {
     static dmutex_t mutex = DMUTEX_INITIALIZER("bench/pair");
     static const struct contender contenders[] = {
@@ -51,16 +57,40 @@ static void measure(const struct bench_scene *scene)
         { "SET NX", set_pair, NULL },
         { NULL, NULL, NULL },
     };
-    const char *when = bench_way_names[scene->server->way];
 
     context = bench_connect(scene->server);
     own_load(context);
     own_init(&own, "own", 1);
     home_open(&classic, context, "bare:classic", 1);
     home_open(&set, context, "bare:set", 1);
-    contest_hold(&(struct contest){ scene, when, "lock + unlock", "us", contenders,
-                                    "<= 0.95 of classic apart, <= 1.10 anywhere", 0, 0 });
+    contest_hold(&(struct contest){ scene, when, "lock + unlock", "us", contenders, limits, 0, 0 });
     contest_count(&contenders[0], scene, when, "2");
+}
+
+static void measure(const struct bench_scene *scene)
+{
+    measure_as(scene, bench_way_names[scene->server->way], "<= 0.95 of classic apart, <= 1.10 anywhere");
+}
+
+static void compute(void *core)
+{
+    volatile unsigned long turns = 0;
+
+    bench_pin(0, *(int *)core);
+    for (;;)
+        turns++;
+}
+
+static void measure_busy(const struct bench_scene *scene)
+{
+    pid_t pids[CORES_MAX];
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    for (int i = 0; i < cores && i < CORES_MAX; i++)
+        pids[i] = bench_begin(scene, compute, &i);
+    measure_as(scene, "busy cores", "<= 1.40 of classic");
+    for (int i = 0; i < cores && i < CORES_MAX; i++)
+        bench_kill(pids[i]);
 }
 
 static void run(const struct bench_scene *scene)
@@ -69,6 +99,8 @@ static void run(const struct bench_scene *scene)
         bench_server_use(scene->server, way);
         bench_apart(scene, measure);
     }
+    bench_server_use(scene->server, BENCH_UNIX);
+    bench_apart(scene, measure_busy);
 }
 
 const struct workload workload_uncontended = { "uncontended", "a lock and unlock of a name that no other thread wants",
