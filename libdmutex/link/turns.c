@@ -16,7 +16,7 @@
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
 /* A yield on a busy core may take some ms: so many times as long as a glance is late, no thread glances. */
-#define PAY_BACK 100
+#define PAY_BACK 30
 #define LATE_MOST_NS (50 * DM_NS_PER_MS) /* later than that the process was stopped, or the machine was suspended */
 
 /* So many calls in a row that met no other show that one thread at a time uses the link. */
