@@ -474,6 +474,6 @@ void dm_fleet_fork_child(struct dm_fleet *fleet)
         dm_node_fork_child(&fleet->members[i]->node);
     if (fleet->guide)
         dm_guide_fork_child(fleet->guide);
-    fleet->is_ended = true; /* a thread that waits for a member's link waits for ever */
+    fleet->is_ended = true; /* for the forking thread, if a handler interrupted its wait: no link opens */
     dm_mutex_reset(&fleet->lock);
 }
