@@ -173,27 +173,45 @@ static int64_t reached_by(int64_t *numbers, int count, int how_many)
 }
 
 /*
- * Until when a majority for that master counts, from the oldest question of the newest majority on; and the epoch that
- * a majority tells at least.  0: no majority.
+ * Until when a majority for that master and that epoch counts, from the oldest question of the newest majority on; 0:
+ * no majority.  A sentinel that tells no epoch agrees with each.
+ */
+static int64_t agreed_on(const struct dm_council *council, const struct dm_master *master, uint64_t epoch,
+                         int64_t now_ns)
+{
+    int64_t asked_ns[DM_COUNCIL_MOST];
+    int count = 0, majority = dm_council_majority(council, now_ns);
+
+    for (int i = 0; i < council->count; i++) {
+        const struct dm_master *told = &council->opinions[i].master;
+
+        if (is_same(told, master) && (told->epoch == epoch || told->epoch == 0) && counts_from(council, i, now_ns))
+            asked_ns[count++] = council->opinions[i].asked_ns;
+    }
+    return count < majority ? 0 : reached_by(asked_ns, count, majority) + council->fresh_ns;
+}
+
+/*
+ * The same for the latest epoch that has a majority.  Sentinels with different epochs do not agree, though they name
+ * one address: the master was replaced, and promoted again, and the sentinels of the earlier epoch know of neither.
  */
 static int64_t agreed_until(const struct dm_council *council, const struct dm_master *master, int64_t now_ns,
                             uint64_t *ret_epoch)
 {
-    int64_t asked_ns[DM_COUNCIL_MOST], epochs[DM_COUNCIL_MOST];
-    int count = 0, majority = dm_council_majority(council, now_ns);
+    int64_t until_ns = 0;
 
+    *ret_epoch = 0;
     for (int i = 0; i < council->count; i++) {
-        const struct dm_opinion *opinion = &council->opinions[i];
+        const struct dm_master *told = &council->opinions[i].master;
+        bool is_candidate = is_same(told, master) && told->epoch >= *ret_epoch && counts_from(council, i, now_ns);
+        int64_t by_ns = is_candidate ? agreed_on(council, master, told->epoch, now_ns) : 0;
 
-        if (!is_same(&opinion->master, master) || !counts_from(council, i, now_ns))
-            continue;
-        asked_ns[count] = opinion->asked_ns;
-        epochs[count++] = (int64_t)opinion->master.epoch;
+        if (by_ns) {
+            *ret_epoch = told->epoch;
+            until_ns = by_ns;
+        }
     }
-    if (count < majority)
-        return 0;
-    *ret_epoch = (uint64_t)reached_by(epochs, count, majority);
-    return reached_by(asked_ns, count, majority) + council->fresh_ns;
+    return until_ns;
 }
 
 static enum dm_council_news doubt(struct dm_council *council, int64_t now_ns)

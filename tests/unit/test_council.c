@@ -199,6 +199,26 @@ static void test_an_epoch_does_not_fall(void **state)
     assert_int_equal(council.word.epoch, 6);
 }
 
+/*
+ * Replaced, promoted, replaced and promoted again: one sentinel has heard of it, and one that is cut off from the
+ * others still tells the first promotion.
+ */
+static void test_sentinels_of_different_epochs_do_not_agree(void **state)
+{
+    (void)state;
+    begin(3);
+    says_of(0, &there, 5, 10);
+    says_of(1, &here, 4, 10);
+    assert_int_equal(says_of(2, &here, 6, 11), DM_COUNCIL_SAME);
+    assert_int_equal(says_of(1, &here, 4, 12), DM_COUNCIL_SAME);
+    assert_int_equal(says_of(0, &here, 6, 13), DM_COUNCIL_WORD);
+    assert_int_equal(council.word.epoch, 6);
+    dm_council_look(&council, 14 + FRESH);
+    says_of(0, &here, 6, 200);
+    assert_int_equal(says_of(1, &here, 4, 200), DM_COUNCIL_SAME);
+    assert_false(dm_council_is_fresh(&council, council.number, 200));
+}
+
 static void test_an_unknown_name_is_told_once(void **state)
 {
     (void)state;
@@ -434,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_the_number_stays_when_the_address_comes_back),
         cmocka_unit_test(test_the_number_rises_with_the_epoch_of_a_majority),
         cmocka_unit_test(test_an_epoch_does_not_fall),
+        cmocka_unit_test(test_sentinels_of_different_epochs_do_not_agree),
         cmocka_unit_test(test_an_unknown_name_is_told_once),
         cmocka_unit_test(test_a_sentinel_has_one_voice_by_two_addresses),
         cmocka_unit_test(test_a_listed_sentinel_that_is_gone_counts_once),
