@@ -53,6 +53,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/order.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/poll.c \
+    libdmutex/base/poll.h \
     libdmutex/base/probe.h \
     libdmutex/base/rank.c \
     libdmutex/base/rank.h \

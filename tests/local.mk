@@ -130,6 +130,7 @@ server_tests = \
     tests/server/test_quorum_losses \
     tests/server/test_remains \
     tests/server/test_replicas \
+    tests/server/test_rests \
     tests/server/test_sentinel_faults \
     tests/server/test_sentinel_holds \
     tests/server/test_sentinel_partitions \

@@ -12,7 +12,6 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/poll.h"
 #include "base/rank.h"
 #include "base/thread.h"
 #include "link/tls_errors.h"
@@ -347,7 +347,7 @@ static bool await(const struct dm_tls *tls, short events, int64_t deadline_ns)
     if (left_ns <= 0)
         return false;
     dm_mutex_unlock(&lock);
-    poll(&poller, 1, (int)(left_ns / DM_NS_PER_MS) + 1);
+    dm_poll(&poller, 1, left_ns);
     dm_mutex_lock(&lock);
     return true;
 }

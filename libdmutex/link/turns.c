@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/turns.h"
 
-#include <poll.h>
 #include <sched.h>
 
 #include "base/descriptor.h"
+#include "base/poll.h"
 #include "link/link_parts.h"
 
 /*
@@ -46,11 +46,6 @@ static void do_work(struct dm_link *link)
     dm_assert_held(DM_RANK_CONN);
     dm_session_work(&link->session);
     dm_link_hand_out(link);
-}
-
-static struct timespec to_timespec(int64_t ns)
-{
-    return (struct timespec){ .tv_sec = (time_t)(ns / DM_NS_PER_S), .tv_nsec = (long)(ns % DM_NS_PER_S) };
 }
 
 /* How long to sleep: until the caller's deadline, or until the session has something to do. */
@@ -167,7 +162,6 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
                                 { .fd = link->leader_bell, .events = POLLIN } };
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
-    struct timespec timeout = to_timespec(most);
     bool is_ended, is_posted;
 
     dm_assert_held(DM_RANK_CONN);
@@ -178,7 +172,7 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
     if (!is_posted && !is_ended)
-        ppoll(pollers, 2, most == DM_NEVER ? NULL : &timeout, NULL);
+        dm_poll(pollers, 2, most);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
@@ -383,12 +377,12 @@ static bool is_drained(struct dm_link *link, struct dm_caller *call, void *user)
     return link->session.pipe.popped >= call->drains;
 }
 
-/* Also false if the connection broke: then requests have no answers, and the caller keeps its releases pending. */
-bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
+/* If the connection breaks, the requests have no answers, and the caller keeps its releases pending. */
+void dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
 {
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
 
-    return run_call(link, &call, deadline, is_drained, NULL) && dm_link_is_ready(link);
+    run_call(link, &call, deadline, is_drained, NULL);
 }
 
 /* A post that came before the sleep began counts: it stays in the semaphore until taken. */

@@ -36,9 +36,7 @@ bool dm_link_await(struct dm_link *link, bool (*is_met)(void *user), void *user,
  */
 bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state);
 
-/*
- * Waits until all requests sent before are answered.  False when the deadline has passed, or there is no connection.
- */
-bool dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline);
+/* Waits until all requests sent before are answered, the deadline has passed, or there is no connection. */
+void dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline);
 
 #endif

@@ -428,18 +428,16 @@ static void turn(struct dm_store *store)
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
 /* The commands' links alone: the process's requests go there.  A node that was never asked has nothing to drain. */
-static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
     struct dm_member *member;
-    bool is_drained = true;
 
     FOR_EACH_MEMBER(member, fleet)
     {
         if (!fleet->guide || dm_link_is_ready(link_of(member, DM_ASKS)))
-            is_drained = dm_link_drain(link_of(member, DM_ASKS), deadline) && is_drained;
+            dm_link_drain(link_of(member, DM_ASKS), deadline);
     }
-    return is_drained;
 }
 
 /* The links never open again; the memory stays, because a thread may still be about to use the store. */

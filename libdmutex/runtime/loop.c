@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glib.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/poll.h"
 #include "base/rank.h"
 #include "base/thread.h"
 #include "runtime/pump.h"
@@ -63,8 +63,7 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
     struct dm_watch *watch = &loop->watch;
 
     dm_mutex_unlock(&gate);
-    if (poll(watch->polled, (nfds_t)watch->count, timeout_ms) <= 0)
-        watch->count = 0;
+    dm_poll(watch->polled, (unsigned)watch->count, timeout_ms < 0 ? DM_NEVER : timeout_ms * DM_NS_PER_MS);
     dm_mutex_lock(&gate);
     if (watch->count && watch->polled[0].revents)
         dm_bell_answer(&loop->bell);

@@ -117,28 +117,31 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
 
 /* ---- all pending releases ---------------------------------------------------------------- */
 
-static bool is_any_pending(const struct dm_runtime *runtime, const struct dm_name *name)
+static bool is_any_pending(struct dm_runtime *runtime, const struct dm_name *name)
 {
-    const struct dm_claim *claim = runtime->registry.claims;
+    const struct dm_claim *claim;
+    bool is_any;
 
+    dm_state_lock();
+    claim = runtime->registry.claims;
     while (claim && !(dm_hold_is_returning(&claim->hold) && (!name || claim->name == name)))
         claim = claim->next;
-    return claim != NULL;
+    is_any = claim != NULL;
+    dm_state_unlock();
+    return is_any;
 }
 
+/*
+ * A release that the store refuses, or that waits for a loss to be told, is sent again later: nothing is on the way
+ * then, so the drain does not wait.
+ */
 void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
                               const struct dm_deadline *deadline)
 {
-    bool is_pending;
-
-    for (;;) {
-        dm_state_lock();
-        is_pending = is_any_pending(runtime, name);
-        dm_state_unlock();
-        if (!is_pending || dm_deadline_left_ns(deadline) == 0)
-            return;
+    while (is_any_pending(runtime, name) && dm_deadline_left_ns(deadline) > 0) {
         dm_pump_send_releases(runtime);
-        if (!dm_store_drain(runtime->store, deadline))
+        dm_store_drain(runtime->store, deadline);
+        if (is_any_pending(runtime, name))
             dm_runtime_pause(deadline);
     }
 }

@@ -187,9 +187,9 @@ static inline void dm_store_turn(struct dm_store *store)
     store->ops->turn(store);
 }
 
-static inline bool dm_store_drain(struct dm_store *store, const struct dm_deadline *deadline)
+static inline void dm_store_drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    return store->ops->drain(store, deadline);
+    store->ops->drain(store, deadline);
 }
 
 static inline void dm_store_end(struct dm_store *store)

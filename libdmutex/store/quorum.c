@@ -329,16 +329,14 @@ static void turn(struct dm_store *store)
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
 /* A child that is down has no requests under way. */
-static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
-    int drained = 0;
 
     for (int i = 0; i < all->count; i++) {
         if (dm_store_is_able(all->children[i].store, NULL, DM_ASKS))
-            drained += dm_store_drain(all->children[i].store, deadline);
+            dm_store_drain(all->children[i].store, deadline);
     }
-    return drained >= majority(all);
 }
 
 static void end(struct dm_store *store)

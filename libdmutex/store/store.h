@@ -355,8 +355,8 @@ struct dm_store_ops {
     void (*note_look)(struct dm_store *store, int64_t look_ns);
     void (*turn)(struct dm_store *store);
 
-    /* Waits until all requests sent before are answered.  False at the deadline, or without a way to the store. */
-    bool (*drain)(struct dm_store *store, const struct dm_deadline *deadline);
+    /* Waits until all requests sent before are answered, or have no way to the store any more, or the deadline. */
+    void (*drain)(struct dm_store *store, const struct dm_deadline *deadline);
     /* Ends the ways for good: requests without an answer get no answer, and later requests get none either. */
     void (*end)(struct dm_store *store);
     /* Around fork(): no request is half written; the child closes the sockets and forgets the store. */

@@ -9,6 +9,9 @@
 #include "server.h"
 #include "world.h"
 
+/* A turn of the loop takes the lock some times for each claim, and waits at its end. */
+#define LOCKS_AWAKE_MOST 5000
+
 struct check check;
 
 void check_soon(void)
@@ -24,13 +27,21 @@ void __real_dm_state_unlock(void);
 void __wrap_dm_state_lock(void);
 void __wrap_dm_state_unlock(void);
 
+/* A thread that is preempted in between has not waited. */
+static void count_lock(struct thread *thread)
+{
+    thread->locks++;
+    if (++thread->locks_awake == LOCKS_AWAKE_MOST)
+        world_break("a thread spins: it took the state lock %d times without a wait", LOCKS_AWAKE_MOST);
+}
+
 void __wrap_dm_state_lock(void)
 {
     thread_preempt();
     __real_dm_state_lock();
     check.locks++;
     if (thread_current())
-        thread_current()->locks++;
+        count_lock(thread_current());
 }
 
 void __wrap_dm_state_unlock(void)

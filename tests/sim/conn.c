@@ -489,14 +489,13 @@ bool dm_link_leave_to_leader(struct dm_link *conn, uint64_t activity)
 }
 
 /* Waits for the answers to all commands sent before the call; looks now and then. */
-bool dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
+void dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
 {
     uint64_t all = conn->pushed;
 
     check_no_lock("dm_link_drain");
     while ((conn->popped < all || conn->kept) && dm_deadline_left_ns(deadline) > 0)
         thread_pass(MS);
-    return conn->popped >= all && !conn->kept && conn->state == READY;
 }
 
 void dm_link_reason(struct dm_link *conn, char ret_reason[DM_REASON_ROOM])

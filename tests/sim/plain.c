@@ -271,12 +271,11 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
 }
 
 /* Looks at each millisecond: nothing wakes a thread at the last answer. */
-static bool drain(struct dm_store *store, const struct dm_deadline *deadline)
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     check_no_lock("drain");
     while (plain_of(store)->unanswered && dm_deadline_left_ns(deadline) > 0)
         thread_pass(MS);
-    return !plain_of(store)->unanswered && is_able(store, NULL, DM_ASKS);
 }
 
 /* A message is handed over at the store's own time, by no thread of the process. */

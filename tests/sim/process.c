@@ -76,13 +76,17 @@ static void resume(void *object, uint64_t turn)
     current_process = NULL;
 }
 
-void thread_pass(int64_t ns)
+static void pass(struct thread *thread, int64_t ns)
 {
-    struct thread *thread = current_thread;
-
     thread->is_waiting = false;
     world_at(world_now() + ns, resume, thread, ++thread->turn);
     fiber_give_way();
+}
+
+void thread_pass(int64_t ns)
+{
+    current_thread->locks_awake = 0;
+    pass(current_thread, ns);
 }
 
 void thread_wait(int64_t until_ns)
@@ -90,6 +94,7 @@ void thread_wait(int64_t until_ns)
     struct thread *thread = current_thread;
 
     thread->is_waiting = true;
+    thread->locks_awake = 0;
     thread->turn++;
     if (until_ns != DM_NEVER)
         world_at(process_true_ns(thread->process, until_ns), resume, thread, thread->turn);
@@ -107,7 +112,7 @@ void thread_wake(struct thread *thread)
 void thread_preempt(void)
 {
     if (current_thread && chance_one_in(CHANCE_THREADS, 16))
-        thread_pass(chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS));
+        pass(current_thread, chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS));
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */

@@ -59,6 +59,7 @@ struct thread {
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
     unsigned locks;             /* how often the thread has taken the state lock */
+    unsigned locks_awake;       /* since its last wait */
     struct dm_self_swift swift; /* dm_self_swift, while another thread runs */
     bool is_swift;              /* on the lock-free way, where each look at the clock may give way */
     bool is_entering;           /* by the lock-free way */
