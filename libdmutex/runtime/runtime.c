@@ -155,6 +155,27 @@ static int make(struct dm_runtime **ret_runtime)
     return 0;
 }
 
+/* How many forks lie between this process and the first one. */
+static unsigned forks;
+
+/*
+ * START held.  The handlers of fork() see the current runtime alone.  A signal's handler that forks while the runtime
+ * is made leaves the child a runtime with the parent's uuid, and without a loop thread: the child forgets the runtime
+ * as soon as it is seen.
+ */
+static int make_current(struct dm_runtime **ret_runtime)
+{
+    unsigned forks_before = forks;
+    int error = make(ret_runtime);
+
+    dm_assert_held(DM_RANK_START);
+    __atomic_store_n(&current, *ret_runtime, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (forks != forks_before)
+        dm_runtime_fork_child();
+    return error;
+}
+
 /* Each call of the library comes by here: after the first one it costs a load. */
 int dm_runtime_get(struct dm_runtime **ret_runtime)
 {
@@ -165,8 +186,7 @@ int dm_runtime_get(struct dm_runtime **ret_runtime)
         dm_mutex_lock(&start);
         runtime = current;
         if (!runtime)
-            error = make(&runtime);
-        __atomic_store_n(&current, runtime, __ATOMIC_RELEASE);
+            error = make_current(&runtime);
         dm_mutex_unlock(&start);
     }
     *ret_runtime = runtime;
@@ -406,6 +426,7 @@ void dm_runtime_fork_parent(void)
  */
 void dm_runtime_fork_child(void)
 {
+    forks++;
     dm_log_fork_child();
     if (current) {
         current->is_retired = true;

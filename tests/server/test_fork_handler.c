@@ -5,6 +5,8 @@
  * glibc's own fork() waits for ever if its handler has interrupted malloc() in the same thread.  So the handler forks
  * only where the interrupted instruction is the library's own, or GLib's.
  */
+#include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +278,49 @@ static void test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks(vo
     assert_int_equal(keeper_reap(pid), 0);
 }
 
+/* ---- a first use that is interrupted ------------------------------------------------------ */
+
+static bool is_thread_noisy; /* the next thread's beginning raises a signal */
+
+/* In the place of libc's for the whole program.  The library blocks signals around: the handler runs behind. */
+int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user)
+{
+    static int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int result;
+
+    if (!create)
+        *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    result = create(ret_thread, attributes, run, user);
+    if (is_thread_noisy) {
+        is_thread_noisy = false;
+        raise(SIGUSR1);
+    }
+    return result;
+}
+
+/* The copy has the parent's uuid until its first call has failed, and then its own. */
+static int lock_first(void)
+{
+    int result = dmutex_lock(&mutex);
+
+    if (copy == 0 && result == ENOLCK)
+        return dmutex_lock(&mutex) || dmutex_unlock(&mutex) ? EIO : ENOLCK;
+    return result ? result : dmutex_unlock(&mutex);
+}
+
+/* Finding 137: parent and child would hold the mutex by one identity, and both own the mutex. */
+static void test_a_first_use_ends_in_the_child_when_a_handler_forks(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    make_both("first", &normal, LONG_LEASE);
+    is_thread_noisy = true;
+    pid = start_child(lock_first);
+    is_thread_noisy = false;
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +329,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_call_in_a_cluster_ends_in_the_copy_when_a_handler_forks),
         cmocka_unit_test(test_a_waiting_lock_ends_in_the_child_when_a_handler_forks),
         cmocka_unit_test(test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks),
+        cmocka_unit_test(test_a_first_use_ends_in_the_child_when_a_handler_forks),
         cmocka_unit_test(test_nothing_is_left),
     };
 
