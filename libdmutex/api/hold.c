@@ -5,6 +5,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
@@ -241,6 +242,7 @@ static uint64_t holding_attempt(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
 
+    dm_assert_held(DM_RANK_STATE);
     while (claim && !(claim->hold.phase == DM_HELD && !claim->hold.is_attended))
         claim = claim->next_of_name;
     return claim ? claim->hold.serial : 0;

@@ -6,6 +6,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "runtime/line.h"
 #include "runtime/release.h"
@@ -90,6 +91,7 @@ static bool is_used_here(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
 
+    dm_assert_held(DM_RANK_STATE);
     while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next_of_name;
     return claim != NULL || name->line.first != NULL;
@@ -103,6 +105,7 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 {
     struct dm_claim *claim = dm_name_hold(name, dm_self_get()->serial);
 
+    dm_assert_held(DM_RANK_STATE);
     if (claim && claim->hold.phase == DM_LOST)
         dm_step_kind(runtime, claim, DM_EV_CLOSED);
 }
@@ -117,6 +120,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, target->key);
 
+    dm_assert_held(DM_RANK_STATE);
     if (!name && (target->is_anonymous ? is_used : target->is_robust))
         name = dm_registry_name(&runtime->registry, target->key);
     if (name) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "base/rank.h"
 #include "runtime/ending.h"
 #include "runtime/steps.h"
 #include "store/verdict.h"
@@ -14,6 +15,7 @@ static struct dm_claim *find_waiter(struct dm_name *name)
 {
     struct dm_claim *claim = name ? name->claims : NULL;
 
+    dm_assert_held(DM_RANK_STATE);
     while (claim && claim->hold.phase != DM_QUEUED)
         claim = claim->next_of_name;
     return claim;

@@ -378,6 +378,7 @@ static void forget_trust(struct dm_tls *tls)
 
 static bool open_locked(struct dm_tls *tls, int64_t deadline_ns, char *ret_reason)
 {
+    dm_assert_held(DM_RANK_TLS);
     if (!make_shared()) {
         snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
         return false;

@@ -265,6 +265,7 @@ static int64_t look(struct dm_store *store)
     int64_t next_ns = DM_NEVER, look_ns;
     struct dm_member *member;
 
+    dm_assert_held(DM_RANK_STATE);
     FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
     {
         look_ns = dm_node_look(&member->node);

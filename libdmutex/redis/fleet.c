@@ -100,6 +100,7 @@ static bool find_tag(void *user, bool is_lowest_under_way, char ret_tag[DM_SLOT_
     const struct dm_member *member = user;
     int slot = is_lowest_under_way ? last_slot(member) : dm_fleet_first_slot(member);
 
+    dm_assert_held(DM_RANK_CONN);
     ret_tag[0] = '\0';
     if (slot >= 0)
         dm_slot_tag((unsigned)slot, ret_tag);
@@ -373,6 +374,7 @@ static struct dm_url_host find_host(void *user, unsigned number)
     unsigned listed = (unsigned)fleet->url->host_count;
     const struct dm_url *url;
 
+    dm_assert_held(DM_RANK_CONN);
     number %= listed + dm_fleet_count(fleet);
     if (number < listed)
         return fleet->url->hosts[number];

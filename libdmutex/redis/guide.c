@@ -35,6 +35,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
 {
     struct dm_guide *guide = user;
 
+    dm_assert_held(DM_RANK_CONN);
     (void)ret_reason;
     guide->asked = guide->hooks.find_host(guide->hooks.user, guide->tries++);
     options->address = (struct dm_address){ .host = guide->asked.host, .port = guide->asked.port };
@@ -48,6 +49,7 @@ static void begin(void *user)
 {
     struct dm_guide *guide = user;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_greeting_begin(&guide->greeting);
 }
 
@@ -55,6 +57,7 @@ static int next_round(void *user, struct dm_command *ret_round)
 {
     struct dm_guide *guide = user;
 
+    dm_assert_held(DM_RANK_CONN);
     *ret_round = dm_greeting_round(&guide->greeting);
     return guide->greeting.step_count;
 }
@@ -63,6 +66,7 @@ static bool take(void *user, const struct redisReply *reply, char ret_reason[DM_
 {
     struct dm_guide *guide = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take(&guide->greeting, reply, ret_reason);
 }
 

@@ -42,6 +42,7 @@ static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_r
     int64_t now_ns = dm_clock_boot_ns();
     int missing = dm_council_missing(council, now_ns);
 
+    dm_assert_held(DM_RANK_LOOKOUT);
     if (council->is_refused) {
         snprintf(ret_reason, DM_REASON_ROOM,
                  "the sentinels know no master named \"%.60s\": correct the name in the URL", lookout->url->master);

@@ -58,6 +58,7 @@ static void begin(void *user)
 {
     struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_greeting_begin(&line->greeting);
 }
 
@@ -66,6 +67,7 @@ static int next_round(void *user, struct dm_command *ret_round)
 {
     struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     *ret_round = dm_greeting_round(&line->greeting);
     return line->greeting.step_count;
 }
@@ -75,6 +77,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 {
     struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take(&line->greeting, reply, ret_reason);
 }
 
@@ -85,6 +88,7 @@ static uint64_t note_server(void *user)
     const struct dm_server *server = &line->greeting.server;
     uint64_t number;
 
+    dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
     if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
         line->number++;
@@ -99,6 +103,7 @@ static struct dm_command look(void *user)
 {
     const struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_look(&line->greeting);
 }
 
@@ -106,6 +111,7 @@ static enum dm_looked take_look(void *user, const redisReply *reply, char ret_re
 {
     struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     return dm_greeting_take_look(&line->greeting, reply, ret_reason);
 }
 
@@ -127,6 +133,7 @@ static struct dm_command confirm(void *user)
     struct dm_command command = { 0 };
     struct dm_args args;
 
+    dm_assert_held(DM_RANK_CONN);
     if (dm_args_init(&args, 3, 2) < 0)
         return command;
     dm_args_text(&args, "WAIT");
@@ -143,6 +150,7 @@ static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM
     const struct dm_node_link *line = user;
     unsigned wait = line->node->url->wait;
 
+    dm_assert_held(DM_RANK_CONN);
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= (long long)wait)
         return true;
     if (reply->type == REDIS_REPLY_INTEGER)
@@ -163,6 +171,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     const struct dm_node *node = line->node;
     enum dm_lookout_found found = dm_lookout_find(node->lookout, &line->master, &line->word, ret_reason);
 
+    dm_assert_held(DM_RANK_CONN);
     if (found != DM_LOOKOUT_FOUND)
         return found == DM_LOOKOUT_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
     line->greeting.config = line->master.epoch;
@@ -177,6 +186,7 @@ static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_node_link *line = user;
 
+    dm_assert_held(DM_RANK_CONN);
     if (dm_lookout_is_fresh(line->node->lookout, line->word))
         return true;
     snprintf(ret_reason, DM_REASON_ROOM, "%s", no_word);
@@ -194,6 +204,7 @@ static enum dm_located find_tag(void *user, struct dm_link_options *options, cha
     struct dm_greeting *greeting = &line->greeting;
     bool is_found = node->hooks.find_tag(node->hooks.user, greeting->is_tag_under_way, greeting->tag, ret_reason);
 
+    dm_assert_held(DM_RANK_CONN);
     (void)options;
     greeting->is_tag_under_way = false;
     return is_found ? DM_LOCATED : DM_LOCATED_LATER;
@@ -203,6 +214,7 @@ static bool is_vouched(void *user)
 {
     const struct dm_node *node = ((struct dm_node_link *)user)->node;
 
+    dm_assert_held(DM_RANK_CONN);
     return node->hooks.is_vouched(node->hooks.user);
 }
 

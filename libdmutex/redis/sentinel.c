@@ -11,7 +11,10 @@
 
 /* ---- the greeting ------------------------------------------------------------------------ */
 
-/* The place that the link is opened to; a certificate is made out to it, unless the URL says another name. */
+/*
+ * The place that the link is opened to; a certificate is made out to it, unless the URL says another name.  Without a
+ * lock at first: nobody else has the link yet.
+ */
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_sentinel_greeting *greeting = user;
@@ -32,6 +35,7 @@ static void begin(void *user)
 {
     struct dm_sentinel_greeting *greeting = user;
 
+    dm_assert_held(DM_RANK_CONN);
     greeting->steps = greeting->round = 0;
 }
 
@@ -87,6 +91,7 @@ static int next_round(void *user, struct dm_command *ret_round)
     struct dm_command all = { 0 };
     bool is_whole = true;
 
+    dm_assert_held(DM_RANK_CONN);
     if (greeting->round++ > 0)
         return 0;
     if (has_login(greeting))
@@ -126,6 +131,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
     struct dm_sentinel_greeting *greeting = user;
     bool is_login = has_login(greeting) && greeting->steps++ == 0;
 
+    dm_assert_held(DM_RANK_CONN);
     if (reply->type == REDIS_REPLY_ERROR)
         return complain(reply, ret_reason);
     if (is_login || greeting->is_ear)

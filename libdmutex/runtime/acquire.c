@@ -37,6 +37,7 @@ void dm_wait_lock(struct dm_wait *wait)
 /* A sleep in a section with the state lock. */
 static void rest(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     dm_wait_rest(wait);
     dm_wait_lock(wait);
@@ -138,7 +139,8 @@ void dm_wait_rest(struct dm_wait *wait)
 /*
  * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
  * meanwhile.  The core keeps the release back until the answer: a release before the request would not keep the attempt
- * from being queued once more (I4).  State lock held, and given up meanwhile, as in all functions below.
+ * from being queued once more (I4).  State lock held, and given up meanwhile: each function below that wants the lock
+ * asserts so.
  */
 static void ask(struct dm_wait *wait)
 {
@@ -152,6 +154,7 @@ static void ask(struct dm_wait *wait)
     bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, wait->name->place, DM_TELLS);
     struct dm_origin origin = dm_store_origin(runtime->store, wait->name->place);
 
+    dm_assert_held(DM_RANK_STATE);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
     owed_count = collect_owed(wait, &owed);
     dm_call_submit(&call, runtime, wait->claim, request);
@@ -195,6 +198,7 @@ static void abandon(struct dm_wait *wait)
 
 static int fail_without_answer(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     abandon(wait);
     if (wait->may_wait && !wait->deadline.is_endless)
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
@@ -228,6 +232,7 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
     struct dm_origin now;
     bool is_able;
 
+    dm_assert_held(DM_RANK_STATE);
     if (!wait->asked.run)
         return false;
     dm_state_unlock();
@@ -244,6 +249,7 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
  */
 static bool begin_anew(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (wait->claim->hold.phase != DM_OVER)
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     close_refused(wait);
@@ -260,6 +266,7 @@ static bool begin_anew(struct dm_wait *wait)
 /* Refused, and there is no way back: the thread gave its hold up for a condition. */
 static int ask_anew(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     rest(wait);
     return begin_anew(wait) ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
 }
@@ -268,6 +275,7 @@ static int fail_refused(struct dm_wait *wait)
 {
     enum dm_verdict refusal = wait->claim->hold.refusal;
 
+    dm_assert_held(DM_RANK_STATE);
     if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
         return ask_anew(wait);
     wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
@@ -285,6 +293,7 @@ static bool enter(struct dm_wait *wait)
     int64_t now_ns = dm_clock_boot_ns();
     bool is_entered;
 
+    dm_assert_held(DM_RANK_STATE);
     is_entered = dm_hold_is_certain(&claim->hold, now_ns);
     if (is_entered) {
         old = dm_name_hold(wait->name, claim->holder);
@@ -306,6 +315,7 @@ static bool enter(struct dm_wait *wait)
 
 static int succeed(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (wait->claim->hold.is_owner_dead) {
         wait->runtime->stats.owner_deaths++;
         return dm_fail(DM_FAIL_OWNER_DEAD, NULL);
@@ -321,6 +331,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     struct dm_answer answer;
     struct dm_call call;
 
+    dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     dm_explain_timeout(wait);
     dm_wait_lock(wait);
@@ -371,6 +382,7 @@ static void wait_for_inbox(struct dm_wait *wait, const struct dm_name *name)
     struct dm_store *store = wait->runtime->store;
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
 
+    dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     if (!dm_store_await_able(store, name->place, DM_TELLS, &until))
         dm_store_reason(store, name->place, DM_TELLS, wait->reason);
@@ -382,6 +394,7 @@ void dm_wait_open_inbox(struct dm_wait *wait)
     struct dm_runtime *runtime = wait->runtime;
     struct dm_name *name = dm_registry_find(&runtime->registry, wait->target->key);
 
+    dm_assert_held(DM_RANK_STATE);
     if (!name || dm_store_is_able(runtime->store, name->place, DM_TELLS))
         return;
     dm_registry_pin(name);
@@ -391,6 +404,7 @@ void dm_wait_open_inbox(struct dm_wait *wait)
 
 static bool is_asked(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (wait->is_inbox_needed)
         wait_for_inbox(wait, wait->name);
     if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
@@ -451,6 +465,7 @@ static int sleep_queued(struct dm_wait *wait)
     struct dm_deadline wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
     bool is_woken;
 
+    dm_assert_held(DM_RANK_STATE);
     wait->has_waited = true;
     dm_state_unlock();
     is_woken = wait->sleep(wait, &wake);
@@ -467,6 +482,7 @@ static int sleep_queued(struct dm_wait *wait)
 /* While no server can be reached the log is told so.  False: the attempt has gone on meanwhile. */
 static bool is_told_of_server(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (!dm_log_is_heard(DMUTEX_LOG_INFO) || dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
         return true;
     dm_state_unlock();
@@ -479,6 +495,7 @@ int dm_wait_run(struct dm_wait *wait)
 {
     int result = DM_GO_ON;
 
+    dm_assert_held(DM_RANK_STATE);
     while (result == DM_GO_ON) {
         if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the wait */
             return dm_fail(DM_FAIL_SWITCHED, NULL);
@@ -521,6 +538,7 @@ static int begin(struct dm_wait *wait)
 {
     int result;
 
+    dm_assert_held(DM_RANK_STATE);
     if (wait->runtime->is_retired)
         return dm_fail(DM_FAIL_SWITCHED, NULL);
     wait->name = dm_registry_name(&wait->runtime->registry, wait->target->key);
@@ -543,6 +561,7 @@ static void count(const struct dm_wait *wait, int result)
     struct dm_stats *stats = &wait->runtime->stats;
     bool is_owned = result == 0 || result == EOWNERDEAD;
 
+    dm_assert_held(DM_RANK_STATE);
     dm_metrics_arm(wait->runtime);
     if (!wait->began_ns || (!is_owned && result != ETIMEDOUT))
         return;

@@ -20,8 +20,7 @@
 
 /* One call of dm_condition_wait(); on the calling thread's stack. */
 struct condition_wait {
-    struct dm_wait
-        wait; /* of the attempt that waits; first, because dm_wait_run()'s functions get a pointer to this member */
+    struct dm_wait wait; /* of the attempt that waits; first, because dm_wait_run() gives its functions this member */
     struct dm_name *condition; /* pinned */
     struct dm_claim *hold;     /* the hold to give back; NULL once given back */
     struct dm_leaving leaving;
@@ -186,6 +185,7 @@ static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
 {
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
 
+    dm_assert_held(DM_RANK_STATE);
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = &no_news });
 }
@@ -273,6 +273,7 @@ static void leave_condition(struct condition_wait *self)
 /* The deadline has passed: the thread waits for the mutex without a deadline.  State lock held. */
 static int settle(struct dm_wait *wait)
 {
+    dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     leave_condition(of(wait));
     dm_wait_lock(wait);
@@ -324,8 +325,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
 
 /* ---- a wait ------------------------------------------------------------------------------ */
 
-/* The record of the condition, bound to the mutex as far as we know; pinned.  NULL without memory.
- */
+/* The record of the condition, bound to the mutex as far as we know; pinned.  NULL without memory. */
 static struct dm_name *take_condition(struct dm_runtime *runtime, const struct dm_condition *object,
                                       struct dm_name *mutex)
 {
@@ -369,6 +369,7 @@ static int begin(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
 
+    dm_assert_held(DM_RANK_STATE);
     self->hold = find_hold(wait->runtime, wait->target->key);
     if (!self->hold)
         return EPERM;

@@ -10,6 +10,7 @@
  */
 bool dm_due_reserve(struct dm_registry *registry, size_t claims)
 {
+    dm_assert_held(DM_RANK_STATE);
     for (enum dm_want want = 0; want < DM_DUE_WANTS; want++) {
         if (!dm_order_reserve(&registry->due[want], claims))
             return false;
@@ -37,6 +38,7 @@ void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
 /* The claim is about to be freed, and no order may point to it. */
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     for (enum dm_want want = 0; want < DM_DUE_WANTS; want++)
         dm_order_remove(&registry->due[want], &claim->due[want]);
 }
@@ -72,11 +74,13 @@ int64_t dm_due_next_ns(const struct dm_registry *registry, enum dm_want want)
 {
     const struct dm_moment *first = dm_order_first(&registry->due[want]);
 
+    dm_assert_held(DM_RANK_STATE);
     return first ? first->due_ns : DM_NEVER;
 }
 
 bool dm_due_is_any(const struct dm_registry *registry, enum dm_want want)
 {
+    dm_assert_held(DM_RANK_STATE);
     return dm_order_first(&registry->due[want]) != NULL;
 }
 

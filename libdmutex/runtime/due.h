@@ -5,7 +5,7 @@
  *
  * A claim stands in the order of each want that the claim's hold has (dm_hold_due_ns()), not while the want is on the
  * way.  An order may name a moment too early, never a moment too late: dm_due_plan() follows each change that brings a
- * moment forward.  State lock held by all callers.
+ * moment forward.  State lock held by all callers, but of dm_due_clear().
  */
 #ifndef DM_RUNTIME_DUE_H
 #define DM_RUNTIME_DUE_H
@@ -37,7 +37,7 @@ int64_t dm_due_next_ns(const struct dm_registry *registry, enum dm_want want);
 /* True if any claim wants this, at any time. */
 bool dm_due_is_any(const struct dm_registry *registry, enum dm_want want);
 
-/* Frees the room. */
+/* Frees the room of a registry that no thread uses any more, or yet. */
 void dm_due_clear(struct dm_registry *registry);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/ending.h"
 
+#include "base/rank.h"
 #include "runtime/line.h"
 #include "runtime/pump.h"
 #include "runtime/release.h"
@@ -61,6 +62,7 @@ void dm_ending_lock(struct dm_runtime *runtime)
  */
 void dm_ending_check(struct dm_runtime *runtime)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (!dm_self_must_park())
         return;
     end_all_of(runtime, dm_self_get(), DM_EV_PROCESS_ENDS);
@@ -82,6 +84,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
 {
     struct dm_claim *claim, *next;
 
+    dm_assert_held(DM_RANK_STATE);
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
         dm_line_sync(claim); /* for good: no thread enters any more without the state lock */

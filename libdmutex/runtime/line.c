@@ -22,6 +22,7 @@ static bool is_of_line(const struct dm_claim *claim)
 
 void dm_line_sit_down(struct dm_line *line, struct dm_seat *seat)
 {
+    dm_assert_held(DM_RANK_STATE);
     seat->since_ns = dm_clock_boot_ns();
     if (line->last)
         line->last->next = seat;
@@ -34,6 +35,7 @@ void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat)
 {
     struct dm_seat *before = NULL;
 
+    dm_assert_held(DM_RANK_STATE);
     for (struct dm_seat *at = line->first; at != seat; at = at->next)
         before = at;
     if (before)
@@ -49,6 +51,7 @@ void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat)
 /* The first seat is awake from here on, until it has looked. */
 void dm_line_wake_first(struct dm_line *line)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (!line->first || line->first->is_awake)
         return;
     line->first->is_awake = true;
@@ -91,6 +94,7 @@ void dm_line_publish(struct dm_claim *claim)
     int64_t until_ns = 0;
     bool is_shown;
 
+    dm_assert_held(DM_RANK_STATE);
     if (is_of_line(claim) && dm_hold_is_idle(&claim->hold))
         dm_line_wake_first(&claim->name->line);
     is_shown = is_open(claim);
@@ -123,6 +127,7 @@ void dm_line_enter(struct dm_claim *claim, uint64_t thread)
     struct dm_tenure *tenure = claim->tenure;
     int64_t now_ns = dm_clock_boot_ns();
 
+    dm_assert_held(DM_RANK_STATE);
     set_inside(claim, thread, now_ns);
     __atomic_store_n(&tenure->number, dm_tenure_number(tenure) + 1, __ATOMIC_RELAXED);
     dm_line_set_depth(claim, 1);
@@ -181,6 +186,7 @@ static bool is_needless(const struct dm_claim *claim)
 /* Ends a section that has closed the word.  A hold that nobody is to use goes back to the store. */
 void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (!is_needless(claim)) {
         dm_line_publish(claim);
         return;
@@ -194,6 +200,7 @@ void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
 /* The same after a change of what the hold wants. */
 void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim)
 {
+    dm_assert_held(DM_RANK_STATE);
     dm_due_plan(&runtime->registry, claim);
     dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
     dm_line_reopen(runtime, claim);
@@ -204,6 +211,7 @@ void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim)
 /* The longest linger time that any thread has asked for counts; a robust mutex keeps nothing. */
 void dm_line_note_linger(struct dm_claim *claim, const struct dm_target *target)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (!target->is_robust && target->linger_ms > claim->tenure->linger_ms)
         claim->tenure->linger_ms = target->linger_ms;
 }
@@ -238,6 +246,7 @@ void dm_line_part(struct dm_claim *claim)
 
 bool dm_line_may_join(const struct dm_target *target)
 {
+    dm_assert_held(DM_RANK_STATE);
     return !target->is_fair && !dm_self_is_ending();
 }
 

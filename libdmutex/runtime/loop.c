@@ -43,6 +43,7 @@ static __thread struct dm_loop *own_loop;
 /* The thread has no lock of the library in the callback. */
 void dm_loop_leave_gate(void)
 {
+    dm_assert_held(DM_RANK_GATE);
     is_outside = true;
     dm_mutex_unlock(&gate);
 }
@@ -126,6 +127,7 @@ static gboolean check(GSource *source)
 {
     struct dm_loop *loop = loop_of(source);
 
+    dm_assert_held(DM_RANK_GATE);
     for (int i = 1; i < loop->watch.count; i++) {
         if (loop->watch.polled[i].revents)
             return TRUE;
@@ -263,6 +265,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
  */
 bool dm_loop_serve(struct dm_runtime *runtime)
 {
+    dm_assert_held(DM_RANK_START);
     if (!the_loop) {
         the_loop = make(runtime);
         return the_loop != NULL;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/rank.h"
 #include "base/units.h"
 #include "dmutex/stats.h"
 
@@ -40,6 +41,7 @@ void dm_metrics_init(struct dm_metrics *metrics);
 /* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
 static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)
 {
+    dm_assert_held(DM_RANK_STATE);
     return metrics->is_armed ? metrics->due_ns : DM_NEVER;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/rank.h"
 #include "runtime/call.h"
 #include "runtime/line.h"
 #include "runtime/loop.h"
@@ -281,6 +282,7 @@ static bool post_batch(struct batch *batch)
 {
     struct dm_store *store = batch->runtime->store;
 
+    dm_assert_held(DM_RANK_STATE);
     if (batch->kind == POLLS)
         return dm_store_post_poll(store, batch->of.asks, batch->count, batch_answered, batch);
     return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
@@ -294,6 +296,7 @@ static bool post_lanes(struct batch *batch)
 {
     bool is_posted = true;
 
+    dm_assert_held(DM_RANK_STATE);
     while (batch) {
         struct batch *others = split_off_other_lanes(batch);
 

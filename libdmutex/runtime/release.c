@@ -2,6 +2,7 @@
 #include "runtime/release.h"
 
 #include "base/error.h"
+#include "base/rank.h"
 #include "runtime/call.h"
 #include "runtime/ending.h"
 #include "runtime/line.h"
@@ -172,6 +173,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     struct dm_answer answer;
     struct dm_call call;
 
+    dm_assert_held(DM_RANK_STATE);
     deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
     dm_hold_ask(&claim->hold);
     dm_call_submit(&call, runtime, claim, renewal.request);

@@ -135,6 +135,7 @@ static int make(struct dm_runtime **ret_runtime)
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
     int error;
 
+    dm_assert_held(DM_RANK_START);
     if (!runtime)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
@@ -255,6 +256,7 @@ static bool is_emptied(struct dm_runtime *runtime)
 /* Start held.  False if the runtime is in use. */
 static bool retire(struct dm_runtime *runtime)
 {
+    dm_assert_held(DM_RANK_START);
     if (!is_emptied(runtime))
         return false;
     runtime->retired_before = retired;

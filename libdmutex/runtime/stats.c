@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/stats.h"
 
+#include "base/rank.h"
 #include "runtime/runtime.h"
 
 /* The first bucket ends at 4 us: shorter times are of the lock-free way, or of a mutex that was not waited for. */
@@ -24,6 +25,7 @@ unsigned dm_stats_bucket(int64_t ns)
 
 void dm_stats_note(struct dm_times *times, int64_t ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     times->counts[dm_stats_bucket(ns)]++;
     times->ns += ns > 0 ? (uint64_t)ns : 0;
 }
@@ -36,12 +38,14 @@ static uint32_t number_of(const struct dm_claim *claim)
 
 void dm_stats_begin_hold(struct dm_claim *claim, int64_t now_ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     claim->since_ns = now_ns;
     claim->since_number = number_of(claim);
 }
 
 void dm_stats_end_hold(struct dm_stats *stats, struct dm_claim *claim, int64_t now_ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (claim->since_ns && claim->since_number == number_of(claim))
         dm_stats_note(&stats->holds, now_ns - claim->since_ns);
     claim->since_ns = 0;

@@ -30,12 +30,12 @@ struct dm_stats {
 unsigned dm_stats_bucket(int64_t ns);
 uint64_t dm_stats_limit_us(unsigned bucket);
 
-/* Takes a time in; less than 0 counts as 0. */
+/* Takes a time in; less than 0 counts as 0.  State lock held. */
 void dm_stats_note(struct dm_times *times, int64_t ns);
 
 /*
  * The thread inside has entered by the state lock, or leaves by the state lock.  The time between is noted, unless
- * another hold of the claim's tenure has come and gone without the lock.
+ * another hold of the claim's tenure has come and gone without the lock.  State lock held.
  */
 void dm_stats_begin_hold(struct dm_claim *claim, int64_t now_ns);
 void dm_stats_end_hold(struct dm_stats *stats, struct dm_claim *claim, int64_t now_ns);

@@ -66,6 +66,7 @@ static struct dm_tenure **place_of(const struct dm_tenure *tenure)
 
 void dm_swift_show(struct dm_tenure *tenure)
 {
+    dm_assert_held(DM_RANK_STATE);
     __atomic_store_n(place_of(tenure), tenure, __ATOMIC_RELEASE);
 }
 

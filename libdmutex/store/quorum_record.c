@@ -89,6 +89,7 @@ struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, cons
     struct dm_quorum_record *record = dm_quorum_find(all, ask->attempt);
     int64_t now_ns = dm_clock_boot_ns();
 
+    dm_assert_held(DM_RANK_QUORUM);
     if (!record) {
         if (all->record_count >= all->sweep_at)
             sweep(all, now_ns);
@@ -143,6 +144,7 @@ const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t 
 {
     const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
 
+    dm_assert_held(DM_RANK_QUORUM);
     if (!answer || !record)
         return answer;
     *room = *answer;
@@ -162,6 +164,7 @@ bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const s
     int64_t now_ns = dm_clock_boot_ns();
     bool is_partial = false;
 
+    dm_assert_held(DM_RANK_QUORUM);
     for (int i = 0; record && i < all->count; i++)
         is_partial = is_partial || (dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY &&
                                     !dm_quorum_is_open(&record->quorum, i) &&

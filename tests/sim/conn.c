@@ -41,7 +41,14 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
 
 bool conn_is_usable(const struct dm_link *conn)
 {
-    return conn->state == READY && (!conn->greeter.is_vouched || conn->greeter.is_vouched(conn->greeter.user));
+    bool is_usable = conn->state == READY;
+
+    if (!is_usable || !conn->greeter.is_vouched)
+        return is_usable;
+    conn_begin_asking();
+    is_usable = conn->greeter.is_vouched(conn->greeter.user);
+    conn_end_asking();
+    return is_usable;
 }
 
 struct link *conn_link(struct dm_link *conn)
@@ -136,7 +143,9 @@ static void ask_to_confirm(struct dm_link *conn)
     conn->must_confirm = conn->is_confirming;
     if (conn->is_confirming)
         return;
+    conn_begin_asking();
     command = conn->greeter.confirm(conn->greeter.user);
+    conn_end_asking();
     conn_send(conn, command.bytes, command.length, true);
     conn_push(conn, 0)->is_confirm = true;
     conn->is_confirming = true;
@@ -146,8 +155,11 @@ static void ask_to_confirm(struct dm_link *conn)
 void conn_take_confirm(struct dm_link *conn, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
-    bool is_confirmed = conn->greeter.take_confirm(conn->greeter.user, reply, reason);
+    bool is_confirmed;
 
+    conn_begin_asking();
+    is_confirmed = conn->greeter.take_confirm(conn->greeter.user, reply, reason);
+    conn_end_asking();
     freeReplyObject(reply);
     counters.confirmed += is_confirmed;
     counters.unconfirmed += !is_confirmed;

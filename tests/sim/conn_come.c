@@ -6,6 +6,21 @@
 
 #define KEEPALIVE_NS (3000 * MS) /* then a silent peer is noticed; the real connection takes 11 s */
 
+/* ---- questions to a greeter -------------------------------------------------------------- */
+
+/* One for all links, because no greeter asks another. */
+static struct dm_mutex asking = DM_MUTEX_INITIALIZER(DM_RANK_CONN);
+
+void conn_begin_asking(void)
+{
+    dm_mutex_lock(&asking);
+}
+
+void conn_end_asking(void)
+{
+    dm_mutex_unlock(&asking);
+}
+
 /* ---- the beginning ----------------------------------------------------------------------- */
 
 static void greet(struct dm_link *conn)
@@ -15,9 +30,12 @@ static void greet(struct dm_link *conn)
     if (conn->state != GREETING)
         dm_look_begin(&conn->look, dm_clock_boot_ns());
     conn->state = GREETING;
+    conn_begin_asking();
     conn->greetings = conn->greeter.round(conn->greeter.user, &round);
-    if (conn->greetings == 0) {
+    if (conn->greetings == 0)
         conn->peer = conn->greeter.ready(conn->greeter.user);
+    conn_end_asking();
+    if (conn->greetings == 0) {
         conn->state = READY;
         conn->traffic.reconnects += conn->was_ready;
         conn->was_ready = true;
@@ -36,9 +54,14 @@ static void greet(struct dm_link *conn)
 /* False: the server's address is not known now. */
 static bool locate(struct dm_link *conn)
 {
+    enum dm_located located = DM_LOCATED;
     char reason[DM_REASON_ROOM];
 
-    if (!conn->greeter.locate || conn->greeter.locate(conn->greeter.user, &conn->options, reason) == DM_LOCATED)
+    conn_begin_asking();
+    if (conn->greeter.locate)
+        located = conn->greeter.locate(conn->greeter.user, &conn->options, reason);
+    conn_end_asking();
+    if (located == DM_LOCATED)
         return true;
     conn_fail(conn, reason);
     conn->is_wanted = true; /* tries again */
@@ -57,7 +80,9 @@ void conn_open_if_due(struct dm_link *conn)
     conn->state = CONNECTING;
     conn->deadline_ns = dm_clock_boot_ns() + conn->options.connect_timeout_ms * DM_NS_PER_MS;
     dm_reader_begin(&conn->reader);
+    conn_begin_asking();
     conn->greeter.begin(conn->greeter.user);
+    conn_end_asking();
     conn->link = net_connect(conn, conn_server(conn));
 }
 
@@ -118,8 +143,11 @@ struct lying {
 static void take_greeting(struct dm_link *conn, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
-    bool is_good = conn->greeter.take(conn->greeter.user, reply, reason);
+    bool is_good;
 
+    conn_begin_asking();
+    is_good = conn->greeter.take(conn->greeter.user, reply, reason);
+    conn_end_asking();
     freeReplyObject(reply);
     if (!is_good)
         conn_fail(conn, reason);
@@ -131,10 +159,14 @@ static void take_greeting(struct dm_link *conn, redisReply *reply)
 static bool is_believed(struct dm_link *conn)
 {
     char reason[DM_REASON_ROOM];
+    bool is_current;
 
     if (conn->state != READY)
         return true;
-    if (conn->greeter.is_current && !conn->greeter.is_current(conn->greeter.user, reason))
+    conn_begin_asking();
+    is_current = !conn->greeter.is_current || conn->greeter.is_current(conn->greeter.user, reason);
+    conn_end_asking();
+    if (!is_current)
         conn_fail(conn, reason);
     else if (!conn_is_usable(conn) && !(conn->first && conn->first->is_for_any))
         conn_fail(conn, conn->greeter.doubt);

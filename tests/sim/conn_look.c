@@ -15,7 +15,9 @@ void conn_look_if_due(struct dm_link *conn, int64_t pause_ns)
     if (!conn->greeter.look || conn->is_stopped || !dm_look_is_due(&conn->look, pause_ns, dm_clock_boot_ns()) ||
         !conn_is_usable(conn))
         return;
+    conn_begin_asking();
     command = conn->greeter.look(conn->greeter.user);
+    conn_end_asking();
     net_send(conn->link, TO_SERVER, command.bytes, command.length);
     free(command.bytes);
     slot = conn_push(conn, 0);
@@ -46,10 +48,14 @@ static void go_on(struct dm_link *conn)
 void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns)
 {
     char reason[DM_REASON_ROOM] = "said too late that it is the same server";
-    enum dm_looked looked = conn->greeter.take_look(conn->greeter.user, reply, reason);
-    enum dm_look_verdict verdict = dm_look_take(&conn->look, looked, sent_ns, conn->is_stopped,
-                                                conn->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
+    enum dm_look_verdict verdict;
+    enum dm_looked looked;
 
+    conn_begin_asking();
+    looked = conn->greeter.take_look(conn->greeter.user, reply, reason);
+    conn_end_asking();
+    verdict = dm_look_take(&conn->look, looked, sent_ns, conn->is_stopped,
+                           conn->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
     freeReplyObject(reply);
     if (verdict == DM_LOOK_FAILS)
         conn_fail(conn, reason);

@@ -8,6 +8,7 @@
 
 #include <hiredis.h>
 
+#include "base/rank.h"
 #include "link/reader.h"
 #include "link/turns.h"
 #include "net.h"
@@ -91,6 +92,10 @@ void conn_look_if_due(struct dm_link *conn, int64_t pause_ns);
 void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns);
 
 /* ---- conn_come.c ------------------------------------------------------------------------- */
+
+/* Around each question to a greeter, as the library's links hold their lock. */
+void conn_begin_asking(void);
+void conn_end_asking(void);
 
 void conn_open_if_due(struct dm_link *conn);
 

@@ -12,12 +12,21 @@ static struct dm_tenure tenure;
 static struct dm_claim claim = { .tenure = &tenure };
 static struct dm_stats stats;
 
+/* Counters are written under the state lock. */
 static int begin_anew(void **state)
 {
     (void)state;
+    dm_state_lock();
     memset(&stats, 0, sizeof stats);
     memset(&tenure, 0, sizeof tenure);
     claim.since_ns = 0;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dm_state_unlock();
     return 0;
 }
 
@@ -94,11 +103,11 @@ static void test_hold_is_not_noted_when_another_number_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_bucket_has_its_limit_and_no_more, begin_anew),
-        cmocka_unit_test_setup(test_bucket_is_first_or_last_when_the_time_is_extreme, begin_anew),
-        cmocka_unit_test_setup(test_note_adds_the_time_and_one_count, begin_anew),
-        cmocka_unit_test_setup(test_hold_is_noted_once_when_it_began_and_ended_slowly, begin_anew),
-        cmocka_unit_test_setup(test_hold_is_not_noted_when_another_number_ends, begin_anew),
+        cmocka_unit_test_setup_teardown(test_bucket_has_its_limit_and_no_more, begin_anew, end),
+        cmocka_unit_test_setup_teardown(test_bucket_is_first_or_last_when_the_time_is_extreme, begin_anew, end),
+        cmocka_unit_test_setup_teardown(test_note_adds_the_time_and_one_count, begin_anew, end),
+        cmocka_unit_test_setup_teardown(test_hold_is_noted_once_when_it_began_and_ended_slowly, begin_anew, end),
+        cmocka_unit_test_setup_teardown(test_hold_is_not_noted_when_another_number_ends, begin_anew, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
