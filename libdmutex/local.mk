@@ -49,6 +49,7 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/literal.h \
     libdmutex/base/log.c \
     libdmutex/base/log.h \
+    libdmutex/base/minmax.h \
     libdmutex/base/order.c \
     libdmutex/base/order.h \
     libdmutex/base/place.c \
@@ -264,7 +265,7 @@ libdmutex_libspawn_la_SOURCES = \
     libdmutex/spawn/server.h
 
 # ---------------------------------------------------------------------------
-# runtime: threads, sockets, timers; glib from here up
+# runtime: threads, sockets, timers; glib in loop.c and registry.c
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libruntime.la
 libdmutex_libruntime_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
@@ -320,7 +321,7 @@ libdmutex_libruntime_la_SOURCES = \
 # api: the only exporters
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libapi.la
-libdmutex_libapi_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
+libdmutex_libapi_la_CFLAGS = $(floor_cflags)
 libdmutex_libapi_la_SOURCES = \
     libdmutex/api/attr.c \
     libdmutex/api/automatic.c \

@@ -5,6 +5,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "runtime/release.h"
@@ -55,7 +56,7 @@ static int look_up(dmutex_t *mutex, struct hold *ret_hold)
         claim = dm_name_hold(name, dm_self_get()->serial);
     if (claim) {
         const struct dm_hold *hold = &claim->hold;
-        int64_t until_ns = MIN(hold->certain_until_ns, hold->hold_ends_ns);
+        int64_t until_ns = dm_min64(hold->certain_until_ns, hold->hold_ends_ns);
 
         dm_step_kind(runtime, claim, DM_EV_TIME);
         *ret_hold = (struct hold){ .phase = hold->phase,

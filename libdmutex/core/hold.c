@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/minmax.h"
 #include "base/units.h"
 
 /* Shortest delay before a request without an answer is repeated; shortest time between polls. */
@@ -16,16 +17,6 @@
 static int64_t ms(int64_t value)
 {
     return value * DM_NS_PER_MS;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- certainty --------------------------------------------------------------------------- */
@@ -49,7 +40,7 @@ static int64_t certain_by(const struct dm_hold *hold, uint64_t serial, const str
 /* A request without an answer goes out again after a twentieth of the lease: often enough before certainty ends. */
 static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
 {
-    return now_ns + ms(max64(hold->lease_ms / 20, RETRY_MIN_MS));
+    return now_ns + ms(dm_max64(hold->lease_ms / 20, RETRY_MIN_MS));
 }
 
 /* At once, with pauses, because the nodes of a Cluster may send a request on to each other in a circle. */
@@ -67,10 +58,10 @@ static void extend(struct dm_hold *hold, uint64_t request, const struct dm_answe
 {
     int64_t sent_ns = find_request(hold, request)->sent_ns, until_ns = certain_by(hold, request, answer);
 
-    hold->certain_until_ns = answer->from_ns ? until_ns : max64(hold->certain_until_ns, until_ns);
+    hold->certain_until_ns = answer->from_ns ? until_ns : dm_max64(hold->certain_until_ns, until_ns);
     hold->renew_ns = answer->is_partial || (answer->from_ns && answer->from_ns < sent_ns)
                          ? retry_ns(hold, now_ns)
-                         : dm_hold_renewal_ns(hold, max64(answer->from_ns, sent_ns));
+                         : dm_hold_renewal_ns(hold, dm_max64(answer->from_ns, sent_ns));
 }
 
 /* ---- giving back ------------------------------------------------------------------------- */
@@ -311,11 +302,11 @@ static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm
 static void plan_poll(struct dm_hold *hold, const struct dm_answer *answer, int64_t now_ns)
 {
     int64_t behind_ms = answer->position <= 1 ? 1 : 20 * (answer->position < 4 ? (int64_t)answer->position : 4);
-    int64_t wait_ms = min64(hold->lease_ms / 3, answer->remaining_ms + behind_ms);
+    int64_t wait_ms = dm_min64(hold->lease_ms / 3, answer->remaining_ms + behind_ms);
 
     if (hold->poll_ns <= now_ns)
         return; /* told to ask, after the store gave this answer */
-    hold->poll_ns = now_ns + ms(max64(wait_ms, POLL_MIN_MS));
+    hold->poll_ns = now_ns + ms(dm_max64(wait_ms, POLL_MIN_MS));
 }
 
 /* In the queue of the mutex, by an answer or by a signal of the condition; a poll is the heartbeat. */
@@ -336,7 +327,7 @@ static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
     if (hold->phase == DM_ASKING)
         hold->phase = DM_WAITING;
     if (dm_hold_is_waiting(hold) && hold->poll_ns > now_ns)
-        hold->poll_ns = min64(hold->poll_ns, now_ns + ms(hold->lease_ms) / 3);
+        hold->poll_ns = dm_min64(hold->poll_ns, now_ns + ms(hold->lease_ms) / 3);
     return 0;
 }
 
@@ -351,7 +342,7 @@ static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_n
         return 0;
     if (request == hold->last_request && !hold->is_asked)
         return ask_again(hold, now_ns) | DM_DO_NEW_SERIAL;
-    hold->poll_ns = min64(hold->poll_ns, retry_ns(hold, now_ns));
+    hold->poll_ns = dm_min64(hold->poll_ns, retry_ns(hold, now_ns));
     return 0;
 }
 

@@ -3,16 +3,12 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/minmax.h"
 #include "base/units.h"
 #include "core/hold.h"
 
 /* A renewal goes out up to this part of the lease before its third: more would cost the store more calls. */
 #define EARLY_PART 24
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- making ------------------------------------------------------------------------------ */
 
@@ -31,7 +27,7 @@ static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
         return lease_ms;
     if (least_ms < DM_LEASE_MIN_MS)
         least_ms = DM_LEASE_MIN_MS;
-    return (uint32_t)earlier(lease_ms, least_ms);
+    return (uint32_t)dm_min64(lease_ms, least_ms);
 }
 
 void dm_hold_init(struct dm_hold *hold, uint64_t serial, uint64_t thread, uint32_t lease_ms, uint32_t maxhold_ms,
@@ -82,7 +78,7 @@ void dm_hold_restart_maxhold(struct dm_hold *hold, int64_t now_ns)
 
 int64_t dm_hold_end_ns(const struct dm_hold *hold)
 {
-    return earlier(hold->certain_until_ns, maxhold_end_ns(hold));
+    return dm_min64(hold->certain_until_ns, maxhold_end_ns(hold));
 }
 
 bool dm_hold_is_certain(const struct dm_hold *hold, int64_t now_ns)
@@ -216,7 +212,7 @@ int64_t dm_hold_next_ns(const struct dm_hold *hold)
     int64_t next_ns = DM_NEVER;
 
     for (enum dm_want want = 0; want < DM_WANTS_ACQUIRE; want++)
-        next_ns = earlier(next_ns, dm_hold_due_ns(hold, want));
+        next_ns = dm_min64(next_ns, dm_hold_due_ns(hold, want));
     return next_ns;
 }
 

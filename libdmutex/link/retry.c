@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/ident.h"
+#include "base/minmax.h"
 
 /* The limits of a pause: at first, for long, and at last. */
 #define RETRY_MIN_MS 10
@@ -16,11 +17,6 @@
 /* So long a connection must be of use before the connection counts as back. */
 #define USE_NS DM_NS_PER_S
 
-static int64_t sooner(int64_t limit_ms, int64_t other_ms)
-{
-    return limit_ms < other_ms ? limit_ms : other_ms;
-}
-
 /*
  * Doubles from RETRY_MIN_MS on, stays at RETRY_USUAL_MS for long, since a restart takes seconds, then doubles to
  * RETRY_MAX_MS: a thousand processes without a server must not wear the network out.  Holds end meanwhile, so live
@@ -29,13 +25,14 @@ static int64_t sooner(int64_t limit_ms, int64_t other_ms)
 static int64_t limit_ms_of(const struct dm_retry *retry)
 {
     unsigned failures = retry->failures;
-    int64_t limit_ms = sooner(RETRY_MIN_MS << sooner(failures - 1, 5), RETRY_USUAL_MS);
+    int64_t limit_ms = dm_min64(RETRY_MIN_MS << dm_min64(failures - 1, 5), RETRY_USUAL_MS);
     int64_t lease_ms = retry->lease_ms / RETRIES_IN_LEASE;
 
     if (failures > FAILURES_USUAL)
-        limit_ms = sooner(RETRY_USUAL_MS << sooner(1 + (failures - FAILURES_USUAL) / FAILURES_STEP, 3), RETRY_MAX_MS);
+        limit_ms =
+            dm_min64(RETRY_USUAL_MS << dm_min64(1 + (failures - FAILURES_USUAL) / FAILURES_STEP, 3), RETRY_MAX_MS);
     if (retry->lease_ms)
-        limit_ms = sooner(limit_ms, lease_ms > RETRY_MIN_MS ? lease_ms : RETRY_MIN_MS);
+        limit_ms = dm_min64(limit_ms, dm_max64(lease_ms, RETRY_MIN_MS));
     return limit_ms;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "runtime/steps.h"
 
 /* When a wait is explained for the first time, and how long after that again. */
@@ -27,7 +28,7 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait)
 {
     if (!dm_log_is_heard(DMUTEX_LOG_INFO))
         return DM_NEVER;
-    return MAX(wait->explain_ns - dm_clock_boot_ns(), 0);
+    return dm_max64(wait->explain_ns - dm_clock_boot_ns(), 0);
 }
 
 /* A normal mutex that its own thread locks again waits for ever, and this is the sentence that tells. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/line_parts.h"
 
+#include "base/minmax.h"
 #include "base/rank.h"
 #include "core/tenure.h"
 #include "runtime/loop.h"
@@ -99,7 +100,7 @@ void dm_line_publish(struct dm_claim *claim)
         dm_line_wake_first(&claim->name->line);
     is_shown = is_open(claim);
     if (is_shown)
-        until_ns = MIN(dm_hold_end_ns(&claim->hold), tenure->bound_ns);
+        until_ns = dm_min64(dm_hold_end_ns(&claim->hold), tenure->bound_ns);
     __atomic_store_n(&tenure->until_ns, until_ns, __ATOMIC_RELAXED);
     if (is_shown)
         dm_swift_show(tenure);
@@ -172,7 +173,7 @@ static void note_asked_back(struct dm_claim *claim)
     if (dm_tenure_number(tenure) - tenure->kept_number >= RELOCKS_WORTH)
         line->back_off = 0;
     else
-        line->back_off = MIN(2 * line->back_off + 1, BACK_OFF_MOST);
+        line->back_off = (unsigned)dm_min64(2 * line->back_off + 1, BACK_OFF_MOST);
     line->skip = line->back_off;
 }
 

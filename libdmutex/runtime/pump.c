@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/attrs.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/rank.h"
 #include "runtime/call.h"
 #include "runtime/line.h"
@@ -82,7 +84,7 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
     int64_t until_ns = claim ? now_ns + along_ns(claim) : 0;
 
     for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_WANTS_RENEW, until_ns)) {
-        until_ns = MIN(until_ns, now_ns + along_ns(claim));
+        until_ns = dm_min64(until_ns, now_ns + along_ns(claim));
         if (dm_hold_is_certain(&claim->hold, now_ns))
             add_renewal(batch, claim, now_ns);
         else
@@ -113,21 +115,22 @@ static void let_time_pass(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
+/* Takes the name if it is to be served.  True if the batch is full then. */
+static bool has_filled(struct dm_name *name, void *user)
+{
+    struct batch *batch = user;
+
+    if (name->must_serve)
+        add_serving(batch, name);
+    return batch->count == DM_BATCH;
+}
+
 /* Walks past all names, and only after an answer has said that waiters were left, which is rare. */
 static void collect_names_to_serve(struct batch *batch)
 {
     struct dm_registry *registry = &batch->runtime->registry;
-    GHashTableIter names;
-    gpointer name;
 
-    if (!registry->names_to_serve)
-        return;
-    g_hash_table_iter_init(&names, registry->names);
-    while (batch->count < DM_BATCH && g_hash_table_iter_next(&names, NULL, &name)) {
-        if (((struct dm_name *)name)->must_serve)
-            add_serving(batch, name);
-    }
-    if (batch->count < DM_BATCH)
+    if (registry->names_to_serve && batch->count < DM_BATCH && !dm_registry_search(registry, has_filled, batch))
         registry->names_to_serve = 0;
 }
 
@@ -178,7 +181,8 @@ static bool begin_way(struct batch *batch)
     unsigned number = dm_store_lane(runtime->store, place_of(batch, 0));
     struct dm_lane *lane = &runtime->lanes[number];
 
-    runtime->lane_count = MAX(runtime->lane_count, number + 1);
+    if (runtime->lane_count <= number)
+        runtime->lane_count = number + 1;
     if (lane->under_way[batch->kind] >= UNDER_WAY_MOST)
         return false;
     lane->under_way[batch->kind]++;
@@ -200,7 +204,7 @@ static void end_way(struct batch *batch)
 static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
 {
     dm_assert_held(DM_RANK_STATE);
-    return runtime->under_way[kind] >= UNDER_WAY_MOST * MAX(runtime->lane_count, 1);
+    return runtime->under_way[kind] >= UNDER_WAY_MOST * (runtime->lane_count ? runtime->lane_count : 1);
 }
 
 /* Looked at without a batch's memory, because this is the usual end of a run. */
@@ -422,25 +426,25 @@ void dm_pump_send_releases(struct dm_runtime *runtime)
 
 /* ---- inboxes ----------------------------------------------------------------------------- */
 
+static bool wants_inbox(struct dm_name *name, void *user)
+{
+    (void)user;
+    return name->wants_inbox;
+}
+
 /* A name whose inbox is wanted, pinned; NULL: no other is. */
 static struct dm_name *next_inbox(struct dm_registry *registry)
 {
-    GHashTableIter names;
-    gpointer at;
+    struct dm_name *name = registry->inboxes_wanted ? dm_registry_search(registry, wants_inbox, NULL) : NULL;
 
-    g_hash_table_iter_init(&names, registry->names);
-    while (registry->inboxes_wanted && g_hash_table_iter_next(&names, NULL, &at)) {
-        struct dm_name *name = at;
-
-        if (!name->wants_inbox)
-            continue;
-        name->wants_inbox = false;
-        registry->inboxes_wanted--;
-        dm_registry_pin(name);
-        return name;
+    if (!name) {
+        registry->inboxes_wanted = 0; /* some may have been forgotten meanwhile */
+        return NULL;
     }
-    registry->inboxes_wanted = 0; /* some may have been forgotten meanwhile */
-    return NULL;
+    name->wants_inbox = false;
+    registry->inboxes_wanted--;
+    dm_registry_pin(name);
+    return name;
 }
 
 /* Outside of the state lock, as handlers may be called. */
@@ -481,10 +485,11 @@ static void plan_next(struct dm_runtime *runtime)
     int64_t next_ns;
 
     dm_state_lock();
-    next_ns = MIN(look_at_server(runtime), MIN(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS)));
-    for (size_t i = 0; i < G_N_ELEMENTS(wants); i++)
-        next_ns = MIN(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
-    next_ns = MIN(next_ns, dm_metrics_due_ns(&runtime->metrics));
+    next_ns = dm_min64(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS));
+    next_ns = dm_min64(next_ns, look_at_server(runtime));
+    for (size_t i = 0; i < DM_COUNT(wants); i++)
+        next_ns = dm_min64(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
+    next_ns = dm_min64(next_ns, dm_metrics_due_ns(&runtime->metrics));
     dm_loop_wake_at(runtime->loop, next_ns);
     dm_state_unlock();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtime/registry.h"
 
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,29 @@ struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
 {
     dm_assert_held(DM_RANK_STATE);
     return g_hash_table_lookup(registry->names, key);
+}
+
+/* A search under way. */
+struct search {
+    bool (*is_it)(struct dm_name *name, void *user);
+    void *user;
+};
+
+static gboolean is_found(gpointer key, gpointer value, gpointer user)
+{
+    const struct search *search = user;
+
+    (void)key;
+    return search->is_it(value, search->user);
+}
+
+struct dm_name *dm_registry_search(const struct dm_registry *registry, bool (*is_it)(struct dm_name *name, void *user),
+                                   void *user)
+{
+    struct search search = { is_it, user };
+
+    dm_assert_held(DM_RANK_STATE);
+    return g_hash_table_find(registry->names, is_found, &search);
 }
 
 static void free_name(struct dm_name *name)
@@ -283,11 +307,8 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     free_if_unused(registry, name);
 }
 
-static gboolean has_seat(gpointer key, gpointer value, gpointer user)
+static bool has_seat(struct dm_name *name, void *user)
 {
-    const struct dm_name *name = value;
-
-    (void)key;
     (void)user;
     return name->line.first != NULL;
 }
@@ -300,7 +321,7 @@ bool dm_registry_is_in_use(const struct dm_registry *registry)
     dm_assert_held(DM_RANK_STATE);
     while (claim && !dm_hold_is_in_use(&claim->hold))
         claim = claim->next;
-    return claim || g_hash_table_find(registry->names, has_seat, NULL);
+    return claim || dm_registry_search(registry, has_seat, NULL);
 }
 
 static void unbind_each(gpointer key, gpointer value, gpointer user)

@@ -10,8 +10,6 @@
 #ifndef DM_RUNTIME_REGISTRY_H
 #define DM_RUNTIME_REGISTRY_H
 
-#include <glib.h>
-
 #include "base/self.h"
 #include "core/hold.h"
 #include "core/tenure.h"
@@ -19,6 +17,7 @@
 #include "runtime/line.h"
 #include "store/calls.h"
 
+struct _GHashTable; /* a GHashTable of GLib, which registry.c alone knows */
 struct dm_claim;
 
 struct dm_name {
@@ -56,8 +55,8 @@ struct dm_claim {
 
 struct dm_registry {
     struct dm_store *store;
-    GHashTable *names;   /* key -> struct dm_name */
-    GHashTable *serials; /* &hold.serial -> struct dm_claim */
+    struct _GHashTable *names;   /* key -> struct dm_name */
+    struct _GHashTable *serials; /* &hold.serial -> struct dm_claim */
     struct dm_claim *claims;
     size_t claim_count;
     struct dm_order due[DM_DUE_WANTS]; /* of claims */
@@ -94,6 +93,13 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key);
 
 /* The record, or NULL. */
 struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key);
+
+/*
+ * Asks is_it() of each record, in no order, until it says true.  The record, or NULL.  is_it() makes and forgets no
+ * record.
+ */
+struct dm_name *dm_registry_search(const struct dm_registry *registry, bool (*is_it)(struct dm_name *name, void *user),
+                                   void *user);
 
 /* Forgets a record that nothing uses any more. */
 void dm_registry_forget(struct dm_registry *registry, struct dm_name *name);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/rank.h"
 #include "runtime/line.h"
 #include "runtime/loop.h"
@@ -155,7 +156,7 @@ void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int
 {
     struct dm_lane *lane = &runtime->lanes[dm_store_lane(runtime->store, place)];
     int64_t least = store_us * DM_NS_PER_US - now_ns, most = store_us * DM_NS_PER_US - sent_ns;
-    int64_t step = MAX(least - lane->ahead_most_ns, lane->ahead_least_ns - most);
+    int64_t step = dm_max64(least - lane->ahead_most_ns, lane->ahead_least_ns - most);
     bool is_known = lane->ahead_least_ns || lane->ahead_most_ns;
 
     dm_assert_held(DM_RANK_STATE);
@@ -165,8 +166,8 @@ void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int
         dm_log_warn("the server's clock was stepped by about %lld ms: leases may have ended early or last longer",
                     (long long)(step / DM_NS_PER_MS));
     if (is_known && step <= 0) {
-        least = MAX(least, lane->ahead_least_ns);
-        most = MIN(most, lane->ahead_most_ns);
+        least = dm_max64(least, lane->ahead_least_ns);
+        most = dm_min64(most, lane->ahead_most_ns);
     }
     lane->ahead_least_ns = least;
     lane->ahead_most_ns = most;

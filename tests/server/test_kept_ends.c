@@ -5,15 +5,15 @@
  * look at the clock.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "line_state.h"
 #include "runtime/runtime.h"
 #include "stops.h"
-
-#include "kept.h" /* behind glib, which uses the name `mutex` */
 
 static dmutex_t mutex; /* of this process */
 static struct errand errand;

@@ -11,8 +11,7 @@
 #include "core/tenure.h"
 #include "line_state.h"
 #include "runtime/registry.h"
-
-#include "warm.h" /* behind glib, which uses the name `mutex` */
+#include "warm.h"
 
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 8000

@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include "link/turns.h"
+#include "pair.h"
 #include "redis/store_parts.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
-
-#include "pair.h" /* behind glib, which uses the name `mutex` */
 
 #define NAMES 150     /* more than a batch */
 #define NAPS 20       /* in which a thread that does not wait goes on */

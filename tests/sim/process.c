@@ -365,20 +365,22 @@ struct process *processes(void)
     return first;
 }
 
+/* No pin keeps the name any more. */
+static bool let_go(struct dm_name *name, void *user)
+{
+    (void)user;
+    name->pins = 0;
+    name->mutex = NULL;
+    return false;
+}
+
 /* Frees the registry's memory, also claims, and names in use. */
 static void free_registry(struct dm_registry *registry)
 {
-    GHashTableIter names;
-    gpointer name;
-
     check_begin_look();
     while (registry->claims)
         dm_registry_drop(registry, registry->claims);
-    g_hash_table_iter_init(&names, registry->names);
-    while (g_hash_table_iter_next(&names, NULL, &name)) {
-        ((struct dm_name *)name)->pins = 0;
-        ((struct dm_name *)name)->mutex = NULL;
-    }
+    dm_registry_search(registry, let_go, NULL);
     dm_registry_empty(registry);
     check_end_look();
     dm_registry_clear(registry);
