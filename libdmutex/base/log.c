@@ -209,8 +209,8 @@ static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
  * The first look, without the lock, is a hint. It may miss a line that another thread is just adding; that thread holds
  * a lock and comes here when it gives the last one back.
  *
- * The callback may call the library, and each unlock there comes here again: is_delivering ends the nested call. A line
- * that is logged meanwhile with a lock held waits for a later unlock, of any thread.
+ * A callback that calls the library, which it must not, comes here again by each unlock there: is_delivering ends the
+ * nested call. A line that is logged meanwhile with a lock held waits for a later unlock, of any thread.
  */
 void dm_log_deliver(void)
 {
@@ -230,7 +230,7 @@ void dm_log_deliver(void)
     }
     is_delivering = false;
     if (log)
-        dm_self_wake(dm_self_get()); /* the callback may have locked a mutex, and taken a post that was not for it */
+        dm_self_wake(dm_self_get()); /* a callback that has locked a mutex may have taken a post not meant for it */
 }
 
 bool dm_log_is_heard(int level)
@@ -244,7 +244,7 @@ bool dm_log_is_heard(int level)
     return is_heard;
 }
 
-/* Any thread, with any lock but LOG held. The callback runs outside all locks, because it may call the library. */
+/* Any thread, with any lock but LOG held. The callback runs outside all locks, because it may take long. */
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;

@@ -70,8 +70,9 @@ void dm_mutex_lock(struct dm_mutex *mutex)
 }
 
 /*
- * The last unlock delivers kept log lines, so the application's callback may run in here and may have called the
- * library: the caller looks anew at all that the lock guarded.
+ * The last unlock delivers kept log lines, so the application's log callback may run in here, and take long.  The
+ * callback must not call the library (dmutex_setlog_np()); if it does so all the same, nothing breaks, because the
+ * caller looks anew at all that the lock guarded.
  */
 void dm_mutex_unlock(struct dm_mutex *mutex)
 {

@@ -298,11 +298,6 @@ struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
     return command;
 }
 
-bool dm_greeting_is_round_over(const struct dm_greeting *greeting)
-{
-    return greeting->steps_done == greeting->step_count;
-}
-
 /* A replica may become a master later: the link tries again, by its pauses. */
 static bool take_role(const redisReply *reply, char *ret_reason)
 {

@@ -104,7 +104,4 @@ struct dm_command dm_greeting_look(const struct dm_greeting *greeting);
 enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,
                                      char ret_reason[DM_REASON_ROOM]);
 
-/* True when all replies of the round have been taken. */
-bool dm_greeting_is_round_over(const struct dm_greeting *greeting);
-
 #endif

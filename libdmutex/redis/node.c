@@ -545,12 +545,6 @@ void dm_node_let_go(struct dm_node *node)
     dm_link_let_go(node->commands.link);
 }
 
-/* The inbox is wanted by waiters alone, through dm_link_await_ready(). */
-void dm_node_want(struct dm_node *node)
-{
-    dm_link_want(node->commands.link);
-}
-
 /* Of the commands: a node without an inbox still locks, without a queue. */
 bool dm_node_is_ready(struct dm_node *node)
 {

@@ -96,9 +96,6 @@ enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, con
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
 enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
 
-/* Opens the link for commands if closed, without waiting. */
-void dm_node_want(struct dm_node *node);
-
 /* Commands can be sent now. */
 bool dm_node_is_ready(struct dm_node *node);
 

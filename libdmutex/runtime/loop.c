@@ -34,9 +34,6 @@ static struct dm_loop *the_loop; /* of this process; rank START guards the makin
 
 static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
 
-/* Set in the loop thread while inside a callback of the application. */
-static __thread bool is_outside;
-
 /* Set in the loop thread, which plans anew before sleeping, and needs no waking. */
 static __thread struct dm_loop *own_loop;
 
@@ -44,14 +41,12 @@ static __thread struct dm_loop *own_loop;
 void dm_loop_leave_gate(void)
 {
     dm_assert_held(DM_RANK_GATE);
-    is_outside = true;
     dm_mutex_unlock(&gate);
 }
 
 void dm_loop_enter_gate(void)
 {
     dm_mutex_lock(&gate);
-    is_outside = false;
 }
 
 /*
@@ -302,5 +297,4 @@ void dm_loop_fork_child(void)
         the_loop->bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
     }
     the_loop = own_loop = NULL;
-    is_outside = false;
 }

@@ -62,7 +62,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     (void)state;
     url = dm_url_parse(the_server->url, reason);
     assert_true(dm_node_init(&node, url, "inbox", &hooks));
-    dm_node_want(&node);
+    dm_link_want(node.commands.link);
     assert_true(dm_link_await_ready(node.commands.link, &soon));
     server_stop(the_server);
     assert_int_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
@@ -86,7 +86,7 @@ static bool is_another_server(uint64_t number)
     struct dm_server server;
 
     dm_link_work(node.commands.link);
-    dm_node_want(&node);
+    dm_link_want(node.commands.link);
     return dm_node_is_ready(&node) && dm_line_server(&node.commands, &server) != number;
 }
 
@@ -103,7 +103,7 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     url = dm_url_parse(the_server->url, reason);
     assert_false(url->has_grace);
     assert_true(dm_node_init(&node, url, "inbox", &hooks));
-    dm_node_want(&node);
+    dm_link_want(node.commands.link);
     assert_true(dm_link_await_ready(node.commands.link, &soon));
     command.peer = dm_line_server(&node.commands, &before);
     assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
@@ -131,7 +131,7 @@ static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
     (void)state;
     url = dm_url_parse("unix:///nonexistent/server", reason);
     assert_true(dm_node_init(&node, url, "inbox", &hooks));
-    dm_node_want(&node);
+    dm_link_want(node.commands.link);
     dm_link_watch(node.commands.link, &watch);
     assert_true(watch.is_closed);
     assert_int_not_equal(watch.due_ns, DM_NEVER);
