@@ -140,6 +140,7 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/retry.h \
     libdmutex/link/session.c \
     libdmutex/link/session.h \
+    libdmutex/link/session_close.c \
     libdmutex/link/session_greet.c \
     libdmutex/link/session_open.c \
     libdmutex/link/session_parts.h \

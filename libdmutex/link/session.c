@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/session.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "link/session_parts.h"
 
 #define PIECES_AT_ONCE 4
@@ -25,185 +20,6 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
     session->lent.fd = -1;
     dm_pipe_init(&session->pipe);
     dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
-}
-
-/* ---- closing ----------------------------------------------------------------------------- */
-
-/* Behind the server's name, which leaves at least 200 bytes for the reason. */
-static void DM_PRINTF(2, 0) note_reason(struct dm_session *session, const char *format, va_list args)
-{
-    int used = snprintf(session->reason, sizeof session->reason, "%s: ", session->options.name);
-
-    vsnprintf(session->reason + used, sizeof session->reason - (size_t)used, format, args);
-}
-
-void dm_session_note_reason(struct dm_session *session, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    note_reason(session, format, args);
-    va_end(args);
-}
-
-/* The order of finishing is the order of handing out, which threads and handlers may rely on. */
-static void finish(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
-{
-    slot->reply = reply;
-    slot->next = NULL;
-    *session->finished_end = slot;
-    session->finished_end = &slot->next;
-}
-
-/* The caller hands out outside of the parsing, because a handler may send and so change the session. */
-struct dm_slot *dm_session_take_finished(struct dm_session *session)
-{
-    struct dm_slot *slot = session->finished;
-
-    if (!slot)
-        return NULL;
-    session->finished = slot->next;
-    if (!session->finished)
-        session->finished_end = &session->finished;
-    return slot;
-}
-
-/* ---- confirmed replies ------------------------------------------------------------------- */
-
-static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
-{
-    slot->reply = reply;
-    slot->next = NULL;
-    *session->kept.end = slot;
-    session->kept.end = &slot->next;
-}
-
-/* An error claims nothing, so no replica need confirm an error: "no such script" is answered by the script's text. */
-static bool needs_confirming(const struct dm_slot *slot)
-{
-    return slot->reply->type != REDIS_REPLY_ERROR;
-}
-
-/* All that were kept: with their replies, or with none. */
-static void give_kept(struct dm_session *session, bool is_confirmed)
-{
-    struct dm_slot *slot = session->kept.first;
-
-    session->kept.first = NULL;
-    session->kept.end = &session->kept.first;
-    while (slot) {
-        struct dm_slot *next = slot->next;
-        bool is_given = is_confirmed || !needs_confirming(slot);
-
-        if (!is_given)
-            freeReplyObject(slot->reply);
-        finish(session, slot, is_given ? slot->reply : NULL);
-        slot = next;
-    }
-}
-
-/* ---- closing, further -------------------------------------------------------------------- */
-
-/*
- * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
- * session's own, and nobody waits for those.  A lent stream is closed by its thread.
- */
-static void shut(struct dm_session *session)
-{
-    struct dm_slot *slot;
-
-    dm_pipe_close(&session->pipe);
-    dm_stream_end(&session->lent);
-    session->state = DM_SESSION_CLOSED;
-    dm_look_end(&session->look);
-    session->is_wanted = session->must_prepare = false;
-    give_kept(session, false);
-    session->kept.is_under_way = session->kept.is_behind = false;
-    while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
-        if (slot->kind == DM_SLOT_COMMAND)
-            finish(session, slot, NULL);
-        else
-            dm_pipe_spare_slot(&session->pipe, slot);
-    }
-    session->is_state_news = session->is_change_news = true;
-}
-
-/* Tells the log once that the connection is back, as its loss was told once. */
-static void note_use(struct dm_session *session)
-{
-    if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
-        !dm_retry_note_use(&session->retry, dm_clock_boot_ns()))
-        return;
-    if (session->is_told)
-        dm_log_info("the connection is back");
-    session->is_told = false;
-}
-
-/* The reason is noted. */
-static void fail(struct dm_session *session)
-{
-    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
-        note_use(session);
-    if (!session->is_told)
-        dm_log_warn("the connection to %s", session->reason);
-    session->is_told = true;
-    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
-    shut(session);
-}
-
-/* From any state, and from within the parsing: callers look at the state or the descriptor before going on. */
-void dm_session_fail(struct dm_session *session, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    note_reason(session, format, args);
-    va_end(args);
-    fail(session);
-}
-
-void dm_session_fail_address(struct dm_session *session, int error)
-{
-    if (session->has_reached || (session->had_reached && dm_addresses_has_more(session->addresses)))
-        fail(session);
-    else
-        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
-}
-
-/* A server that wants TLS closes the connection without a word, or with an alert of TLS. */
-static const char *hint(const struct dm_session *session)
-{
-    bool may_want_tls = session->state == DM_SESSION_GREETING && !session->has_answered &&
-                        !session->options.tls.is_on && !session->options.open;
-
-    return may_want_tls ? "; if the server wants TLS, write rediss:// or tls=yes" : "";
-}
-
-/* The stream's own sentence tells more than an errno value. */
-void dm_session_fail_by_stream(struct dm_session *session, const char *what)
-{
-    const char *reason = dm_stream_reason(&session->pipe.stream);
-    int error = errno;
-
-    if (*reason)
-        dm_session_fail(session, "%s", reason);
-    else
-        dm_session_fail(session, "%s (%s)%s", what, strerror(error), hint(session));
-}
-
-/* Not in the log: the process has asked for the end. */
-void dm_session_end(struct dm_session *session, const char *reason)
-{
-    snprintf(session->reason, sizeof session->reason, "%s", reason);
-    session->is_ended = true;
-    shut(session);
-}
-
-void dm_session_forget(struct dm_session *session)
-{
-    dm_stream_forget(&session->pipe.stream);
-    dm_stream_forget(&session->lent);
-    session->is_ended = true;
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -317,6 +133,14 @@ static void ask_to_confirm(struct dm_session *session)
     free(command.bytes);
 }
 
+static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    slot->next = NULL;
+    *session->kept.end = slot;
+    session->kept.end = &slot->next;
+}
+
 static void take_confirm(struct dm_session *session, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
@@ -324,7 +148,7 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
 
     freeReplyObject(reply);
     dm_session_note_reason(session, "%s", is_confirmed ? DM_SESSION_NO_ANSWER : reason);
-    give_kept(session, is_confirmed);
+    dm_session_give_kept(session, is_confirmed);
     session->kept.is_under_way = false;
     if (session->kept.is_behind)
         ask_to_confirm(session);
@@ -393,7 +217,7 @@ static void take_message(struct dm_session *session, redisReply *reply)
     slot->kind = DM_SLOT_MESSAGE;
     slot->peer = session->peer;
     session->heard++;
-    finish(session, slot, reply);
+    dm_session_finish(session, slot, reply);
 }
 
 /* A reply without a slot cannot be ours: the peer speaks another protocol, or talks unasked. */
@@ -415,7 +239,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         if (session->greeter.confirm)
             keep(session, slot, reply);
         else
-            finish(session, slot, reply);
+            dm_session_finish(session, slot, reply);
         return;
     }
     dm_pipe_spare_slot(&session->pipe, slot);
@@ -457,14 +281,14 @@ static void take_replies(struct dm_session *session)
 
     while (session->pipe.stream.fd >= 0) {
         if (!dm_pipe_next(&session->pipe, &reply)) {
-            dm_session_fail(session, "sent nonsense: is this a Redis server?%s", hint(session));
+            dm_session_fail(session, "sent nonsense: is this a Redis server?%s", dm_session_hint(session));
             return;
         }
         if (!reply)
             return;
         session->activity++;
         session->has_answered = true;
-        note_use(session);
+        dm_session_note_use(session);
         if (!is_believed(session)) {
             freeReplyObject(reply);
             return;
@@ -483,7 +307,7 @@ static bool read_piece(struct dm_session *session)
 
     switch (found) {
     case DM_PIPE_CLOSED:
-        dm_session_fail(session, "was closed by the server%s", hint(session));
+        dm_session_fail(session, "was closed by the server%s", dm_session_hint(session));
         return false;
     case DM_PIPE_BROKEN:
         dm_session_fail_by_stream(session, "broke");

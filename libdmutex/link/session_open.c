@@ -31,13 +31,6 @@ static void connect_next(struct dm_session *session)
         dm_session_fail_address(session, errno);
 }
 
-void dm_session_forget_addresses(struct dm_session *session)
-{
-    dm_addresses_free(session->addresses);
-    session->addresses = NULL;
-    session->has_reached = session->had_reached = false;
-}
-
 /* Looking a name up, starting a server, or a handshake may block: the link does so in a thread, without its lock. */
 static void start_preparing(struct dm_session *session)
 {

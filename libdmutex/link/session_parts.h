@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a session, for session.c, session_greet.c and session_open.c alone. */
+/*
+ * The inside of a session, for its files alone.  Each calls only functions of the files before it: session_close.c,
+ * session_greet.c, session_open.c, session.c.
+ */
 #ifndef DM_LINK_SESSION_PARTS_H
 #define DM_LINK_SESSION_PARTS_H
 
 #include "link/session.h"
+
+/* The slot's reply has come; NULL: none will.  The order of finishing is the order of handing out. */
+void dm_session_finish(struct dm_session *session, struct dm_slot *slot, struct redisReply *reply);
+
+/* Finishes the slots that were kept for a confirmation: with their replies, or with none. */
+void dm_session_give_kept(struct dm_session *session, bool is_confirmed);
+
+/* The connection was of use: once it counts as back, the log is told so. */
+void dm_session_note_use(struct dm_session *session);
+
+/* What to do about a connection that the server ends in the greeting; "": nothing is known. */
+const char *dm_session_hint(const struct dm_session *session);
 
 /* Connected: the next round of the greeting, or ready. */
 void dm_session_greet(struct dm_session *session);

@@ -96,7 +96,7 @@ result "link/ includes base/ and itself only"
 # A file of link/ includes only files that stand before it in the list of link.h.
 complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
     BEGIN {
-        parts = split("command tls_errors tls_words tls tls_none stream reader pipe retry look greeter prepare session session_greet session_open link turns", list, " ")
+        parts = split("command tls_errors tls_words tls tls_none stream reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
         for (i = 1; i <= parts; i++)
             place[list[i]] = i
     }
@@ -104,6 +104,33 @@ complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.
     floor == height["link"] && target == floor && place[part_of(included)] > place[part_of(file)] {
         complain("stands behind the file that includes it") }'
 result "the files of link/ include in one direction"
+
+# Of the files of a session, session.c is the highest, and its header the lowest.
+(
+    cd "$srcdir/libdmutex/link" || exit
+    awk 'function part_of(path) { sub(/\.c$/, "", path); return path }
+        BEGIN {
+            parts = split("command tls_errors tls_words tls tls_none stream reader pipe retry look prepare session_close session_greet session_open session link turns", list, " ")
+            for (i = 1; i <= parts; i++)
+                place[list[i]] = i
+        }
+        FNR == 1 { reading += FILENAME == ARGV[1] }
+        reading == 1 && /^[a-zA-Z].*dm_[a-z0-9_]+\(/ && !/;$/ {
+            match($0, /dm_[a-z0-9_]+\(/)
+            name = substr($0, RSTART, RLENGTH)
+            if (!(name in home)) # tls_none.c has the names of tls.c
+                home[name] = part_of(FILENAME)
+        }
+        reading == 2 && FNR == 1 && !place[part_of(FILENAME)] { print FILENAME " has no place in link/" }
+        reading == 2 && /^    / {
+            for (rest = $0; match(rest, /dm_[a-z0-9_]+\(/); rest = substr(rest, RSTART + RLENGTH)) {
+                called = substr(rest, RSTART, RLENGTH)
+                if (called in home && place[home[called]] > place[part_of(FILENAME)])
+                    print FILENAME ":" FNR ": " called ") is of " home[called] ".c, which stands behind"
+            }
+        }' *.c *.c
+) >"$scratch/complaints"
+result "the files of link/ call in one direction"
 
 complain_about 'floor > height["redis"] && (target == height["redis"] || target == height["link"]) {
         complain("is behind the wall: include store/store.h") }'

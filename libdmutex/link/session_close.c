@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a connection of a session ends, with its reason, and how its slots finish. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/session_parts.h"
+
+/* Behind the server's name, which leaves at least 200 bytes for the reason. */
+static void DM_PRINTF(2, 0) note_reason(struct dm_session *session, const char *format, va_list args)
+{
+    int used = snprintf(session->reason, sizeof session->reason, "%s: ", session->options.name);
+
+    vsnprintf(session->reason + used, sizeof session->reason - (size_t)used, format, args);
+}
+
+void dm_session_note_reason(struct dm_session *session, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note_reason(session, format, args);
+    va_end(args);
+}
+
+/* The order of finishing is the order of handing out, which threads and handlers may rely on. */
+void dm_session_finish(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
+{
+    slot->reply = reply;
+    slot->next = NULL;
+    *session->finished_end = slot;
+    session->finished_end = &slot->next;
+}
+
+/* The caller hands out outside of the parsing, because a handler may send and so change the session. */
+struct dm_slot *dm_session_take_finished(struct dm_session *session)
+{
+    struct dm_slot *slot = session->finished;
+
+    if (!slot)
+        return NULL;
+    session->finished = slot->next;
+    if (!session->finished)
+        session->finished_end = &session->finished;
+    return slot;
+}
+
+/* An error claims nothing, so no replica need confirm an error: "no such script" is answered by the script's text. */
+static bool needs_confirming(const struct dm_slot *slot)
+{
+    return slot->reply->type != REDIS_REPLY_ERROR;
+}
+
+/* All that were kept: with their replies, or with none. */
+void dm_session_give_kept(struct dm_session *session, bool is_confirmed)
+{
+    struct dm_slot *slot = session->kept.first;
+
+    session->kept.first = NULL;
+    session->kept.end = &session->kept.first;
+    while (slot) {
+        struct dm_slot *next = slot->next;
+        bool is_given = is_confirmed || !needs_confirming(slot);
+
+        if (!is_given)
+            freeReplyObject(slot->reply);
+        dm_session_finish(session, slot, is_given ? slot->reply : NULL);
+        slot = next;
+    }
+}
+
+/* ---- closing ----------------------------------------------------------------------------- */
+
+/*
+ * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
+ * session's own, and nobody waits for those.  A lent stream is closed by its thread.
+ */
+static void shut(struct dm_session *session)
+{
+    struct dm_slot *slot;
+
+    dm_pipe_close(&session->pipe);
+    dm_stream_end(&session->lent);
+    session->state = DM_SESSION_CLOSED;
+    dm_look_end(&session->look);
+    session->is_wanted = session->must_prepare = false;
+    dm_session_give_kept(session, false);
+    session->kept.is_under_way = session->kept.is_behind = false;
+    while ((slot = dm_pipe_pop(&session->pipe)) != NULL) {
+        if (slot->kind == DM_SLOT_COMMAND)
+            dm_session_finish(session, slot, NULL);
+        else
+            dm_pipe_spare_slot(&session->pipe, slot);
+    }
+    session->is_state_news = session->is_change_news = true;
+}
+
+/* Tells the log once that the connection is back, as its loss was told once. */
+void dm_session_note_use(struct dm_session *session)
+{
+    if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
+        !dm_retry_note_use(&session->retry, dm_clock_boot_ns()))
+        return;
+    if (session->is_told)
+        dm_log_info("the connection is back");
+    session->is_told = false;
+}
+
+/* The reason is noted. */
+static void fail(struct dm_session *session)
+{
+    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
+        dm_session_note_use(session);
+    if (!session->is_told)
+        dm_log_warn("the connection to %s", session->reason);
+    session->is_told = true;
+    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
+    shut(session);
+}
+
+/* From any state, and from within the parsing: callers look at the state or the descriptor before going on. */
+void dm_session_fail(struct dm_session *session, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note_reason(session, format, args);
+    va_end(args);
+    fail(session);
+}
+
+void dm_session_forget_addresses(struct dm_session *session)
+{
+    dm_addresses_free(session->addresses);
+    session->addresses = NULL;
+    session->has_reached = session->had_reached = false;
+}
+
+void dm_session_fail_address(struct dm_session *session, int error)
+{
+    if (session->has_reached || (session->had_reached && dm_addresses_has_more(session->addresses)))
+        fail(session);
+    else
+        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
+}
+
+/* A server that wants TLS closes the connection without a word, or with an alert of TLS. */
+const char *dm_session_hint(const struct dm_session *session)
+{
+    bool may_want_tls = session->state == DM_SESSION_GREETING && !session->has_answered &&
+                        !session->options.tls.is_on && !session->options.open;
+
+    return may_want_tls ? "; if the server wants TLS, write rediss:// or tls=yes" : "";
+}
+
+/* The stream's own sentence tells more than an errno value. */
+void dm_session_fail_by_stream(struct dm_session *session, const char *what)
+{
+    const char *reason = dm_stream_reason(&session->pipe.stream);
+    int error = errno;
+
+    if (*reason)
+        dm_session_fail(session, "%s", reason);
+    else
+        dm_session_fail(session, "%s (%s)%s", what, strerror(error), dm_session_hint(session));
+}
+
+/* Not in the log: the process has asked for the end. */
+void dm_session_end(struct dm_session *session, const char *reason)
+{
+    snprintf(session->reason, sizeof session->reason, "%s", reason);
+    session->is_ended = true;
+    shut(session);
+}
+
+void dm_session_forget(struct dm_session *session)
+{
+    dm_stream_forget(&session->pipe.stream);
+    dm_stream_forget(&session->lent);
+    session->is_ended = true;
+}
