@@ -97,9 +97,7 @@ static void enter(struct dm_link *link)
     dm_mutex_lock(&link->lock);
 }
 
-/*
- * For a caller that holds the state lock: handlers would take that lock.  They stay in `finished` until the next leave.
- */
+/* For a caller that holds a lock which handlers would take.  They stay in `finished` until the next leave. */
 static void leave_quietly(struct dm_link *link)
 {
     dm_link_hand_out(link);
@@ -343,11 +341,11 @@ void dm_link_want(struct dm_link *link)
     dm_link_leave(link);
 }
 
-/* Any thread; a lease that is out of date by a moment makes a try a little early or late. */
-void dm_link_note_lease(struct dm_link *link, unsigned lease_ms)
+/* Any thread; a limit that is out of date by a moment makes a try a little early or late. */
+void dm_link_limit_pauses(struct dm_link *link, unsigned most_ms)
 {
     enter(link);
-    dm_retry_note_lease(&link->session.retry, lease_ms);
+    dm_retry_limit(&link->session.retry, most_ms);
     dm_link_leave(link);
 }
 
@@ -439,7 +437,7 @@ bool dm_link_is_ready(struct dm_link *link)
 
     enter(link);
     is_ready = dm_session_is_usable(&link->session);
-    dm_mutex_unlock(&link->lock); /* quietly: callers may hold the state lock */
+    dm_mutex_unlock(&link->lock); /* quietly: callers may hold a lock that handlers take */
     return is_ready;
 }
 

@@ -86,8 +86,8 @@ void dm_link_end(struct dm_link *link, const char *reason);
 /* Opens the connection if closed, without waiting. */
 void dm_link_want(struct dm_link *link);
 
-/* The shortest lease of the process's holds, in ms; 0: no holds.  A closed link plans tries by the lease. */
-void dm_link_note_lease(struct dm_link *link, unsigned lease_ms);
+/* The longest pause between the tries of a closed link, in ms, or a little longer; 0: the usual one. */
+void dm_link_limit_pauses(struct dm_link *link, unsigned most_ms);
 
 /* The server can be reached, as another link has found: tries again soon if this link is closed. */
 void dm_link_retry_soon(struct dm_link *link);

@@ -12,27 +12,24 @@
 #define FAILURES_USUAL 64   /* with that limit */
 #define FAILURES_STEP 8     /* with each limit behind it */
 #define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
-#define RETRIES_IN_LEASE 20
 
 /* So long a connection must be of use before the connection counts as back. */
 #define USE_NS DM_NS_PER_S
 
 /*
  * Doubles from RETRY_MIN_MS on, stays at RETRY_USUAL_MS for long, since a restart takes seconds, then doubles to
- * RETRY_MAX_MS: a thousand processes without a server must not wear the network out.  Holds end meanwhile, so live
- * leases bound every pause.
+ * RETRY_MAX_MS: a thousand processes without a server must not wear the network out.
  */
 static int64_t limit_ms_of(const struct dm_retry *retry)
 {
     unsigned failures = retry->failures;
     int64_t limit_ms = dm_min64(RETRY_MIN_MS << dm_min64(failures - 1, 5), RETRY_USUAL_MS);
-    int64_t lease_ms = retry->lease_ms / RETRIES_IN_LEASE;
 
     if (failures > FAILURES_USUAL)
         limit_ms =
             dm_min64(RETRY_USUAL_MS << dm_min64(1 + (failures - FAILURES_USUAL) / FAILURES_STEP, 3), RETRY_MAX_MS);
-    if (retry->lease_ms)
-        limit_ms = dm_min64(limit_ms, dm_max64(lease_ms, RETRY_MIN_MS));
+    if (retry->most_ms)
+        limit_ms = dm_min64(limit_ms, dm_max64(retry->most_ms, RETRY_MIN_MS));
     return limit_ms;
 }
 
@@ -73,12 +70,12 @@ bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
     return true;
 }
 
-/* Plans anew from the failure, not from now: a lease that is noted often must not put the try off. */
-void dm_retry_note_lease(struct dm_retry *retry, unsigned lease_ms)
+/* Plans anew from the failure, not from now: a limit that is set often must not put the try off. */
+void dm_retry_limit(struct dm_retry *retry, unsigned most_ms)
 {
-    if (retry->lease_ms == lease_ms)
+    if (retry->most_ms == most_ms)
         return;
-    retry->lease_ms = lease_ms;
+    retry->most_ms = most_ms;
     if (retry->failures)
         plan(retry);
 }

@@ -4,9 +4,8 @@
  *
  * The pause before the next try is random, up to a limit that doubles with each failure: processes that lost one server
  * do not come back in step.  A restart or a failover is over within seconds: so long the limit stays at 250 ms.  Behind
- * some 8 s of failures the limit goes on to 2 s, the usual command_timeout, so that a call sees a try.  A hold whose
- * renewal is not answered has 0.8 - 1/3 of its lease left: while the process has a hold, the limit ends at a twentieth
- * of the shortest lease, for some ten tries.
+ * some 8 s of failures the limit goes on to 2 s, the usual command_timeout, so that a call sees a try.  A user who
+ * must not wait so long sets a lower limit: dm_retry_limit().
  */
 #ifndef DM_LINK_RETRY_H
 #define DM_LINK_RETRY_H
@@ -21,7 +20,7 @@ struct dm_retry {
     int64_t failed_ns; /* the last failure */
     int64_t part;      /* thousandths of the limit, drawn at the failure */
     int64_t ready_ns;  /* when the connection last became ready */
-    unsigned lease_ms; /* see dm_retry_note_lease() */
+    unsigned most_ms;  /* see dm_retry_limit() */
 };
 
 /* A failure at `now_ns`: plans the next try. */
@@ -36,7 +35,7 @@ void dm_retry_note_answer(struct dm_retry *retry);
  */
 bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns);
 
-/* The shortest lease of the process's holds, in ms; 0: no holds.  Plans the next try anew. */
-void dm_retry_note_lease(struct dm_retry *retry, unsigned lease_ms);
+/* The longest pause from now on, but for the shortest limit; 0: the usual one.  Plans the next try anew. */
+void dm_retry_limit(struct dm_retry *retry, unsigned most_ms);
 
 #endif

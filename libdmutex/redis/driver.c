@@ -13,6 +13,12 @@
 /* How long messages may lie while a waiter leads the inbox. */
 #define LEFT_NS DM_NS_PER_S
 
+/*
+ * A hold whose renewal is not answered has 0.8 - 1/3 of its lease left: while the process has a hold, a link that broke
+ * is tried so often within the shortest lease at least, for some ten tries.
+ */
+#define TRIES_IN_LEASE 20
+
 /* While a node of a Cluster cannot be reached, and a claim needs the node, the map is asked for so often. */
 #define MAP_NS (250 * DM_NS_PER_MS)
 
@@ -295,7 +301,7 @@ static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm
     if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(member) ||
         !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
-    dm_link_note_lease(link, lease_ms);
+    dm_link_limit_pauses(link, lease_ms / TRIES_IN_LEASE);
     dm_link_want(link);
     dm_link_watch(link, ret_watch);
 }

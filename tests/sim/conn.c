@@ -559,10 +559,10 @@ void dm_link_retry_soon(struct dm_link *conn)
     conn_plan(conn);
 }
 
-void dm_link_note_lease(struct dm_link *conn, unsigned lease_ms)
+void dm_link_limit_pauses(struct dm_link *conn, unsigned most_ms)
 {
     (void)conn;
-    (void)lease_ms;
+    (void)most_ms;
 }
 
 void dm_link_note_turn(struct dm_link *conn, int64_t turn_ns)

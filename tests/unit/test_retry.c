@@ -16,12 +16,12 @@
 static struct dm_retry retry;
 
 /* The longest of many pauses behind that many failures, each drawn anew. */
-static int64_t longest_ms(unsigned failures, unsigned lease_ms)
+static int64_t longest_ms(unsigned failures, unsigned most_ms)
 {
     int64_t longest_ns = 0;
 
     for (int draw = 0; draw < DRAWS; draw++) {
-        retry = (struct dm_retry){ .failures = failures - 1, .lease_ms = lease_ms };
+        retry = (struct dm_retry){ .failures = failures - 1, .most_ms = most_ms };
         dm_retry_note_failure(&retry, 5000 * MS);
         assert_int_equal(retry.failures, failures);
         assert_true(retry.due_ns >= 5000 * MS);
@@ -44,25 +44,25 @@ static void test_retry_waits_longer_when_there_are_more_failures(void **state)
         assert_in_range(longest_ms(rows[i].failures, 0), rows[i].limit_ms / 2, rows[i].limit_ms);
 }
 
-/* A hold has time for some ten tries, and the server is not asked more often than each 10 ms. */
-static void test_retry_heeds_the_lease_when_there_are_holds(void **state)
+/* A lower limit holds for every pause, and the server is not asked more often than each 10 ms. */
+static void test_retry_heeds_a_lower_limit_when_one_is_set(void **state)
 {
     (void)state;
-    assert_in_range(longest_ms(9999, 1000), 25, 50);
-    assert_in_range(longest_ms(9999, 100), 5, 10);
-    assert_in_range(longest_ms(1, 10000), 5, 10);
+    assert_in_range(longest_ms(9999, 50), 25, 50);
+    assert_in_range(longest_ms(9999, 5), 5, 10);
+    assert_in_range(longest_ms(1, 500), 5, 10);
 }
 
-/* A hold that begins while the connection is closed does not wait for the try of before. */
-static void test_retry_plans_anew_when_the_lease_changes(void **state)
+/* A limit that is set while the connection is closed does not wait for the try of before. */
+static void test_retry_plans_anew_when_the_limit_changes(void **state)
 {
     (void)state;
     retry = (struct dm_retry){ .failures = 9999 };
     dm_retry_note_failure(&retry, 0);
     retry.part = 999;
-    dm_retry_note_lease(&retry, 1000);
+    dm_retry_limit(&retry, 50);
     assert_in_range(retry.due_ns, 49 * MS, 50 * MS);
-    dm_retry_note_lease(&retry, 0);
+    dm_retry_limit(&retry, 0);
     assert_in_range(retry.due_ns, 1990 * MS, 2000 * MS);
 }
 
@@ -83,8 +83,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_retry_waits_longer_when_there_are_more_failures),
-        cmocka_unit_test(test_retry_heeds_the_lease_when_there_are_holds),
-        cmocka_unit_test(test_retry_plans_anew_when_the_lease_changes),
+        cmocka_unit_test(test_retry_heeds_a_lower_limit_when_one_is_set),
+        cmocka_unit_test(test_retry_plans_anew_when_the_limit_changes),
         cmocka_unit_test(test_retry_forgets_failures_when_the_connection_is_of_use),
     };
 
