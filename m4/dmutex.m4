@@ -24,7 +24,7 @@ dnl DM_SANITIZER(VARIABLE, LIST): the flags for -fsanitize=LIST; LIST may be "no
 AC_DEFUN([DM_SANITIZER], [
     $1=
     AS_IF([test "$2" != no], [
-        $1="-fsanitize=$2 -fno-sanitize-recover=all -fno-omit-frame-pointer -DDM_LOCK_CHECKS"
+        $1="-fsanitize=$2 -fno-sanitize-recover=all -fno-omit-frame-pointer"
         DM_TRY_FLAGS([$$1])
         AS_IF([test $dm_taken = no],
             [AC_MSG_ERROR([$CC cannot do that: is its run-time library installed?])])

@@ -1021,6 +1021,14 @@ check-asan: asan/Makefile
 check-tsan: tsan/Makefile
 	$(MAKE) -C tsan check TEST_TIMEOUT=1800 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
 	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
+# The same with the library's assertions alone: parts, the simulator, and the library on real servers.
+asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
+check-asserted: asserted/Makefile
+	$(MAKE) -C asserted check TESTS='$(asserted_tests)' \
+	    check_PROGRAMS='$(asserted_tests) tests/server/loads_late'
+asserted/Makefile:
+	$(MKDIR_P) $(@D)
+	cd $(@D) && eval $(configure_again) --enable-assertions
 asan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=address,undefined
@@ -1069,7 +1077,7 @@ EXTRA_DIST += \
     tests/model/token.pml
 
 clean-local:
-	rm -rf asan tsan html tests/fuzz/clang
+	rm -rf asan asserted tsan html tests/fuzz/clang
 	rm -f tests/programs.log tests/groups.log tests/sim.log
 
-.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-tsan
+.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan

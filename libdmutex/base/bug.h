@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DM_BUG(condition) aborts with a sentence if the condition is true.  Says what cannot be, whatever a server sends and
- * an application calls.  Built with -DDM_LOCK_CHECKS (sanitizer builds), like dm_assert_held(); else costs nothing.
+ * an application calls.  On with --enable-assertions and in sanitizer builds (-DDM_LOCK_CHECKS), like
+ * dm_assert_held(); else costs nothing.
  */
 #ifndef DM_BASE_BUG_H
 #define DM_BASE_BUG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The library's own locks and their nesting order: a thread that holds a lock may take only locks of a higher rank.
- * Built with -DDM_LOCK_CHECKS (sanitizer builds), a breach aborts.
+ * With --enable-assertions and in sanitizer builds (-DDM_LOCK_CHECKS) a breach aborts.
  *
  * No lock is held over the network, over a user's callback, or while sleeping: a message that is logged with a lock
  * held reaches the application's callback when the thread gives the last lock back.
